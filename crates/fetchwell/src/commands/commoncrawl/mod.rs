@@ -2,15 +2,18 @@
 
 pub(crate) mod archive;
 pub(crate) mod args;
+mod batch;
+mod batch_bar;
 mod dead;
 mod find;
 mod get;
 mod lookup;
+pub(crate) mod queue;
 
 use fetchwell_settings::Settings;
 
 use crate::console::exit::Exit;
-use crate::doors::commoncrawl::{batch, work};
+use crate::doors::commoncrawl::work;
 use args::CommonCrawlCommand;
 
 pub(crate) async fn run(

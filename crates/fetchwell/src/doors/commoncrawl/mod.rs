@@ -22,4 +22,5 @@ pub mod work;
 
 pub(crate) use crawl_files::CrawlFiles;
 pub use error::CommonCrawlError;
+pub use queue::BoundedQueue;
 pub use read_time::ReadTime;

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use fetchwell_engine::ports::batches::BatchQueue;
 use fetchwell_engine::ports::error::StoreError;
-use fetchwell_settings::Settings;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
@@ -13,24 +12,16 @@ use tracing::info;
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// A queue that is not filled without end.
-pub(super) struct BoundedQueue {
-    pub(super) queue: Arc<dyn BatchQueue>,
+pub struct BoundedQueue {
+    /// The queue.
+    pub queue: Arc<dyn BatchQueue>,
     /// Batches that may be unconfirmed at once.
-    max_unconfirmed: usize,
+    pub max_unconfirmed: usize,
     /// While so many wait, no more are published.
-    max_waiting: u64,
+    pub max_waiting: u64,
 }
 
 impl BoundedQueue {
-    /// The queue, filled within the bounds of the settings.
-    pub(super) fn new(queue: Arc<dyn BatchQueue>, settings: &Settings) -> BoundedQueue {
-        BoundedQueue {
-            queue,
-            max_unconfirmed: settings.values.commoncrawl_max_unconfirmed,
-            max_waiting: settings.values.commoncrawl_max_queue,
-        }
-    }
-
     /// How many batches may go, after a wait where the queue is full. 0: the run is to stop, and what is
     /// not published stays so.
     pub(super) async fn room(&self, stop: &CancellationToken) -> Result<usize, StoreError> {

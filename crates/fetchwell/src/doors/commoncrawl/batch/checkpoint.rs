@@ -28,61 +28,61 @@ struct AnyVersion {
 
 /// What the file says.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Checkpoint {
+pub struct Checkpoint {
     /// The version of the file.
     #[serde(default)]
-    pub(super) version: i64,
+    pub version: i64,
     /// What is made into batches, and how. Another selection would make others.
-    pub(super) selection: Json,
+    pub selection: Json,
     /// From where on it is to be done.
-    pub(super) position: Position,
+    pub position: Position,
     /// Pages before that window that fill no batch, as JSON: the next batch begins with them.
     #[serde(default)]
-    pub(super) pending: Vec<String>,
+    pub pending: Vec<String>,
     /// Batches that were confirmed.
-    pub(super) batches: u64,
+    pub batches: u64,
     /// Pages in them.
-    pub(super) pages: u64,
+    pub pages: u64,
     /// What was counted.
-    pub(super) counts: Counts,
+    pub counts: Counts,
     /// Blocks that could not be read.
-    pub(super) unread_blocks: u64,
+    pub unread_blocks: u64,
     /// Those blocks: lines of `cluster.idx`, to be read again as a `cluster.idx` of their own.
-    pub(super) unread: Vec<Unread>,
+    pub unread: Vec<Unread>,
     /// The last batch, where `--limit` cut it. It stands behind the position: with another limit it is
     /// published whole.
-    pub(super) cut: Option<Cut>,
+    pub cut: Option<Cut>,
     /// Whether the end of `cluster.idx` was reached.
-    pub(super) is_finished: bool,
+    pub is_finished: bool,
 }
 
 /// The mark of a selection whose batches are filled across the blocks of the index. Batches of earlier versions
 /// end with their block, and those versions refuse a checkpoint with this mark as another selection.
-pub(super) const ACROSS_BLOCKS: &str = "across-blocks";
+pub const ACROSS_BLOCKS: &str = "across-blocks";
 
 /// A place between two batches.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Position {
+pub struct Position {
     /// Bytes of `cluster.idx` before its window.
-    pub(super) index_offset: u64,
+    pub index_offset: u64,
     /// Batches of the window that are confirmed.
-    pub(super) batches: usize,
+    pub batches: usize,
     /// Tells whether the window that is made again begins with those.
-    pub(super) digest: String,
+    pub digest: String,
 }
 
 /// A block that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Unread {
-    pub(super) line: String,
-    pub(super) reason: String,
+pub struct Unread {
+    pub line: String,
+    pub reason: String,
 }
 
 /// A batch that a limit cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Cut {
-    pub(super) limit: u64,
-    pub(super) pages: u64,
+pub struct Cut {
+    pub limit: u64,
+    pub pages: u64,
 }
 
 impl Position {
@@ -108,17 +108,17 @@ impl Checkpoint {
     }
 
     /// All pages that were published, those of a cut batch as well.
-    pub(super) fn pages_published(&self) -> u64 {
+    pub fn pages_published(&self) -> u64 {
         self.pages + self.cut.map_or(0, |cut| cut.pages)
     }
 
     /// Whether its batches are filled across the blocks of the index.
-    pub(super) fn is_across_blocks(&self) -> bool {
+    pub fn is_across_blocks(&self) -> bool {
         self.selection.get(ACROSS_BLOCKS) == Some(&Json::Bool(true))
     }
 
     /// What differs between the selection of this file and another.
-    pub(super) fn differences(&self, selection: &Json) -> Vec<String> {
+    pub fn differences(&self, selection: &Json) -> Vec<String> {
         let (Some(here), Some(there)) = (self.selection.as_object(), selection.as_object()) else {
             return vec!["everything".to_owned()];
         };
@@ -131,16 +131,14 @@ impl Checkpoint {
 }
 
 /// The file, while a batcher has it to itself.
-pub(super) struct CheckpointFile {
+pub struct CheckpointFile {
     path: PathBuf,
     _lock: File,
 }
 
 impl CheckpointFile {
     /// Opens it, and reads what it says; nothing where it is not there yet.
-    pub(super) fn open(
-        path: &Path,
-    ) -> Result<(CheckpointFile, Option<Checkpoint>), CommonCrawlError> {
+    pub fn open(path: &Path) -> Result<(CheckpointFile, Option<Checkpoint>), CommonCrawlError> {
         let path = path.to_owned();
         let lock = File::create(beside(&path, "lock")).map_err(|source| {
             CommonCrawlError::CheckpointUnwritable { path: path.clone(), source }

@@ -6,19 +6,19 @@ use std::collections::BTreeMap;
 
 /// Counts, as the checkpoint keeps them and the end tells them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Counts {
+pub struct Counts {
     /// Blocks of the index read.
-    pub(super) blocks: u64,
+    pub blocks: u64,
     /// Their bytes, as they came.
-    pub(super) bytes: u64,
+    pub bytes: u64,
     /// Their lines.
-    pub(super) lines: u64,
+    pub lines: u64,
     /// Lines that are wanted.
-    pub(super) wanted: u64,
+    pub wanted: u64,
     /// Lines that are not, by what they do not meet.
-    pub(super) filtered: BTreeMap<String, u64>,
+    pub filtered: BTreeMap<String, u64>,
     /// What was passed over, by what is wrong with it.
-    pub(super) errors: BTreeMap<String, u64>,
+    pub errors: BTreeMap<String, u64>,
 }
 
 impl Counts {

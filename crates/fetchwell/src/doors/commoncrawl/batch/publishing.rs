@@ -13,24 +13,25 @@ use super::ahead::Ahead;
 use super::block::BlockEnd;
 use super::checkpoint::{Checkpoint, CheckpointFile};
 use super::outgoing::Outgoing;
-use super::progress::Progress;
+use super::progress::BatchProgress;
 use super::window::Windows;
 use crate::doors::commoncrawl::queue::BoundedQueue;
 
 /// Where batches go.
-pub(super) struct Target {
-    pub(super) outlet: BoundedQueue,
+pub struct BatchTarget {
+    /// The queue that workers take them from.
+    pub outlet: BoundedQueue,
     /// What was published is noted here.
-    pub(super) checkpoint: CheckpointFile,
+    pub checkpoint: CheckpointFile,
 }
 
 /// Ends blocks.
 pub(super) struct Publisher {
     /// None: a dry run, which only counts.
-    pub(super) target: Option<Target>,
+    pub(super) target: Option<BatchTarget>,
     pub(super) instance: Arc<MemoryInstance>,
     pub(super) ahead: Arc<Ahead>,
-    pub(super) progress: Arc<Progress>,
+    pub(super) progress: Arc<BatchProgress>,
     /// Ends the run when the limit is reached.
     pub(super) stop: CancellationToken,
     pub(super) state: Mutex<State>,

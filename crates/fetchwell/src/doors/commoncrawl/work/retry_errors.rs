@@ -17,11 +17,10 @@ use tracing::info;
 use super::document::LASTING_KINDS;
 use super::output::{ErrorEntry, ErrorFile};
 use crate::commands::commoncrawl::args::RetryErrorsArgs;
+use crate::commands::commoncrawl::queue::open_bounded;
 use crate::console::exit::Exit;
 use crate::console::output::{Running, print};
 use crate::console::signals::stop_on_signal;
-use crate::doors::commoncrawl::queue::BoundedQueue;
-use crate::wiring::open_batches;
 
 /// What came of it.
 #[derive(Default)]
@@ -53,8 +52,7 @@ async fn retry_errors_inner(
     as_json: bool,
 ) -> Result<Exit, Exit> {
     let mut file = ErrorFile::open(&settings.values.commoncrawl_output)?;
-    let queue = open_batches(settings, &Clock::system()).await?;
-    let outlet = BoundedQueue::new(queue, settings);
+    let outlet = open_bounded(settings, &Clock::system()).await?;
     let stop = stop_on_signal();
     let mut tally = Tally::default();
     let exit = loop {

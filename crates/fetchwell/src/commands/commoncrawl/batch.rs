@@ -1,0 +1,272 @@
+//! `fetchwell commoncrawl batch`: the index of a crawl becomes batches of captured pages on a queue.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use fetchwell_archive::cdxj::{Filter, Language, LanguagePlace};
+use fetchwell_engine::pipeline::Ended;
+use fetchwell_service::metrics_server::{self, at_once};
+use fetchwell_settings::{Settings, Values};
+use fetchwell_telemetry::metrics::DoorName;
+use serde_json::{Value as Json, json};
+use tokio_util::sync::CancellationToken;
+use tracing::{error, info, warn};
+
+use super::archive::OpenArchive;
+use super::args::BatchArgs;
+use super::batch_bar::BatchBar;
+use super::queue::open_bounded;
+use crate::console::exit::Exit;
+use crate::console::output::{Running, print};
+use crate::console::signals::stop_on_signal;
+use crate::doors::commoncrawl::batch::block::Batching;
+use crate::doors::commoncrawl::batch::{
+    ACROSS_BLOCKS, BatchProgress, BatchRules, BatchTarget, Batcher, Checkpoint, CheckpointFile,
+};
+use crate::wiring::{connection_rules, listen_for_metrics};
+
+/// The word that lifts a filter.
+const ANY: &str = "any";
+
+pub(super) fn run(settings: &Settings, args: BatchArgs, as_json: bool, quiet: u8) -> Running<'_> {
+    Box::pin(run_inner(settings, args, as_json, quiet))
+}
+
+async fn run_inner(
+    settings: &Settings,
+    args: BatchArgs,
+    as_json: bool,
+    quiet: u8,
+) -> Result<Exit, Exit> {
+    let values = &settings.values;
+    let rules = rules(values, &args)?;
+    let index_bytes = index_bytes(&args)?;
+    let (file, kept) = match args.dry_run {
+        true => (None, None),
+        false => {
+            let (file, kept) = CheckpointFile::open(&checkpoint_path(&args))?;
+            (Some(file), kept)
+        }
+    };
+    // What an earlier version began is finished as that version would, so that no id changes midway.
+    let across_blocks = kept.as_ref().is_none_or(Checkpoint::is_across_blocks);
+    let selection = selection(values, &args, across_blocks);
+    let fresh = Checkpoint { selection: selection.clone(), ..Checkpoint::default() };
+    let earlier = kept.unwrap_or(fresh);
+    refuse_another_selection(&args, &earlier, &selection)?;
+    if is_done(&args, &earlier) {
+        return say_done(&args, &earlier, as_json);
+    }
+    let listener = listen_for_metrics(values.commoncrawl_batch_metrics_listen).await?;
+    let archive = OpenArchive::open(settings).await?;
+    if let Some(listener) = &listener {
+        let address = listener.local_addr()?;
+        archive.parts.own_listeners.register(address);
+        info!("metrics are at http://{address}/metrics");
+    }
+    let target = match file {
+        None => None,
+        Some(checkpoint) => {
+            let outlet = open_bounded(settings, &archive.parts.clock).await?;
+            Some(BatchTarget { outlet, checkpoint })
+        }
+    };
+    let begun_at = earlier.position.index_offset;
+    info!("reading {} from byte {begun_at} of {index_bytes}", args.cluster_idx.display());
+    if !across_blocks {
+        info!(
+            "{} was started by an earlier version: its batches end with their index block, as \
+             before",
+            checkpoint_path(&args).display()
+        );
+    }
+    let stop = stop_on_signal();
+    let bar = Arc::new(BatchBar::new(&earlier, index_bytes, args.limit, quiet == 0));
+    let shown = bar.clone();
+    let progress = BatchProgress::new(earlier.clone(), move |now| shown.advance(now));
+    let progress = Arc::new(progress);
+    let plant = archive.plant(settings, None, DoorName::Batch);
+    let batcher = Batcher { rules, archive: &archive.archive, target, progress: progress.clone() };
+    let measures = archive.parts.measures.clone();
+    let over = CancellationToken::new();
+    let (ended, ()) = tokio::join!(
+        async {
+            let ended = batcher.run(earlier, plant, &stop).await;
+            over.cancel();
+            ended
+        },
+        metrics_server::serve(
+            listener,
+            connection_rules(values),
+            at_once(move || progress.render() + &measures.render()),
+            None,
+            over.clone()
+        ),
+    );
+    bar.end(matches!(&ended, Ok((_, checkpoint)) if is_done(&args, checkpoint)));
+    let (ended, checkpoint) = ended?;
+    tell(&checkpoint, as_json)?;
+    if let Ended::Halted(reason) = &ended {
+        error!("stopped: {reason}; run the same command to continue");
+        return Ok(archive.exit_when_halted(reason));
+    }
+    Ok(say_end(&args, &ended, &checkpoint))
+}
+
+fn rules(values: &Values, args: &BatchArgs) -> Result<BatchRules, Exit> {
+    Ok(BatchRules {
+        cluster_idx: args.cluster_idx.clone(),
+        crawl: values.commoncrawl_crawl.clone(),
+        batching: batching(args)?,
+        batch_size: args.batch_size,
+        by_file_pages: values.commoncrawl_by_file_pages,
+        limit: args.limit,
+        max_concurrency: values.commoncrawl_max_concurrency,
+    })
+}
+
+fn batching(args: &BatchArgs) -> Result<Batching, Exit> {
+    let status = match args.status.as_str() {
+        ANY => None,
+        status => Some(status.parse().map_err(|_| {
+            Exit::Usage(format!(
+                "--status {status} is not a status: use a number such as 200, or any"
+            ))
+        })?),
+    };
+    let place = if args.primary { LanguagePlace::Primary } else { LanguagePlace::Any };
+    let language = (args.lang != ANY).then(|| Language { code: args.lang.clone(), place });
+    let filter = Filter {
+        status,
+        language,
+        mime: args.mime.clone(),
+        url_prefix: args.url_prefix.clone(),
+        length_bytes: length_bytes(args),
+    };
+    Ok(Batching { filter, by_file: args.by_file })
+}
+
+fn length_bytes(args: &BatchArgs) -> Option<std::ops::RangeInclusive<u64>> {
+    let least = args.min_length;
+    let most = args.max_length;
+    (least.is_some() || most.is_some()).then(|| least.unwrap_or(0)..=most.unwrap_or(u64::MAX))
+}
+
+/// All that batches depend on. Where the archive is does not matter to them.
+fn selection(values: &Values, args: &BatchArgs, across_blocks: bool) -> Json {
+    let by_file = args.by_file.then_some(values.commoncrawl_by_file_pages);
+    let mut selection = json!({
+        "crawl": values.commoncrawl_crawl,
+        "lang": args.lang,
+        "primary": args.primary,
+        "status": args.status,
+        "mime": args.mime,
+        "url-prefix": args.url_prefix,
+        "min-length": args.min_length,
+        "max-length": args.max_length,
+        "batch-size": args.batch_size,
+        "by-file": by_file,
+    });
+    if across_blocks {
+        selection[ACROSS_BLOCKS] = true.into();
+    }
+    selection
+}
+
+fn index_bytes(args: &BatchArgs) -> Result<u64, Exit> {
+    let path = &args.cluster_idx;
+    let metadata = std::fs::metadata(path).map_err(|error| {
+        Exit::Usage(format!(
+            "cannot read {}: {error}; download it from \
+             BASE/cc-index/collections/CRAWL/indexes/cluster.idx",
+            path.display()
+        ))
+    })?;
+    Ok(metadata.len())
+}
+
+fn checkpoint_path(args: &BatchArgs) -> PathBuf {
+    args.checkpoint.clone().unwrap_or_else(|| {
+        let mut path = args.cluster_idx.clone().into_os_string();
+        path.push(".checkpoint");
+        PathBuf::from(path)
+    })
+}
+
+/// Half of the batches by one filter and half by another would be nobody's wish.
+fn refuse_another_selection(
+    args: &BatchArgs,
+    earlier: &Checkpoint,
+    selection: &Json,
+) -> Result<(), Exit> {
+    let differences = earlier.differences(selection);
+    if differences.is_empty() {
+        return Ok(());
+    }
+    let path = checkpoint_path(args);
+    Err(Exit::Usage(format!(
+        "the batches recorded in {} were made with another --{}; use the same value to continue, \
+         or another --checkpoint to start over",
+        path.display(),
+        differences.join(" and --")
+    )))
+}
+
+/// Whether there is nothing left to do.
+fn is_done(args: &BatchArgs, earlier: &Checkpoint) -> bool {
+    let is_full = args.limit.is_some_and(|limit| earlier.pages_published() >= limit);
+    earlier.is_finished || is_full
+}
+
+fn say_done(args: &BatchArgs, earlier: &Checkpoint, as_json: bool) -> Result<Exit, Exit> {
+    let path = checkpoint_path(args);
+    info!("everything is already published; move {} away to publish it again", path.display());
+    tell(earlier, as_json)?;
+    Ok(exit_of(earlier))
+}
+
+fn say_end(args: &BatchArgs, ended: &Ended, checkpoint: &Checkpoint) -> Exit {
+    let is_full = args.limit.is_some_and(|limit| checkpoint.pages_published() >= limit);
+    if *ended == Ended::Stopped && !is_full {
+        info!("stopped; run the same command to continue");
+    }
+    if checkpoint.unread_blocks > 0 {
+        warn!(
+            "{} blocks could not be read; they are listed under \"unread\" in {}",
+            checkpoint.unread_blocks,
+            checkpoint_path(args).display()
+        );
+    }
+    exit_of(checkpoint)
+}
+
+fn exit_of(checkpoint: &Checkpoint) -> Exit {
+    if checkpoint.unread_blocks > 0 { Exit::SomeFailed } else { Exit::Ok }
+}
+
+/// What came of it, over all runs.
+fn tell(checkpoint: &Checkpoint, as_json: bool) -> Result<(), Exit> {
+    let Checkpoint { batches, counts, unread_blocks, is_finished, .. } = checkpoint;
+    let pages = checkpoint.pages_published();
+    let text = if as_json {
+        let told = json!({
+            "batches": batches, "pages": pages, "blocks": counts.blocks, "bytes": counts.bytes,
+            "lines": counts.lines, "filtered": counts.filtered, "errors": counts.errors,
+            "unread_blocks": unread_blocks, "finished": is_finished,
+        });
+        format!("{told}\n")
+    } else {
+        let mut text = format!(
+            "{batches} batches, {pages} pages\nout of {} lines in {} blocks\n",
+            counts.lines, counts.blocks
+        );
+        for (name, count) in &counts.filtered {
+            text.push_str(&format!("{count} left out by {name}\n"));
+        }
+        for (kind, count) in &counts.errors {
+            text.push_str(&format!("{count} skipped: {kind}\n"));
+        }
+        text
+    };
+    print(text.as_bytes()).map(|_| ())
+}
