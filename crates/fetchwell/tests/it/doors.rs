@@ -11,7 +11,7 @@ use bytes::Bytes;
 use fetchwell::doors::commoncrawl;
 use fetchwell::doors::commoncrawl::batch::block::{self, Batching, BlockEnd, BlockYield, Pages};
 use fetchwell::doors::commoncrawl::work::{
-    BaseCheck, DocumentFilter, InHand, WorkRecord, WorkRules,
+    BaseCheck, BatchPlanRules, DocumentFilter, InHand, WorkRecord,
 };
 use fetchwell_archive::cdxj::{Filter, Language};
 use fetchwell_archive::cluster_idx::Lines;
@@ -349,10 +349,10 @@ async fn a_batch_becomes_documents_eight_ranges_at_a_time() {
     let broken = &mut batch[7]["metadata"];
     broken["offset"] = "1".into();
     let web = archive("/crawl-data/x.warc.gz", file);
-    let rules = Arc::new(WorkRules {
+    let rules = Arc::new(BatchPlanRules {
         root: WebUrl::parse("http://archive.test/").unwrap(),
-        max_gap_bytes: 0,
-        max_range_bytes: 1, // Each page is a range of its own.
+        // Each page is a range of its own.
+        join: commoncrawl::JoinRule { max_gap_bytes: 0, max_range_bytes: 1 },
         max_record_bytes: 1 << 20,
         reading: commoncrawl::ReadTime::default(),
         filter: DocumentFilter::default(),

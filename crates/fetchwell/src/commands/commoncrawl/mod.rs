@@ -9,11 +9,12 @@ mod find;
 mod get;
 mod lookup;
 pub(crate) mod queue;
+mod work;
 
 use fetchwell_settings::Settings;
 
 use crate::console::exit::Exit;
-use crate::doors::commoncrawl::work;
+use crate::doors::commoncrawl::work::retry_errors;
 use args::CommonCrawlCommand;
 
 pub(crate) async fn run(
@@ -26,8 +27,8 @@ pub(crate) async fn run(
         CommonCrawlCommand::Find(args) => find::run(settings, args, as_json).await,
         CommonCrawlCommand::Get(args) => get::run(settings, args, as_json).await,
         CommonCrawlCommand::Batch(args) => batch::run(settings, args, as_json, quiet).await,
-        CommonCrawlCommand::Work(args) => work::serve(settings, args).await,
+        CommonCrawlCommand::Work(args) => work::run(settings, args).await,
         CommonCrawlCommand::Dead { command } => dead::run(settings, command, as_json).await,
-        CommonCrawlCommand::RetryErrors(args) => work::retry_errors(settings, args, as_json).await,
+        CommonCrawlCommand::RetryErrors(args) => retry_errors(settings, args, as_json).await,
     }
 }

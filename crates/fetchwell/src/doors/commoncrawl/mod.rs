@@ -22,5 +22,6 @@ pub mod work;
 
 pub(crate) use crawl_files::CrawlFiles;
 pub use error::CommonCrawlError;
+pub use near_ranges::JoinRule;
 pub use queue::BoundedQueue;
 pub use read_time::ReadTime;

@@ -6,13 +6,13 @@
 
 use super::byte_range::ByteRange;
 
-/// What may be joined.
+/// Which stretches of a file may be asked for as one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct JoinRule {
+pub struct JoinRule {
     /// The most bytes between two stretches that are read for nothing.
-    pub(crate) max_gap_bytes: u64,
+    pub max_gap_bytes: u64,
     /// The longest range that is made by joining.
-    pub(crate) max_range_bytes: u64,
+    pub max_range_bytes: u64,
 }
 
 /// A range to ask for, and what lies in it.

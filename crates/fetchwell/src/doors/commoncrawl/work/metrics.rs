@@ -9,7 +9,7 @@ use super::record::WorkRecord;
 
 metric_set! {
     /// What is counted by this process.
-    pub(super) struct WorkMetrics(registry) {
+    pub struct WorkMetrics(registry) {
         registry: Registry = registry.clone(),
         batches: IntCounter = registry.counter("worker_batches", "Batches completed."),
         retried: IntCounter = registry.counter(
@@ -71,12 +71,12 @@ impl WorkMetrics {
     }
 
     /// Documents that this process wrote.
-    pub(super) fn documents(&self) -> u64 {
+    pub fn documents(&self) -> u64 {
         self.documents.get()
     }
 
     /// All of it, as Prometheus reads it.
-    pub(super) fn render(&self) -> String {
+    pub fn render(&self) -> String {
         self.registry.render(|| {})
     }
 }

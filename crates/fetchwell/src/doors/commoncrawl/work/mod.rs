@@ -1,10 +1,10 @@
-//! `fetchwell commoncrawl work`: batches of captured pages become text documents.
+//! Batches of captured pages become text documents.
 //!
 //! A batch is a lease; `plan` asks for its ranges and makes each captured page a `document`, unless `filter`
 //! leaves it out. What all batches have made and not written yet is `in_hand`. `base_check` notices that there is no
 //! archive at all. `output` writes documents into segments, each page once however often its batch comes, and only
 //! then does the batch end. `begun` counts the workers that died over a batch. `retry_errors` publishes again what
-//! could not be read. `serve` is the door at work.
+//! could not be read. `worker` is all of it at work.
 
 mod at_archive;
 mod base_check;
@@ -18,7 +18,7 @@ mod output;
 mod plan;
 mod record;
 mod retry_errors;
-mod serve;
+mod worker;
 
 pub use base_check::BaseCheck;
 pub use document::{Document, WarcPlace};
@@ -26,8 +26,10 @@ pub(super) use document::{DocumentFault, record_bytes};
 pub(crate) use document::{LASTING_KINDS, PASSING_KINDS};
 pub use filter::DocumentFilter;
 pub use in_hand::{InHand, Part};
+pub use metrics::WorkMetrics;
 pub(crate) use output::standing;
-pub use plan::{WorkRules, plan};
+pub use output::{SegmentFormat, SegmentRule};
+pub use plan::{BatchPlanRules, plan};
 pub use record::{BrokenPage, WorkRecord};
 pub(crate) use retry_errors::retry_errors;
-pub(crate) use serve::serve;
+pub use worker::{WorkRules, Worker};

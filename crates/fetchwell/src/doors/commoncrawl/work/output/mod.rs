@@ -32,7 +32,6 @@ use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::Sink;
 use fetchwell_policy::time::Time;
-use fetchwell_settings::DocumentFormat;
 use fetchwell_sqlite::db::Db;
 use tokio::sync::Mutex;
 use tracing::warn;
@@ -41,6 +40,7 @@ pub(super) use self::errors::{ErrorEntry, ErrorFile};
 use self::lines::Lines;
 pub(super) use self::manifest::Written;
 use self::segment::Segment;
+pub use self::segment::SegmentFormat;
 use super::metrics::WorkMetrics;
 use super::record::WorkRecord;
 
@@ -51,10 +51,13 @@ const ERRORS: &str = "errors.jsonl";
 
 /// When a segment is sealed, and what it becomes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct SegmentRule {
-    pub(super) format: DocumentFormat,
-    pub(super) max_bytes: u64,
-    pub(super) max_age: Duration,
+pub struct SegmentRule {
+    /// What it becomes.
+    pub format: SegmentFormat,
+    /// It is sealed when it has come to this size, compressed…
+    pub max_bytes: u64,
+    /// …or to this age.
+    pub max_age: Duration,
 }
 
 /// A folder of documents.

@@ -6,13 +6,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use fetchwell_engine::ports::error::StoreError;
-use fetchwell_settings::DocumentFormat;
 use fetchwell_sqlite::db::Db;
 use tracing::warn;
 
 use super::columns;
 use super::manifest::{io_fault, note_sealed, standing};
-use super::segment::{Segment, sync_folder};
+use super::segment::{Segment, SegmentFormat, sync_folder};
 
 /// Behind the name of a file that is not finished, and is made anew when that is not noted.
 const UNFINISHED: &str = ".unfinished";
@@ -51,7 +50,7 @@ fn shaped(folder: &Path, segment: &Segment, length: u64) -> io::Result<()> {
     let file = segment.file(folder)?;
     file.set_len(length)?;
     file.sync_all()?;
-    if segment.format == DocumentFormat::Parquet {
+    if segment.format == SegmentFormat::Parquet {
         columns::write(&file, &unfinished(folder, segment))?;
     }
     Ok(())
@@ -60,8 +59,8 @@ fn shaped(folder: &Path, segment: &Segment, length: u64) -> io::Result<()> {
 fn renamed(folder: &Path, segment: &Segment) -> io::Result<()> {
     let name = folder.join(&segment.name);
     let from = match segment.format {
-        DocumentFormat::JsonLines => segment.part(folder),
-        DocumentFormat::Parquet => unfinished(folder, segment),
+        SegmentFormat::JsonLines => segment.part(folder),
+        SegmentFormat::Parquet => unfinished(folder, segment),
     };
     match fs::rename(from, &name) {
         // It was renamed before, and that could not be noted.

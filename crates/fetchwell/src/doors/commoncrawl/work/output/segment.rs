@@ -9,24 +9,32 @@ use std::sync::Arc;
 use fetchwell_engine::seed::random_seed;
 use fetchwell_policy::rfc3339::rfc3339;
 use fetchwell_policy::time::Time;
-use fetchwell_settings::DocumentFormat;
 use parking_lot::Mutex;
 
 /// Behind the name of a segment that is not sealed.
 pub(super) const PART: &str = ".part";
+
+/// What a segment is once it is sealed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SegmentFormat {
+    /// A JSON object per line, compressed.
+    JsonLines,
+    /// Columns.
+    Parquet,
+}
 
 /// A file of documents. While it is open, it is locked: whoever finds it unlocked and not sealed knows that
 /// its process is gone.
 pub(super) struct Segment {
     /// The name that it has once it is sealed.
     pub(super) name: String,
-    pub(super) format: DocumentFormat,
+    pub(super) format: SegmentFormat,
     file: Mutex<Option<Arc<File>>>,
 }
 
 impl Segment {
     /// One that no other process can have, and that has no file yet.
-    pub(super) fn new(format: DocumentFormat, began: Time) -> Segment {
+    pub(super) fn new(format: SegmentFormat, began: Time) -> Segment {
         let began: String =
             rfc3339(began).chars().take(19).filter(char::is_ascii_alphanumeric).collect();
         let suffix = suffix(format);
@@ -35,7 +43,7 @@ impl Segment {
     }
 
     /// One that is there.
-    pub(super) fn named(name: String, format: DocumentFormat) -> Segment {
+    pub(super) fn named(name: String, format: SegmentFormat) -> Segment {
         Segment { name, format, file: Mutex::default() }
     }
 
@@ -89,18 +97,18 @@ pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-pub(super) fn suffix(format: DocumentFormat) -> &'static str {
+pub(super) fn suffix(format: SegmentFormat) -> &'static str {
     match format {
-        DocumentFormat::JsonLines => "jsonl.zst",
-        DocumentFormat::Parquet => "parquet",
+        SegmentFormat::JsonLines => "jsonl.zst",
+        SegmentFormat::Parquet => "parquet",
     }
 }
 
 /// What a sealed segment is, by its name.
-pub(super) fn format_of(name: &str) -> DocumentFormat {
+pub(super) fn format_of(name: &str) -> SegmentFormat {
     match name.ends_with(".parquet") {
-        true => DocumentFormat::Parquet,
-        false => DocumentFormat::JsonLines,
+        true => SegmentFormat::Parquet,
+        false => SegmentFormat::JsonLines,
     }
 }
 

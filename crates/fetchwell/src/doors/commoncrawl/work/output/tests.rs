@@ -11,11 +11,11 @@ use crate::doors::commoncrawl::work::in_hand::Part;
 use crate::doors::commoncrawl::work::record::BrokenPage;
 
 const SMALL: SegmentRule = SegmentRule {
-    format: DocumentFormat::JsonLines,
+    format: SegmentFormat::JsonLines,
     max_bytes: 1 << 20,
     max_age: Duration::from_secs(60),
 };
-const COLUMNS: SegmentRule = SegmentRule { format: DocumentFormat::Parquet, ..SMALL };
+const COLUMNS: SegmentRule = SegmentRule { format: SegmentFormat::Parquet, ..SMALL };
 
 fn place(file: &str, offset: u64) -> WarcPlace {
     WarcPlace { filename: file.to_owned(), offset, length: 9 }

@@ -40,13 +40,11 @@ const BREATH: Duration = Duration::from_millis(200);
 
 /// What all batches of a worker go by.
 #[derive(Clone, Debug)]
-pub struct WorkRules {
+pub struct BatchPlanRules {
     /// The archive's root: a URL that ends in a slash.
     pub root: WebUrl,
-    /// Stretches of one file that lie no further apart are asked for as one…
-    pub max_gap_bytes: u64,
-    /// …up to this length.
-    pub max_range_bytes: u64,
+    /// Which stretches of a file are asked for as one.
+    pub join: JoinRule,
     /// The largest record, inflated.
     pub max_record_bytes: usize,
     /// How long reading a page may take.
@@ -62,7 +60,7 @@ pub struct WorkRules {
 }
 
 /// Makes the plan of a batch. What is no array of anything is given up at once.
-pub fn plan(rules: &Arc<WorkRules>, lease: &Lease) -> Box<dyn Plan<WorkRecord>> {
+pub fn plan(rules: &Arc<BatchPlanRules>, lease: &Lease) -> Box<dyn Plan<WorkRecord>> {
     let items = match read_batch(&lease.job.payload) {
         Ok(items) => items,
         Err(fault) => return dead(format!("cannot read the batch: {fault}")),
@@ -85,7 +83,7 @@ pub fn plan(rules: &Arc<WorkRules>, lease: &Lease) -> Box<dyn Plan<WorkRecord>> 
 }
 
 struct BatchPlan {
-    rules: Arc<WorkRules>,
+    rules: Arc<BatchPlanRules>,
     name: String,
     items: Vec<BatchItem>,
     /// What the batch had been through when it was taken: a round counts once, however many of its
@@ -181,8 +179,7 @@ impl BatchPlan {
                 Err(fault) => self.break_off(place, &fault),
             }
         }
-        let WorkRules { max_gap_bytes, max_range_bytes, .. } = *self.rules;
-        let rule = JoinRule { max_gap_bytes, max_range_bytes };
+        let rule = self.rules.join;
         for (file, pages) in files {
             let Ok(url) = self.rules.root.join(&file) else {
                 pages.iter().for_each(|(place, _)| self.break_off(*place, &DocumentFault::Place));
@@ -334,7 +331,7 @@ impl BatchPlan {
         warc: WarcPlace,
         member: &[u8],
     ) -> Result<Document, DocumentFault> {
-        let WorkRules { max_record_bytes: max_bytes, reading, .. } = *self.rules;
+        let BatchPlanRules { max_record_bytes: max_bytes, reading, .. } = *self.rules;
         match Document::read(page, warc.clone(), member, max_bytes.min(LARGE_BYTES), reading) {
             Err(fault) if fault.is_about_size() && max_bytes > LARGE_BYTES => {
                 Document::measure(member, max_bytes)?;

@@ -4,18 +4,17 @@ use fetchwell_testkit::samples::{MOMENT, end_of, lease, outcome};
 use super::*;
 
 /// The rules of a worker that has read a record already.
-fn rules() -> Arc<WorkRules> {
+fn rules() -> Arc<BatchPlanRules> {
     let rules = rules_at_first();
     rules.base.record_came();
     rules
 }
 
 /// The rules of a worker that does not know yet whether there is an archive.
-fn rules_at_first() -> Arc<WorkRules> {
-    Arc::new(WorkRules {
+fn rules_at_first() -> Arc<BatchPlanRules> {
+    Arc::new(BatchPlanRules {
         root: WebUrl::parse("http://archive.test/").unwrap(),
-        max_gap_bytes: 0,
-        max_range_bytes: 1 << 20,
+        join: JoinRule { max_gap_bytes: 0, max_range_bytes: 1 << 20 },
         max_record_bytes: 1 << 20,
         reading: ReadTime::default(),
         filter: DocumentFilter::default(),
@@ -169,7 +168,7 @@ fn a_range_that_comes_short_is_asked_for_again() {
 #[test]
 fn a_page_that_takes_too_long_to_read_is_reported_with_the_setting() {
     let reading = ReadTime(Duration::ZERO);
-    let rules = WorkRules { reading, ..(*rules()).clone() };
+    let rules = BatchPlanRules { reading, ..(*rules()).clone() };
     let file = record_of(&"<p>Some words of a page that is long.".repeat(20_000));
     let batch = batch(&[(0, file.len() as u64)]);
     let (_, records, settlement) = run(&mut *plan(&Arc::new(rules), &lease("b", &batch)), &file);

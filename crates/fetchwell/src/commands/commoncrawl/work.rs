@@ -1,0 +1,88 @@
+//! `fetchwell commoncrawl work`: batches of captured pages become text documents.
+
+use fetchwell_engine::pipeline::Ended;
+use fetchwell_service::metrics_server::{self, at_once};
+use fetchwell_settings::{DocumentFormat, Settings, Values};
+use fetchwell_telemetry::metrics::DoorName;
+use tracing::info;
+
+use super::archive::OpenArchive;
+use super::args::WorkArgs;
+use crate::console::exit::Exit;
+use crate::console::output::Running;
+use crate::console::signals::stop_on_signal;
+use crate::doors::commoncrawl::work::{
+    DocumentFilter, SegmentFormat, SegmentRule, WorkRules, Worker,
+};
+use crate::doors::commoncrawl::{JoinRule, ReadTime};
+use crate::wiring::{connection_rules, listen_for_metrics, open_batches};
+
+/// Works until it is told to stop, or until the archive says no.
+pub(super) fn run(settings: &Settings, args: WorkArgs) -> Running<'_> {
+    Box::pin(run_inner(settings, args))
+}
+
+async fn run_inner(settings: &Settings, args: WorkArgs) -> Result<Exit, Exit> {
+    let values = &settings.values;
+    let listener = listen_for_metrics(values.commoncrawl_work_metrics_listen).await?;
+    let stop = stop_on_signal();
+    let archive = OpenArchive::open(settings).await?;
+    let clock = archive.parts.clock.clone();
+    let worker = Worker::open(rules(values, args), clock.clone()).await?;
+    let queue = open_batches(settings, &clock).await?;
+    if let Some(listener) = &listener {
+        let address = listener.local_addr()?;
+        archive.parts.own_listeners.register(address);
+        info!("metrics are at http://{address}/metrics");
+    }
+    let folder = values.commoncrawl_output.display();
+    info!("writing documents of {} to {folder}", values.commoncrawl_base);
+    let metrics = worker.metrics().clone();
+    let measures = archive.parts.measures.clone();
+    let plant = archive.plant(settings, None, DoorName::Work);
+    let (ended, ()) = tokio::join!(
+        worker.run(&archive.archive, &*queue, plant, &stop),
+        metrics_server::serve(
+            listener,
+            connection_rules(values),
+            at_once(move || metrics.render() + &measures.render()),
+            None,
+            stop.clone()
+        ),
+    );
+    // Also after a fault: what is written need not wait for the next run.
+    worker.close().await?;
+    info!("{} documents written", worker.metrics().documents());
+    match ended? {
+        Ended::Halted(reason) => Ok(archive.exit_when_halted(&reason)),
+        Ended::Stopped | Ended::Exhausted => Ok(Exit::Ok),
+    }
+}
+
+fn rules(values: &Values, args: WorkArgs) -> WorkRules {
+    let WorkArgs { min_length, max_length, lang, .. } = args;
+    WorkRules {
+        base: values.commoncrawl_base.to_string(),
+        output: values.commoncrawl_output.clone(),
+        segments: segment_rule(values),
+        prefetch: values.commoncrawl_prefetch,
+        join: JoinRule {
+            max_gap_bytes: values.commoncrawl_join_gap,
+            max_range_bytes: values.commoncrawl_max_range,
+        },
+        max_record_bytes: usize::try_from(values.commoncrawl_max_record).unwrap_or(usize::MAX),
+        reading: ReadTime(values.extract_max_time),
+        filter: DocumentFilter { min_chars: min_length, max_chars: max_length, languages: lang },
+    }
+}
+
+fn segment_rule(values: &Values) -> SegmentRule {
+    SegmentRule {
+        format: match values.commoncrawl_format {
+            DocumentFormat::JsonLines => SegmentFormat::JsonLines,
+            DocumentFormat::Parquet => SegmentFormat::Parquet,
+        },
+        max_bytes: values.commoncrawl_segment_size,
+        max_age: values.commoncrawl_segment_age,
+    }
+}
