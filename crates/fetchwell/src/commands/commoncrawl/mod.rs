@@ -1,6 +1,6 @@
 //! `fetchwell commoncrawl`: from the index of a web archive to the text of its pages.
 
-pub(crate) mod archive;
+mod archive;
 pub(crate) mod args;
 mod batch;
 mod batch_bar;
@@ -8,13 +8,13 @@ mod dead;
 mod find;
 mod get;
 mod lookup;
-pub(crate) mod queue;
+mod queue;
+mod retry_errors;
 mod work;
 
 use fetchwell_settings::Settings;
 
 use crate::console::exit::Exit;
-use crate::doors::commoncrawl::work::retry_errors;
 use args::CommonCrawlCommand;
 
 pub(crate) async fn run(
@@ -29,6 +29,6 @@ pub(crate) async fn run(
         CommonCrawlCommand::Batch(args) => batch::run(settings, args, as_json, quiet).await,
         CommonCrawlCommand::Work(args) => work::run(settings, args).await,
         CommonCrawlCommand::Dead { command } => dead::run(settings, command, as_json).await,
-        CommonCrawlCommand::RetryErrors(args) => retry_errors(settings, args, as_json).await,
+        CommonCrawlCommand::RetryErrors(args) => retry_errors::run(settings, args, as_json).await,
     }
 }

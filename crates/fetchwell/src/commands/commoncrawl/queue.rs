@@ -8,7 +8,7 @@ use crate::doors::commoncrawl::BoundedQueue;
 use crate::wiring::open_batches;
 
 /// Opens the queue of batches, to be filled within the bounds of the settings.
-pub(crate) async fn open_bounded(settings: &Settings, clock: &Clock) -> Result<BoundedQueue, Exit> {
+pub(super) async fn open_bounded(settings: &Settings, clock: &Clock) -> Result<BoundedQueue, Exit> {
     Ok(BoundedQueue {
         queue: open_batches(settings, clock).await?,
         max_unconfirmed: settings.values.commoncrawl_max_unconfirmed,

@@ -19,7 +19,7 @@ use crate::doors::commoncrawl::work::document::{LEFT_OUT, WarcPlace};
 const NO_PAGE: &str = "item";
 
 /// The file, and the manifest that says which of its pages were read since.
-pub(in super::super) struct ErrorFile {
+pub struct ErrorFile {
     manifest: Connection,
     lines: Option<BufReader<Take<File>>>,
 }
@@ -52,7 +52,7 @@ pub(in super::super) enum ErrorEntry {
 
 impl ErrorFile {
     /// Opens the file of a folder that a worker has written to.
-    pub(in super::super) fn open(folder: &Path) -> Result<ErrorFile, CommonCrawlError> {
+    pub fn open(folder: &Path) -> Result<ErrorFile, CommonCrawlError> {
         let at = folder.to_owned();
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let manifest = Connection::open_with_flags(folder.join(MANIFEST), flags)

@@ -36,7 +36,8 @@ use fetchwell_sqlite::db::Db;
 use tokio::sync::Mutex;
 use tracing::warn;
 
-pub(super) use self::errors::{ErrorEntry, ErrorFile};
+pub(super) use self::errors::ErrorEntry;
+pub use self::errors::ErrorFile;
 use self::lines::Lines;
 pub(super) use self::manifest::Written;
 use self::segment::Segment;
