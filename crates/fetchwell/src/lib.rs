@@ -3,8 +3,4 @@
 pub mod cli;
 mod commands;
 mod console;
-pub mod doors;
 mod wiring;
-
-// What commoncrawl calls it.
-use wiring as plant;

@@ -19,7 +19,6 @@ use crate::console::exit::Exit;
 use crate::console::logs;
 use crate::console::output::print;
 use crate::console::terminal::printable;
-use crate::doors;
 
 /// How long the program waits at its end for its SQLite files to be closed. The last process to close one merges its
 /// WAL, which takes as long as writing some 16 MiB.

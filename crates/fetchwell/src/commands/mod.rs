@@ -1,4 +1,4 @@
-//! The commands, one folder each; `args` has the arguments. The rest of the Common Crawl commands is still in `doors`.
+//! The commands, one folder each; `args` has the arguments.
 
 pub(crate) mod args;
 pub(crate) mod articles;

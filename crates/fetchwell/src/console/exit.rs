@@ -3,12 +3,11 @@
 use std::fmt;
 use std::process::ExitCode;
 
+use fetchwell_commoncrawl::CommonCrawlError;
 use fetchwell_doors::schedule::PlanFileError;
 use fetchwell_engine::ports::error::{StoreError, StoreErrorKind};
 use fetchwell_stores::open::OpenError;
 use fetchwell_telemetry::traces::TracesError;
-
-use crate::doors::commoncrawl::CommonCrawlError;
 
 /// How the program ends.
 #[derive(Debug)]

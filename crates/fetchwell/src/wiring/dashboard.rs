@@ -3,11 +3,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use fetchwell_commoncrawl::CrawlFiles;
 use fetchwell_engine::ports::crawl_progress::CrawlProgress;
 use fetchwell_service::dashboard::{SettingRow, SystemInfo};
 use fetchwell_settings::{Effective, Origin, Settings};
-
-use crate::doors::commoncrawl::CrawlFiles;
 
 /// The stores and all settings.
 pub(crate) fn system_info(settings: &Settings) -> SystemInfo {

@@ -8,13 +8,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use fetchwell::doors::commoncrawl;
-use fetchwell::doors::commoncrawl::batch::block::{self, Batching, BlockEnd, BlockYield, Pages};
-use fetchwell::doors::commoncrawl::work::{
-    BaseCheck, BatchPlanRules, DocumentFilter, InHand, WorkRecord,
-};
 use fetchwell_archive::cdxj::{Filter, Language};
 use fetchwell_archive::cluster_idx::Lines;
+use fetchwell_commoncrawl::ReadTime;
+use fetchwell_commoncrawl::archive::JoinRule;
+use fetchwell_commoncrawl::batch::block::{self, Batching, BlockEnd, BlockYield, Pages};
+use fetchwell_commoncrawl::work::{
+    self, BaseCheck, BatchPlanRules, DocumentFilter, InHand, WorkRecord,
+};
 use fetchwell_doors::articles::{self, ArticleRecord, LinkRules};
 use fetchwell_doors::pages::{self, PageRecord, PageRules};
 use fetchwell_doors::read_limits::ReadLimits;
@@ -352,16 +353,15 @@ async fn a_batch_becomes_documents_eight_ranges_at_a_time() {
     let rules = Arc::new(BatchPlanRules {
         root: WebUrl::parse("http://archive.test/").unwrap(),
         // Each page is a range of its own.
-        join: commoncrawl::JoinRule { max_gap_bytes: 0, max_range_bytes: 1 },
+        join: JoinRule { max_gap_bytes: 0, max_range_bytes: 1 },
         max_record_bytes: 1 << 20,
-        reading: commoncrawl::ReadTime::default(),
+        reading: ReadTime::default(),
         filter: DocumentFilter::default(),
         in_hand: InHand::for_records_of(1 << 20),
         large: Arc::default(),
         base: Arc::new(BaseCheck::of(&"http://archive.test/")),
     });
-    let planner: Planner<WorkRecord> =
-        Arc::new(move |lease| commoncrawl::work::plan(&rules, lease));
+    let planner: Planner<WorkRecord> = Arc::new(move |lease| work::plan(&rules, lease));
     let message =
         |name: &str| Job { site: Some(Site::parse("archive.test").unwrap()), ..job(name, &batch) };
     let started = tokio::time::Instant::now();

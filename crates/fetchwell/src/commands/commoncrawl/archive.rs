@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fetchwell_archive::cdxj::MAX_RECORD_BYTES;
+use fetchwell_commoncrawl::archive::{Archive, ArchiveError};
 use fetchwell_engine::gate::Gate;
 use fetchwell_engine::pipeline::Plant;
 use fetchwell_settings::{ArchiveBase, Settings, process_environment};
 use fetchwell_telemetry::metrics::DoorName;
 
 use crate::console::exit::Exit;
-use crate::doors::commoncrawl::archive::{Archive, ArchiveError};
-use crate::plant::{Parts, gate_rules};
+use crate::wiring::{Parts, gate_rules};
 
 /// An archive, opened.
 pub(crate) struct OpenArchive {

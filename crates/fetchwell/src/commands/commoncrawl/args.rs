@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
+use fetchwell_commoncrawl::work::{LASTING_KINDS, PASSING_KINDS};
+use fetchwell_doors::fetch::OutputFormat;
 use fetchwell_policy::units::parse_size;
 use fetchwell_settings::Flag;
 
-use crate::commands::args::{flag, whole};
-use crate::doors::commoncrawl::work::{LASTING_KINDS, PASSING_KINDS};
-use crate::doors::fetch::format::Format;
+use crate::commands::args::{flag, output_format, whole};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum CommonCrawlCommand {
@@ -126,8 +126,8 @@ pub(crate) struct GetArgs {
     #[arg(long, value_name = "TIME", value_parser = timestamp)]
     pub(crate) timestamp: Option<String>,
     /// Output format; --json is --format json
-    #[arg(long, value_enum, default_value = "markdown")]
-    pub(crate) format: Format,
+    #[arg(long, value_parser = output_format(), default_value = "markdown")]
+    pub(crate) format: OutputFormat,
 }
 
 /// `fetchwell commoncrawl batch`.

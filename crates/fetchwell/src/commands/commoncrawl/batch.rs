@@ -4,6 +4,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use fetchwell_archive::cdxj::{Filter, Language, LanguagePlace};
+use fetchwell_commoncrawl::batch::block::Batching;
+use fetchwell_commoncrawl::batch::{
+    ACROSS_BLOCKS, BatchProgress, BatchRules, BatchTarget, Batcher, Checkpoint, CheckpointFile,
+};
 use fetchwell_engine::pipeline::Ended;
 use fetchwell_service::metrics_server::{self, at_once};
 use fetchwell_settings::{Settings, Values};
@@ -19,10 +23,6 @@ use super::queue::open_bounded;
 use crate::console::exit::Exit;
 use crate::console::output::{Running, print};
 use crate::console::signals::stop_on_signal;
-use crate::doors::commoncrawl::batch::block::Batching;
-use crate::doors::commoncrawl::batch::{
-    ACROSS_BLOCKS, BatchProgress, BatchRules, BatchTarget, Batcher, Checkpoint, CheckpointFile,
-};
 use crate::wiring::{connection_rules, listen_for_metrics};
 
 /// The word that lifts a filter.

@@ -1,8 +1,7 @@
 //! How far a batcher has come, over all its runs, as a bar for a person.
 
+use fetchwell_commoncrawl::batch::Checkpoint;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-
-use crate::doors::commoncrawl::batch::Checkpoint;
 
 /// The bar.
 pub(super) struct BatchBar {

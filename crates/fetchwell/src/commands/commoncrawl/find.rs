@@ -1,6 +1,7 @@
 //! `fetchwell commoncrawl find`: the captures of a page, of all below it, or of a domain.
 
 use fetchwell_archive::cdxj::CdxRecord;
+use fetchwell_commoncrawl::lookup::Keys;
 use fetchwell_settings::Settings;
 use serde_json::{Map, Value as Json};
 use tracing::{info, warn};
@@ -10,7 +11,6 @@ use super::args::FindArgs;
 use super::lookup::exit_of;
 use crate::console::exit::Exit;
 use crate::console::output::{Running, print};
-use crate::doors::commoncrawl::lookup::Keys;
 
 pub(super) fn run(settings: &Settings, args: FindArgs, as_json: bool) -> Running<'_> {
     Box::pin(run_inner(settings, args, as_json))

@@ -1,6 +1,9 @@
 //! `fetchwell commoncrawl get`: a captured page, brought back.
 
 use fetchwell_archive::warc::parse_record;
+use fetchwell_commoncrawl::ReadTime;
+use fetchwell_commoncrawl::lookup::{CapturedPage, Keys};
+use fetchwell_doors::fetch::OutputFormat;
 use fetchwell_settings::Settings;
 use tracing::{error, info};
 
@@ -9,9 +12,6 @@ use super::args::GetArgs;
 use super::lookup::exit_of;
 use crate::console::exit::Exit;
 use crate::console::output::{Running, print};
-use crate::doors::commoncrawl::ReadTime;
-use crate::doors::commoncrawl::lookup::{CapturedPage, Keys};
-use crate::doors::fetch::format::Format;
 
 /// The longest record that is printed, inflated.
 const MAX_RECORD_BYTES: usize = 64 << 20;
@@ -21,7 +21,7 @@ pub(super) fn run(settings: &Settings, args: GetArgs, as_json: bool) -> Running<
 }
 
 async fn run_inner(settings: &Settings, args: GetArgs, as_json: bool) -> Result<Exit, Exit> {
-    let format = if as_json { Format::Json } else { args.format };
+    let format = if as_json { OutputFormat::Json } else { args.format };
     let crawl = settings.values.commoncrawl_crawl.as_str();
     if args.url.contains('*') {
         let find = format!("run `fetchwell commoncrawl find '{}'` to list its captures", args.url);
@@ -52,11 +52,11 @@ async fn run_inner(settings: &Settings, args: GetArgs, as_json: bool) -> Result<
     }
 }
 
-fn render(page: &CapturedPage, format: Format, reading: ReadTime) -> anyhow::Result<Vec<u8>> {
-    if format == Format::Warc {
+fn render(page: &CapturedPage, format: OutputFormat, reading: ReadTime) -> anyhow::Result<Vec<u8>> {
+    if format == OutputFormat::Warc {
         return Ok(page.stored.to_vec());
     }
-    if format == Format::Json {
+    if format == OutputFormat::Json {
         let document = page.document(MAX_RECORD_BYTES, reading)?;
         return Ok(format!("{}\n", serde_json::to_string(&document)?).into_bytes());
     }
@@ -67,17 +67,17 @@ fn render(page: &CapturedPage, format: Format, reading: ReadTime) -> anyhow::Res
     let body = response.body(&mut scratch, MAX_RECORD_BYTES);
     let content_type = response.headers.get("content-type");
     let is_html = fetchwell_extract::is_html(content_type.as_deref(), body.bytes);
-    if format == Format::Html && !is_html {
+    if format == OutputFormat::Html && !is_html {
         return Ok(body.bytes.to_vec());
     }
     anyhow::ensure!(is_html, "the page is not HTML; --format html prints it as it is");
     let html = fetchwell_extract::decode(body.bytes, content_type.as_deref()).text;
-    if format == Format::Html {
+    if format == OutputFormat::Html {
         return Ok(html.into_owned().into_bytes());
     }
     let url = url::Url::parse(page.capture.url().unwrap_or_default())?;
     let article = reading.article(&html, &url).map_err(|slow| anyhow::anyhow!("{slow}"))?;
-    let mut text = if format == Format::Text { article.text } else { article.markdown };
+    let mut text = if format == OutputFormat::Text { article.text } else { article.markdown };
     text.truncate(text.trim_end().len());
     text.push('\n');
     Ok(text.into_bytes())
@@ -113,10 +113,10 @@ mod tests {
         for stored in [member.finish().unwrap(), plain] {
             let page = CapturedPage { capture: capture.clone(), stored: stored.into() };
             for (format, want) in [
-                (Format::Markdown, "Words."),
-                (Format::Text, "Words."),
-                (Format::Html, "<p>Words.</p>"),
-                (Format::Json, "\"text\":"),
+                (OutputFormat::Markdown, "Words."),
+                (OutputFormat::Text, "Words."),
+                (OutputFormat::Html, "<p>Words.</p>"),
+                (OutputFormat::Json, "\"text\":"),
             ] {
                 let printed = render(&page, format, ReadTime::default()).unwrap();
                 let printed = String::from_utf8(printed).unwrap();

@@ -1,5 +1,6 @@
 //! What `find` and `get` have in common: a reader of the crawl that the settings name, and how it ends.
 
+use fetchwell_commoncrawl::lookup::{CrawlReader, LookupError};
 use fetchwell_settings::Settings;
 use fetchwell_telemetry::metrics::DoorName;
 use tracing::error;
@@ -7,7 +8,6 @@ use tracing::error;
 use super::archive::OpenArchive;
 use crate::console::exit::Exit;
 use crate::console::signals::stop_on_signal;
-use crate::doors::commoncrawl::lookup::{CrawlReader, LookupError};
 
 impl OpenArchive {
     /// A reader of the crawl that the settings name. A signal stops it.

@@ -1,10 +1,10 @@
 //! The queue that batches are published to.
 
+use fetchwell_commoncrawl::BoundedQueue;
 use fetchwell_engine::clock::Clock;
 use fetchwell_settings::Settings;
 
 use crate::console::exit::Exit;
-use crate::doors::commoncrawl::BoundedQueue;
 use crate::wiring::open_batches;
 
 /// Opens the queue of batches, to be filled within the bounds of the settings.

@@ -1,5 +1,6 @@
 //! `fetchwell commoncrawl retry-errors`: the pages of `errors.jsonl` go back on the queue.
 
+use fetchwell_commoncrawl::work::{ErrorFile, RetriedErrors, RetryRules, retry_errors};
 use fetchwell_engine::clock::Clock;
 use fetchwell_settings::Settings;
 use serde_json::json;
@@ -10,7 +11,6 @@ use super::queue::open_bounded;
 use crate::console::exit::Exit;
 use crate::console::output::{Running, print};
 use crate::console::signals::stop_on_signal;
-use crate::doors::commoncrawl::work::{ErrorFile, RetriedErrors, RetryRules, retry_errors};
 
 pub(super) fn run(settings: &Settings, args: RetryErrorsArgs, as_json: bool) -> Running<'_> {
     Box::pin(run_inner(settings, args, as_json))

@@ -1,5 +1,8 @@
 //! `fetchwell commoncrawl work`: batches of captured pages become text documents.
 
+use fetchwell_commoncrawl::ReadTime;
+use fetchwell_commoncrawl::archive::JoinRule;
+use fetchwell_commoncrawl::work::{DocumentFilter, SegmentFormat, SegmentRule, WorkRules, Worker};
 use fetchwell_engine::pipeline::Ended;
 use fetchwell_service::metrics_server::{self, at_once};
 use fetchwell_settings::{DocumentFormat, Settings, Values};
@@ -11,10 +14,6 @@ use super::args::WorkArgs;
 use crate::console::exit::Exit;
 use crate::console::output::Running;
 use crate::console::signals::stop_on_signal;
-use crate::doors::commoncrawl::work::{
-    DocumentFilter, SegmentFormat, SegmentRule, WorkRules, Worker,
-};
-use crate::doors::commoncrawl::{JoinRule, ReadTime};
 use crate::wiring::{connection_rules, listen_for_metrics, open_batches};
 
 /// Works until it is told to stop, or until the archive says no.

@@ -1,0 +1,45 @@
+//! The batch queue, from the side of the batcher.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use fetchwell_engine::ports::batches::BatchQueue;
+use fetchwell_engine::ports::error::StoreError;
+use tokio_util::sync::CancellationToken;
+use tracing::info;
+
+/// How often a full queue is looked at again.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// A queue that is not filled without end.
+pub struct BoundedQueue {
+    /// The queue.
+    pub queue: Arc<dyn BatchQueue>,
+    /// Batches that may be unconfirmed at once.
+    pub max_unconfirmed: usize,
+    /// While so many wait, no more are published.
+    pub max_waiting: u64,
+}
+
+impl BoundedQueue {
+    /// How many batches may go, after a wait where the queue is full. 0: the run is to stop, and what is
+    /// not published stays so.
+    pub(crate) async fn room(&self, stop: &CancellationToken) -> Result<usize, StoreError> {
+        let mut is_told = false;
+        loop {
+            let waiting = self.queue.waiting().await?;
+            let room = self.max_waiting.saturating_sub(waiting);
+            if room > 0 {
+                return Ok(usize::try_from(room).unwrap_or(usize::MAX).min(self.max_unconfirmed));
+            }
+            if !is_told {
+                info!("the queue has {waiting} batches: waiting for workers to take some");
+                is_told = true;
+            }
+            tokio::select! {
+                () = stop.cancelled() => return Ok(0),
+                () = tokio::time::sleep(LOOK_AGAIN) => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! One errand to the archive and back, by the one flow: several ranges, one after the other.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use fetchwell_engine::memory::MemoryQueue;
+use fetchwell_engine::pipeline::{self, Door, Ended};
+use fetchwell_engine::ports::error::StoreError;
+use fetchwell_engine::ports::finish::{Settlement, Sink, SinkThenSettle};
+use fetchwell_engine::ports::job::{Job, Lane, NewJob};
+use fetchwell_engine::ports::plan::{Moment, Plan, Step};
+use fetchwell_engine::web::{Answer, Outcome};
+use fetchwell_policy::outcome::Happened;
+use fetchwell_policy::retry::{Attempt, History, Next, RetryRule};
+use fetchwell_policy::url::WebUrl;
+use parking_lot::Mutex;
+use thiserror::Error;
+
+use super::CrawlReader;
+use crate::archive::Archive;
+use crate::archive::byte_range::{ByteRange, REFUSED_BY_ARCHIVE};
+use crate::error::CommonCrawlError;
+
+/// Nobody else works on a queue in memory.
+const LEASE_TTL: Duration = Duration::from_secs(3_600);
+
+/// What is asked for, answer by answer.
+pub(super) trait Errand: Clone + Send + Sync + 'static {
+    /// What comes of it.
+    type Found: Clone + Send + Sync + 'static;
+
+    /// The file and range to request next; `None` when done.
+    fn wanted(&self) -> Option<(WebUrl, ByteRange)>;
+
+    /// Handles the answer, which may not be the requested range.
+    fn take(&mut self, answer: &Answer) -> Result<(), String>;
+
+    /// What came of it.
+    fn found(&self) -> Self::Found;
+}
+
+/// Why a lookup came to nothing.
+#[derive(Debug, Error)]
+pub enum LookupError {
+    /// By the address guard, or by a disk that cannot be read.
+    #[error("refused: {0}")]
+    Refused(String),
+    /// The archive did not send what was asked for.
+    #[error("{0}")]
+    Failed(String),
+    /// It was told to stop before it had come to its end.
+    #[error("stopped")]
+    Stopped,
+    /// It could not be done at all.
+    #[error(transparent)]
+    Other(#[from] CommonCrawlError),
+}
+
+/// Runs an errand to its end.
+pub(super) async fn run<E: Errand>(
+    reader: CrawlReader<'_>,
+    errand: E,
+) -> Result<E::Found, LookupError> {
+    let CrawlReader { archive, plant, stop, .. } = reader;
+    let queue = MemoryQueue::new(plant.clock.clone(), LEASE_TTL, true);
+    queue.enqueue(vec![NewJob::now(job(archive))]);
+    let instance = Arc::new(queue.instance());
+    let kept: Kept<E::Found> = Arc::default();
+    let root = archive.root.clone();
+    let progress = Arc::new(Mutex::new(errand));
+    let door = Door {
+        source: instance.clone(),
+        planner: Arc::new(move |lease| {
+            let errand = progress.lock().clone();
+            let progress = progress.clone();
+            let root = root.clone();
+            Box::new(ErrandPlan { errand, progress, root, history: lease.history })
+        }),
+        finish: Arc::new(SinkThenSettle { sink: Keep(kept.clone()), source: instance }),
+        obituary: Arc::new(|_, reason| vec![End::Failed(reason.to_owned())]),
+    };
+    let ended = pipeline::run(door, plant, stop).await.map_err(CommonCrawlError::from)?;
+    let end = kept.lock().take();
+    match (end, ended) {
+        (Some(End::Found(found)), _) => Ok(found),
+        (Some(End::Refused(why)), _) => Err(LookupError::Refused(why)),
+        (Some(End::Failed(reason)), _) | (None, Ended::Halted(reason)) => {
+            Err(LookupError::Failed(reason))
+        }
+        (None, _) => Err(LookupError::Stopped),
+    }
+}
+
+fn job(archive: &Archive) -> Job {
+    Job {
+        url: archive.root.to_string(),
+        site: Some(archive.root.site()),
+        lane: Lane::default(),
+        payload: Vec::new(),
+        deadline: None,
+    }
+}
+
+/// How an errand ended.
+#[derive(Clone)]
+enum End<F> {
+    Found(F),
+    /// The address guard, or the folder.
+    Refused(String),
+    Failed(String),
+}
+
+struct ErrandPlan<E> {
+    errand: E,
+    /// State for the next attempt.
+    progress: Arc<Mutex<E>>,
+    /// Where the archive's files are. For a folder it is made up, and not for people to see.
+    root: WebUrl,
+    /// What the request under way has been through.
+    history: History,
+}
+
+impl<E: Errand> Plan<End<E::Found>> for ErrandPlan<E> {
+    fn step(&mut self, last: Option<Outcome>, moment: Moment) -> Step<End<E::Found>> {
+        if let Some(outcome) = last
+            && let Some(end) = self.take(&outcome, moment)
+        {
+            return end;
+        }
+        match self.errand.wanted() {
+            Some((url, range)) => Step::Fetch(vec![range.request(url)]),
+            None => finish(End::Found(self.errand.found())),
+        }
+    }
+}
+
+impl<E: Errand> ErrandPlan<E> {
+    /// Handles an outcome; returns a step unless the next request follows immediately.
+    fn take(&mut self, outcome: &Outcome, moment: Moment) -> Option<Step<End<E::Found>>> {
+        let again = match (&outcome.happened, &outcome.answer) {
+            (Happened::Answered(403), _) => {
+                return Some(Step::Halt(REFUSED_BY_ARCHIVE.to_owned()));
+            }
+            (Happened::Refused(why), _) => return Some(finish(End::Refused(why.clone()))),
+            (Happened::Answered(200..=299), Some(answer)) => {
+                let (_, range) = self.errand.wanted()?;
+                let Some(again) = range.after_short(answer, self.history, moment) else {
+                    self.history = History::default();
+                    return self.errand.take(answer).err().map(|why| finish(End::Failed(why)));
+                };
+                again
+            }
+            _ => match self.after_failure(outcome, moment) {
+                Next::Again { at, history } => Settlement::retry(at, history),
+                Next::Finish => {
+                    let reason = format!("{}: {}", outcome.happened, self.file());
+                    return Some(finish(End::Failed(reason)));
+                }
+            },
+        };
+        *self.progress.lock() = self.errand.clone();
+        Some(Step::Finish(Vec::new(), again))
+    }
+
+    fn after_failure(&self, outcome: &Outcome, moment: Moment) -> Next {
+        let attempt = Attempt {
+            happened: &outcome.happened,
+            retry_after: outcome.retry_after,
+            site_last_served: outcome.why.site_last_served,
+        };
+        RetryRule::ARCHIVE.next(&attempt, self.history, moment.now, moment.chance)
+    }
+
+    /// The file that is asked for, as the archive names it.
+    fn file(&self) -> String {
+        let url = self.errand.wanted().map(|(url, _)| url.to_string()).unwrap_or_default();
+        url.strip_prefix(self.root.as_str()).unwrap_or(&url).to_owned()
+    }
+}
+
+fn finish<F>(end: End<F>) -> Step<End<F>> {
+    Step::Finish(vec![end], Settlement::Done)
+}
+
+type Kept<F> = Arc<Mutex<Option<End<F>>>>;
+
+struct Keep<F>(Kept<F>);
+
+#[async_trait]
+impl<F: Clone + Send + Sync> Sink<End<F>> for Keep<F> {
+    async fn write(&self, ends: &[&End<F>]) -> Result<(), StoreError> {
+        let mut kept = self.0.lock();
+        if let Some(end) = ends.last() {
+            *kept = Some((*end).clone());
+        }
+        Ok(())
+    }
+}

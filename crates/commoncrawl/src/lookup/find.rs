@@ -1,0 +1,46 @@
+//! The captures of a page, of all below it, or of a domain.
+
+use fetchwell_archive::cdxj::CdxRecord;
+use fetchwell_engine::web::Answer;
+use fetchwell_policy::url::WebUrl;
+
+use super::CrawlReader;
+use super::captures::Captures;
+use super::errand::{self, Errand, LookupError};
+use super::pattern::Keys;
+use crate::archive::byte_range::ByteRange;
+
+/// What was found.
+#[derive(Clone)]
+pub struct CapturesFound {
+    /// In the order of the index.
+    pub captures: Vec<CdxRecord>,
+    /// Whether there are more than the limit.
+    pub has_more: bool,
+    /// Blocks of the index that could not be read.
+    pub unread: u64,
+}
+
+impl CrawlReader<'_> {
+    /// Finds captures, at most `limit` of them.
+    pub async fn find(self, keys: Keys, limit: usize) -> Result<CapturesFound, LookupError> {
+        let indexes = self.archive.indexes(self.crawl)?;
+        errand::run(self, Captures::new(indexes, keys, limit)).await
+    }
+}
+
+impl Errand for Captures {
+    type Found = CapturesFound;
+
+    fn wanted(&self) -> Option<(WebUrl, ByteRange)> {
+        Captures::wanted(self)
+    }
+
+    fn take(&mut self, answer: &Answer) -> Result<(), String> {
+        Captures::take(self, answer)
+    }
+
+    fn found(&self) -> CapturesFound {
+        CapturesFound { captures: self.found.clone(), has_more: self.has_more, unread: self.unread }
+    }
+}

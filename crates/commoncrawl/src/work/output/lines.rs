@@ -1,0 +1,53 @@
+//! Records as lines of JSON, each with the page that it is about.
+
+use serde::Serialize;
+
+use crate::work::document::WarcPlace;
+use crate::work::record::WorkRecord;
+
+/// What is to be written.
+#[derive(Default)]
+pub(super) struct Lines {
+    pub(super) documents: Vec<Line>,
+    pub(super) errors: Vec<Line>,
+    /// Pages that could be read and are not wanted.
+    pub(super) left_out: Vec<(String, u64)>,
+}
+
+/// A line, and the page that it is about.
+pub(super) struct Line {
+    /// The file and the offset; without one it can't be told whether it was written before.
+    pub(super) page: Option<(String, u64)>,
+    pub(super) json: Vec<u8>,
+}
+
+impl Lines {
+    pub(super) fn of(records: &[&WorkRecord]) -> Lines {
+        let mut lines = Lines::default();
+        for record in records {
+            match record {
+                WorkRecord::Document(document) => {
+                    lines.documents.push(Line::of(Some(&document.warc), document));
+                }
+                WorkRecord::Broken(page) => lines.errors.push(Line::of(page.warc.as_ref(), page)),
+                WorkRecord::LeftOut { warc, .. } => {
+                    lines.left_out.push((warc.filename.clone(), warc.offset));
+                }
+            }
+        }
+        lines
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.documents.is_empty() && self.errors.is_empty() && self.left_out.is_empty()
+    }
+}
+
+impl Line {
+    fn of(warc: Option<&WarcPlace>, record: &impl Serialize) -> Line {
+        // Text and numbers can always be written.
+        let mut json = serde_json::to_vec(record).unwrap_or_default();
+        json.push(b'\n');
+        Line { page: warc.map(|warc| (warc.filename.clone(), warc.offset)), json }
+    }
+}

@@ -1,0 +1,168 @@
+//! The worker: one flow, its segments, one end.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use fetchwell_engine::clock::Clock;
+use fetchwell_engine::pipeline::{self, Door, Ended, Plant};
+use fetchwell_engine::ports::batches::BatchQueue;
+use fetchwell_engine::ports::error::StoreError;
+use fetchwell_engine::ports::finish::SinkThenSettle;
+use fetchwell_engine::ports::source::Source;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
+
+use super::at_archive::AtArchive;
+use super::base_check::BaseCheck;
+use super::begun::Begun;
+use super::counted::Counted;
+use super::filter::DocumentFilter;
+use super::in_hand::InHand;
+use super::metrics::WorkMetrics;
+use super::output::{Output, SegmentRule};
+use super::plan::{BatchPlanRules, plan};
+use crate::archive::{Archive, JoinRule};
+use crate::read_time::ReadTime;
+
+/// Batches whose documents are written together: what they say is in memory until then.
+const MAX_FINISH_BATCH: usize = 16;
+/// How often it is looked whether a segment is old.
+const AGE_LOOK: Duration = Duration::from_secs(1);
+/// A broker that does not hear that we leave notices it by itself.
+const LEAVE_WITHIN: Duration = Duration::from_secs(5);
+
+/// How a worker works.
+pub struct WorkRules {
+    /// Where the archive is, as it was typed.
+    pub base: String,
+    /// The folder that documents are written to.
+    pub output: PathBuf,
+    /// When a file of documents is complete, and what it becomes.
+    pub segments: SegmentRule,
+    /// Batches under way at once.
+    pub prefetch: u16,
+    /// Which stretches of a file are asked for together.
+    pub join: JoinRule,
+    /// The largest record, inflated.
+    pub max_record_bytes: usize,
+    /// How long reading a page may take.
+    pub reading: ReadTime,
+    /// Which documents are wanted.
+    pub filter: DocumentFilter,
+}
+
+/// A worker, with its folder of documents.
+pub struct Worker {
+    rules: WorkRules,
+    output: Arc<Output>,
+    metrics: Arc<WorkMetrics>,
+}
+
+impl Worker {
+    /// Opens or makes the folder of documents.
+    pub async fn open(rules: WorkRules, clock: Clock) -> Result<Worker, StoreError> {
+        let metrics = Arc::new(WorkMetrics::default());
+        let output = Output::open(&rules.output, rules.segments, clock, metrics.clone()).await?;
+        Ok(Worker { rules, output: Arc::new(output), metrics })
+    }
+
+    /// What it has done.
+    pub fn metrics(&self) -> &Arc<WorkMetrics> {
+        &self.metrics
+    }
+
+    /// Works until it is told to stop, or until the archive says no. Whatever ends the flow cancels `stop`.
+    pub async fn run(
+        &self,
+        archive: &Archive,
+        queue: &dyn BatchQueue,
+        plant: Plant,
+        stop: &CancellationToken,
+    ) -> Result<Ended, StoreError> {
+        let (ended, ()) =
+            tokio::join!(self.flow(archive, queue, plant, stop), seal_when_old(&self.output, stop));
+        ended
+    }
+
+    /// Completes the file of documents that is open: the end of a run.
+    pub async fn close(&self) -> Result<(), StoreError> {
+        self.output.close().await
+    }
+
+    /// The flow. Its end, for whatever reason, is the end of all.
+    async fn flow(
+        &self,
+        archive: &Archive,
+        queue: &dyn BatchQueue,
+        mut plant: Plant,
+        stop: &CancellationToken,
+    ) -> Result<Ended, StoreError> {
+        // The metrics server and the sealing of segments end with the flow, also if it cannot begin.
+        let end = stop.clone().drop_guard();
+        let worker = self.join(queue)?;
+        let rules = Arc::new(self.plan_rules(archive));
+        let at_archive = AtArchive { inner: worker.clone(), site: archive.root.site() };
+        let written = SinkThenSettle { sink: self.output.clone(), source: worker.clone() };
+        let door = Door {
+            source: Arc::new(at_archive),
+            planner: Arc::new(move |lease| plan(&rules, lease)),
+            finish: Arc::new(Counted { inner: written, metrics: self.metrics.clone() }),
+            obituary: Arc::new(|_, _| Vec::new()),
+        };
+        plant.limits.window = self.rules.prefetch.into();
+        plant.limits.max_per_site = plant.limits.window;
+        plant.limits.max_finish_batch = MAX_FINISH_BATCH;
+        let ended = pipeline::run(door, plant, stop.clone()).await;
+        drop(end);
+        leave(&*worker).await;
+        ended
+    }
+
+    /// Joins as a worker. The folder counts who died over a batch: a broker does not, and the store does not
+    /// know what else was under way.
+    fn join(&self, queue: &dyn BatchQueue) -> Result<Arc<Begun>, StoreError> {
+        let worker = queue.worker(self.rules.prefetch);
+        Ok(Arc::new(Begun::open(&self.rules.output, worker.clone(), worker)?))
+    }
+
+    fn plan_rules(&self, archive: &Archive) -> BatchPlanRules {
+        let rules = &self.rules;
+        BatchPlanRules {
+            root: archive.root.clone(),
+            join: rules.join,
+            max_record_bytes: rules.max_record_bytes,
+            reading: rules.reading,
+            filter: rules.filter.clone(),
+            in_hand: InHand::for_records_of(rules.max_record_bytes),
+            large: Arc::default(),
+            base: Arc::new(BaseCheck::of(&rules.base)),
+        }
+    }
+}
+
+/// Hands back what is held.
+async fn leave(source: &dyn Source) {
+    match timeout(LEAVE_WITHIN, source.leave()).await {
+        Ok(Ok(())) => {}
+        Ok(Err(fault)) => {
+            warn!("could not hand back batches; other workers get them later: {fault}");
+        }
+        Err(_) => warn!("could not hand back batches; other workers get them later: no answer"),
+    }
+}
+
+/// Documents must not wait long for others to come.
+async fn seal_when_old(output: &Output, stop: &CancellationToken) {
+    while timeout(AGE_LOOK, stop.cancelled()).await.is_err() {
+        match output.seal_when_old().await {
+            Ok(()) => {}
+            Err(fault) if fault.is_transient() => {
+                warn!("could not complete a file of documents: {fault}");
+            }
+            // The end of the run closes the folder, and says what is wrong with it.
+            Err(_) => stop.cancel(),
+        }
+    }
+}
