@@ -156,6 +156,18 @@ mod tests {
     }
 
     #[test]
+    fn each_error_of_commoncrawl_has_its_code_and_text() {
+        let in_use = CommonCrawlError::CheckpointInUse("a.checkpoint".into());
+        let cut_off = CommonCrawlError::File(std::io::Error::other("the file is cut off"));
+        let away = CommonCrawlError::Store(StoreError::transient("the broker"));
+        for (error, number) in [(in_use, 2), (cut_off, 1), (away, 5)] {
+            let said = error.to_string();
+            let exit = Exit::from(error);
+            assert_eq!((exit.number(), exit.to_string()), (number, said));
+        }
+    }
+
+    #[test]
     fn the_page_of_errors_lists_them() {
         let all = [
             Exit::Ok,
