@@ -1,0 +1,222 @@
+//! The permit for one request head, from the slot that the store reserved to the moment at which it is written.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use fetchwell_policy::pace::Rate;
+use fetchwell_policy::site::{Mark, Permit, Report, Spend, Verdict};
+use fetchwell_policy::time::Time;
+use fetchwell_policy::url::Site;
+use tokio::time::Instant;
+use tracing::debug;
+
+use super::heads::Heads;
+use crate::clock::Clock;
+use crate::ports::politeness::{Politeness, SiteAsk, SiteReport};
+use crate::store_health::{StoreCall, StoreHealth};
+use crate::web::{Given, Leave};
+
+/// A held connection waits at most this long for its slot; a longer wait goes back to the workbench.
+const LONGEST_WAIT_IN_FLIGHT: Duration = Duration::from_secs(2);
+
+/// A head that is early by less than timers can tell is not early.
+const TIMER_GRAIN: Duration = Duration::from_millis(1);
+
+/// A store's answer that a head may go is good for a tenth of the interval: the next head comes that much too soon
+/// when the answer takes as long as this. Within these bounds, because no store answers at once…
+const LEAST_GOOD_FOR: Duration = Duration::from_millis(20);
+/// …and an answer that takes longer says that the process or the store was stopped.
+const MOST_GOOD_FOR: Duration = Duration::from_millis(250);
+
+/// How many times a permit is spent when each answer arrives too late to use; after that it is given back.
+const MOST_SPENDINGS: u32 = 4;
+
+/// Where the pace of groups is kept, among the sites.
+const GROUPS: &str = "group";
+
+/// A permit, and what it takes to spend it.
+pub struct GateLeave {
+    pub(super) politeness: Arc<dyn Politeness>,
+    pub(super) clock: Clock,
+    pub(super) heads: Arc<Heads>,
+    pub(super) health: Arc<StoreHealth>,
+    pub(super) site: Site,
+    pub(super) permit: Permit,
+    /// Its time, by our clock.
+    pub(super) at: Time,
+    /// Until then, by our clock, it need not be spent.
+    pub(super) free_until: Option<Time>,
+    pub(super) given: Option<Given>,
+    /// The store's clock showed this time at or after this moment of ours.
+    pub(super) word: Option<(Time, Instant)>,
+    pub(super) rate: Rate,
+    pub(super) follows_robots: bool,
+    pub(super) group: Option<(Site, Rate)>,
+    /// Nothing more of the group goes before then, by our clock.
+    pub(super) group_rests_until: Option<Time>,
+    /// How much too early the head leaves.
+    pub(super) early_by: Option<Duration>,
+}
+
+impl GateLeave {
+    /// A page of a group takes a turn of the group's, too.
+    pub fn in_the_name_of(mut self, group: Option<(&str, Rate)>) -> GateLeave {
+        self.group = group.map(|(name, rate)| (Site::apart(GROUPS, name), rate));
+        self
+    }
+
+    /// What was heard of the group: nothing more of it goes before then, by our clock.
+    pub fn group_rests_until(&self) -> Option<Time> {
+        self.group_rests_until
+    }
+
+    /// How much sooner after the last one the head leaves than the pace allows; `None`: it keeps its
+    /// distance, as it always should.
+    pub fn early_by(&self) -> Option<Duration> {
+        self.early_by
+    }
+
+    /// Takes a turn of the group's, and waits for a near one. `false`: it is too far.
+    async fn take_groups_turn(&mut self) -> bool {
+        let Some((group, rate)) = self.group.clone() else { return true };
+        let ask = SiteAsk { site: group, rate, follows_robots: false };
+        let turn = match self.politeness.turn(&[], &[ask]).await {
+            Ok(turn) => turn,
+            Err(fault) => {
+                self.health.failed(StoreCall::Pace, &fault);
+                return false;
+            }
+        };
+        let at = match turn.verdicts.first() {
+            Some(Verdict::Go(permit)) => permit.slot.at,
+            Some(Verdict::Probe(_)) | None => return false, // A group has no breaker.
+            Some(Verdict::NotBefore { at, .. }) => *at,
+        };
+        let wait = at.since(turn.now);
+        if wait.is_zero() {
+            return true;
+        }
+        self.group_rests_until = Some(self.clock.now() + wait);
+        if wait > LONGEST_WAIT_IN_FLIGHT {
+            return false;
+        }
+        tokio::time::sleep(wait).await;
+        true
+    }
+
+    /// The page of a robots.txt may follow it at once.
+    pub fn following_robots(mut self, follows: bool) -> GateLeave {
+        self.follows_robots = follows;
+        self
+    }
+
+    /// What the store must hear of a head that leaves only now: the others keep their distance from it.
+    pub fn late_report(&self) -> Option<SiteReport> {
+        self.heads.mark(&self.site, self.rate);
+        let (time, since) = self.word?;
+        let mark = Mark::LeftLate { by: time + since.elapsed() };
+        let report = Report { mark, retry_after: None, generation: self.permit.generation };
+        Some(SiteReport { site: self.site.clone(), report })
+    }
+
+    /// When the head may be written, by the store's clock: that is now. `None`: it may not.
+    async fn settle_time(&mut self) -> Option<Time> {
+        let now = self.clock.now();
+        match self.free_until {
+            Some(until) if now <= until => {
+                self.given = Some(Given { at: Instant::now(), decided_before: Duration::ZERO });
+                self.word = Some((self.permit.slot.at + now.since(self.at), Instant::now()));
+                Some(self.permit.slot.at)
+            }
+            _ => self.spend().await,
+        }
+    }
+
+    /// Asks the store, and waits for a near slot. `None`: the permit is void or the slot too far.
+    async fn spend(&mut self) -> Option<Time> {
+        let good_for = (self.rate.interval / 10).clamp(LEAST_GOOD_FOR, MOST_GOOD_FOR);
+        let lead_for = |took: Duration| {
+            if took > good_for { (took * 2).min(LONGEST_WAIT_IN_FLIGHT) } else { Duration::ZERO }
+        };
+        // A store that was slow a moment ago is taken to be slow still.
+        self.permit.lead = lead_for(self.heads.last_answer_took());
+        let mut spendings_left = MOST_SPENDINGS;
+        loop {
+            let asked = Instant::now();
+            let answer = self.politeness.spend(&self.site, &self.permit, self.rate).await;
+            let took = asked.elapsed();
+            self.heads.answer_took(took);
+            match answer {
+                // Somebody else may have gone meanwhile, a whole interval after the store's word.
+                Ok((Spend::Go, _)) if took > good_for.max(self.permit.lead) => {
+                    spendings_left -= 1;
+                    if spendings_left == 0 {
+                        return None;
+                    }
+                    self.permit.lead = lead_for(took);
+                }
+                Ok((Spend::Go, now)) => {
+                    self.given =
+                        Some(Given { at: Instant::now(), decided_before: asked.elapsed() });
+                    self.word = Some((now, asked));
+                    return Some(now);
+                }
+                Ok((Spend::Void, _)) => return None,
+                Ok((Spend::Wait(permit), now)) => {
+                    let wait = permit.slot.at.since(now);
+                    self.permit = permit;
+                    if wait > LONGEST_WAIT_IN_FLIGHT {
+                        return None;
+                    }
+                    tokio::time::sleep(wait).await;
+                }
+                Err(fault) => {
+                    self.health.failed(StoreCall::Pace, &fault);
+                    return None;
+                }
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Leave for GateLeave {
+    async fn to_write(&mut self) -> bool {
+        let early = self.at.since(self.clock.now());
+        if self.rate.interval.is_zero() {
+            // Only a site that rests has a slot ahead, and its rest is over then, not a little before.
+            if !early.is_zero() {
+                tokio::time::sleep(early).await;
+            }
+            return self.take_groups_turn().await;
+        }
+        let gap_left = match self.follows_robots {
+            true => Duration::ZERO,
+            false => self.heads.gap_left(&self.site, self.rate),
+        };
+        if gap_left > LONGEST_WAIT_IN_FLIGHT {
+            return false;
+        }
+        tokio::time::sleep(gap_left.max(early)).await;
+        if !self.take_groups_turn().await {
+            return false;
+        }
+        let Some(at) = self.settle_time().await else { return false };
+        if !self.follows_robots {
+            let gap_left = self.heads.gap_left(&self.site, self.rate);
+            self.early_by = (gap_left > TIMER_GRAIN).then_some(gap_left);
+        }
+        self.heads.mark(&self.site, self.rate);
+        let at_us = at.as_micros();
+        let interval_us = self.rate.interval.as_micros();
+        let site = &self.site;
+        let follows_robots = self.follows_robots;
+        debug!(target: "fetchwell::dispatch", %site, at_us, interval_us, follows_robots);
+        true
+    }
+
+    fn given(&self) -> Option<Given> {
+        self.given
+    }
+}

@@ -1,0 +1,108 @@
+//! What the stored copy of a robots.txt means now.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use fetchwell_policy::outcome::Happened;
+use fetchwell_policy::robots::{Robots, WhenUnreachable};
+use fetchwell_policy::site::SiteState;
+use fetchwell_policy::time::Time;
+
+use super::GateRules;
+use crate::ports::politeness::{RobotsRecord, Unreachable};
+
+/// A robots.txt that was just read is good for at least this long, whatever the setting.
+const LEAST_FRESH: Duration = Duration::from_secs(60);
+
+impl GateRules {
+    /// What a robots.txt record means at `now`, where its site is in `state`. `None`: it was just read, so the
+    /// state says nothing that the record does not know.
+    pub fn view(
+        &self,
+        record: Option<&RobotsRecord>,
+        state: Option<&SiteState>,
+        now: Time,
+    ) -> RobotsView {
+        let Some(record) = record else { return RobotsView::Fetch };
+        let rules = &self.robots;
+        let copy = record.body.as_deref();
+        let Some(unreachable) = &record.unreachable else {
+            let until = record.fetched_at + rules.fresh_for.max(LEAST_FRESH);
+            return match copy {
+                Some(body) if now < until => {
+                    RobotsView::Known { robots: self.parse(body), until, unread_as_of: None }
+                }
+                _ => RobotsView::Fetch,
+            };
+        };
+        let until = unreachable.retry_at;
+        if now >= until || state.is_some_and(|state| unreachable.comes_first(state)) {
+            return RobotsView::Fetch;
+        }
+        let unread_as_of = unreachable.recoveries;
+        let stands_in =
+            |robots| RobotsView::Known { robots, until, unread_as_of: Some(unread_as_of) };
+        let is_not_too_old = now < record.fetched_at + rules.stale_for;
+        match (copy, rules.when_unreachable) {
+            (Some(body), _) if is_not_too_old => stands_in(self.parse(body)),
+            (_, WhenUnreachable::Allow) => stands_in(Arc::new(Robots::allow_all())),
+            (_, WhenUnreachable::Disallow) => stands_in(Arc::new(Robots::disallow_all())),
+            (_, WhenUnreachable::Defer) => {
+                let Unreachable { since, is_asked_for, .. } = *unreachable;
+                RobotsView::Blocked { until, since, unread_as_of, is_asked_for }
+            }
+        }
+    }
+
+    pub(super) fn parse(&self, body: &[u8]) -> Arc<Robots> {
+        Arc::new(Robots::parse(body, &self.robots.product_token))
+    }
+}
+
+/// What a robots.txt record means now.
+#[derive(Clone, Debug)]
+pub enum RobotsView {
+    /// It must be fetched first.
+    Fetch,
+    /// It is known, and need not be asked for again before `until`.
+    Known {
+        /// The rules.
+        robots: Arc<Robots>,
+        /// Until when they are good.
+        until: Time,
+        /// They stand in for a file that could not be read when its site had recovered this often.
+        unread_as_of: Option<u32>,
+    },
+    /// Its origin may not be connected to, or does not exist: this happens to its pages.
+    Refused(Happened),
+    /// It cannot be reached: no page is asked for before `until`.
+    Blocked {
+        /// When to try again.
+        until: Time,
+        /// Since when it has been so.
+        since: Time,
+        /// How often the site had recovered when the file could not be read.
+        unread_as_of: u32,
+        /// The site asked us to wait until then.
+        is_asked_for: bool,
+    },
+}
+
+impl RobotsView {
+    /// The rules, when they are known.
+    pub fn robots(&self) -> Option<&Robots> {
+        match self {
+            RobotsView::Known { robots, .. } => Some(robots),
+            RobotsView::Fetch | RobotsView::Refused(_) | RobotsView::Blocked { .. } => None,
+        }
+    }
+
+    /// How often the site had recovered when its file could not be read; `None`: it could be.
+    pub fn unread_as_of(&self) -> Option<u32> {
+        match self {
+            RobotsView::Known { unread_as_of, .. } => *unread_as_of,
+            RobotsView::Blocked { unread_as_of, .. } => Some(*unread_as_of),
+            RobotsView::Fetch | RobotsView::Refused(_) => None,
+        }
+    }
+}
