@@ -20,7 +20,7 @@ pub(super) struct Heads {
 
 /// In microseconds: there is one for each of a million sites.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Head {
+struct Head {
     written_us: u64,
     interval_us: u64,
     /// When all that was taken of a burst is earned again.
@@ -85,6 +85,10 @@ impl Heads {
         heads.insert(site.clone(), Head { written_us, interval_us, used_until_us });
     }
 
+    pub(super) fn sites_known(&self) -> usize {
+        self.lock().len()
+    }
+
     pub(super) fn sweep(&self) {
         let now_us = self.now_us();
         let mut last = self.lock();
@@ -94,7 +98,7 @@ impl Heads {
         last.shrink_to_fit();
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, HashMap<Site, Head>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Site, Head>> {
         self.last.lock()
     }
 

@@ -220,26 +220,7 @@ impl Gate {
 
     /// Leave to write one request head under `permit`, whose time by our clock is `at`.
     pub fn leave(&self, site: Site, permit: Permit, at: Time, rate: Rate) -> GateLeave {
-        let slot = permit.slot;
-        let need_not_be_spent = slot.at <= slot.use_by;
-        let free_until = need_not_be_spent.then(|| at + slot.use_by.since(slot.at));
-        GateLeave {
-            politeness: self.politeness.clone(),
-            clock: self.clock.clone(),
-            heads: self.heads.clone(),
-            health: self.health.clone(),
-            site,
-            permit,
-            at,
-            free_until,
-            given: None,
-            word: None,
-            rate,
-            follows_robots: false,
-            group: None,
-            group_rests_until: None,
-            early_by: None,
-        }
+        GateLeave::new(self, site, permit, at, rate)
     }
 
     /// Whether this process's last head to a site is so near that nobody else's can have come since: all keep
@@ -250,7 +231,7 @@ impl Gate {
 
     /// Sites whose pace this process has kept lately.
     pub fn sites_known(&self) -> usize {
-        self.heads.lock().len()
+        self.heads.sites_known()
     }
 
     /// Forgets when heads were written, where it does not matter any more.

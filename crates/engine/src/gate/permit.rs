@@ -11,6 +11,7 @@ use fetchwell_policy::url::Site;
 use tokio::time::Instant;
 use tracing::debug;
 
+use super::Gate;
 use super::heads::Heads;
 use crate::clock::Clock;
 use crate::ports::politeness::{Politeness, SiteAsk, SiteReport};
@@ -37,29 +38,52 @@ const GROUPS: &str = "group";
 
 /// A permit, and what it takes to spend it.
 pub struct GateLeave {
-    pub(super) politeness: Arc<dyn Politeness>,
-    pub(super) clock: Clock,
-    pub(super) heads: Arc<Heads>,
-    pub(super) health: Arc<StoreHealth>,
-    pub(super) site: Site,
-    pub(super) permit: Permit,
+    politeness: Arc<dyn Politeness>,
+    clock: Clock,
+    heads: Arc<Heads>,
+    health: Arc<StoreHealth>,
+    site: Site,
+    permit: Permit,
     /// Its time, by our clock.
-    pub(super) at: Time,
+    at: Time,
     /// Until then, by our clock, it need not be spent.
-    pub(super) free_until: Option<Time>,
-    pub(super) given: Option<Given>,
+    free_until: Option<Time>,
+    given: Option<Given>,
     /// The store's clock showed this time at or after this moment of ours.
-    pub(super) word: Option<(Time, Instant)>,
-    pub(super) rate: Rate,
-    pub(super) follows_robots: bool,
-    pub(super) group: Option<(Site, Rate)>,
+    word: Option<(Time, Instant)>,
+    rate: Rate,
+    follows_robots: bool,
+    group: Option<(Site, Rate)>,
     /// Nothing more of the group goes before then, by our clock.
-    pub(super) group_rests_until: Option<Time>,
+    group_rests_until: Option<Time>,
     /// How much too early the head leaves.
-    pub(super) early_by: Option<Duration>,
+    early_by: Option<Duration>,
 }
 
 impl GateLeave {
+    pub(super) fn new(gate: &Gate, site: Site, permit: Permit, at: Time, rate: Rate) -> GateLeave {
+        let slot = permit.slot;
+        let need_not_be_spent = slot.at <= slot.use_by;
+        let free_until = need_not_be_spent.then(|| at + slot.use_by.since(slot.at));
+        GateLeave {
+            politeness: gate.politeness.clone(),
+            clock: gate.clock.clone(),
+            heads: gate.heads.clone(),
+            health: gate.health.clone(),
+            site,
+            permit,
+            at,
+            free_until,
+            given: None,
+            word: None,
+            rate,
+            follows_robots: false,
+            group: None,
+            group_rests_until: None,
+            early_by: None,
+        }
+    }
+
     /// A page of a group takes a turn of the group's, too.
     pub fn in_the_name_of(mut self, group: Option<(&str, Rate)>) -> GateLeave {
         self.group = group.map(|(name, rate)| (Site::apart(GROUPS, name), rate));
