@@ -6,6 +6,7 @@
 pub mod budget;
 pub mod clock;
 pub mod descriptors;
+pub mod finish;
 pub mod gate;
 pub mod http;
 pub mod internal_fetch;

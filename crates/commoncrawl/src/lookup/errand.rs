@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use fetchwell_engine::finish::SinkThenSettle;
 use fetchwell_engine::memory::MemoryQueue;
 use fetchwell_engine::pipeline::{self, Door, Ended};
 use fetchwell_engine::ports::error::StoreError;
-use fetchwell_engine::ports::finish::{Settlement, Sink, SinkThenSettle};
+use fetchwell_engine::ports::finish::{Settlement, Sink};
 use fetchwell_engine::ports::job::{Job, Lane, NewJob};
 use fetchwell_engine::ports::plan::{Moment, Plan, Step};
 use fetchwell_engine::web::{Answer, Outcome};

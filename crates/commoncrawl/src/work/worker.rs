@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fetchwell_engine::clock::Clock;
+use fetchwell_engine::finish::SinkThenSettle;
 use fetchwell_engine::pipeline::{self, Door, Ended, Plant};
 use fetchwell_engine::ports::batches::BatchQueue;
 use fetchwell_engine::ports::error::StoreError;
-use fetchwell_engine::ports::finish::SinkThenSettle;
 use fetchwell_engine::ports::source::Source;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;

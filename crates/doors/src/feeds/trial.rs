@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use fetchwell_engine::clock::Clock;
+use fetchwell_engine::finish::SinkThenSettle;
 use fetchwell_engine::memory::MemoryQueue;
 use fetchwell_engine::pipeline::{self, Door, Plant};
 use fetchwell_engine::ports::error::StoreError;
-use fetchwell_engine::ports::finish::{Sink, SinkThenSettle};
+use fetchwell_engine::ports::finish::Sink;
 use fetchwell_engine::ports::job::NewJob;
 use fetchwell_feed::Feed;
 use parking_lot::Mutex;

@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use fetchwell_engine::clock::Clock;
+use fetchwell_engine::finish::SinkThenSettle;
 use fetchwell_engine::memory::MemoryPoliteness;
 use fetchwell_engine::pipeline::Door;
 use fetchwell_engine::ports::error::StoreError;
-use fetchwell_engine::ports::finish::{Settlement, Sink, SinkThenSettle};
+use fetchwell_engine::ports::finish::{Settlement, Sink};
 use fetchwell_engine::ports::job::Lease;
 use fetchwell_engine::ports::plan::{Moment, Plan, Step};
 use fetchwell_engine::ports::politeness::Politeness;

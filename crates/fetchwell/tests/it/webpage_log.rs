@@ -9,10 +9,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fetchwell_doors::pages::{self, CacheThenEvent, PageRules, Written};
+use fetchwell_engine::finish::SinkThenSettle;
 use fetchwell_engine::memory::{MemoryEvents, MemoryPages};
 use fetchwell_engine::pipeline::Door;
 use fetchwell_engine::ports::event_log::{Event, EventLog};
-use fetchwell_engine::ports::finish::SinkThenSettle;
 use fetchwell_engine::ports::page_cache::PageCache;
 use fetchwell_simweb::SiteScript;
 use fetchwell_stores::kafka::KafkaLog;

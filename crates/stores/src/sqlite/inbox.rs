@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use fetchwell_engine::clock::Clock;
+use fetchwell_engine::finish::{NoRecords, SinkThenSettle};
 use fetchwell_engine::ports::error::StoreError;
-use fetchwell_engine::ports::finish::{NoRecords, SinkThenSettle};
 use fetchwell_engine::ports::inbox::{
     AuditEntry, Bell, Caller, CallerRecord, Inbox, Message, MessageId, MessageStatus, OutboxMost,
     OutboxPage, Submission, Submitted, TokenHash,

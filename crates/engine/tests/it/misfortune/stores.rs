@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use fetchwell_engine::budget::Share;
+use fetchwell_engine::finish::SinkThenSettle;
 use fetchwell_engine::pipeline::{Door, Ended};
 use fetchwell_engine::ports::error::StoreError;
-use fetchwell_engine::ports::finish::{Finish, Finished, Settlement, Sink, SinkThenSettle};
+use fetchwell_engine::ports::finish::{Finish, Finished, Settlement, Sink};
 use fetchwell_engine::ports::job::LeaseId;
 use fetchwell_engine::ports::source::{Demand, Renewal, Source, Taken};
 use fetchwell_engine::web::Phases;

@@ -14,11 +14,12 @@ use fetchwell_doors::fetch::{
     self, Earlier, FetchRules, OutputFormat, Row, jobs, renderer, warcinfo,
 };
 use fetchwell_engine::clock::Clock;
+use fetchwell_engine::finish::SinkThenSettle;
 use fetchwell_engine::pipeline;
 use fetchwell_engine::plan::redirect_chain::Patience;
 use fetchwell_engine::ports::dead_letters::{DeadLetters, LETTERS_PER_PAGE, Revision};
 use fetchwell_engine::ports::error::StoreError;
-use fetchwell_engine::ports::finish::{Finish, SinkThenSettle};
+use fetchwell_engine::ports::finish::Finish;
 use fetchwell_engine::ports::job::LeaseId;
 use fetchwell_engine::ports::queue::Queue;
 use fetchwell_engine::ports::source::Source;

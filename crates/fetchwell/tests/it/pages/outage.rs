@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use fetchwell_doors::pages::{self, CacheThenEvent, PageRecord, PageRules};
+use fetchwell_engine::finish::SinkThenSettle;
 use fetchwell_engine::memory::{MemoryEvents, MemoryPages};
 use fetchwell_engine::pipeline::Door as EngineDoor;
 use fetchwell_engine::ports::error::StoreError;
-use fetchwell_engine::ports::finish::{Sink, SinkThenSettle};
+use fetchwell_engine::ports::finish::Sink;
 use fetchwell_policy::robots::WhenUnreachable;
 use fetchwell_simweb::{Failure, Hit, HitKind, SiteScript};
 use fetchwell_testkit::crash::is_soak;
