@@ -9,7 +9,6 @@
 mod at_archive;
 mod base_check;
 mod begun;
-mod counted;
 mod document;
 mod filter;
 mod in_hand;
@@ -17,6 +16,7 @@ mod metrics;
 mod output;
 mod plan;
 mod record;
+mod report;
 mod retry_errors;
 mod worker;
 

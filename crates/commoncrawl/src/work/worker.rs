@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::finish::SinkThenSettle;
+use fetchwell_engine::finish::{Observed, SinkThenSettle};
 use fetchwell_engine::pipeline::{self, Door, Ended, Plant};
 use fetchwell_engine::ports::batches::BatchQueue;
 use fetchwell_engine::ports::error::StoreError;
@@ -17,12 +17,12 @@ use tracing::warn;
 use super::at_archive::AtArchive;
 use super::base_check::BaseCheck;
 use super::begun::Begun;
-use super::counted::Counted;
 use super::filter::DocumentFilter;
 use super::in_hand::InHand;
 use super::metrics::WorkMetrics;
 use super::output::{Output, SegmentRule};
 use super::plan::{BatchPlanRules, plan};
+use super::report::report;
 use crate::archive::{Archive, JoinRule};
 use crate::read_time::ReadTime;
 
@@ -105,10 +105,14 @@ impl Worker {
         let rules = Arc::new(self.plan_rules(archive));
         let at_archive = AtArchive { inner: worker.clone(), site: archive.root.site() };
         let written = SinkThenSettle { sink: self.output.clone(), source: worker.clone() };
+        let metrics = self.metrics.clone();
         let door = Door {
             source: Arc::new(at_archive),
             planner: Arc::new(move |lease| plan(&rules, lease)),
-            finish: Arc::new(Counted { inner: written, metrics: self.metrics.clone() }),
+            finish: Arc::new(Observed {
+                inner: Arc::new(written),
+                on_settled: Box::new(move |finished, settled| report(finished, settled, &metrics)),
+            }),
             obituary: Arc::new(|_, _| Vec::new()),
         };
         plant.limits.window = self.rules.prefetch.into();

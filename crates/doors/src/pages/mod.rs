@@ -1,10 +1,9 @@
 //! `fetchwell pages`: URLs of a list become cached pages and events, or dead letters.
 //!
 //! A job has no payload: the list holds URLs and nothing else. `run` is the door at work. `plan` says what becomes of a
-//! URL, `record` what comes out, `finish` where that goes: cache, then event, then the end of the lease. `counted`,
-//! `metrics` and `log_health` tell how it goes.
+//! URL, `record` what comes out, `finish` where that goes: cache, then event, then the end of the lease. `metrics`
+//! and `log_health` tell how it goes.
 
-mod counted;
 mod finish;
 mod log_health;
 mod metrics;

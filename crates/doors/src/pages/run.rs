@@ -3,18 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use fetchwell_engine::finish::Observed;
 use fetchwell_engine::pipeline::{self, Door, Plant};
 use fetchwell_engine::ports::dead_letters::SinkThenBury;
 use fetchwell_engine::ports::error::StoreError;
+use fetchwell_engine::ports::finish::{Finished, Settled, Settlement};
 use fetchwell_engine::ports::source::Source;
 use fetchwell_engine::ports::url_queue::UrlQueue;
 use fetchwell_engine::store_health::{StoreCall, StoreHealth};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
-use tracing::warn;
+use tracing::{info, warn};
 
 use super::PagePorts;
-use super::counted::Counted;
 use super::finish::{CacheThenEvent, Written};
 use super::log_health::WatchedLog;
 use super::metrics::PageMetrics;
@@ -81,6 +82,7 @@ impl PageDoor {
         let instance = self.ports.queue.dead_letter_worker();
         let details = PageRecord::dead_letter_json;
         let ends = Arc::new(SinkThenBury { sink: Written, instance: instance.clone(), details });
+        let metrics = self.metrics.clone();
         let clock = plant.clock.clone();
         let grace = plant.limits.shutdown_grace;
         let door = Door {
@@ -90,7 +92,13 @@ impl PageDoor {
                 cache: self.ports.cache.clone(),
                 ttl: rules.cache_ttl,
                 log: self.log.clone(),
-                then: Counted { inner: ends, metrics: self.metrics.clone() },
+                // After cache and log: what those refused is a dead letter by then.
+                then: Observed {
+                    inner: ends,
+                    on_settled: Box::new(move |finished, settled| {
+                        report(finished, settled, &metrics);
+                    }),
+                },
             }),
             obituary: Arc::new(move |lease, reason| vec![obituary(lease, reason, clock.wall())]),
         };
@@ -129,6 +137,21 @@ impl PageDoor {
         self.ports.cache.sweep().await?;
         self.ports.log.sweep(keep_events).await.map(|_| ())
     }
+}
+
+/// Counts a URL once it is settled. A page that was fetched has its event; of the others only the log tells at once.
+fn report(finished: &Finished<PageRecord>, settled: Settled, metrics: &PageMetrics) {
+    if settled == Settled::Stale {
+        return;
+    }
+    let url = &finished.lease.job.url;
+    match &finished.settlement {
+        Settlement::Skipped => info!(url, reason = "robots.txt disallows it", "skipped"),
+        Settlement::Dead { reason } => info!(url, reason, "a dead letter"),
+        Settlement::Done | Settlement::Retry { .. } | Settlement::HandBack { .. } => {}
+    }
+    let content_bytes = finished.records.iter().find_map(PageRecord::content_bytes);
+    metrics.settled(finished, content_bytes);
 }
 
 /// When the stop was asked for.

@@ -6,10 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fetchwell_engine::clock::Clock;
+use fetchwell_engine::finish::Observed;
 use fetchwell_engine::gate::namespaced::Apart;
 use fetchwell_engine::gate::{Gate, GateRules, GroupPace, PaceRules};
 use fetchwell_engine::pipeline::{self, Door, Limits, Plant};
 use fetchwell_engine::ports::error::StoreError;
+use fetchwell_engine::ports::finish::{Finished, Settled, Settlement};
 use fetchwell_engine::ports::inbox::{FetchResult, Inbox};
 use fetchwell_engine::ports::politeness::Politeness;
 use fetchwell_engine::ports::retriever_store::RetrieverStore;
@@ -18,7 +20,6 @@ use fetchwell_engine::web::Timeouts;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use super::counted::{Counted, OnResult};
 use super::deliveries::{Encode, Ready, Secrets};
 use super::plan::{obituary, plan, retry_rule};
 use crate::read_limits::ReadLimits;
@@ -32,6 +33,9 @@ const WEBHOOKS_IN_FLIGHT: usize = 32;
 const PRUNE_AT_LEAST_EVERY: Duration = Duration::from_secs(60);
 const PRUNE_AT_MOST_EVERY: Duration = Duration::from_secs(1);
 const PRUNE_MOST: u32 = 500;
+
+/// Called with the status of each result that was stored.
+pub type OnResult = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// What messages are fetched by.
 #[derive(Clone, Debug)]
@@ -78,8 +82,20 @@ pub fn messages(
             let timeouts = rules.timeouts_of(retailer);
             plan(lease, rule, timeouts, rules.max_redirects, rules.reading)
         }),
-        finish: Arc::new(Counted { inner: store.messages.finish.clone(), on_result }),
+        finish: Arc::new(Observed {
+            inner: store.messages.finish.clone(),
+            on_settled: Box::new(move |finished, settled| report(finished, settled, &on_result)),
+        }),
         obituary: Arc::new(|lease, reason| vec![obituary(lease, reason)]),
+    }
+}
+
+/// Reports the result of a message, once it is stored.
+fn report(finished: &Finished<FetchResult>, settled: Settled, on_result: &OnResult) {
+    // A record beside a retry is no result yet.
+    let is_final = !matches!(finished.settlement, Settlement::Retry { .. });
+    if is_final && settled == Settled::Confirmed {
+        finished.records.iter().for_each(|result| on_result(&result.status));
     }
 }
 

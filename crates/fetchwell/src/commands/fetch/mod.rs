@@ -14,7 +14,7 @@ use fetchwell_doors::fetch::{
     self, Earlier, FetchRules, OutputFormat, Row, jobs, renderer, warcinfo,
 };
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::finish::SinkThenSettle;
+use fetchwell_engine::finish::{Observed, SinkThenSettle};
 use fetchwell_engine::pipeline;
 use fetchwell_engine::plan::redirect_chain::Patience;
 use fetchwell_engine::ports::dead_letters::{DeadLetters, LETTERS_PER_PAGE, Revision};
@@ -42,7 +42,6 @@ use crate::console::url_lists::read_pages;
 use crate::wiring::{Parts, gate_rules, open_queue_db, read_limits, user_agent};
 use estimate::Estimate;
 use output::{Stdout, cannot};
-use progress::Counted;
 
 pub(crate) use onlooker::{Onlooker, audit, run_to_file};
 pub(crate) use progress::Progress;
@@ -293,7 +292,13 @@ impl Run<'_> {
             max_redirects: values.http_max_redirects,
             patience,
         };
-        let finish = Arc::new(Counted { inner: finish, progress: progress.clone(), format });
+        let counts = progress.clone();
+        let finish = Arc::new(Observed {
+            inner: Arc::new(finish),
+            on_settled: Box::new(move |finished, settled| {
+                counts.settled(finished, settled, format);
+            }),
+        });
         let door = fetch::door(instance.clone(), finish, rules, clock);
         let health = parts.health.clone();
         let rules = gate_rules(&with_own_defaults(self.settings), Some(values.fetch_give_up_after));

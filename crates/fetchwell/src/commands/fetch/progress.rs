@@ -5,10 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use fetchwell_doors::fetch::{Earlier, OutputFormat, Row, RowOutcome};
-use fetchwell_engine::ports::error::StoreError;
-use fetchwell_engine::ports::finish::{Finish, Finished, Settled};
+use fetchwell_engine::ports::finish::{Finished, Settled};
 use fetchwell_engine::ports::queue::Ledger;
 use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
 use parking_lot::Mutex;
@@ -124,6 +122,13 @@ impl Progress {
         }
     }
 
+    /// Counts the rows of a lease that is settled.
+    pub(super) fn settled(&self, finished: &Finished<Row>, settled: Settled, format: OutputFormat) {
+        if settled == Settled::Confirmed {
+            finished.records.iter().for_each(|row| self.advance(row, format));
+        }
+    }
+
     fn advance(&self, row: &Row, format: OutputFormat) {
         self.count(row.outcome);
         if let Some(Bar { bar, estimate }) = self.bar.get() {
@@ -160,28 +165,6 @@ fn style(estimate: Arc<Mutex<Estimate>>) -> ProgressStyle {
 fn write_rate(state: &ProgressState, out: &mut dyn std::fmt::Write) {
     // A bar that can't be drawn is no reason to stop.
     write!(out, "{:.1}/s", state.per_sec()).unwrap_or_default();
-}
-
-/// Counts the rows of confirmed leases on their way.
-pub(super) struct Counted<F> {
-    pub(super) inner: F,
-    pub(super) progress: Arc<Progress>,
-    pub(super) format: OutputFormat,
-}
-
-#[async_trait]
-impl<F: Finish<Row>> Finish<Row> for Counted<F> {
-    async fn finish(&self, batch: &[Finished<Row>]) -> Result<Vec<Settled>, StoreError> {
-        let settled = self.inner.finish(batch).await?;
-        for (finished, settled) in batch.iter().zip(&settled) {
-            if *settled == Settled::Confirmed {
-                for row in &finished.records {
-                    self.progress.advance(row, self.format);
-                }
-            }
-        }
-        Ok(settled)
-    }
 }
 
 #[cfg(test)]

@@ -1,10 +1,6 @@
 //! Counts what is finished, once it is, and names in the log what went wrong.
 
-use std::sync::Arc;
-
-use async_trait::async_trait;
-use fetchwell_engine::ports::error::StoreError;
-use fetchwell_engine::ports::finish::{Finish, Finished, Settled, Settlement};
+use fetchwell_engine::ports::finish::{Finished, Settled, Settlement};
 use tracing::warn;
 
 use super::metrics::WorkMetrics;
@@ -13,24 +9,12 @@ use super::record::{BrokenPage, WorkRecord};
 /// Of a batch's pages that can't be read so many are named in the log; all are in a file.
 const BROKEN_PAGES_NAMED: usize = 3;
 
-/// A finish that is counted.
-pub(super) struct Counted<F> {
-    pub(super) inner: F,
-    pub(super) metrics: Arc<WorkMetrics>,
-}
-
-#[async_trait]
-impl<F: Finish<WorkRecord>> Finish<WorkRecord> for Counted<F> {
-    async fn finish(&self, batch: &[Finished<WorkRecord>]) -> Result<Vec<Settled>, StoreError> {
-        let settled = self.inner.finish(batch).await?;
-        for (finished, settled) in batch.iter().zip(&settled) {
-            self.metrics.settled(&finished.records, &finished.settlement, *settled);
-            // One that is not ours any more comes again.
-            if *settled == Settled::Confirmed {
-                complaints(finished).iter().for_each(|line| warn!("{line}"));
-            }
-        }
-        Ok(settled)
+/// Counts a batch that is finished, and logs what went wrong.
+pub(super) fn report(finished: &Finished<WorkRecord>, settled: Settled, metrics: &WorkMetrics) {
+    metrics.settled(&finished.records, &finished.settlement, settled);
+    // One that is not ours any more comes again.
+    if settled == Settled::Confirmed {
+        complaints(finished).iter().for_each(|line| warn!("{line}"));
     }
 }
 
