@@ -19,6 +19,7 @@ use fetchwell_engine::ports::job::{Lease, LeaseId};
 use fetchwell_engine::ports::source::{Demand, Renewal, Source, Taken};
 use fetchwell_engine::seed::random_seed;
 use fetchwell_policy::digest::sha256_hex;
+use fetchwell_policy::time::Time;
 use fetchwell_sqlite::db::{Db, Durability};
 use parking_lot::{Mutex, MutexGuard};
 use rusqlite::Connection;
@@ -150,6 +151,10 @@ impl Source for Begun {
         self.source.rescued()
     }
 
+    async fn oldest_waiting(&self) -> Result<Option<Time>, StoreError> {
+        self.source.oldest_waiting().await
+    }
+
     fn news(&self) -> Option<Arc<Notify>> {
         self.source.news()
     }
@@ -224,7 +229,6 @@ mod tests {
     use fetchwell_engine::clock::Clock;
     use fetchwell_engine::memory::MemoryQueue;
     use fetchwell_engine::ports::job::NewJob;
-    use fetchwell_policy::time::Time;
     use fetchwell_testkit::samples::lease;
     use std::time::Duration;
 
@@ -332,6 +336,13 @@ mod tests {
         begun.started(&[one.id]).await.unwrap();
         begun.leave().await.unwrap();
         assert_eq!(worker(folder.path()).await.1.interruptions, 1);
+    }
+
+    #[tokio::test]
+    async fn the_age_of_the_oldest_waiting_batch_is_known() {
+        let folder = tempfile::tempdir().unwrap();
+        let begun = idle_worker(folder.path()).await;
+        assert!(begun.oldest_waiting().await.unwrap().is_some());
     }
 
     #[tokio::test]
