@@ -18,3 +18,4 @@ pub mod seed;
 pub mod store_health;
 pub mod web;
 pub mod workbench;
+pub mod wrapped_source;

@@ -16,14 +16,12 @@ use async_trait::async_trait;
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Settle, Settled, Settlement};
 use fetchwell_engine::ports::job::{Lease, LeaseId};
-use fetchwell_engine::ports::source::{Demand, Renewal, Source, Taken};
 use fetchwell_engine::seed::random_seed;
+use fetchwell_engine::wrapped_source::LeaseHooks;
 use fetchwell_policy::digest::sha256_hex;
-use fetchwell_policy::time::Time;
 use fetchwell_sqlite::db::{Db, Durability};
 use parking_lot::{Mutex, MutexGuard};
 use rusqlite::Connection;
-use tokio::sync::{Mutex as AsyncMutex, Notify};
 
 /// Beside the manifest.
 const FILE: &str = "begun.db";
@@ -32,56 +30,23 @@ const FILE: &str = "begun.db";
 /// and one more would be quarantine.
 const MOST_SHARED_DEATHS: u32 = 3;
 
-/// The batches of a source, with what is known of those that died over them.
+/// What is known of the workers that died over batches.
 pub(super) struct Begun {
-    source: Arc<dyn Source>,
     ends: Arc<dyn Settle>,
     db: Db,
     /// This process, among those that have marks.
     worker: String,
     /// The batches that are ours, by their contents.
     held: Mutex<HashMap<LeaseId, String>>,
-    /// Batches that were taken while the folder could not be asked about them: they go with the next take.
-    uncounted: AsyncMutex<Vec<Lease>>,
 }
 
 impl Begun {
     /// Counts for those who share this folder.
-    pub(super) fn open(
-        folder: &Path,
-        source: Arc<dyn Source>,
-        ends: Arc<dyn Settle>,
-    ) -> Result<Begun, StoreError> {
+    pub(super) fn open(folder: &Path, ends: Arc<dyn Settle>) -> Result<Begun, StoreError> {
         let db = Db::open(&folder.join(FILE), Durability::Process, 0, prepare)?;
         let worker = format!("{:016x}", random_seed());
         let held = Mutex::default();
-        let uncounted = AsyncMutex::default();
-        Ok(Begun { source, ends, db, worker, held, uncounted })
-    }
-
-    async fn count_interruptions(&self, leases: &mut [Lease]) -> Result<(), StoreError> {
-        let contents: Vec<String> =
-            leases.iter().map(|lease| sha256_hex(&lease.job.payload)).collect();
-        let ids = leases.iter().map(|lease| lease.id);
-        self.held().extend(ids.zip(contents.iter().cloned()));
-        let counted = self
-            .db
-            .write(move |tx| contents.iter().map(|batch| interruptions(tx, batch)).collect());
-        let counts: Vec<u32> = counted.await?;
-        for (lease, interruptions) in leases.iter_mut().zip(counts) {
-            lease.interruptions = interruptions;
-        }
-        Ok(())
-    }
-
-    async fn forget_own(&self) -> Result<(), StoreError> {
-        self.held().clear();
-        let worker = self.worker.clone();
-        self.db
-            .write(move |tx| {
-                tx.execute("DELETE FROM begun WHERE worker = ?1", [worker]).map(|_| ())
-            })
-            .await
+        Ok(Begun { ends, db, worker, held })
     }
 
     fn batches_of(&self, leases: &[LeaseId]) -> Vec<String> {
@@ -105,21 +70,23 @@ impl Begun {
 }
 
 #[async_trait]
-impl Source for Begun {
-    async fn take(&self, demand: &Demand) -> Result<Taken, StoreError> {
-        let mut uncounted = self.uncounted.lock().await;
-        if uncounted.is_empty() {
-            match self.source.take(demand).await? {
-                Taken::Jobs(leases) => *uncounted = leases,
-                nothing => return Ok(nothing),
-            }
+impl LeaseHooks for Begun {
+    async fn prepare(&self, leases: &mut Vec<Lease>) -> Result<(), StoreError> {
+        let contents: Vec<String> =
+            leases.iter().map(|lease| sha256_hex(&lease.job.payload)).collect();
+        let ids = leases.iter().map(|lease| lease.id);
+        self.held().extend(ids.zip(contents.iter().cloned()));
+        let counted = self
+            .db
+            .write(move |tx| contents.iter().map(|batch| interruptions(tx, batch)).collect());
+        let counts: Vec<u32> = counted.await?;
+        for (lease, interruptions) in leases.iter_mut().zip(counts) {
+            lease.interruptions = interruptions;
         }
-        self.count_interruptions(&mut uncounted).await?;
-        Ok(Taken::Jobs(std::mem::take(&mut uncounted)))
+        Ok(())
     }
 
     async fn started(&self, leases: &[LeaseId]) -> Result<(), StoreError> {
-        self.source.started(leases).await?;
         let batches = self.batches_of(leases);
         let worker = self.worker.clone();
         let mark = move |tx: &Connection| {
@@ -133,30 +100,14 @@ impl Source for Begun {
     }
 
     /// A broker that was away delivers all again, and nobody died of that.
-    async fn renew(&self) -> Result<Renewal, StoreError> {
-        let renewal = self.source.renew().await?;
-        if matches!(renewal, Renewal::Lost) {
-            self.uncounted.lock().await.clear();
-            self.forget_own().await?;
-        }
-        Ok(renewal)
-    }
-
-    async fn leave(&self) -> Result<(), StoreError> {
-        self.forget_own().await?;
-        self.source.leave().await
-    }
-
-    fn rescued(&self) -> u64 {
-        self.source.rescued()
-    }
-
-    async fn oldest_waiting(&self) -> Result<Option<Time>, StoreError> {
-        self.source.oldest_waiting().await
-    }
-
-    fn news(&self) -> Option<Arc<Notify>> {
-        self.source.news()
+    async fn released(&self) -> Result<(), StoreError> {
+        self.held().clear();
+        let worker = self.worker.clone();
+        self.db
+            .write(move |tx| {
+                tx.execute("DELETE FROM begun WHERE worker = ?1", [worker]).map(|_| ())
+            })
+            .await
     }
 }
 
@@ -229,6 +180,9 @@ mod tests {
     use fetchwell_engine::clock::Clock;
     use fetchwell_engine::memory::MemoryQueue;
     use fetchwell_engine::ports::job::NewJob;
+    use fetchwell_engine::ports::source::{Demand, Source, Taken};
+    use fetchwell_engine::wrapped_source::WrappedSource;
+    use fetchwell_policy::time::Time;
     use fetchwell_testkit::samples::lease;
     use std::time::Duration;
 
@@ -242,31 +196,39 @@ mod tests {
         resting: Vec::new(),
     };
 
-    /// A worker on a queue of its own with one batch, which a broker would have delivered to it.
-    async fn worker(folder: &Path) -> (Begun, Lease) {
-        let begun = idle_worker(folder).await;
-        let Ok(Taken::Jobs(mut leases)) = begun.take(&DEMAND).await else { panic!("no batch") };
-        (begun, leases.remove(0))
+    struct Rig {
+        source: WrappedSource,
+        begun: Arc<Begun>,
     }
 
-    async fn idle_worker(folder: &Path) -> Begun {
+    /// A worker on a queue of its own with one batch, which a broker would have delivered to it.
+    async fn worker(folder: &Path) -> (Rig, Lease) {
+        let rig = idle_worker(folder).await;
+        let Ok(Taken::Jobs(mut leases)) = rig.source.take(&DEMAND).await else {
+            panic!("no batch")
+        };
+        (rig, leases.remove(0))
+    }
+
+    async fn idle_worker(folder: &Path) -> Rig {
         idle_worker_on(folder, &["[]"]).await
     }
 
-    async fn idle_worker_on(folder: &Path, batches: &[&str]) -> Begun {
+    async fn idle_worker_on(folder: &Path, batches: &[&str]) -> Rig {
         let queue = MemoryQueue::new(Clock::system(), Duration::from_secs(3_600), true);
         let job = |batch: &&str| NewJob::now(lease("http://archive.test/", batch).job);
         queue.enqueue(batches.iter().map(job).collect());
         let instance = Arc::new(queue.instance());
-        let begun = Begun::open(folder, instance.clone(), instance).unwrap();
-        begun.renew().await.unwrap();
-        begun
+        let begun = Arc::new(Begun::open(folder, instance.clone()).unwrap());
+        let source = WrappedSource::new(instance, begun.clone());
+        source.renew().await.unwrap();
+        Rig { source, begun }
     }
 
     /// Takes and begins the batch, and is gone.
     async fn die(folder: &Path) -> u32 {
-        let (begun, lease) = worker(folder).await;
-        begun.started(&[lease.id]).await.unwrap();
+        let (rig, lease) = worker(folder).await;
+        rig.source.started(&[lease.id]).await.unwrap();
         lease.interruptions
     }
 
@@ -276,23 +238,23 @@ mod tests {
         for died in 0..3 {
             assert_eq!(die(folder.path()).await, died);
         }
-        let (begun, last) = worker(folder.path()).await;
+        let (rig, last) = worker(folder.path()).await;
         assert_eq!(last.interruptions, 3);
-        begun.started(&[last.id]).await.unwrap();
-        begun.settle(&[(&last, &Settlement::Done)]).await.unwrap();
+        rig.source.started(&[last.id]).await.unwrap();
+        rig.begun.settle(&[(&last, &Settlement::Done)]).await.unwrap();
         assert_eq!(die(folder.path()).await, 0);
     }
 
     /// A worker that has begun all of these batches.
-    async fn at_work_on(folder: &Path, batches: &[&str]) -> (Begun, Vec<Lease>) {
-        let begun = idle_worker_on(folder, batches).await;
+    async fn at_work_on(folder: &Path, batches: &[&str]) -> (Rig, Vec<Lease>) {
+        let rig = idle_worker_on(folder, batches).await;
         let most = batches.len();
         let demand = Demand { most, most_per_site: most, ..DEMAND };
-        let Ok(Taken::Jobs(leases)) = begun.take(&demand).await else { panic!("no batch") };
+        let Ok(Taken::Jobs(leases)) = rig.source.take(&demand).await else { panic!("no batch") };
         assert_eq!(leases.len(), most);
         let ids: Vec<LeaseId> = leases.iter().map(|lease| lease.id).collect();
-        begun.started(&ids).await.unwrap();
-        (begun, leases)
+        rig.source.started(&ids).await.unwrap();
+        (rig, leases)
     }
 
     fn counts(leases: &[Lease]) -> Vec<u32> {
@@ -306,11 +268,11 @@ mod tests {
         for _ in 0..6 {
             at_work_on(folder.path(), &["[1]", "[2]"]).await;
         }
-        let (begun, leases) = at_work_on(folder.path(), &["[1]", "[2]"]).await;
+        let (rig, leases) = at_work_on(folder.path(), &["[1]", "[2]"]).await;
         assert_eq!(counts(&leases), [3, 3]);
         let one = leases.iter().find(|lease| lease.job.payload == b"[1]").unwrap();
-        begun.settle(&[(one, &Settlement::Done)]).await.unwrap();
-        drop(begun); // It dies when the other batch is alone.
+        rig.begun.settle(&[(one, &Settlement::Done)]).await.unwrap();
+        drop(rig); // It dies when the other batch is alone.
         let (_, leases) = at_work_on(folder.path(), &["[2]"]).await;
         assert_eq!(
             counts(&leases),
@@ -327,37 +289,37 @@ mod tests {
     async fn what_is_handed_back_or_left_was_no_death() {
         let folder = tempfile::tempdir().unwrap();
         die(folder.path()).await;
-        let (begun, one) = worker(folder.path()).await;
-        begun.started(&[one.id]).await.unwrap();
+        let (rig, one) = worker(folder.path()).await;
+        rig.source.started(&[one.id]).await.unwrap();
         let back = Settlement::HandBack { at: Time::FAR_FUTURE };
-        begun.settle(&[(&one, &back)]).await.unwrap();
-        let (begun, one) = worker(folder.path()).await;
+        rig.begun.settle(&[(&one, &back)]).await.unwrap();
+        let (rig, one) = worker(folder.path()).await;
         assert_eq!(one.interruptions, 1, "the death before still counts");
-        begun.started(&[one.id]).await.unwrap();
-        begun.leave().await.unwrap();
+        rig.source.started(&[one.id]).await.unwrap();
+        rig.source.leave().await.unwrap();
         assert_eq!(worker(folder.path()).await.1.interruptions, 1);
     }
 
     #[tokio::test]
     async fn the_age_of_the_oldest_waiting_batch_is_known() {
         let folder = tempfile::tempdir().unwrap();
-        let begun = idle_worker(folder.path()).await;
-        assert!(begun.oldest_waiting().await.unwrap().is_some());
+        let rig = idle_worker(folder.path()).await;
+        assert!(rig.source.oldest_waiting().await.unwrap().is_some());
     }
 
     #[tokio::test]
     async fn what_was_taken_while_the_folder_can_not_be_asked_is_not_forgotten() {
         let folder = tempfile::tempdir().unwrap();
         die(folder.path()).await;
-        let begun = idle_worker(folder.path()).await;
+        let rig = idle_worker(folder.path()).await;
         let rename = |from: &str, to: &str| {
             let sql = format!("ALTER TABLE {from} RENAME TO {to}");
-            begun.db.write(move |tx| tx.execute_batch(&sql))
+            rig.begun.db.write(move |tx| tx.execute_batch(&sql))
         };
         rename("begun", "away").await.unwrap();
-        assert!(begun.take(&DEMAND).await.is_err());
+        assert!(rig.source.take(&DEMAND).await.is_err());
         rename("away", "begun").await.unwrap();
-        let Ok(Taken::Jobs(leases)) = begun.take(&DEMAND).await else { panic!("no batch") };
+        let Ok(Taken::Jobs(leases)) = rig.source.take(&DEMAND).await else { panic!("no batch") };
         assert_eq!(leases.iter().map(|lease| lease.interruptions).collect::<Vec<_>>(), [1]);
     }
 }

@@ -10,6 +10,7 @@ use fetchwell_engine::pipeline::{self, Door, Ended, Plant};
 use fetchwell_engine::ports::batches::BatchQueue;
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::source::Source;
+use fetchwell_engine::wrapped_source::WrappedSource;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
@@ -101,13 +102,18 @@ impl Worker {
     ) -> Result<Ended, StoreError> {
         // The metrics server and the sealing of segments end with the flow, also if it cannot begin.
         let end = stop.clone().drop_guard();
-        let worker = self.join(queue)?;
+        let worker = queue.worker(self.rules.prefetch);
+        // The folder counts who died over a batch: a broker does not, and the store does not know what else was
+        // under way.
+        let begun = Arc::new(Begun::open(&self.rules.output, worker.clone())?);
+        let batches = Arc::new(WrappedSource::new(worker, begun.clone()));
+        let at_archive = Arc::new(AtArchive(archive.root.site()));
+        let source = Arc::new(WrappedSource::new(batches, at_archive));
         let rules = Arc::new(self.plan_rules(archive));
-        let at_archive = AtArchive { inner: worker.clone(), site: archive.root.site() };
-        let written = SinkThenSettle { sink: self.output.clone(), source: worker.clone() };
+        let written = SinkThenSettle { sink: self.output.clone(), source: begun };
         let metrics = self.metrics.clone();
         let door = Door {
-            source: Arc::new(at_archive),
+            source: source.clone(),
             planner: Arc::new(move |lease| plan(&rules, lease)),
             finish: Arc::new(Observed {
                 inner: Arc::new(written),
@@ -120,15 +126,8 @@ impl Worker {
         plant.limits.max_finish_batch = MAX_FINISH_BATCH;
         let ended = pipeline::run(door, plant, stop.clone()).await;
         drop(end);
-        leave(&*worker).await;
+        leave(&*source).await;
         ended
-    }
-
-    /// Joins as a worker. The folder counts who died over a batch: a broker does not, and the store does not
-    /// know what else was under way.
-    fn join(&self, queue: &dyn BatchQueue) -> Result<Arc<Begun>, StoreError> {
-        let worker = queue.worker(self.rules.prefetch);
-        Ok(Arc::new(Begun::open(&self.rules.output, worker.clone(), worker)?))
     }
 
     fn plan_rules(&self, archive: &Archive) -> BatchPlanRules {

@@ -12,6 +12,7 @@ use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::job::{Job, Lane, NewJob, job_key};
 use fetchwell_engine::ports::queue::Queue;
 use fetchwell_engine::ports::source::Source;
+use fetchwell_engine::wrapped_source::WrappedSource;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::WebUrl;
 use tokio_util::sync::CancellationToken;
@@ -107,7 +108,9 @@ impl ArticleRun {
         let ArticleRun { articles, began: run, .. } = self;
         let ends = claims.instance();
         let clock = plant.clock.clone();
-        let source = Arc::new(Unattempted::new(ends.clone(), articles.clone(), run, clock));
+        let unattempted =
+            Unattempted { ends: ends.clone(), articles: articles.clone(), run, clock };
+        let source = Arc::new(WrappedSource::new(ends.clone(), Arc::new(unattempted)));
         let door = Door {
             source: source.clone(),
             planner: planner(rules.link),

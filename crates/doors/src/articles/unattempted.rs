@@ -1,4 +1,4 @@
-//! A source of links that are still to be fetched.
+//! Of the links of a source, those that are still to be fetched.
 //!
 //! A run puts on the queue what was new when it looked; another run may have done it since. Who holds a
 //! lease is the only one who does: so whatever is known of a link then is the last word.
@@ -10,102 +10,43 @@ use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::articles::Articles;
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Settle, Settlement};
-use fetchwell_engine::ports::job::{Lease, LeaseId};
+use fetchwell_engine::ports::job::Lease;
 use fetchwell_engine::ports::links::LINKS_TTL;
-use fetchwell_engine::ports::queue::Instance;
-use fetchwell_engine::ports::source::{Demand, Renewal, Source, Taken};
+use fetchwell_engine::wrapped_source::LeaseHooks;
 use fetchwell_policy::time::Time;
-use tokio::sync::{Mutex, Notify};
 
 use super::record::uid;
 
 /// Passes on what is still to be fetched; what is not ends here.
 pub(super) struct Unattempted {
-    inner: Arc<dyn Source>,
-    ends: Arc<dyn Settle>,
-    articles: Arc<dyn Articles>,
+    pub(super) ends: Arc<dyn Settle>,
+    pub(super) articles: Arc<dyn Articles>,
     /// When the run began, by the store's clock.
-    run: Time,
-    clock: Clock,
-    /// Leases that are ours, and that nobody has looked at yet: the store may fail in between.
-    unseen: Mutex<Vec<Lease>>,
+    pub(super) run: Time,
+    pub(super) clock: Clock,
 }
 
-impl Unattempted {
-    pub(super) fn new(
-        links: Arc<dyn Instance>,
-        articles: Arc<dyn Articles>,
-        run: Time,
-        clock: Clock,
-    ) -> Unattempted {
-        let unseen = Mutex::default();
-        Unattempted { inner: links.clone(), ends: links, articles, run, clock, unseen }
-    }
-
-    /// Of our leases, those that are to be fetched. The others end, before any is passed on.
-    async fn sift(&self, unseen: &mut Vec<Lease>) -> Result<Vec<Lease>, StoreError> {
-        let uids: Vec<String> = unseen.iter().map(|lease| uid(&lease.job.url)).collect();
+#[async_trait]
+impl LeaseHooks for Unattempted {
+    /// What is not to be fetched ends before anything is passed on.
+    async fn prepare(&self, leases: &mut Vec<Lease>) -> Result<(), StoreError> {
+        let uids: Vec<String> = leases.iter().map(|lease| uid(&lease.job.url)).collect();
         let pending = self.articles.pending(&uids, self.run).await?;
         // Links don't live longer: it was left by a run long ago.
         let oldest = self.clock.now() - LINKS_TTL;
-        let is_wanted =
-            |(lease, pending): &(&Lease, &bool)| **pending && lease.accepted_at > oldest;
-        let over: Vec<(&Lease, &Settlement)> = (unseen.iter().zip(&pending))
-            .filter(|one| !is_wanted(one))
+        let wanted: Vec<bool> = (leases.iter().zip(pending))
+            .map(|(lease, pending)| pending && lease.accepted_at > oldest)
+            .collect();
+        let over: Vec<(&Lease, &Settlement)> = (leases.iter().zip(&wanted))
+            .filter(|(_, wanted)| !**wanted)
             .map(|(lease, _)| (lease, &Settlement::Skipped))
             .collect();
         if !over.is_empty() {
             self.ends.settle(&over).await?;
         }
-        let leases = std::mem::take(unseen).into_iter().zip(pending);
-        Ok(leases.filter(|(lease, pending)| is_wanted(&(lease, pending))).map(|(l, _)| l).collect())
-    }
-}
-
-#[async_trait]
-impl Source for Unattempted {
-    async fn take(&self, demand: &Demand) -> Result<Taken, StoreError> {
-        let mut unseen = self.unseen.lock().await;
-        loop {
-            if unseen.is_empty() {
-                match self.inner.take(demand).await? {
-                    Taken::Jobs(leases) => *unseen = leases,
-                    nothing => return Ok(nothing),
-                }
-            }
-            let leases = self.sift(&mut unseen).await?;
-            if !leases.is_empty() {
-                return Ok(Taken::Jobs(leases));
-            }
-        }
-    }
-
-    async fn started(&self, leases: &[LeaseId]) -> Result<(), StoreError> {
-        self.inner.started(leases).await
-    }
-
-    async fn renew(&self) -> Result<Renewal, StoreError> {
-        let renewal = self.inner.renew().await?;
-        if renewal == Renewal::Lost {
-            self.unseen.lock().await.clear();
-        }
-        Ok(renewal)
-    }
-
-    fn rescued(&self) -> u64 {
-        self.inner.rescued()
-    }
-
-    async fn oldest_waiting(&self) -> Result<Option<Time>, StoreError> {
-        self.inner.oldest_waiting().await
-    }
-
-    async fn leave(&self) -> Result<(), StoreError> {
-        self.inner.leave().await
-    }
-
-    fn news(&self) -> Option<Arc<Notify>> {
-        self.inner.news()
+        let mut wanted = wanted.into_iter();
+        leases.retain(|_| wanted.next() == Some(true));
+        Ok(())
     }
 }
 
@@ -118,15 +59,17 @@ mod tests {
     use fetchwell_engine::memory::MemoryQueue;
     use fetchwell_engine::ports::articles::{Counts, Fields, Gleaned, Wanted};
     use fetchwell_engine::ports::job::NewJob;
+    use fetchwell_engine::ports::source::{Demand, Source, Taken};
+    use fetchwell_engine::wrapped_source::WrappedSource;
     use fetchwell_testkit::samples::{NOW, lease};
-    use parking_lot::Mutex as SyncMutex;
+    use parking_lot::Mutex;
 
     use super::*;
 
     /// Books that know what was attempted, and may be out of reach.
     #[derive(Default)]
     struct Books {
-        attempted: SyncMutex<HashSet<String>>,
+        attempted: Mutex<HashSet<String>>,
         is_gone: AtomicBool,
     }
 
@@ -169,13 +112,13 @@ mod tests {
     struct Rig {
         queue: MemoryQueue,
         books: Arc<Books>,
-        source: Unattempted,
-        hours: Arc<SyncMutex<u32>>,
+        source: WrappedSource,
+        hours: Arc<Mutex<u32>>,
     }
 
     /// A queue with these links on it, which were accepted at hour 0.
     async fn rig(urls: &[&str]) -> Rig {
-        let hours = Arc::new(SyncMutex::new(0));
+        let hours = Arc::new(Mutex::new(0));
         let shown = hours.clone();
         let clock = Clock::new(move || NOW + Duration::from_secs(3_600) * *shown.lock());
         let queue = MemoryQueue::new(clock.clone(), Duration::from_secs(1_000 * 3_600), true);
@@ -183,7 +126,9 @@ mod tests {
         let instance = Arc::new(queue.instance());
         let books = Arc::new(Books::default());
         instance.renew().await.unwrap();
-        let source = Unattempted::new(instance, books.clone(), NOW, clock);
+        let ends = instance.clone();
+        let unattempted = Unattempted { ends, articles: books.clone(), run: NOW, clock };
+        let source = WrappedSource::new(instance, Arc::new(unattempted));
         Rig { queue, books, source, hours }
     }
 

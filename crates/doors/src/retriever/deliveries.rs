@@ -6,12 +6,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::inbox::{Inbox, Message, MessageId};
-use fetchwell_engine::ports::job::{Lease, LeaseId};
-use fetchwell_engine::ports::source::{Demand, Renewal, Source, Taken};
-use fetchwell_policy::time::Time;
+use fetchwell_engine::ports::job::Lease;
+use fetchwell_engine::wrapped_source::LeaseHooks;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use tokio::sync::Notify;
 use tracing::warn;
 
 use crate::webhooks::{Delivery, Letter, Sign, WebhookSecret};
@@ -45,9 +43,8 @@ impl Secrets {
     }
 }
 
-/// A source of deliveries that are ready.
+/// Makes deliveries ready.
 pub(super) struct Ready {
-    pub(super) inner: Arc<dyn Source>,
     pub(super) inbox: Arc<dyn Inbox>,
     pub(super) secrets: Secrets,
     pub(super) encode: Encode,
@@ -104,40 +101,18 @@ fn body(message: Message, encode: &dyn Fn(Message) -> Value) -> String {
 }
 
 #[async_trait]
-impl Source for Ready {
-    async fn take(&self, demand: &Demand) -> Result<Taken, StoreError> {
-        let mut taken = self.inner.take(demand).await?;
-        if let Taken::Jobs(leases) = &mut taken {
-            for lease in leases {
-                let delivery = self.delivery(lease).await?;
-                lease.job.payload = serde_json::to_vec(&delivery).unwrap_or_default();
-            }
+impl LeaseHooks for Ready {
+    async fn prepare(&self, leases: &mut Vec<Lease>) -> Result<(), StoreError> {
+        let mut payloads = Vec::with_capacity(leases.len());
+        for lease in &*leases {
+            let delivery = self.delivery(lease).await?;
+            payloads.push(serde_json::to_vec(&delivery).unwrap_or_default());
         }
-        Ok(taken)
-    }
-
-    async fn started(&self, leases: &[LeaseId]) -> Result<(), StoreError> {
-        self.inner.started(leases).await
-    }
-
-    async fn renew(&self) -> Result<Renewal, StoreError> {
-        self.inner.renew().await
-    }
-
-    fn rescued(&self) -> u64 {
-        self.inner.rescued()
-    }
-
-    async fn oldest_waiting(&self) -> Result<Option<Time>, StoreError> {
-        self.inner.oldest_waiting().await
-    }
-
-    async fn leave(&self) -> Result<(), StoreError> {
-        self.inner.leave().await
-    }
-
-    fn news(&self) -> Option<Arc<Notify>> {
-        self.inner.news()
+        // All or none: a lease that comes again must still name its message.
+        for (lease, payload) in leases.iter_mut().zip(payloads) {
+            lease.job.payload = payload;
+        }
+        Ok(())
     }
 }
 

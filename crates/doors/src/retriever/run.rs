@@ -17,6 +17,7 @@ use fetchwell_engine::ports::politeness::Politeness;
 use fetchwell_engine::ports::retriever_store::RetrieverStore;
 use fetchwell_engine::store_health::{StoreCall, StoreHealth};
 use fetchwell_engine::web::Timeouts;
+use fetchwell_engine::wrapped_source::WrappedSource;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
@@ -148,9 +149,9 @@ pub async fn deliver(
 fn deliveries(store: &RetrieverStore, encode: Encode) -> Door<Infallible> {
     let secrets = Secrets::default();
     let sign = secrets.signer();
-    let inner = store.deliveries.source.clone();
+    let ready = Ready { inbox: store.inbox.clone(), secrets, encode };
     Door {
-        source: Arc::new(Ready { inner, inbox: store.inbox.clone(), secrets, encode }),
+        source: Arc::new(WrappedSource::new(store.deliveries.source.clone(), Arc::new(ready))),
         planner: Arc::new(move |lease| webhooks::plan(&sign, lease)),
         finish: store.deliveries.finish.clone(),
         obituary: Arc::new(|_, _| Vec::new()),
