@@ -9,8 +9,9 @@ use fetchwell_engine::ports::inbox::MessageId;
 
 use super::Api;
 use super::identity::Identity;
+use super::problems::{CallerProblems, MessageProblems, StoreProblems};
 use super::routes::json;
-use crate::problem::{Kind, Problem, ProblemBody};
+use crate::problem::{Kind, Problem};
 use crate::views::messages::MessageView;
 
 /// Get a message and its result
@@ -24,10 +25,7 @@ use crate::views::messages::MessageView;
     params(("id" = String, Path, description = "the message_id that /fetch returned", example = "msg_018bcfe56800ffffffffffffffffffff", pattern = "^msg_[0-9a-f]{32}$")),
     responses(
         (status = 200, description = "the message, with its result when there is one", body = MessageView),
-        (status = 401, description = "no token, or an invalid one", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
-        (status = 404, description = "no such message", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 429, description = "the caller is over its limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
-        (status = 503, description = "the store is down", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
+        CallerProblems, MessageProblems, StoreProblems,
     ),
     security(("token" = []))
 )]

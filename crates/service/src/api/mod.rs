@@ -9,7 +9,7 @@
 //! | `identity` | who calls, and what they may do |
 //! | `body`, `unambiguous`, `batch`, `fields`, `values`, `times`, `prefer` | what a request says |
 //! | `accept`, `waiting` | what comes of it: a commit, and a result |
-//! | `openapi`, `docs`, `metrics` | what is told of the API itself |
+//! | `openapi`, `problems`, `docs`, `metrics` | what is told of the API itself |
 //! | `memory` | what requests and answers may hold; connections are in [`crate::server`] |
 //!
 //! What an answer says is in [`crate::views`] and `problem`, which tokens there are in [`crate::auth`].
@@ -29,6 +29,7 @@ mod openapi;
 mod outbox;
 mod oversight;
 mod prefer;
+mod problems;
 mod public;
 mod routes;
 mod sites;

@@ -4,6 +4,8 @@ use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa::openapi::{Components, OpenApi};
 use utoipa::{Modify, OpenApi as _};
 
+use crate::problem::ProblemBody;
+
 /// The document without its paths, which the routes add.
 pub(super) fn document() -> OpenApi {
     Document::openapi()
@@ -17,6 +19,8 @@ pub(super) fn document() -> OpenApi {
         license(name = "MIT OR Apache-2.0")
     ),
     modifiers(&Token),
+    // Groups of problem responses bring no schemas with them.
+    components(schemas(ProblemBody)),
     tags(
         (name = "Messages", description = "Send messages, and read their state and result."),
         (name = "Outbox", description = "Read results in the order in which they were stored."),
@@ -36,5 +40,17 @@ impl Modify for Token {
         scheme.description = Some("A token from `fetchwell callers add NAME`: fw_…".to_owned());
         let components = document.components.get_or_insert_with(Components::new);
         components.add_security_scheme("token", SecurityScheme::Http(scheme));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_document_describes_problems_without_any_path() {
+        let schemas = document().components.unwrap().schemas;
+        let names: Vec<&String> = schemas.keys().collect();
+        assert_eq!(names, ["FieldError", "Problem"]);
     }
 }

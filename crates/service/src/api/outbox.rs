@@ -14,6 +14,7 @@ use utoipa::ToSchema;
 use super::identity::Identity;
 use super::memory::Held;
 use super::prefer::MAX_WAIT_SECONDS;
+use super::problems::{CallerProblems, QueryProblems, StoreProblems};
 use super::routes::json;
 use super::waiting::Waiting;
 use super::{Api, events};
@@ -56,11 +57,8 @@ pub(super) struct OutboxAnswer {
         (status = 200, description = "results, or none yet", body = OutboxAnswer,
             links(("what follows" = (operation_id = "outbox", parameters(("after" = "$response.body#/next")))))
         ),
-        (status = 401, description = "no token, or an invalid one", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
         (status = 410, description = "results after the cursor were deleted, or the cursor is beyond the newest result; continue after the cursor in `oldest`", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 422, description = "a parameter is invalid", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 429, description = "the caller is over its limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
-        (status = 503, description = "the store is down", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
+        CallerProblems, QueryProblems, StoreProblems,
     ),
     security(("token" = []))
 )]

@@ -13,6 +13,7 @@ use tokio::time::Instant;
 
 use super::Api;
 use super::identity::Identity;
+use super::problems::StoreProblems;
 use crate::problem::{Kind, Problem, ProblemBody};
 
 /// The store is asked so often at the most, however many ask us.
@@ -78,7 +79,7 @@ pub(super) async fn readyz(State(api): State<Arc<Api>>) -> Result<&'static str, 
     responses(
         (status = 200, description = "metrics in the Prometheus text format", body = String, content_type = "text/plain; version=0.0.4"),
         (status = 401, description = "no token, or an invalid one", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
-        (status = 503, description = "the store is down", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
+        StoreProblems,
     )
 )]
 pub(super) async fn metrics(

@@ -16,6 +16,10 @@ use utoipa_axum::routes;
 use super::fields::pointer;
 use super::identity::Identity;
 use super::json::Json;
+use super::problems::{
+    BodyProblems, CallerProblems, OperatorProblems, QueryProblems, SiteProblems, StoreProblems,
+    ViewerProblems,
+};
 use super::routes::json;
 use super::{Api, body};
 use crate::problem::{FieldError, Kind, Problem, ProblemBody};
@@ -90,11 +94,7 @@ struct RateBody {
     ),
     responses(
         (status = 200, description = "sites, or none", body = SitesView),
-        (status = 401, description = "no token, or an invalid one", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
-        (status = 403, description = "the role viewer or operator is required", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 422, description = "a parameter is invalid", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 429, description = "the caller is over its limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
-        (status = 503, description = "the store is down", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
+        CallerProblems, ViewerProblems, QueryProblems, StoreProblems,
     ),
     security(("token" = []))
 )]
@@ -120,11 +120,7 @@ async fn sites(
     params(("site" = String, Path, description = "the host, with its port unless that is 80 or 443", example = "shop.example")),
     responses(
         (status = 200, description = "the site", body = SiteRow),
-        (status = 401, description = "no token, or an invalid one", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
-        (status = 403, description = "the role viewer or operator is required", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 404, description = "this is not the name of a site", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 429, description = "the caller is over its limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
-        (status = 503, description = "the store is down", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
+        CallerProblems, ViewerProblems, SiteProblems, StoreProblems,
     ),
     security(("token" = []))
 )]
@@ -148,11 +144,7 @@ async fn site(
     params(("site" = String, Path, description = "the host, with its port unless that is 80 or 443", example = "shop.example")),
     responses(
         (status = 200, description = "the new state of the site", body = ObeyedView),
-        (status = 401, description = "no token, or an invalid one", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
-        (status = 403, description = "the role operator is required", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 404, description = "this is not the name of a site", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 429, description = "the caller is over its limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
-        (status = 503, description = "the store is down", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
+        CallerProblems, OperatorProblems, SiteProblems, StoreProblems,
     ),
     security(("token" = []))
 )]
@@ -175,11 +167,7 @@ async fn pause(
     params(("site" = String, Path, description = "the host, with its port unless that is 80 or 443", example = "shop.example")),
     responses(
         (status = 200, description = "the new state of the site", body = ObeyedView),
-        (status = 401, description = "no token, or an invalid one", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
-        (status = 403, description = "the role operator is required", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 404, description = "this is not the name of a site", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 429, description = "the caller is over its limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
-        (status = 503, description = "the store is down", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
+        CallerProblems, OperatorProblems, SiteProblems, StoreProblems,
     ),
     security(("token" = []))
 )]
@@ -203,16 +191,9 @@ async fn resume(
     request_body = RateBody,
     responses(
         (status = 200, description = "the new state of the site", body = ObeyedView),
-        (status = 400, description = "the body is not JSON", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 401, description = "no token, or an invalid one", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
-        (status = 403, description = "the role operator is required", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 404, description = "this is not the name of a site", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 408, description = "the body took too long to arrive", body = ProblemBody, content_type = "application/problem+json"),
         (status = 413, description = "the body is over 1 KiB", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 415, description = "the body is not application/json", body = ProblemBody, content_type = "application/problem+json"),
         (status = 422, description = "the rate is missing or invalid", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 429, description = "the caller is over its limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
-        (status = 503, description = "the store is down", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
+        CallerProblems, OperatorProblems, SiteProblems, BodyProblems, StoreProblems,
     ),
     security(("token" = []))
 )]
@@ -244,11 +225,7 @@ async fn set_rate(
     params(("site" = String, Path, description = "the host, with its port unless that is 80 or 443", example = "shop.example")),
     responses(
         (status = 200, description = "the new state of the site", body = ObeyedView),
-        (status = 401, description = "no token, or an invalid one", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
-        (status = 403, description = "the role operator is required", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 404, description = "this is not the name of a site", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 429, description = "the caller is over its limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
-        (status = 503, description = "the store is down", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
+        CallerProblems, OperatorProblems, SiteProblems, StoreProblems,
     ),
     security(("token" = []))
 )]
@@ -271,11 +248,7 @@ async fn reset_breaker(
     params(("site" = String, Path, description = "the host, with its port unless that is 80 or 443", example = "shop.example")),
     responses(
         (status = 200, description = "the new state of the site", body = ObeyedView),
-        (status = 401, description = "no token, or an invalid one", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
-        (status = 403, description = "the role operator is required", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 404, description = "this is not the name of a site", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 429, description = "the caller is over its limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
-        (status = 503, description = "the store is down", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
+        CallerProblems, OperatorProblems, SiteProblems, StoreProblems,
     ),
     security(("token" = []))
 )]

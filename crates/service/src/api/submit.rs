@@ -15,6 +15,7 @@ use super::batch::{Entry, entries, read_all};
 use super::fields::FetchRequest;
 use super::identity::Identity;
 use super::json::Json;
+use super::problems::{BodyProblems, CallerProblems, SenderProblems, SizeProblems, StoreProblems};
 use super::routes::json;
 use super::{Api, body, prefer, waiting};
 use crate::problem::{Kind, Problem, ProblemBody};
@@ -85,15 +86,8 @@ pub(super) struct AcceptedBatch {
             headers(("Preference-Applied" = Option<String>, description = "wait=N, if the result arrived in time")),
             links(("the message" = (operation_id = "message", parameters(("id" = "$response.body#/message_id")))))
         ),
-        (status = 400, description = "the body is not JSON", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 401, description = "no token, or an invalid one", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
-        (status = 403, description = "a viewer cannot send messages", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 408, description = "the body took too long to arrive", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 413, description = "the body is over 64 KiB", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 415, description = "the body is not application/json", body = ProblemBody, content_type = "application/problem+json"),
         (status = 422, description = "a field is missing or invalid, the URL is refused, or the key was used for another request", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 429, description = "the caller is over its limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
-        (status = 503, description = "the store is down", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
+        CallerProblems, SenderProblems, BodyProblems, SizeProblems, StoreProblems,
     ),
     security(("token" = []))
 )]
@@ -150,15 +144,9 @@ fn about(problem: Problem, message: &Json<'_>) -> Problem {
         (status = 200, description = "accepted, in this order", body = AcceptedBatch,
             links(("the first message" = (operation_id = "message", parameters(("id" = "$response.body#/messages/0/message_id")))))
         ),
-        (status = 400, description = "the body is not JSON", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 401, description = "no token, or an invalid one", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
-        (status = 403, description = "a viewer cannot send messages", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 408, description = "the body took too long to arrive", body = ProblemBody, content_type = "application/problem+json"),
         (status = 413, description = "the body is too large", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 415, description = "the body is not application/json", body = ProblemBody, content_type = "application/problem+json"),
         (status = 422, description = "a message is invalid, or the key was used for another request", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 429, description = "the caller is over its limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
-        (status = 503, description = "the store is down", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
+        CallerProblems, SenderProblems, BodyProblems, StoreProblems,
     ),
     security(("token" = []))
 )]

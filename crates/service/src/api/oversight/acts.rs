@@ -11,9 +11,13 @@ use utoipa::ToSchema;
 
 use super::asked_acts::{Matching, Named};
 use crate::api::identity::Identity;
+use crate::api::problems::{
+    BodyProblems, CallerProblems, InvalidFieldProblems, OperatorProblems, PartlyDoneProblems,
+    SizeProblems, StoreProblems,
+};
 use crate::api::routes::json;
 use crate::api::{Api, body};
-use crate::problem::{FieldError, Problem, ProblemBody};
+use crate::problem::{FieldError, Problem};
 use crate::views::oversight::DeedView;
 
 const MAX_BODY_BYTES: u64 = 64 << 10;
@@ -41,15 +45,7 @@ struct ActedView {
     request_body = Named,
     responses(
         (status = 200, description = "the result for each message", body = ActedView),
-        (status = 400, description = "the body is not JSON", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 401, description = "no token, or an invalid one", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
-        (status = 403, description = "the role operator is required", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 408, description = "the body took too long to arrive", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 413, description = "the body is over 64 KiB", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 415, description = "the body is not application/json", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 422, description = "a field is missing or invalid", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 429, description = "the caller is over its limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
-        (status = 503, description = "the store is down", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
+        CallerProblems, OperatorProblems, BodyProblems, SizeProblems, InvalidFieldProblems, StoreProblems,
     ),
     security(("token" = []))
 )]
@@ -72,15 +68,7 @@ pub(super) async fn retry(
     request_body = Named,
     responses(
         (status = 200, description = "the result for each message", body = ActedView),
-        (status = 400, description = "the body is not JSON", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 401, description = "no token, or an invalid one", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
-        (status = 403, description = "the role operator is required", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 408, description = "the body took too long to arrive", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 413, description = "the body is over 64 KiB", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 415, description = "the body is not application/json", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 422, description = "a field is missing or invalid", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 429, description = "the caller is over its limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
-        (status = 503, description = "the store is down", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
+        CallerProblems, OperatorProblems, BodyProblems, SizeProblems, InvalidFieldProblems, StoreProblems,
     ),
     security(("token" = []))
 )]
@@ -103,15 +91,7 @@ pub(super) async fn cancel(
     request_body = Matching,
     responses(
         (status = 200, description = "the number of messages, and the result for the first ones", body = ActedView),
-        (status = 400, description = "the body is not JSON", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 401, description = "no token, or an invalid one", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
-        (status = 403, description = "the role operator is required", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 408, description = "the body took too long to arrive", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 413, description = "the body is over 64 KiB", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 415, description = "the body is not application/json", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 422, description = "a field is missing or invalid", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 429, description = "the caller is over its limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
-        (status = 503, description = "the store is down; what was done stays done, and the same request does the rest", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
+        CallerProblems, OperatorProblems, BodyProblems, SizeProblems, InvalidFieldProblems, PartlyDoneProblems,
     ),
     security(("token" = []))
 )]
@@ -134,15 +114,7 @@ pub(super) async fn retry_matching(
     request_body = Matching,
     responses(
         (status = 200, description = "the number of messages, and the result for the first ones", body = ActedView),
-        (status = 400, description = "the body is not JSON", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 401, description = "no token, or an invalid one", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
-        (status = 403, description = "the role operator is required", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 408, description = "the body took too long to arrive", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 413, description = "the body is over 64 KiB", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 415, description = "the body is not application/json", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 422, description = "a field is missing or invalid", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 429, description = "the caller is over its limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
-        (status = 503, description = "the store is down; what was done stays done, and the same request does the rest", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
+        CallerProblems, OperatorProblems, BodyProblems, SizeProblems, InvalidFieldProblems, PartlyDoneProblems,
     ),
     security(("token" = []))
 )]

@@ -10,8 +10,11 @@ use fetchwell_engine::ports::inbox::MessageId;
 use super::query::Asked;
 use crate::api::Api;
 use crate::api::identity::Identity;
+use crate::api::problems::{
+    CallerProblems, MessageProblems, QueryProblems, StoreProblems, ViewerProblems,
+};
 use crate::api::routes::json;
-use crate::problem::{Kind, Problem, ProblemBody};
+use crate::problem::{Kind, Problem};
 use crate::views::oversight::{CountView, DossierView, FailuresView, SightingsView};
 
 /// List messages of all callers
@@ -37,11 +40,7 @@ use crate::views::oversight::{CountView, DossierView, FailuresView, SightingsVie
     ),
     responses(
         (status = 200, description = "messages, and the time to which the list refers", body = SightingsView),
-        (status = 401, description = "no token, or an invalid one", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
-        (status = 403, description = "the role viewer or operator is required", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 422, description = "a parameter is invalid", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 429, description = "the caller is over its limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
-        (status = 503, description = "the store is down", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
+        CallerProblems, ViewerProblems, QueryProblems, StoreProblems,
     ),
     security(("token" = []))
 )]
@@ -77,11 +76,7 @@ pub(super) async fn messages(
     ),
     responses(
         (status = 200, description = "the number of messages, and the time to which it refers", body = CountView),
-        (status = 401, description = "no token, or an invalid one", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
-        (status = 403, description = "the role viewer or operator is required", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 422, description = "a parameter is invalid", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 429, description = "the caller is over its limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
-        (status = 503, description = "the store is down", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
+        CallerProblems, ViewerProblems, QueryProblems, StoreProblems,
     ),
     security(("token" = []))
 )]
@@ -107,11 +102,7 @@ pub(super) async fn count(
     params(("id" = String, Path, description = "the message", example = "msg_018bcfe56800ffffffffffffffffffff", pattern = "^msg_[0-9a-f]{32}$")),
     responses(
         (status = 200, description = "the message", body = DossierView),
-        (status = 401, description = "no token, or an invalid one", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
-        (status = 403, description = "the role viewer or operator is required", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 404, description = "no such message", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 429, description = "the caller is over its limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
-        (status = 503, description = "the store is down", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
+        CallerProblems, ViewerProblems, MessageProblems, StoreProblems,
     ),
     security(("token" = []))
 )]
@@ -141,10 +132,7 @@ pub(super) async fn message(
     tag = "Oversight",
     responses(
         (status = 200, description = "the groups", body = FailuresView),
-        (status = 401, description = "no token, or an invalid one", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
-        (status = 403, description = "the role viewer or operator is required", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 429, description = "the caller is over its limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
-        (status = 503, description = "the store is down", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
+        CallerProblems, ViewerProblems, StoreProblems,
     ),
     security(("token" = []))
 )]

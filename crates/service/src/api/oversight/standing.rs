@@ -10,8 +10,9 @@ use utoipa::ToSchema;
 use super::query::Asked;
 use crate::api::Api;
 use crate::api::identity::Identity;
+use crate::api::problems::{CallerProblems, QueryProblems, StoreProblems, ViewerProblems};
 use crate::api::routes::json;
-use crate::problem::{Problem, ProblemBody};
+use crate::problem::Problem;
 use crate::views::standing::{AuditLine, InstanceDetails, QueueView};
 
 /// The running instances.
@@ -29,10 +30,7 @@ struct InstancesView {
     tag = "Oversight",
     responses(
         (status = 200, description = "each instance of each queue", body = InstancesView),
-        (status = 401, description = "no token, or an invalid one", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
-        (status = 403, description = "the role viewer or operator is required", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 429, description = "the caller is over its limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
-        (status = 503, description = "the store is down", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
+        CallerProblems, ViewerProblems, StoreProblems,
     ),
     security(("token" = []))
 )]
@@ -62,11 +60,7 @@ struct AuditView {
     params(("limit" = Option<u32>, Query, description = "maximum number of results, 1 to 200 (default 50)", minimum = 1, maximum = 200)),
     responses(
         (status = 200, description = "newest first", body = AuditView),
-        (status = 401, description = "no token, or an invalid one", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
-        (status = 403, description = "the role viewer or operator is required", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 422, description = "a parameter is invalid", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 429, description = "the caller is over its limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
-        (status = 503, description = "the store is down", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
+        CallerProblems, ViewerProblems, QueryProblems, StoreProblems,
     ),
     security(("token" = []))
 )]
@@ -97,10 +91,7 @@ struct LedgerView {
     tag = "Oversight",
     responses(
         (status = 200, description = "accepted = done + skipped + queued + in_flight + delayed + dead", body = LedgerView),
-        (status = 401, description = "no token, or an invalid one", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
-        (status = 403, description = "the role viewer or operator is required", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 429, description = "the caller is over its limit", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
-        (status = 503, description = "the store is down", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
+        CallerProblems, ViewerProblems, StoreProblems,
     ),
     security(("token" = []))
 )]
