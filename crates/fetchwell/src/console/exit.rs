@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use fetchwell_commoncrawl::CommonCrawlError;
 use fetchwell_doors::schedule::PlanFileError;
 use fetchwell_engine::ports::error::{StoreError, StoreErrorKind};
+use fetchwell_service::auth::RandomError;
 use fetchwell_stores::open::OpenError;
 use fetchwell_telemetry::traces::TracesError;
 
@@ -94,6 +95,12 @@ impl From<StoreError> for Exit {
                 Exit::Internal(fault.into())
             }
         }
+    }
+}
+
+impl From<RandomError> for Exit {
+    fn from(error: RandomError) -> Exit {
+        Exit::Internal(error.into())
     }
 }
 

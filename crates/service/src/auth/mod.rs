@@ -2,9 +2,12 @@
 
 mod allowance;
 mod known_tokens;
+mod random;
 mod token;
 
 pub(crate) use allowance::Allowances;
 pub(crate) use known_tokens::KnownTokens;
 pub use known_tokens::TOKEN_CACHE;
+pub use random::RandomError;
+pub(crate) use random::random_text;
 pub use token::Token;

@@ -2,12 +2,11 @@
 
 use std::fmt;
 
-use anyhow::Context;
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use fetchwell_engine::ports::inbox::TokenHash;
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
+
+use super::random::{RandomError, random_text};
 
 /// What every token begins with, so that people and scanners know one when they see it.
 const PREFIX: &str = "fw_";
@@ -21,10 +20,8 @@ pub struct Token(Zeroizing<String>);
 
 impl Token {
     /// A new one.
-    pub fn generate() -> anyhow::Result<Token> {
-        let mut bytes = Zeroizing::new([0; 32]);
-        getrandom::fill(bytes.as_mut_slice()).context("the system gives no random bytes")?;
-        let text = format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(bytes.as_slice()));
+    pub fn generate() -> Result<Token, RandomError> {
+        let text = format!("{PREFIX}{}", random_text()?);
         Ok(Token(Zeroizing::new(text)))
     }
 

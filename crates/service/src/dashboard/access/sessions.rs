@@ -3,13 +3,12 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use anyhow::Context;
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use fetchwell_engine::ports::inbox::TokenHash;
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
+
+use crate::auth::{RandomError, random_text};
 
 /// A session ends after this, whatever is done in it…
 pub(super) const LIFETIME: Duration = Duration::from_secs(12 * 3_600);
@@ -49,9 +48,9 @@ pub(in super::super) struct Notice {
 
 impl Sessions {
     /// Opens a session for the bearer of a token, and says its id.
-    pub(super) fn open(&self, token: TokenHash) -> anyhow::Result<String> {
-        let id = random()?;
-        let csrf = random()?;
+    pub(super) fn open(&self, token: TokenHash) -> Result<String, RandomError> {
+        let id = random_text()?;
+        let csrf = random_text()?;
         let now = Instant::now();
         let mut sessions = self.0.lock();
         sessions.retain(|_, session| session.is_good());
@@ -102,12 +101,6 @@ impl Session {
 
 fn key(id: &str) -> Key {
     Sha256::digest(id.as_bytes()).into()
-}
-
-fn random() -> anyhow::Result<String> {
-    let mut bytes = [0; 32];
-    getrandom::fill(&mut bytes).context("the system gives no random bytes")?;
-    Ok(URL_SAFE_NO_PAD.encode(bytes))
 }
 
 #[cfg(test)]
