@@ -5,4 +5,4 @@ mod trail;
 
 pub use auth_failures::AuthFailures;
 pub(crate) use trail::Scribe;
-pub use trail::Trail;
+pub use trail::{Trail, note};

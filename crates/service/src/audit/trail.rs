@@ -36,11 +36,29 @@ impl Scribe<'_> {
         detail: String,
         from: &str,
     ) -> Result<(), StoreError> {
-        let caller = Some(who.to_owned());
-        let action = action.to_owned();
-        let entry =
-            AuditEntry { at: self.clock.wall(), caller, action, detail, from: from.to_owned() };
-        self.trail.keep(&[entry]).await
+        self.trail.keep(&[entry(self.clock, who, action, detail, from)]).await
+    }
+}
+
+/// Writes to the audit log of a store that somebody did something.
+pub async fn note(
+    inbox: &dyn Inbox,
+    clock: &Clock,
+    who: &str,
+    action: &str,
+    detail: String,
+    from: &str,
+) -> Result<(), StoreError> {
+    inbox.audit(&[entry(clock, who, action, detail, from)]).await
+}
+
+fn entry(clock: &Clock, who: &str, action: &str, detail: String, from: &str) -> AuditEntry {
+    AuditEntry {
+        at: clock.wall(),
+        caller: Some(who.to_owned()),
+        action: action.to_owned(),
+        detail,
+        from: from.to_owned(),
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::gate::GateRules;
 use fetchwell_engine::ports::error::StoreError;
-use fetchwell_engine::ports::inbox::{AuditEntry, Inbox};
+use fetchwell_engine::ports::inbox::Inbox;
 use fetchwell_engine::ports::sites::{KnownSite, SiteQuery, Sites, Waiting};
 use fetchwell_policy::orders::{MAX_ORDERED_INTERVAL, Order};
 use fetchwell_policy::pace::Rate;
@@ -13,6 +13,7 @@ use fetchwell_policy::time::Time;
 use fetchwell_policy::url::Site;
 
 use super::row::SiteRow;
+use crate::audit;
 
 /// URLs that are counted for one site of a list…
 const MOST_COUNTED_IN_A_LIST: u32 = 1_000;
@@ -106,14 +107,9 @@ impl SiteDesk {
     ) -> Result<Obeyed, StoreError> {
         let changed = self.sites.order(site, order, &operator.name).await?;
         if let Some(inbox) = &self.audit {
-            let entry = AuditEntry {
-                at: self.clock.wall(),
-                caller: Some(operator.name.clone()),
-                action: action(order).to_owned(),
-                detail: detail(site, order, changed),
-                from: operator.from.clone(),
-            };
-            inbox.audit(&[entry]).await?;
+            let Operator { name, from } = operator;
+            let detail = detail(site, order, changed);
+            audit::note(&**inbox, &self.clock, name, action(order), detail, from).await?;
         }
         Ok(Obeyed { changed, row: self.row(site).await? })
     }

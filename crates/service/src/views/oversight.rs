@@ -2,7 +2,7 @@
 
 use fetchwell_engine::ports::inbox::{Attempt, MessageId};
 use fetchwell_engine::ports::oversight::{
-    Count, Deed, Dossier, FailureGroup, Failures, Milestone, Sighting, Sightings, timeline,
+    Acted, Count, Deed, Dossier, FailureGroup, Failures, Milestone, Sighting, Sightings, timeline,
 };
 use fetchwell_policy::rfc3339::rfc3339;
 use serde::Serialize;
@@ -290,5 +290,23 @@ impl DeedView {
             retried_as: deed.another_try().map(|id| id.to_string()),
             told: format!("{id} {}", deed.told()),
         }
+    }
+}
+
+/// What was done.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct ActedView {
+    /// With how many messages something was done.
+    pub done: u64,
+    /// How many were not changed.
+    pub left_alone: u64,
+    /// The result for each message, up to 200.
+    pub deeds: Vec<DeedView>,
+}
+
+impl From<&Acted> for ActedView {
+    fn from(acted: &Acted) -> ActedView {
+        let deeds = acted.deeds.iter().map(|(id, deed)| DeedView::of(*id, *deed));
+        ActedView { done: acted.done, left_alone: acted.left_alone, deeds: deeds.collect() }
     }
 }

@@ -5,7 +5,7 @@ use fetchwell_engine::ports::oversight::{
 };
 use fetchwell_policy::rfc3339::rfc3339;
 use fetchwell_service::views::oversight::{
-    CountView, DeedView, DossierView, FailuresView, SightingView,
+    ActedView, CountView, DossierView, FailuresView, SightingView,
 };
 use fetchwell_service::views::standing::QueueView;
 use serde::Serialize;
@@ -126,10 +126,7 @@ pub(super) fn dossier(dossier: Dossier, as_json: bool) -> String {
 /// What was done.
 pub(super) fn acted(act: Act, acted: &Acted, as_json: bool) -> String {
     if as_json {
-        let deeds: Vec<DeedView> =
-            acted.deeds.iter().map(|(id, deed)| DeedView::of(*id, *deed)).collect();
-        let all = json!({"done": acted.done, "left_alone": acted.left_alone, "deeds": deeds});
-        return format!("{all}\n");
+        return format!("{}\n", json!(ActedView::from(acted)));
     }
     let mut text = String::new();
     for (id, deed) in &acted.deeds {

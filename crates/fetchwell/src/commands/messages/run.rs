@@ -1,11 +1,12 @@
 //! `fetchwell messages`.
 
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::ports::inbox::{AuditEntry, Inbox, MessageId};
+use fetchwell_engine::ports::inbox::MessageId;
 use fetchwell_engine::ports::oversight::{
     Act, Acted, Filter, MESSAGES_PER_ACT, MESSAGES_PER_PAGE, Oversight, Sightings,
 };
 use fetchwell_engine::ports::retriever_store::RetrieverStore;
+use fetchwell_service::audit;
 use fetchwell_settings::Settings;
 
 use super::{print as lines, which};
@@ -107,7 +108,9 @@ async fn act(
             typed.ids.iter().map(|id| which::message(id)).collect::<Result<_, _>>()?;
         (act_on_all(&*store.oversight, act, &ids).await?, typed.ids.join(" "))
     };
-    audit(&*store.inbox, clock, act, &acted, &what).await?;
+    let action = format!("{}_messages", act.as_str());
+    let detail = format!("{} done, {} unchanged: {what}", acted.done, acted.left_alone);
+    audit::note(&*store.inbox, clock, CALLER, &action, detail, FROM).await?;
     print(lines::acted(act, &acted, as_json).as_bytes())?;
     // Nothing failed; yet whoever named a message must learn that nothing was done with it.
     let untouched = acted.done == 0 && (acted.left_alone > 0 || !typed.ids.is_empty());
@@ -123,21 +126,4 @@ async fn act_on_all(oversight: &dyn Oversight, act: Act, ids: &[MessageId]) -> R
         }
     }
     Ok(acted)
-}
-
-async fn audit(
-    inbox: &dyn Inbox,
-    clock: &Clock,
-    act: Act,
-    acted: &Acted,
-    what: &str,
-) -> Result<(), Exit> {
-    let entry = AuditEntry {
-        at: clock.wall(),
-        caller: Some(CALLER.to_owned()),
-        action: format!("{}_messages", act.as_str()),
-        detail: format!("{} done, {} unchanged: {what}", acted.done, acted.left_alone),
-        from: FROM.to_owned(),
-    };
-    Ok(inbox.audit(&[entry]).await?)
 }

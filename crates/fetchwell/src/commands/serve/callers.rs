@@ -2,8 +2,9 @@
 
 use fetchwell_doors::webhooks::WebhookSecret;
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::ports::inbox::{AuditEntry, Caller, CallerRecord, Inbox, Role};
+use fetchwell_engine::ports::inbox::{Caller, CallerRecord, Inbox, Role};
 use fetchwell_policy::rfc3339::rfc3339;
+use fetchwell_service::audit;
 use fetchwell_service::auth::{TOKEN_CACHE, Token};
 use fetchwell_settings::Settings;
 use serde_json::json;
@@ -51,7 +52,8 @@ async fn run_inner(
                      all"
                 )));
             }
-            audit(inbox, &clock, &name, "revoke_caller", "its token was revoked", FROM).await?;
+            let detail = "its token was revoked".to_owned();
+            audit::note(inbox, &clock, &name, "revoke_caller", detail, FROM).await?;
             // Servers remember a good token for a moment: when this ends, none takes it any more.
             tokio::time::sleep(TOKEN_CACHE).await;
             print(format!("revoked {name}\n").as_bytes())
@@ -78,26 +80,8 @@ pub(crate) async fn add(
         return Ok(None);
     }
     let detail = format!("with the role {}", caller.role.as_str());
-    audit(inbox, clock, &caller.name, "add_caller", &detail, from).await?;
+    audit::note(inbox, clock, &caller.name, "add_caller", detail, from).await?;
     Ok(Some(Added { token, secret: WebhookSecret::of(&hash) }))
-}
-
-async fn audit(
-    inbox: &dyn Inbox,
-    clock: &Clock,
-    caller: &str,
-    action: &str,
-    detail: &str,
-    from: &str,
-) -> Result<(), Exit> {
-    let entry = AuditEntry {
-        at: clock.wall(),
-        caller: Some(caller.to_owned()),
-        action: action.to_owned(),
-        detail: detail.to_owned(),
-        from: from.to_owned(),
-    };
-    Ok(inbox.audit(&[entry]).await?)
 }
 
 impl Added {

@@ -4,10 +4,8 @@ use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::response::Response;
-use fetchwell_engine::ports::inbox::AuditEntry;
 use fetchwell_engine::ports::oversight::{Act, Acted};
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use serde::Deserialize;
 
 use super::asked_acts::{Matching, Named};
 use crate::api::identity::Identity;
@@ -17,21 +15,11 @@ use crate::api::problems::{
 };
 use crate::api::routes::json;
 use crate::api::{Api, body};
+use crate::audit;
 use crate::problem::{FieldError, Problem};
-use crate::views::oversight::DeedView;
+use crate::views::oversight::ActedView;
 
 const MAX_BODY_BYTES: u64 = 64 << 10;
-
-/// What was done.
-#[derive(Debug, Serialize, ToSchema)]
-struct ActedView {
-    /// With how many messages something was done.
-    done: u64,
-    /// How many were not changed.
-    left_alone: u64,
-    /// The result for each message, up to 200.
-    deeds: Vec<DeedView>,
-}
 
 /// Retry messages
 ///
@@ -141,7 +129,7 @@ impl Api {
             acted.enter(id, deed);
         }
         self.audit_act(identity, act, &acted, &named.ids.join(" ")).await?;
-        Ok(answer(&acted))
+        Ok(json(&ActedView::from(&acted)))
     }
 
     async fn act_on_matching(
@@ -156,7 +144,7 @@ impl Api {
         let acted = self.stored(self.oversight.act(act, &filter, most).await)?;
         let what = format!("messages that match {:?} as of {}", matching.filter, matching.as_of);
         self.audit_act(identity, act, &acted, &what).await?;
-        Ok(answer(&acted))
+        Ok(json(&ActedView::from(&acted)))
     }
 
     /// What is to be done, if this caller may do it.
@@ -181,18 +169,10 @@ impl Api {
         acted: &Acted,
         what: &str,
     ) -> Result<(), Problem> {
-        let entry = AuditEntry {
-            at: self.clock.wall(),
-            caller: Some(identity.caller.name.clone()),
-            action: format!("{}_messages", act.as_str()),
-            detail: format!("{} done, {} unchanged: {what}", acted.done, acted.left_alone),
-            from: identity.from.clone(),
-        };
-        self.stored(self.inbox.audit(&[entry]).await)
+        let Identity { caller, from, .. } = identity;
+        let action = format!("{}_messages", act.as_str());
+        let detail = format!("{} done, {} unchanged: {what}", acted.done, acted.left_alone);
+        let noted = audit::note(&*self.inbox, &self.clock, &caller.name, &action, detail, from);
+        self.stored(noted.await)
     }
-}
-
-fn answer(acted: &Acted) -> Response {
-    let deeds = acted.deeds.iter().map(|(id, deed)| DeedView::of(*id, *deed)).collect();
-    json(&ActedView { done: acted.done, left_alone: acted.left_alone, deeds })
 }
