@@ -7,7 +7,7 @@
 //! | `oversight` | what viewers see and operators do: `/operator/…` |
 //! | `sites` | how sites stand, and orders to them: `/sites/…` |
 //! | `identity` | who calls, and what they may do |
-//! | `body`, `unambiguous`, `batch`, `fields`, `values`, `times`, `prefer` | what a request says |
+//! | `body`, `batch`, `fields`, `values`, `times`, `prefer`, `parameters` | what a request says |
 //! | `accept`, `waiting` | what comes of it: a commit, and a result |
 //! | `openapi`, `problems`, `docs`, `metrics` | what is told of the API itself |
 //! | `memory` | what requests and answers may hold; connections are in [`crate::server`] |
@@ -28,6 +28,7 @@ mod metrics;
 mod openapi;
 mod outbox;
 mod oversight;
+mod parameters;
 mod prefer;
 mod problems;
 mod public;

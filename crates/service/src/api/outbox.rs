@@ -13,12 +13,13 @@ use utoipa::ToSchema;
 
 use super::identity::Identity;
 use super::memory::Held;
+use super::parameters::{CURSOR, cursor, limit, whole};
 use super::prefer::MAX_WAIT_SECONDS;
 use super::problems::{CallerProblems, QueryProblems, StoreProblems};
 use super::routes::json;
 use super::waiting::Waiting;
-use super::{Api, events};
-use crate::problem::{FieldError, Problem, ProblemBody};
+use super::{Api, events, parameters};
+use crate::problem::{Problem, ProblemBody};
 use crate::views::messages::OutboxView;
 
 const DEFAULT_LIMIT: u32 = 100;
@@ -138,41 +139,25 @@ pub(super) struct Asked {
 impl Asked {
     fn read(query: &str) -> Result<Asked, Problem> {
         let mut asked = Asked { after: None, limit: DEFAULT_LIMIT, wait: Duration::ZERO };
-        let mut errors = Vec::new();
-        for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
-            match &*name {
-                "after" => match cursor(&value) {
-                    Some(after) => asked.after = Some(after),
-                    None => errors.push(bad_cursor()),
-                },
-                "limit" => match whole(&value).filter(|n| (1..=MAX_LIMIT.into()).contains(n)) {
-                    Some(limit) => asked.limit = u32::try_from(limit).unwrap_or(MAX_LIMIT),
-                    None => errors.push(FieldError::in_query("limit", "must be 1 to 1000")),
-                },
-                "wait" => match whole(&value).filter(|seconds| *seconds <= MAX_WAIT_SECONDS) {
-                    Some(seconds) => asked.wait = Duration::from_secs(seconds),
-                    None => errors.push(FieldError::in_query("wait", "must be 0 to 60 seconds")),
-                },
+        parameters::read(query, |name, value| {
+            match name {
+                "after" => asked.after = Some(cursor(value).ok_or(("after", CURSOR))?),
+                "limit" => {
+                    asked.limit = limit(value, MAX_LIMIT).ok_or(("limit", "must be 1 to 1000"))?;
+                }
+                "wait" => {
+                    let seconds =
+                        whole::<u64>(value).filter(|seconds| *seconds <= MAX_WAIT_SECONDS);
+                    let seconds = seconds.ok_or(("wait", "must be 0 to 60 seconds"))?;
+                    asked.wait = Duration::from_secs(seconds);
+                }
                 // A parameter that nobody knows is no reason to hold results back.
                 _ => {}
             }
-        }
-        if errors.is_empty() { Ok(asked) } else { Err(Problem::invalid(errors)) }
+            Ok(())
+        })?;
+        Ok(asked)
     }
-}
-
-/// A cursor, as it was given out.
-pub(super) fn cursor(text: &str) -> Option<i64> {
-    whole(text).and_then(|number| i64::try_from(number).ok())
-}
-
-fn bad_cursor() -> FieldError {
-    FieldError::in_query("after", "must be a cursor: `next` of an earlier response")
-}
-
-pub(super) fn whole(text: &str) -> Option<u64> {
-    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    digits.then(|| text.parse().ok())?
 }
 
 #[cfg(test)]

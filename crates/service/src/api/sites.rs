@@ -16,12 +16,13 @@ use utoipa_axum::routes;
 use super::fields::pointer;
 use super::identity::Identity;
 use super::json::Json;
+use super::parameters::limit;
 use super::problems::{
     BodyProblems, CallerProblems, OperatorProblems, QueryProblems, SiteProblems, StoreProblems,
     ViewerProblems,
 };
 use super::routes::json;
-use super::{Api, body};
+use super::{Api, body, parameters};
 use crate::problem::{FieldError, Kind, Problem, ProblemBody};
 use crate::sites::{Obeyed, Operator, SiteRow};
 
@@ -30,6 +31,9 @@ const MAX_BODY_BYTES: u64 = 1_024;
 
 /// No site has a longer name.
 const MAX_NAME_BYTES: usize = 300;
+
+/// What a condition must be.
+const CONDITIONS: &str = "must be paused, rated, breaker-open, resting, limited or failed";
 
 /// What a path names; what is no text is no name, either.
 type Name = Result<Path<String>, PathRejection>;
@@ -288,43 +292,31 @@ fn named(name: Name) -> Result<Site, Problem> {
 
 fn read_query(query: &str) -> Result<SiteQuery, Problem> {
     let mut asked = SiteQuery { most: DEFAULT_LIMIT, ..SiteQuery::default() };
-    let mut errors = Vec::new();
-    for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
-        match &*name {
-            "after" if is_name(&value) => asked.after = Some(value.into_owned()),
-            "after" => errors.push(FieldError::in_query(
-                "after",
-                "must be a name: `next` of an earlier response",
-            )),
+    parameters::read(query, |name, value| {
+        match name {
+            "after" if is_name(value) => asked.after = Some(value.to_owned()),
+            "after" => return Err(("after", "must be a name: `next` of an earlier response")),
             "text" if value.chars().count() <= MAX_NAME_BYTES => {
                 asked.text = Some(value.to_lowercase());
             }
-            "text" => errors.push(FieldError::in_query("text", "must have at most 300 characters")),
-            "condition" => match Condition::parse(&value) {
-                Some(condition) => asked.condition = Some(condition),
-                None => errors.push(FieldError::in_query(
-                    "condition",
-                    "must be paused, rated, breaker-open, resting, limited or failed",
-                )),
-            },
-            "limit" => match limit(&value) {
-                Some(limit) => asked.most = limit,
-                None => errors.push(FieldError::in_query("limit", "must be 1 to 200")),
-            },
+            "text" => return Err(("text", "must have at most 300 characters")),
+            "condition" => {
+                let condition = Condition::parse(value).ok_or(("condition", CONDITIONS))?;
+                asked.condition = Some(condition);
+            }
+            "limit" => {
+                asked.most = limit(value, SITES_PER_PAGE).ok_or(("limit", "must be 1 to 200"))?;
+            }
             // A parameter that nobody knows is no reason to show nothing.
             _ => {}
         }
-    }
-    if errors.is_empty() { Ok(asked) } else { Err(Problem::invalid(errors)) }
+        Ok(())
+    })?;
+    Ok(asked)
 }
 
 fn is_name(text: &str) -> bool {
     (1..=MAX_NAME_BYTES).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
-}
-
-fn limit(text: &str) -> Option<usize> {
-    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    digits.then(|| text.parse().ok())?.filter(|limit| (1..=SITES_PER_PAGE).contains(limit))
 }
 
 /// The rate of a body; `None`: none, so that the settings hold.

@@ -4,15 +4,12 @@ use fetchwell_engine::ports::oversight::{Filter, MESSAGES_PER_PAGE, MessageState
 use fetchwell_policy::time::Time;
 use jiff::Timestamp;
 
-use crate::api::outbox::{cursor, whole};
-use crate::problem::{FieldError, Problem};
+use crate::api::parameters::{self, BadParameter, CURSOR, cursor, limit};
+use crate::problem::Problem;
 
 const DEFAULT_LIMIT: u32 = 50;
 /// No field of a message is longer.
 const MAX_TEXT_BYTES: usize = 8_192;
-
-/// A parameter, and what it must be.
-type Fault = (&'static str, &'static str);
 
 /// What a query asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,17 +22,12 @@ pub(super) struct Asked {
 impl Asked {
     pub(super) fn read(query: &str) -> Result<Asked, Problem> {
         let mut asked = Asked { filter: Filter::default(), after: None, limit: DEFAULT_LIMIT };
-        let mut errors = Vec::new();
-        for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
-            if let Err((parameter, detail)) = asked.set(&name, &value) {
-                errors.push(FieldError::in_query(parameter, detail));
-            }
-        }
-        if errors.is_empty() { Ok(asked) } else { Err(Problem::invalid(errors)) }
+        parameters::read(query, |name, value| asked.set(name, value))?;
+        Ok(asked)
     }
 
-    fn set(&mut self, name: &str, value: &str) -> Result<(), Fault> {
-        let Asked { filter, after, limit } = self;
+    fn set(&mut self, name: &str, value: &str) -> Result<(), BadParameter> {
+        let filter = &mut self.filter;
         match name {
             "state" => {
                 let state = MessageState::parse(value).ok_or(("state", STATES))?;
@@ -50,12 +42,10 @@ impl Asked {
             "as_of" => {
                 filter.as_of = Some(moment(value).ok_or(("as_of", AS_OF))?);
             }
-            "after" => *after = Some(cursor(value).ok_or(("after", AFTER))?),
+            "after" => self.after = Some(cursor(value).ok_or(("after", CURSOR))?),
             "limit" => {
-                let most = u64::from(MESSAGES_PER_PAGE);
-                let asked = whole(value).filter(|number| (1..=most).contains(number));
-                let asked = asked.and_then(|number| u32::try_from(number).ok());
-                *limit = asked.ok_or(("limit", "must be 1 to 200"))?;
+                self.limit =
+                    limit(value, MESSAGES_PER_PAGE).ok_or(("limit", "must be 1 to 200"))?;
             }
             // A parameter that nobody knows is no reason to hold an answer back.
             _ => {}
@@ -68,7 +58,6 @@ impl Asked {
 pub(super) const STATES: &str = "must be queued, processing, delayed, completed or failed";
 /// What a moment must be.
 pub(super) const AS_OF: &str = "must be a time: `as_of` of an earlier response";
-const AFTER: &str = "must be a cursor: `next` of an earlier response";
 
 /// A moment, as it was given out.
 pub(super) fn moment(text: &str) -> Option<Time> {
@@ -76,7 +65,7 @@ pub(super) fn moment(text: &str) -> Option<Time> {
     Some(Time::from_micros(at.as_microsecond()))
 }
 
-fn text(name: &'static str, value: &str) -> Result<String, Fault> {
+fn text(name: &'static str, value: &str) -> Result<String, BadParameter> {
     if value.len() > MAX_TEXT_BYTES || value.contains('\0') {
         return Err((name, "must have at most 8,192 bytes, without NUL"));
     }
