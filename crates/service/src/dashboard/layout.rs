@@ -92,9 +92,14 @@ pub(super) fn page(
         visitor,
         door: dashboard.subject.door.command(),
         version: env!("CARGO_PKG_VERSION"),
-        back: uri.path_and_query().map_or("/", |path| path.as_str()),
+        back: here(uri),
         content,
     })
+}
+
+/// The address of a page, without its host: where its forms lead back to.
+pub(super) fn here(uri: &Uri) -> &str {
+    uri.path_and_query().map_or("/", |path| path.as_str())
 }
 
 /// A template as an answer.

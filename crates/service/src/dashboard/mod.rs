@@ -6,7 +6,7 @@
 //! | `routes` | which path leads where; what every answer has |
 //! | `access` | who comes in, what they may do, and how we know that it was they |
 //! | `overview`, `sites`, `messages`, `dead_letters`, `articles`, `common_crawl`, `system` | the pages |
-//! | `layout`, `offer`, `fault`, `assets`, `templates/` | what pages have in common |
+//! | `layout`, `offer`, `tabs`, `fault`, `assets`, `templates/` | what pages have in common |
 //! | `live` | pages that look again by themselves |
 //! | `history`, `seconds`, `charts` | the last quarter of an hour, and how it is drawn |
 //! | `words` | numbers and times for people |
@@ -32,6 +32,7 @@ mod seconds;
 mod sites;
 mod subject;
 mod system;
+mod tabs;
 mod words;
 
 use std::sync::Arc;

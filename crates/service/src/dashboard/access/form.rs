@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use axum::body::{Body, to_bytes};
+use http::Uri;
 use tokio::time::timeout;
 use url::form_urlencoded;
 
@@ -27,7 +28,12 @@ impl Form {
         Ok(Form::of(&bytes))
     }
 
-    /// Of what stands behind the question mark of a URL, or in a body.
+    /// The query of a URL.
+    pub(in super::super) fn of_query(uri: &Uri) -> Form {
+        Form::of(uri.query().unwrap_or_default().as_bytes())
+    }
+
+    /// The query of a URL, or a body.
     pub(in super::super) fn of(bytes: &[u8]) -> Form {
         Form(form_urlencoded::parse(bytes).into_owned().collect())
     }

@@ -39,7 +39,7 @@ pub(in super::super) async fn form(
     request: Request,
 ) -> Result<Response, Fault> {
     let (mut parts, _) = request.into_parts();
-    let query = Form::of(parts.uri.query().unwrap_or_default().as_bytes());
+    let query = Form::of_query(&parts.uri);
     let to = local(query.text("to").unwrap_or("/")).to_owned();
     if Visitor::from_request_parts(&mut parts, &dashboard).await.is_ok() {
         return Ok(Redirect::to(&to).into_response());

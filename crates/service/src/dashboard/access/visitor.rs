@@ -11,6 +11,7 @@ use super::doorkeeper::{Doorkeeper, ONLOOKER};
 use super::sessions::Notice;
 use crate::dashboard::Dashboard;
 use crate::dashboard::fault::Fault;
+use crate::dashboard::layout;
 use crate::dashboard::live::IsLive;
 
 /// Which colours somebody likes.
@@ -84,7 +85,7 @@ impl FromRequestParts<Arc<Dashboard>> for Visitor {
             let csrf = String::new();
             return Ok(Visitor { caller, theme, csrf, notice: None, is_live, session: None });
         }
-        let wanted = parts.uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
+        let wanted = layout::here(&parts.uri).to_owned();
         let id = cookies::value(&parts.headers, cookies::SESSION);
         let found = id.and_then(|id| Some((id, dashboard.sessions.find(id, !is_live)?)));
         let Some((id, session)) = found else { return Err(Fault::LogIn { wanted }) };

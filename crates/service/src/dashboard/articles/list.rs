@@ -56,7 +56,7 @@ pub(in super::super) async fn page(
     let Some(articles) = &dashboard.subject.articles else {
         return layout::page(&dashboard, &visitor, &uri, title, &Page { found: None });
     };
-    let query = Form::of(uri.query().unwrap_or_default().as_bytes());
+    let query = Form::of_query(&uri);
     let category = query.text("category").map(str::to_owned);
     let failures = query.text("show") == Some("failures");
     let status = Some(if failures { Status::Failure } else { Status::Success });

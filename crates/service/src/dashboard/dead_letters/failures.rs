@@ -44,7 +44,7 @@ pub(super) async fn page(
     let messages = failures.groups.iter().map(|group| group.messages).sum();
     let more = failures.groups.len().saturating_sub(MOST_GROUPS);
     failures.groups.truncate(MOST_GROUPS);
-    let back = uri.path_and_query().map_or("/", |path| path.as_str());
+    let back = layout::here(uri);
     let as_of = rfc3339(failures.as_of);
     let content = Page { visitor, back, failures, messages, more, as_of };
     layout::page(dashboard, visitor, uri, (Section::DeadLetters, "Dead letters"), &content)

@@ -45,7 +45,7 @@ pub(in super::super) async fn page(
     uri: Uri,
 ) -> Result<Response, Fault> {
     let letters = of(&dashboard)?;
-    let group = named(&Form::of(uri.query().unwrap_or_default().as_bytes()))?;
+    let group = named(&Form::of_query(&uri))?;
     let counted = dashboard.census.look(letters, &dashboard.subject.clock).await?;
     let size = counted.as_ref().and_then(|counted| {
         counted.groups.iter().find(|(found, _)| *found == group).map(|(_, size)| size.clone())
@@ -59,7 +59,7 @@ pub(in super::super) async fn page(
     };
     let content = GroupPage {
         visitor: &visitor,
-        back: uri.path_and_query().map_or("/", |path| path.as_str()),
+        back: layout::here(&uri),
         found,
         as_of,
         letters: shown.into_iter().map(with_details).collect(),

@@ -15,6 +15,7 @@ use crate::dashboard::access::{Form, Visitor};
 use crate::dashboard::fault::Fault;
 use crate::dashboard::layout::{self, Section};
 use crate::dashboard::offer::Offer;
+use crate::dashboard::tabs::Tab;
 use crate::dashboard::words;
 
 /// Messages on a page.
@@ -33,12 +34,6 @@ struct Page<'a> {
     offers: Vec<Offer>,
 }
 
-struct Tab {
-    name: &'static str,
-    path: String,
-    is_current: bool,
-}
-
 /// The page.
 pub(in super::super) async fn page(
     State(dashboard): State<Arc<Dashboard>>,
@@ -49,7 +44,7 @@ pub(in super::super) async fn page(
     let Some(oversight) = oversight(&dashboard) else {
         return layout::page(&dashboard, &visitor, &uri, title, &Absent);
     };
-    let query = Form::of(uri.query().unwrap_or_default().as_bytes());
+    let query = Form::of_query(&uri);
     let filter = filter::read(&query);
     let from = query.text("from").and_then(|from| from.parse().ok());
     let seen = oversight.list(&filter, from, MOST).await?;
@@ -58,7 +53,7 @@ pub(in super::super) async fn page(
     let count = oversight.count(&as_seen).await?;
     let content = Page {
         visitor: &visitor,
-        back: uri.path_and_query().map_or("/", |path| path.as_str()),
+        back: layout::here(&uri),
         tabs: tabs(&filter),
         next: seen.next.map(|next| filter::path(&filter, Some(next))),
         offers: offers_for_all(&as_seen, &count),
@@ -71,13 +66,8 @@ pub(in super::super) async fn page(
 
 /// A tab for each state; the other fields of the filter stay.
 fn tabs(filter: &Filter) -> Vec<Tab> {
-    let states = std::iter::once(None).chain(MessageState::ALL.map(Some));
-    let tab = |state: Option<MessageState>| Tab {
-        name: state.map_or("all", MessageState::as_str),
-        path: filter::path(&Filter { state, ..filter.clone() }, None),
-        is_current: filter.state == state,
-    };
-    states.map(tab).collect()
+    let path = |state| filter::path(&Filter { state, ..filter.clone() }, None);
+    Tab::all(MessageState::ALL, filter.state, MessageState::as_str, path)
 }
 
 /// What stands in a field of the form.

@@ -48,7 +48,7 @@ pub(in super::super) async fn page(
     let Some(dossier) = oversight.dossier(id).await? else { return Err(unknown) };
     let content = Page {
         visitor: &visitor,
-        back: uri.path_and_query().map_or("/", |path| path.as_str()),
+        back: layout::here(&uri),
         way: timeline(&dossier),
         content: content(&dossier),
         offers: offers_for_one(&dossier.message),

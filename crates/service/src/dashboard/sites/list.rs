@@ -14,6 +14,7 @@ use crate::dashboard::Dashboard;
 use crate::dashboard::access::{Form, Visitor};
 use crate::dashboard::fault::Fault;
 use crate::dashboard::layout::{self, Section};
+use crate::dashboard::tabs::Tab;
 use crate::dashboard::words;
 use crate::sites::SiteRow;
 
@@ -29,19 +30,13 @@ struct Page {
     next: Option<String>,
 }
 
-struct Tab {
-    name: &'static str,
-    path: String,
-    is_current: bool,
-}
-
 /// The page.
 pub(in super::super) async fn page(
     State(dashboard): State<Arc<Dashboard>>,
     visitor: Visitor,
     uri: Uri,
 ) -> Result<Response, Fault> {
-    let form = Form::of(uri.query().unwrap_or_default().as_bytes());
+    let form = Form::of_query(&uri);
     let query = SiteQuery {
         after: form.text("after").map(str::to_owned),
         text: form.text("text").map(str::to_lowercase),
@@ -59,13 +54,8 @@ pub(in super::super) async fn page(
 }
 
 fn tabs(query: &SiteQuery) -> Vec<Tab> {
-    let conditions = std::iter::once(None).chain(Condition::ALL.map(Some));
-    let tab = |condition: Option<Condition>| Tab {
-        name: condition.map_or("all", name),
-        path: path(query, condition, None),
-        is_current: query.condition == condition,
-    };
-    conditions.map(tab).collect()
+    let path = |condition| path(query, condition, None);
+    Tab::all(Condition::ALL, query.condition, name, path)
 }
 
 fn name(condition: Condition) -> &'static str {

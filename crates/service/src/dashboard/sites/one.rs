@@ -39,7 +39,7 @@ pub(in super::super) async fn page(
     let row = &dashboard.subject.sites.row(&site).await?;
     let content = Page {
         visitor: &visitor,
-        back: uri.path_and_query().map_or("/", |path| path.as_str()),
+        back: layout::here(&uri),
         row,
         has_messages: dashboard.subject.oversight.is_some(),
         offers: offers(row),
