@@ -10,17 +10,9 @@ use tempfile::NamedTempFile;
 use crate::console::exit::Exit;
 use crate::console::output::print;
 
-/// Page by page.
 pub(super) async fn to_standard_output(letters: &dyn DeadLetters) -> Result<Exit, Exit> {
-    let mut from = None;
-    loop {
-        let page = letters.dead_letters(from.as_deref(), LETTERS_PER_PAGE).await?;
-        print(page.letters.iter().map(letter_line).collect::<String>().as_bytes())?;
-        from = page.next;
-        if from.is_none() {
-            return Ok(Exit::Ok);
-        }
-    }
+    export(letters, |lines| print(lines).map(drop)).await?;
+    Ok(Exit::Ok)
 }
 
 /// Under another name first: the file has all of them, or is as it was.
@@ -34,20 +26,28 @@ pub(super) async fn to_file(letters: &dyn DeadLetters, path: &Path) -> Result<Ex
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let mut file =
         NamedTempFile::new_in(folder.unwrap_or_else(|| Path::new("."))).map_err(fault)?;
-    let mut from = None;
-    let mut exported = 0;
-    loop {
-        let page = letters.dead_letters(from.as_deref(), LETTERS_PER_PAGE).await?;
-        let lines: String = page.letters.iter().map(letter_line).collect();
-        file.write_all(lines.as_bytes()).map_err(fault)?;
-        exported += page.letters.len();
-        from = page.next;
-        if from.is_none() {
-            break;
-        }
-    }
+    let exported = export(letters, |lines| file.write_all(lines).map_err(fault)).await?;
     file.as_file().sync_all().map_err(fault)?;
     file.persist(path).map_err(|error| fault(error.error))?;
     tracing::info!("exported {exported} to {}", path.display());
     Ok(Exit::Ok)
+}
+
+/// Writes all letters, page by page, and returns how many there are.
+async fn export(
+    letters: &dyn DeadLetters,
+    mut write: impl FnMut(&[u8]) -> Result<(), Exit>,
+) -> Result<usize, Exit> {
+    let mut exported = 0;
+    let mut from = None;
+    loop {
+        let page = letters.dead_letters(from.as_deref(), LETTERS_PER_PAGE).await?;
+        let lines: String = page.letters.iter().map(letter_line).collect();
+        write(lines.as_bytes())?;
+        exported += page.letters.len();
+        from = page.next;
+        if from.is_none() {
+            return Ok(exported);
+        }
+    }
 }
