@@ -42,7 +42,7 @@ pub struct Change {
 
 /// A server that keeps what is known of sites.
 #[async_trait]
-pub trait Keeper: Send + Sync {
+pub trait Keeper: Send + Sync + 'static {
     /// What is kept of these sites.
     async fn read(&self, sites: &[Site]) -> Result<Reading, StoreError>;
 

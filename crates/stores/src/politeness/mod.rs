@@ -8,7 +8,6 @@ mod keeper;
 mod shared;
 mod sites;
 mod texts;
-mod together;
 mod vigilant;
 
 pub use keeper::{Change, Keeper, Reading};

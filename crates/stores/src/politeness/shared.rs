@@ -1,6 +1,7 @@
 //! The politeness port on any keeper.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use fetchwell_engine::ports::error::StoreError;
@@ -15,8 +16,8 @@ use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site};
 use parking_lot::Mutex;
 
-use super::together::Together;
 use super::{Change, Keeper, Texts};
+use crate::shared::coalescer::{BatchRule, Coalescer, RunBatch};
 
 /// Sites in one step on the server, so that no step keeps it from others for long.
 const STEP_SITES: usize = 500;
@@ -26,14 +27,12 @@ const MAX_ROUNDS: usize = 1_000;
 
 /// Politeness that all processes on one server share.
 pub struct SharedPoliteness<S> {
-    pub(super) keeper: S,
-    rule: BreakerRule,
-    chance: Mutex<Chance>,
+    pub(super) updater: Arc<SiteUpdater<S>>,
     /// When many slots come at once, each would wait for a connection of its own.
-    spends: Together<ToSpend, Result<(Spend, Time), StoreError>>,
+    spends: Coalescer<ToSpend, (Spend, Time)>,
     /// Each page of a group asks for a turn of its own, and all of them change the one state of the group:
     /// one by one they would mostly be beaten by each other.
-    asks: Together<SiteAsk, Result<(Verdict, Time), StoreError>>,
+    asks: Coalescer<SiteAsk, (Verdict, Time)>,
 }
 
 /// A permit that is to be judged.
@@ -43,19 +42,25 @@ struct ToSpend {
     rate: Rate,
 }
 
+/// Changes the states that a keeper has, by the pure rules.
+pub(super) struct SiteUpdater<S> {
+    pub(super) keeper: S,
+    rule: BreakerRule,
+    chance: Mutex<Chance>,
+}
+
 impl<S: Keeper> SharedPoliteness<S> {
-    /// On a keeper. The seed is for the jitter of breakers.
+    /// On a keeper. The seed is for the jitter of breakers. Must be called within a tokio runtime.
     pub fn new(keeper: S, rule: BreakerRule, seed: u64) -> SharedPoliteness<S> {
         let chance = Mutex::new(Chance::seeded(seed));
-        SharedPoliteness {
-            keeper,
-            rule,
-            chance,
-            spends: Together::default(),
-            asks: Together::default(),
-        }
+        let updater = Arc::new(SiteUpdater { keeper, rule, chance });
+        let spends = Coalescer::start(&updater, BatchRule::ROUND_TRIPS);
+        let asks = Coalescer::start(&updater, BatchRule::ROUND_TRIPS);
+        SharedPoliteness { updater, spends, asks }
     }
+}
 
+impl<S: Keeper> SiteUpdater<S> {
     /// Changes sites by a rule, each atomically. The rule is called again for a site that somebody
     /// else changed meanwhile; the last answer counts. Returns the answers and the server's time.
     pub(super) async fn amend<T>(
@@ -117,36 +122,7 @@ impl<S: Keeper> SharedPoliteness<S> {
         )))
     }
 
-    /// Judges permits in one step, each by the time that the server's clock shows then.
-    async fn spend_all(&self, batch: &[ToSpend]) -> Vec<Result<(Spend, Time), StoreError>> {
-        let (sites, of_site) = by_site(batch.iter().map(|to_spend| &to_spend.site));
-        let rule = |i: usize, state: &mut SiteState, moment: Moment| {
-            let spend = |&place: &usize| {
-                let ToSpend { permit, rate, .. } = &batch[place];
-                moment.own_up_to(state, *rate);
-                (place, (state.spend(permit, moment.now, *rate), moment.now))
-            };
-            of_site[i].iter().map(spend).collect::<Vec<_>>()
-        };
-        match self.amend(&sites, rule).await {
-            Ok((answers, _)) => in_order(answers.into_iter().flatten().collect()).map(Ok).collect(),
-            Err(fault) => batch.iter().map(|_| Err(fault.clone())).collect(),
-        }
-    }
-
-    /// Answers questions in one step.
-    async fn ask_all(&self, batch: &[SiteAsk]) -> Vec<Result<(Verdict, Time), StoreError>> {
-        match self.turn_in_one_step(&[], batch).await {
-            Ok(turn) => turn.verdicts.into_iter().map(|verdict| Ok((verdict, turn.now))).collect(),
-            Err(fault) => batch.iter().map(|_| Err(fault.clone())).collect(),
-        }
-    }
-
-    async fn turn_in_one_step(
-        &self,
-        reports: &[SiteReport],
-        asks: &[SiteAsk],
-    ) -> Result<Turn, StoreError> {
+    async fn turn(&self, reports: &[SiteReport], asks: &[SiteAsk]) -> Result<Turn, StoreError> {
         let said = reports.iter().map(|report| &report.site);
         let (sites, of_site) = by_site(said.chain(asks.iter().map(|ask| &ask.site)));
         let rule = |i: usize, state: &mut SiteState, moment: Moment| {
@@ -179,6 +155,35 @@ impl<S: Keeper> SharedPoliteness<S> {
     }
 }
 
+/// Judges permits in one step, each by the time that the server's clock shows then.
+impl<S: Keeper> RunBatch<ToSpend, (Spend, Time)> for SiteUpdater<S> {
+    async fn run(&self, batch: Vec<ToSpend>) -> Vec<Result<(Spend, Time), StoreError>> {
+        let (sites, of_site) = by_site(batch.iter().map(|to_spend| &to_spend.site));
+        let rule = |i: usize, state: &mut SiteState, moment: Moment| {
+            let spend = |&place: &usize| {
+                let ToSpend { permit, rate, .. } = &batch[place];
+                moment.own_up_to(state, *rate);
+                (place, (state.spend(permit, moment.now, *rate), moment.now))
+            };
+            of_site[i].iter().map(spend).collect::<Vec<_>>()
+        };
+        match self.amend(&sites, rule).await {
+            Ok((answers, _)) => in_order(answers.into_iter().flatten().collect()).map(Ok).collect(),
+            Err(fault) => vec![Err(fault); batch.len()],
+        }
+    }
+}
+
+/// Answers questions in one step.
+impl<S: Keeper> RunBatch<SiteAsk, (Verdict, Time)> for SiteUpdater<S> {
+    async fn run(&self, batch: Vec<SiteAsk>) -> Vec<Result<(Verdict, Time), StoreError>> {
+        match self.turn(&[], &batch).await {
+            Ok(turn) => turn.verdicts.into_iter().map(|verdict| Ok((verdict, turn.now))).collect(),
+            Err(fault) => vec![Err(fault); batch.len()],
+        }
+    }
+}
+
 /// What the server says of time.
 #[derive(Clone, Copy)]
 pub(super) struct Moment {
@@ -202,10 +207,9 @@ impl Moment {
 impl<S: Keeper> Politeness for SharedPoliteness<S> {
     async fn turn(&self, reports: &[SiteReport], asks: &[SiteAsk]) -> Result<Turn, StoreError> {
         let ([], [alone]) = (reports, asks) else {
-            return self.turn_in_one_step(reports, asks).await;
+            return self.updater.turn(reports, asks).await;
         };
-        let answer = self.asks.ask(alone.clone(), async |batch| self.ask_all(batch).await).await;
-        let (verdict, now) = answer.unwrap_or_else(stopped)?;
+        let (verdict, now) = self.asks.call(alone.clone()).await?;
         Ok(Turn { now, verdicts: vec![verdict], ..Turn::default() })
     }
 
@@ -215,41 +219,35 @@ impl<S: Keeper> Politeness for SharedPoliteness<S> {
         permit: &Permit,
         rate: Rate,
     ) -> Result<(Spend, Time), StoreError> {
-        let to_spend = ToSpend { site: site.clone(), permit: *permit, rate };
-        let spent = self.spends.ask(to_spend, async |batch| self.spend_all(batch).await).await;
-        spent.unwrap_or_else(stopped)
+        self.spends.call(ToSpend { site: site.clone(), permit: *permit, rate }).await
     }
 
     async fn robots(&self, origin: &Origin) -> Result<Option<RobotsRecord>, StoreError> {
-        let records = self.keeper.robots(std::slice::from_ref(origin)).await?;
+        let records = self.updater.keeper.robots(std::slice::from_ref(origin)).await?;
         Ok(records.into_iter().next().flatten())
     }
 
     async fn keep_robots(&self, origin: &Origin, record: &RobotsRecord) -> Result<(), StoreError> {
-        self.keeper.keep_robots(origin, record).await
+        self.updater.keeper.keep_robots(origin, record).await
     }
 
     async fn look(&self, site: &Site) -> Result<(Option<SiteState>, Time), StoreError> {
-        let reading = self.keeper.read(std::slice::from_ref(site)).await?;
+        let reading = self.updater.keeper.read(std::slice::from_ref(site)).await?;
         let kept = reading.sites.first().filter(|texts| !texts.is_empty());
         Ok((kept.map(Texts::state), reading.now))
     }
 
     async fn sweep(&self) -> Result<u64, StoreError> {
-        let now = self.keeper.read(&[]).await?.now;
-        self.keeper.sweep(now).await
+        let now = self.updater.keeper.read(&[]).await?.now;
+        self.updater.keeper.sweep(now).await
     }
 
     async fn orders_since(&self, since: Time) -> Result<RecentOrders, StoreError> {
-        let now = self.keeper.read(&[]).await?.now;
-        let ordered = self.keeper.ordered(since, ORDERS_AT_ONCE).await?;
+        let now = self.updater.keeper.read(&[]).await?.now;
+        let ordered = self.updater.keeper.ordered(since, ORDERS_AT_ONCE).await?;
         let sites = ordered.iter().filter_map(|(name, at)| Some((Site::parse(name).ok()?, *at)));
         Ok(RecentOrders { now, sites: sites.collect() })
     }
-}
-
-fn stopped<T>() -> Result<T, StoreError> {
-    Err(StoreError::transient("the batch that contained this request was cancelled"))
 }
 
 /// A site whose past is lost waits for a whole interval, also for the page of a robots.txt.
@@ -365,7 +363,7 @@ mod tests {
                 other => panic!("{other:?}"),
             }
         }
-        let answers = *store.keeper.answers.lock();
+        let answers = *store.updater.keeper.answers.lock();
         assert!(answers <= 3, "the server was asked {answers} times");
         slots.sort();
         let last = slots.last().map(|at| at.since(Time::from_secs(1_000)));

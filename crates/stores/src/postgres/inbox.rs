@@ -22,10 +22,7 @@ use super::queue::PostgresQueue;
 use super::submission::Queues;
 use super::submitting::Desk;
 use super::{callers, ledger, reading, retention};
-use crate::shared::gathering::Submitter;
-
-/// Groups of submissions that are accepted at once: while the server sees to one, the next is made ready.
-const GROUPS_AT_ONCE: usize = 2;
+use crate::shared::coalescer::{BatchRule, Coalescer};
 
 /// All that a retriever does with a PostgreSQL database. What others put in is looked for every `poll`.
 pub async fn open_retriever(
@@ -48,7 +45,7 @@ pub async fn open_retriever(
         deliveries_news: deliveries.news.clone(),
         results: results.clone(),
     };
-    let submitter = Submitter::start(desk, GROUPS_AT_ONCE);
+    let submissions = Coalescer::start(&Arc::new(desk), BatchRule::SUBMISSIONS);
     let instance = Arc::new(messages.instance());
     let finish = MessageFinish {
         instance: instance.clone(),
@@ -65,7 +62,7 @@ pub async fn open_retriever(
         results: results.clone(),
     };
     Ok(RetrieverStore {
-        inbox: Arc::new(PostgresInbox { db, clock, messages, submitter }),
+        inbox: Arc::new(PostgresInbox { db, clock, messages, submissions }),
         oversight: Arc::new(oversight),
         messages: Station { source: instance, finish: Arc::new(finish) },
         deliveries: Station { source: deliverer, finish: Arc::new(nothing_to_write) },
@@ -77,7 +74,7 @@ struct PostgresInbox {
     db: Database,
     clock: StoreClock,
     messages: PostgresQueue,
-    submitter: Submitter,
+    submissions: Coalescer<Submission, Submitted>,
 }
 
 impl PostgresInbox {
@@ -90,7 +87,7 @@ impl PostgresInbox {
 #[async_trait]
 impl Inbox for PostgresInbox {
     async fn submit(&self, submission: Submission) -> Result<Submitted, StoreError> {
-        self.submitter.submit(submission).await
+        self.submissions.call(submission).await
     }
 
     async fn message(

@@ -11,7 +11,9 @@ use super::errors::is_about_the_values;
 use super::moment::StoreClock;
 use super::moves::Moves;
 use super::submission::{Queues, accept_all};
-use crate::shared::gathering::{self, Answer};
+use crate::shared::coalescer::RunBatch;
+
+type Answer = Result<Submitted, StoreError>;
 
 /// What it takes to accept submissions.
 pub(super) struct Desk {
@@ -23,8 +25,8 @@ pub(super) struct Desk {
     pub(super) results: Bell,
 }
 
-impl gathering::Desk for Desk {
-    async fn accept(&self, group: Vec<Submission>) -> Vec<Answer> {
+impl RunBatch<Submission, Submitted> for Desk {
+    async fn run(&self, group: Vec<Submission>) -> Vec<Answer> {
         let all: Vec<&Submission> = group.iter().collect();
         match self.try_to_accept(&all).await {
             Ok(Ok(submitted)) => submitted.into_iter().map(Ok).collect(),

@@ -1,6 +1,6 @@
 //! What the stores have in common.
 
-pub(crate) mod gathering;
+pub(crate) mod coalescer;
 #[cfg(any(feature = "postgres", feature = "redis"))]
 pub(crate) mod held;
 pub(crate) mod intervening;

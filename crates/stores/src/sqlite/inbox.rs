@@ -23,11 +23,8 @@ use super::oversight::SqliteOversight;
 use super::queue::read_ledger;
 use super::submitting::Desk;
 use super::{SqliteQueue, callers, open, retention};
-use crate::shared::gathering::Submitter;
+use crate::shared::coalescer::{BatchRule, Coalescer};
 use crate::shared::job_state::JobState;
-
-/// Groups of submissions that are accepted at once: while the thread writes one, the next is ready for it.
-const GROUPS_AT_ONCE: usize = 2;
 
 /// All that a retriever does with a SQLite file. What others put in is looked for every `poll`.
 pub async fn open_retriever(
@@ -57,9 +54,9 @@ pub async fn open_retriever(
     let oversight =
         SqliteOversight::open(path, messages.clone(), deliveries.clone(), results.clone())?;
     let desk = Desk { messages: messages.clone(), deliveries, results: results.clone() };
-    let submitter = Submitter::start(desk, GROUPS_AT_ONCE);
+    let submissions = Coalescer::start(&Arc::new(desk), BatchRule::SUBMISSIONS);
     Ok(RetrieverStore {
-        inbox: Arc::new(SqliteInbox { reader, messages, submitter }),
+        inbox: Arc::new(SqliteInbox { reader, messages, submissions }),
         oversight: Arc::new(oversight),
         messages: Station { source: instance, finish: Arc::new(finish) },
         deliveries: Station { source: deliverer, finish: Arc::new(nothing_to_write) },
@@ -71,7 +68,7 @@ struct SqliteInbox {
     /// For long reads, which hold up no writer.
     reader: Db,
     messages: SqliteQueue,
-    submitter: Submitter,
+    submissions: Coalescer<Submission, Submitted>,
 }
 
 impl SqliteInbox {
@@ -86,7 +83,7 @@ impl SqliteInbox {
 #[async_trait]
 impl Inbox for SqliteInbox {
     async fn submit(&self, submission: Submission) -> Result<Submitted, StoreError> {
-        self.submitter.submit(submission).await
+        self.submissions.call(submission).await
     }
 
     async fn message(

@@ -11,8 +11,10 @@ use rusqlite::{Connection, ErrorCode, OptionalExtension};
 
 use super::moves::{Ending, Moves};
 use super::{SqliteQueue, callers};
-use crate::shared::gathering::{self, Answer};
+use crate::shared::coalescer::RunBatch;
 use crate::shared::submit_audit;
+
+type Answer = Result<Submitted, StoreError>;
 
 /// What it takes to accept submissions.
 pub(super) struct Desk {
@@ -21,8 +23,8 @@ pub(super) struct Desk {
     pub(super) results: Bell,
 }
 
-impl gathering::Desk for Desk {
-    async fn accept(&self, group: Vec<Submission>) -> Vec<Answer> {
+impl RunBatch<Submission, Submitted> for Desk {
+    async fn run(&self, group: Vec<Submission>) -> Vec<Answer> {
         let group = Arc::new(group);
         match self.try_to_accept(group.clone(), 0..group.len()).await {
             // One of them is such that SQLite refuses it: the others shall not share its fate.
