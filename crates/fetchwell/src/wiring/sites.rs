@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::ports::inbox::Inbox;
 use fetchwell_engine::ports::sites::Sites;
+use fetchwell_service::audit::AuditLog;
 use fetchwell_service::sites::SiteDesk;
 use fetchwell_settings::Settings;
 
@@ -15,7 +15,7 @@ use crate::wiring::{gate_rules, open_waiting};
 pub(crate) async fn open_sites(
     settings: &Settings,
     sites: Arc<dyn Sites>,
-    audit: Option<Arc<dyn Inbox>>,
+    audit: Option<AuditLog>,
     clock: Clock,
 ) -> Result<SiteDesk, Exit> {
     let waiting = open_waiting(settings).await?;

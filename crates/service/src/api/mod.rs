@@ -52,7 +52,7 @@ use fetchwell_telemetry::metrics::Measures;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::audit::AuthFailures;
+use crate::audit::{AuditLog, AuthFailures};
 use crate::auth::{Allowances, KnownTokens};
 use crate::problem::{Kind, Problem};
 use crate::sites::SiteDesk;
@@ -90,6 +90,7 @@ pub struct Api {
     rules: Rules,
     metrics: Arc<Metrics>,
     measures: Arc<Measures>,
+    audit: AuditLog,
     auth_failures: Arc<AuthFailures>,
     known_tokens: KnownTokens,
     allowances: Allowances,
@@ -111,6 +112,7 @@ pub struct Foundation {
     pub metrics: Arc<Metrics>,
     /// What the flows do.
     pub measures: Arc<Measures>,
+    pub audit: AuditLog,
     /// Where failed authentications go.
     pub auth_failures: Arc<AuthFailures>,
     /// Which calls to the store fail.
@@ -130,6 +132,7 @@ impl Api {
             guard: on.guard,
             metrics: on.metrics,
             measures: on.measures,
+            audit: on.audit,
             auth_failures: on.auth_failures,
             known_tokens: KnownTokens::default(),
             allowances: Allowances::new(rules.caller_rate, rules.caller_burst),

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use super::trail::Trail;
+use super::log::AuditLog;
 use crate::server::{network_name, network_of};
 
 /// A first failure is in the audit after this time…
@@ -68,7 +68,7 @@ impl AuthFailures {
     }
 
     /// Writes to the audit until `stop`, and then what is left.
-    pub(crate) async fn write_to(&self, trail: &Trail, stop: &CancellationToken) {
+    pub(crate) async fn write_to(&self, audit: &AuditLog, stop: &CancellationToken) {
         let mut entries = Vec::new();
         let mut is_stopped = false;
         let mut is_failing = false;
@@ -81,7 +81,7 @@ impl AuthFailures {
             if entries.is_empty() {
                 continue;
             }
-            match trail.keep(&entries).await {
+            match audit.write(&entries).await {
                 Ok(()) => {
                     entries.clear();
                     is_failing = false;
@@ -185,7 +185,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_stop_writes_what_is_left() {
         let failures = AuthFailures::new(Clock::system());
-        let trail = Trail::of_process();
+        let audit = AuditLog::of_process(Clock::system());
         for _ in 0..3 {
             failures.note(address(1), "no token");
         }
@@ -193,7 +193,7 @@ mod tests {
         failures.note(address(1), "no token");
         let stop = CancellationToken::new();
         stop.cancel();
-        failures.write_to(&trail, &stop).await;
-        assert_eq!(details(&trail.latest(10).await.unwrap()), [("no token", "10.0.0.1")]);
+        failures.write_to(&audit, &stop).await;
+        assert_eq!(details(&audit.latest(10).await.unwrap()), [("no token", "10.0.0.1")]);
     }
 }

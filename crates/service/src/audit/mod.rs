@@ -1,8 +1,7 @@
-//! The audit: who did what, and who tried to come in.
+//! The audit: who did what, and who tried to come in. [`AuditLog`] is the one way to write it.
 
 mod auth_failures;
-mod trail;
+mod log;
 
 pub use auth_failures::AuthFailures;
-pub(crate) use trail::Scribe;
-pub use trail::{Trail, note};
+pub use log::AuditLog;

@@ -40,7 +40,6 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use crate::audit::Scribe;
 use access::{Attempts, Sessions};
 use dead_letters::Census;
 
@@ -85,11 +84,7 @@ impl Dashboard {
 
     /// Writes failed logins to the audit until `stop`, and with them those of an API that shares them.
     pub async fn keep_audit(&self, stop: &CancellationToken) {
-        let Subject { auth_failures, trail, .. } = &self.subject;
-        auth_failures.write_to(trail, stop).await;
-    }
-
-    fn trail(&self) -> Scribe<'_> {
-        Scribe { trail: &self.subject.trail, clock: &self.subject.clock }
+        let Subject { auth_failures, audit, .. } = &self.subject;
+        auth_failures.write_to(audit, stop).await;
     }
 }

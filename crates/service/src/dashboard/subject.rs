@@ -10,7 +10,7 @@ use fetchwell_engine::ports::oversight::Oversight;
 use fetchwell_telemetry::metrics::Measures;
 
 use super::{Doorkeeper, History};
-use crate::audit::{AuthFailures, Trail};
+use crate::audit::{AuditLog, AuthFailures};
 use crate::sites::SiteDesk;
 
 /// Which door it is that shows itself.
@@ -64,8 +64,7 @@ pub struct Subject {
     pub clock: Clock,
     /// Who may come in.
     pub doorkeeper: Doorkeeper,
-    /// Where it is kept who did what.
-    pub trail: Trail,
+    pub audit: AuditLog,
     /// Failed logins that are not kept yet.
     pub auth_failures: Arc<AuthFailures>,
     /// What this process counts, and what it counted lately.

@@ -15,7 +15,6 @@ use super::access::Visitor;
 use super::fault::Fault;
 use super::layout::{self, Section};
 use super::{Dashboard, SettingRow, SystemInfo, words};
-use crate::audit::Trail;
 
 /// Entries of the audit that are shown.
 const AUDIT_MOST: u32 = 50;
@@ -63,8 +62,8 @@ pub(super) async fn page(
         up_for: snapshot.up_for,
         store,
         politeness,
-        audit: subject.trail.latest(AUDIT_MOST).await?,
-        is_audit_stored: matches!(subject.trail, Trail::Store(_)),
+        audit: subject.audit.latest(AUDIT_MOST).await?,
+        is_audit_stored: subject.audit.is_stored(),
         given,
         defaults,
     };

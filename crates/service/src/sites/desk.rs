@@ -5,7 +5,6 @@ use std::sync::Arc;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::gate::GateRules;
 use fetchwell_engine::ports::error::StoreError;
-use fetchwell_engine::ports::inbox::Inbox;
 use fetchwell_engine::ports::sites::{KnownSite, SiteQuery, Sites, Waiting};
 use fetchwell_policy::orders::{MAX_ORDERED_INTERVAL, Order};
 use fetchwell_policy::pace::Rate;
@@ -13,7 +12,7 @@ use fetchwell_policy::time::Time;
 use fetchwell_policy::url::Site;
 
 use super::row::SiteRow;
-use crate::audit;
+use crate::audit::AuditLog;
 
 /// URLs that are counted for one site of a list…
 const MOST_COUNTED_IN_A_LIST: u32 = 1_000;
@@ -52,8 +51,8 @@ pub struct SiteDesk {
     sites: Arc<dyn Sites>,
     /// What waits, as far as the store has queues that can tell.
     waiting: Arc<dyn Waiting>,
-    /// Where acts are kept, where the store has such a place.
-    audit: Option<Arc<dyn Inbox>>,
+    /// Where orders are noted, if there is an audit log.
+    audit: Option<AuditLog>,
     rules: GateRules,
     clock: Clock,
     may_unpace: bool,
@@ -64,7 +63,7 @@ impl SiteDesk {
     pub fn new(
         sites: Arc<dyn Sites>,
         waiting: Arc<dyn Waiting>,
-        audit: Option<Arc<dyn Inbox>>,
+        audit: Option<AuditLog>,
         rules: GateRules,
         clock: Clock,
         may_unpace: bool,
@@ -106,10 +105,9 @@ impl SiteDesk {
         operator: &Operator,
     ) -> Result<Obeyed, StoreError> {
         let changed = self.sites.order(site, order, &operator.name).await?;
-        if let Some(inbox) = &self.audit {
-            let Operator { name, from } = operator;
+        if let Some(audit) = &self.audit {
             let detail = detail(site, order, changed);
-            audit::note(&**inbox, &self.clock, name, action(order), detail, from).await?;
+            audit.note(&operator.name, action(order), detail, &operator.from).await?;
         }
         Ok(Obeyed { changed, row: self.row(site).await? })
     }
@@ -147,7 +145,7 @@ impl SiteDesk {
 }
 
 /// What was done, as the audit has it.
-pub(crate) fn action(order: Order) -> &'static str {
+fn action(order: Order) -> &'static str {
     match order {
         Order::Pause => "pause_site",
         Order::Resume => "resume_site",
@@ -159,7 +157,7 @@ pub(crate) fn action(order: Order) -> &'static str {
 }
 
 /// On what, as the audit has it.
-pub(crate) fn detail(site: &Site, order: Order, changed: bool) -> String {
+fn detail(site: &Site, order: Order, changed: bool) -> String {
     let what = match order {
         Order::SetInterval(interval) => {
             format!("{site}: one request every {} s", interval.as_secs_f64())

@@ -5,6 +5,5 @@ mod missing;
 mod row;
 
 pub use desk::{Obeyed, Operator, RowsPage, SiteDesk};
-pub(crate) use desk::{action, detail};
 pub use missing::missing_hosts;
 pub use row::{BreakerRow, OrderRow, PaceRow, RobotsRow, SiteRow};

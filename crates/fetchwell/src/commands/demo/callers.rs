@@ -8,6 +8,7 @@ use fetchwell_engine::ports::inbox::{
     Caller, Inbox, MessageId, NewMessage, Role, Submission, Submitted,
 };
 use fetchwell_policy::url::WebUrl;
+use fetchwell_service::audit::AuditLog;
 use tokio::time::interval;
 use tokio_util::sync::CancellationToken;
 
@@ -26,10 +27,10 @@ const SENDING_TAKES: Duration = Duration::from_secs(10);
 const BATCHES: u32 = 40;
 
 /// Lets the callers in.
-pub(super) async fn introduce(inbox: &dyn Inbox, clock: &Clock) -> Result<(), Exit> {
+pub(super) async fn introduce(inbox: &dyn Inbox, audit: &AuditLog) -> Result<(), Exit> {
     for name in CALLERS {
         let caller = Caller { name: name.to_owned(), role: Role::Caller };
-        add_caller(inbox, clock, &caller, FROM).await?;
+        add_caller(inbox, audit, &caller, FROM).await?;
     }
     Ok(())
 }

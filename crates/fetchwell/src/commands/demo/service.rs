@@ -8,6 +8,7 @@ use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::inbox::{MessageId, OutboxMost, OutboxPage};
 use fetchwell_engine::ports::retriever_store::RetrieverStore;
+use fetchwell_service::audit::AuditLog;
 use fetchwell_settings::Settings;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -36,7 +37,8 @@ pub(super) struct Service {
 impl Service {
     pub(super) async fn open(settings: &Settings) -> Result<Service, Exit> {
         let (store, clock) = open_retriever(settings).await?;
-        callers::introduce(&*store.inbox, &clock).await?;
+        let audit = AuditLog::of_store(store.inbox.clone(), clock.clone());
+        callers::introduce(&*store.inbox, &audit).await?;
         Ok(Service { store, clock })
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fetchwell_engine::ports::retriever_store::RetrieverStore;
-use fetchwell_service::audit::{AuthFailures, Trail};
+use fetchwell_service::audit::{AuditLog, AuthFailures};
 use fetchwell_service::dashboard::{self, Dashboard, Doorkeeper, History, Subject};
 use fetchwell_service::server::{self, Connections};
 use fetchwell_settings::Settings;
@@ -50,7 +50,7 @@ impl Showing {
             system: system_info(settings),
             clock: parts.clock.clone(),
             doorkeeper: Doorkeeper::Nobody,
-            trail: Trail::Store(store.inbox.clone()),
+            audit: AuditLog::of_store(store.inbox.clone(), parts.clock.clone()),
             auth_failures: Arc::new(AuthFailures::new(parts.clock.clone())),
             measures: counters.measures.clone(),
             history: History::default(),

@@ -1,12 +1,10 @@
 //! `fetchwell messages`.
 
-use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::inbox::MessageId;
 use fetchwell_engine::ports::oversight::{
     Act, Acted, Filter, MESSAGES_PER_ACT, MESSAGES_PER_PAGE, Oversight, Sightings,
 };
-use fetchwell_engine::ports::retriever_store::RetrieverStore;
-use fetchwell_service::audit;
+use fetchwell_service::audit::AuditLog;
 use fetchwell_settings::Settings;
 
 use super::{print as lines, which};
@@ -31,11 +29,15 @@ async fn run_inner(
     as_json: bool,
 ) -> Result<Exit, Exit> {
     let (store, clock) = open_retriever(settings).await?;
+    let oversight = &*store.oversight;
+    let audit = AuditLog::of_store(store.inbox.clone(), clock);
     match command {
-        MessagesCommand::List(args) => list(&*store.oversight, &args, as_json).await,
-        MessagesCommand::Show { id } => show(&*store.oversight, &id, as_json).await,
-        MessagesCommand::Retry(which) => act(&store, &clock, Act::Retry, &which, as_json).await,
-        MessagesCommand::Cancel(which) => act(&store, &clock, Act::Cancel, &which, as_json).await,
+        MessagesCommand::List(args) => list(oversight, &args, as_json).await,
+        MessagesCommand::Show { id } => show(oversight, &id, as_json).await,
+        MessagesCommand::Retry(which) => act(oversight, &audit, Act::Retry, &which, as_json).await,
+        MessagesCommand::Cancel(which) => {
+            act(oversight, &audit, Act::Cancel, &which, as_json).await
+        }
     }
 }
 
@@ -92,8 +94,8 @@ async fn show(oversight: &dyn Oversight, id: &str, as_json: bool) -> Result<Exit
 }
 
 async fn act(
-    store: &RetrieverStore,
-    clock: &Clock,
+    oversight: &dyn Oversight,
+    audit: &AuditLog,
     act: Act,
     typed: &WhichMessages,
     as_json: bool,
@@ -101,16 +103,14 @@ async fn act(
     let (acted, what) = if typed.ids.is_empty() {
         let filter = which::filter(&typed.filter)?;
         let most = if typed.canary { 1 } else { usize::MAX };
-        let acted = store.oversight.act(act, &filter, most).await?;
+        let acted = oversight.act(act, &filter, most).await?;
         (acted, format!("messages that match {filter:?}"))
     } else {
         let ids: Vec<MessageId> =
             typed.ids.iter().map(|id| which::message(id)).collect::<Result<_, _>>()?;
-        (act_on_all(&*store.oversight, act, &ids).await?, typed.ids.join(" "))
+        (act_on_all(oversight, act, &ids).await?, typed.ids.join(" "))
     };
-    let action = format!("{}_messages", act.as_str());
-    let detail = format!("{} done, {} unchanged: {what}", acted.done, acted.left_alone);
-    audit::note(&*store.inbox, clock, CALLER, &action, detail, FROM).await?;
+    audit.note_act(CALLER, act, &acted, &what, FROM).await?;
     print(lines::acted(act, &acted, as_json).as_bytes())?;
     // Nothing failed; yet whoever named a message must learn that nothing was done with it.
     let untouched = acted.done == 0 && (acted.left_alone > 0 || !typed.ids.is_empty());

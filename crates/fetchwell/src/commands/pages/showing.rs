@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fetchwell_doors::pages::PagePorts;
-use fetchwell_service::audit::{AuthFailures, Trail};
+use fetchwell_service::audit::{AuditLog, AuthFailures};
 use fetchwell_service::auth::Token;
 use fetchwell_service::dashboard::{self, Dashboard, Doorkeeper, History, Subject};
 use fetchwell_service::server::{self, Connections};
@@ -78,14 +78,16 @@ impl Showing<'_> {
     async fn subject(&self, doorkeeper: Doorkeeper) -> Result<Subject, Exit> {
         let politeness = self.parts.politeness.clone();
         let clock = self.parts.clock.clone();
-        let sites = open_sites(self.settings, politeness, None, clock.clone()).await?;
+        let audit = AuditLog::of_process(clock.clone());
+        let sites =
+            open_sites(self.settings, politeness, Some(audit.clone()), clock.clone()).await?;
         Ok(Subject {
             door: dashboard::Door::Pages,
             system: system_info(self.settings),
             auth_failures: Arc::new(AuthFailures::new(clock.clone())),
             clock,
             doorkeeper,
-            trail: Trail::of_process(),
+            audit,
             measures: self.parts.measures.clone(),
             history: History::default(),
             sites: Arc::new(sites),

@@ -1,10 +1,9 @@
 //! `fetchwell callers`: who may use the API.
 
 use fetchwell_doors::webhooks::WebhookSecret;
-use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::inbox::{Caller, CallerRecord, Inbox, Role};
 use fetchwell_policy::rfc3339::rfc3339;
-use fetchwell_service::audit;
+use fetchwell_service::audit::AuditLog;
 use fetchwell_service::auth::{TOKEN_CACHE, Token};
 use fetchwell_settings::Settings;
 use serde_json::json;
@@ -29,12 +28,13 @@ async fn run_inner(
 ) -> Result<Exit, Exit> {
     let (store, clock) = open_retriever(settings).await?;
     let inbox = &*store.inbox;
+    let audit = AuditLog::of_store(store.inbox.clone(), clock);
     match command {
         CallersCommand::Add { name, role } => {
             check_name(&name)?;
             let role = Role::parse(&role).unwrap_or(Role::Caller);
             let caller = Caller { name, role };
-            let added = add(inbox, &clock, &caller, FROM).await?.ok_or_else(|| {
+            let added = add(inbox, &audit, &caller, FROM).await?.ok_or_else(|| {
                 let name = &caller.name;
                 Exit::Usage(format!(
                     "the caller {name} already exists; to give it a new token, run `fetchwell \
@@ -53,7 +53,7 @@ async fn run_inner(
                 )));
             }
             let detail = "its token was revoked".to_owned();
-            audit::note(inbox, &clock, &name, "revoke_caller", detail, FROM).await?;
+            audit.note(&name, "revoke_caller", detail, FROM).await?;
             // Servers remember a good token for a moment: when this ends, none takes it any more.
             tokio::time::sleep(TOKEN_CACHE).await;
             print(format!("revoked {name}\n").as_bytes())
@@ -70,7 +70,7 @@ pub(crate) struct Added {
 /// Adds a caller with a new token; `None`: there is one of that name.
 pub(crate) async fn add(
     inbox: &dyn Inbox,
-    clock: &Clock,
+    audit: &AuditLog,
     caller: &Caller,
     from: &str,
 ) -> Result<Option<Added>, Exit> {
@@ -80,7 +80,7 @@ pub(crate) async fn add(
         return Ok(None);
     }
     let detail = format!("with the role {}", caller.role.as_str());
-    audit::note(inbox, clock, &caller.name, "add_caller", detail, from).await?;
+    audit.note(&caller.name, "add_caller", detail, from).await?;
     Ok(Some(Added { token, secret: WebhookSecret::of(&hash) }))
 }
 

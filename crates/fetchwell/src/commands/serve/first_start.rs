@@ -2,8 +2,8 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::inbox::{Caller, Inbox, Role};
+use fetchwell_service::audit::AuditLog;
 
 use super::callers::add;
 use crate::console::exit::Exit;
@@ -14,7 +14,7 @@ const NAME: &str = "local";
 /// Makes the caller `local` if there is none, and says how to go on.
 pub(super) async fn welcome(
     inbox: &dyn Inbox,
-    clock: &Clock,
+    audit: &AuditLog,
     listens_on: SocketAddr,
 ) -> Result<(), Exit> {
     if !inbox.callers().await?.is_empty() {
@@ -22,7 +22,7 @@ pub(super) async fn welcome(
     }
     let caller = Caller { name: NAME.to_owned(), role: Role::Operator };
     // Another process on the store may have been faster: then the token is on its screen.
-    if let Some(added) = add(inbox, clock, &caller, "first start").await? {
+    if let Some(added) = add(inbox, audit, &caller, "first start").await? {
         print(text(added.token.reveal(), &added.secret.reveal(), listens_on).as_bytes())?;
     }
     Ok(())

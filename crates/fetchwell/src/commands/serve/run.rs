@@ -8,7 +8,7 @@ use fetchwell_engine::ports::inbox::Message;
 use fetchwell_engine::ports::retriever_store::RetrieverStore;
 use fetchwell_policy::pace::Rate;
 use fetchwell_service::api::{Api, Foundation, Metrics, Rules};
-use fetchwell_service::audit::{AuthFailures, Trail};
+use fetchwell_service::audit::{AuditLog, AuthFailures};
 use fetchwell_service::dashboard::{self, Dashboard, Doorkeeper, History, Subject};
 use fetchwell_service::server::{self, Connections};
 use fetchwell_service::sites::SiteDesk;
@@ -42,11 +42,12 @@ async fn run_inner(settings: &Settings) -> Result<Exit, Exit> {
     let (store, clock) = open_retriever(settings).await?;
     let parts = Parts::open(settings).await?;
     parts.own_listeners.register(address);
-    first_start::welcome(&*store.inbox, &clock, address).await?;
+    let audit = AuditLog::of_store(store.inbox.clone(), clock.clone());
+    first_start::welcome(&*store.inbox, &audit, address).await?;
 
     let sites = parts.politeness.clone();
-    let audit = Some(store.inbox.clone());
-    let sites = Arc::new(open_sites(settings, sites, audit, parts.clock.clone()).await?);
+    let sites = open_sites(settings, sites, Some(audit.clone()), parts.clock.clone()).await?;
+    let sites = Arc::new(sites);
     let metrics = Arc::new(Metrics::default());
     let auth_failures = Arc::new(AuthFailures::new(clock.clone()));
     let foundation = Foundation {
@@ -58,6 +59,7 @@ async fn run_inner(settings: &Settings) -> Result<Exit, Exit> {
         guard: address_guard(settings),
         metrics: metrics.clone(),
         measures: parts.measures.clone(),
+        audit: audit.clone(),
         auth_failures: auth_failures.clone(),
         health: parts.health.clone(),
         stop: stop.clone(),
@@ -66,7 +68,7 @@ async fn run_inner(settings: &Settings) -> Result<Exit, Exit> {
     let api = Api::new(foundation, rules(values));
     let most = values.retriever_max_connections;
     let bounds = Connections::new(connection_rules(values), most, values.shutdown_grace);
-    let shown = subject(settings, &store, &parts, sites, auth_failures).await?;
+    let shown = subject(settings, &store, &parts, sites, audit, auth_failures).await?;
     let dashboard = Dashboard::new(shown, stop.clone());
     info!("listening on http://{address}; the documentation is at http://{address}/docs");
     let api_ended = CancellationToken::new();
@@ -95,6 +97,7 @@ async fn subject(
     store: &RetrieverStore,
     parts: &Parts,
     sites: Arc<SiteDesk>,
+    audit: AuditLog,
     auth_failures: Arc<AuthFailures>,
 ) -> Result<Subject, Exit> {
     Ok(Subject {
@@ -102,7 +105,7 @@ async fn subject(
         system: system_info(settings),
         clock: parts.clock.clone(),
         doorkeeper: Doorkeeper::Callers(store.inbox.clone()),
-        trail: Trail::Store(store.inbox.clone()),
+        audit,
         auth_failures,
         measures: parts.measures.clone(),
         history: History::default(),

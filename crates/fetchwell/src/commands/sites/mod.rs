@@ -6,6 +6,7 @@ mod print;
 use fetchwell_engine::ports::sites::{Condition, SITES_PER_PAGE, SiteQuery};
 use fetchwell_policy::orders::Order;
 use fetchwell_policy::url::Site;
+use fetchwell_service::audit::AuditLog;
 use fetchwell_service::sites::{Operator, SiteDesk};
 use fetchwell_settings::Settings;
 use tracing::warn;
@@ -54,7 +55,7 @@ async fn run_inner(
 
 async fn open(settings: &Settings) -> Result<SiteDesk, Exit> {
     let (audit, clock) = match open_retriever_if_any(settings).await? {
-        Some((store, clock)) => (Some(store.inbox), clock),
+        Some((store, clock)) => (Some(AuditLog::of_store(store.inbox, clock.clone())), clock),
         None => (None, store_clock(settings).await?),
     };
     open_sites(settings, open_politeness(settings).await?, audit, clock).await

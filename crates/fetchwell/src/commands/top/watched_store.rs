@@ -45,12 +45,12 @@ pub(super) struct WatchedStore {
 impl WatchedStore {
     /// Opens what the settings name.
     pub(super) async fn open(settings: &Settings) -> Result<WatchedStore, Exit> {
-        let (oversight, queues, audit, clock) = match open_retriever_if_any(settings).await? {
-            Some((store, clock)) => (Some(store.oversight), Vec::new(), Some(store.inbox), clock),
-            None => (None, open_queues(settings).await?, None, store_clock(settings).await?),
+        let (oversight, queues, clock) = match open_retriever_if_any(settings).await? {
+            Some((store, clock)) => (Some(store.oversight), Vec::new(), clock),
+            None => (None, open_queues(settings).await?, store_clock(settings).await?),
         };
         let politeness = open_politeness(settings).await?;
-        let sites = open_sites(settings, politeness, audit, clock.clone()).await?;
+        let sites = open_sites(settings, politeness, None, clock.clone()).await?;
         let store = settings.values.store.to_string();
         Ok(WatchedStore { oversight, queues, sites, clock, store })
     }

@@ -15,7 +15,6 @@ use crate::api::problems::{
 };
 use crate::api::routes::json;
 use crate::api::{Api, body};
-use crate::audit;
 use crate::problem::{FieldError, Problem};
 use crate::views::oversight::ActedView;
 
@@ -170,9 +169,6 @@ impl Api {
         what: &str,
     ) -> Result<(), Problem> {
         let Identity { caller, from, .. } = identity;
-        let action = format!("{}_messages", act.as_str());
-        let detail = format!("{} done, {} unchanged: {what}", acted.done, acted.left_alone);
-        let noted = audit::note(&*self.inbox, &self.clock, &caller.name, &action, detail, from);
-        self.stored(noted.await)
+        self.stored(self.audit.note_act(&caller.name, act, acted, what, from).await)
     }
 }

@@ -71,7 +71,7 @@ pub(super) async fn audit(
 ) -> Result<Response, Problem> {
     api.admit(&identity)?;
     let asked = Asked::read(query.as_deref().unwrap_or_default())?;
-    let entries = api.stored(api.inbox.audit_trail(asked.limit).await)?;
+    let entries = api.stored(api.audit.latest(asked.limit).await)?;
     let entries = entries.into_iter().map(AuditLine::from).collect();
     Ok(json(&AuditView { entries }))
 }

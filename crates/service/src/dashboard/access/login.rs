@@ -92,7 +92,8 @@ pub(in super::super) async fn log_in(
                 .open(hash)
                 .map_err(|error| Fault::Internal(error.to_string()))?;
             dashboard
-                .trail()
+                .subject
+                .audit
                 .note(&caller.name, "log_in", "dashboard".to_owned(), &from.to_string())
                 .await?;
             let cookie = cookies::set(peer, cookies::SESSION, &id, LIFETIME.as_secs());

@@ -60,7 +60,8 @@ impl Order {
         action: &str,
         detail: String,
     ) -> Result<(), Fault> {
-        Ok(dashboard.trail().note(&self.by.caller.name, action, detail, &self.from).await?)
+        let who = &self.by.caller.name;
+        Ok(dashboard.subject.audit.note(who, action, detail, &self.from).await?)
     }
 
     /// It was carried out: told on the page that the form came from.

@@ -8,12 +8,11 @@ use fetchwell_policy::orders::Order as SiteOrder;
 use url::form_urlencoded;
 
 use super::one::named;
-use crate::audit::Trail;
 use crate::dashboard::Dashboard;
 use crate::dashboard::access::Order;
 use crate::dashboard::fault::Fault;
 use crate::dashboard::offer::{Mood, Offer, Question};
-use crate::sites::{SiteRow, action, detail};
+use crate::sites::SiteRow;
 
 /// What can be ordered of a site.
 pub(super) fn offers(row: &SiteRow) -> Vec<Offer> {
@@ -83,10 +82,6 @@ pub(in super::super) async fn order(
         _ => return Err(Fault::NotFound("unknown action")),
     };
     let obeyed = desk.order(&site, wanted, &order.operator()).await?;
-    // The desk keeps an audit of its own where the store has one.
-    if let Trail::Process(_) = &dashboard.subject.trail {
-        order.note(&dashboard, action(wanted), detail(&site, wanted, obeyed.changed)).await?;
-    }
     if !obeyed.changed {
         return Ok(order.not_done(
             &dashboard,

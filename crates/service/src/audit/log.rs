@@ -1,0 +1,129 @@
+//! The audit log: who did what, on what, from where.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use fetchwell_engine::clock::Clock;
+use fetchwell_engine::ports::error::StoreError;
+use fetchwell_engine::ports::inbox::{AuditEntry, Inbox};
+use fetchwell_engine::ports::oversight::{Act, Acted};
+use parking_lot::Mutex;
+use tracing::info;
+
+/// Entries that are kept in memory where no store keeps them.
+const MOST_IN_MEMORY: usize = 500;
+
+/// The audit log of a store or of a process. Clones are the same log.
+#[derive(Clone)]
+pub struct AuditLog {
+    entries: Entries,
+    clock: Clock,
+}
+
+#[derive(Clone)]
+enum Entries {
+    Store(Arc<dyn Inbox>),
+    /// In memory, and as lines of the log of the process.
+    Process(Arc<Mutex<VecDeque<AuditEntry>>>),
+}
+
+impl AuditLog {
+    /// One that a store keeps.
+    pub fn of_store(inbox: Arc<dyn Inbox>, clock: Clock) -> AuditLog {
+        AuditLog { entries: Entries::Store(inbox), clock }
+    }
+
+    /// One that ends with this process.
+    pub fn of_process(clock: Clock) -> AuditLog {
+        AuditLog { entries: Entries::Process(Arc::default()), clock }
+    }
+
+    /// Whether it outlives this process.
+    pub(crate) fn is_stored(&self) -> bool {
+        matches!(self.entries, Entries::Store(_))
+    }
+
+    /// Writes that somebody did something.
+    pub async fn note(
+        &self,
+        who: &str,
+        action: &str,
+        detail: String,
+        from: &str,
+    ) -> Result<(), StoreError> {
+        let caller = Some(who.to_owned());
+        let action = action.to_owned();
+        let from = from.to_owned();
+        self.write(&[AuditEntry { at: self.clock.wall(), caller, action, detail, from }]).await
+    }
+
+    /// Writes that somebody retried or cancelled messages; `what` says which ones were meant.
+    pub async fn note_act(
+        &self,
+        who: &str,
+        act: Act,
+        acted: &Acted,
+        what: &str,
+        from: &str,
+    ) -> Result<(), StoreError> {
+        let action = format!("{}_messages", act.as_str());
+        let detail = format!("{} done, {} unchanged: {what}", acted.done, acted.left_alone);
+        self.note(who, &action, detail, from).await
+    }
+
+    /// The latest entries, the newest first.
+    pub(crate) async fn latest(&self, most: u32) -> Result<Vec<AuditEntry>, StoreError> {
+        match &self.entries {
+            Entries::Store(inbox) => inbox.audit_trail(most).await,
+            Entries::Process(entries) => {
+                let entries = entries.lock();
+                Ok(entries.iter().rev().take(most as usize).cloned().collect())
+            }
+        }
+    }
+
+    pub(super) async fn write(&self, new: &[AuditEntry]) -> Result<(), StoreError> {
+        match &self.entries {
+            Entries::Store(inbox) => inbox.audit(new).await,
+            Entries::Process(entries) => {
+                for AuditEntry { caller, action, detail, from, .. } in new {
+                    let who = caller.as_deref().unwrap_or("somebody");
+                    info!("audit: {who} from {from}: {action} {detail}");
+                }
+                let mut entries = entries.lock();
+                entries.extend(new.iter().cloned());
+                let surplus = entries.len().saturating_sub(MOST_IN_MEMORY);
+                entries.drain(..surplus);
+                Ok(())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_process_keeps_the_latest_of_many() {
+        let audit = AuditLog::of_process(Clock::system());
+        for number in 0..MOST_IN_MEMORY + 3 {
+            audit.note("me", "pause_site", number.to_string(), "::1").await.unwrap();
+        }
+        let latest = audit.latest(2).await.unwrap();
+        let details: Vec<&str> = latest.iter().map(|entry| entry.detail.as_str()).collect();
+        assert_eq!(details, [format!("{}", MOST_IN_MEMORY + 2), format!("{}", MOST_IN_MEMORY + 1)]);
+        assert_eq!(audit.latest(u32::MAX).await.unwrap().len(), MOST_IN_MEMORY);
+    }
+
+    #[tokio::test]
+    async fn an_act_on_messages_is_written_with_its_counts() {
+        let audit = AuditLog::of_process(Clock::system());
+        let acted = Acted { done: 2, left_alone: 1, ..Acted::default() };
+        audit.note_act("me", Act::Retry, &acted, "a b c", "::1").await.unwrap();
+        let latest = audit.latest(1).await.unwrap();
+        assert_eq!(latest[0].caller.as_deref(), Some("me"));
+        assert_eq!(latest[0].action, "retry_messages");
+        assert_eq!(latest[0].detail, "2 done, 1 unchanged: a b c");
+    }
+}
