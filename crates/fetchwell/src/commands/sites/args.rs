@@ -10,22 +10,22 @@ pub(crate) enum SitesCommand {
     List(SitesListArgs),
     /// Show details of a site
     Show {
-        /// Such as example.com or example.com:8080
+        /// Host of the site, with its port unless it is the default one: example.com, example.com:8080
         site: String,
     },
     /// Send nothing to a site until it is resumed; its URLs wait. Warns if the site is unknown
     Pause {
-        /// Such as example.com or example.com:8080
+        /// Host of the site, with its port unless it is the default one: example.com, example.com:8080
         site: String,
     },
     /// Resume a paused site
     Resume {
-        /// Such as example.com or example.com:8080
+        /// Host of the site, with its port unless it is the default one: example.com, example.com:8080
         site: String,
     },
     /// Override the rate of a site; never faster than its Crawl-delay
     SetRate {
-        /// Such as example.com or example.com:8080
+        /// Host of the site, with its port unless it is the default one: example.com, example.com:8080
         site: String,
         /// Requests per second, such as 0.5; 0 disables pacing and needs --i-own-these-sites
         #[arg(value_name = "RATE", required_unless_present = "clear")]
@@ -36,12 +36,12 @@ pub(crate) enum SitesCommand {
     },
     /// Close the breaker of a site without waiting for a probe
     ResetBreaker {
-        /// Such as example.com or example.com:8080
+        /// Host of the site, with its port unless it is the default one: example.com, example.com:8080
         site: String,
     },
     /// Discard the cached robots.txt of a site, so that it is read again
     RefetchRobots {
-        /// Such as example.com or example.com:8080
+        /// Host of the site, with its port unless it is the default one: example.com, example.com:8080
         site: String,
     },
 }
