@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use fetchwell_engine::ports::batches::BatchQueue;
 use fetchwell_engine::ports::error::StoreError;
+use fetchwell_policy::units::quantity;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
@@ -33,7 +34,8 @@ impl BoundedQueue {
                 return Ok(usize::try_from(room).unwrap_or(usize::MAX).min(self.max_unconfirmed));
             }
             if !is_told {
-                info!("the queue has {waiting} batches: waiting for workers to take some");
+                let batches = quantity(waiting, "batch", "batches");
+                info!("the queue has {batches}: waiting for workers to take some");
                 is_told = true;
             }
             tokio::select! {

@@ -1,7 +1,8 @@
-//! Durations and sizes as people write them: `1h30m`, `500ms`, `10MiB`.
+//! Durations, sizes and quantities as people write them: `1h30m`, `500ms`, `10MiB`, `1 page`.
 //!
 //! Arithmetic is exact. A duration is a whole number of milliseconds, a size one of bytes.
 
+use std::fmt::Display;
 use std::time::Duration;
 
 const DURATION_FIX: &str =
@@ -112,6 +113,16 @@ pub fn format_size(bytes: u64) -> String {
         .iter()
         .find(|(_, unit)| bytes > 0 && *unit > 1 && bytes.is_multiple_of(*unit))
         .map_or_else(|| bytes.to_string(), |(name, unit)| format!("{}{name}", bytes / unit))
+}
+
+/// A number with its noun: `1 batch`, `2 batches`.
+pub fn quantity<N: Copy + Display + PartialEq + From<u8>>(
+    count: N,
+    one: &str,
+    many: &str,
+) -> String {
+    let noun = if count == N::from(1) { one } else { many };
+    format!("{count} {noun}")
 }
 
 /// `text` in quotes for a fault, cut short: a fault is no place for a megabyte.
@@ -260,6 +271,13 @@ mod tests {
         assert_eq!(format_size(10_485_760), "10MiB");
         assert_eq!(format_size(1_000_000_000), "1GB");
         assert_eq!(format_size(1_234), "1234");
+    }
+
+    #[test]
+    fn a_noun_agrees_with_its_number() {
+        assert_eq!(quantity(0_u64, "batch", "batches"), "0 batches");
+        assert_eq!(quantity(1_usize, "batch", "batches"), "1 batch");
+        assert_eq!(quantity(2_i64, "batch", "batches"), "2 batches");
     }
 
     proptest! {

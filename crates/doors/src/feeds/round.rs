@@ -15,6 +15,7 @@ use fetchwell_engine::pipeline::{self, Door, Plant};
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::feeds::{Claim, FeedMemory};
 use fetchwell_engine::ports::finish::{Finish, Finished, Settle, Settled};
+use fetchwell_policy::units::quantity;
 use parking_lot::{Mutex, MutexGuard};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -282,7 +283,7 @@ impl FeedRound {
             }
         }
         if new_links > 0 {
-            info!("{url}: {new_links} new links");
+            info!("{url}: {}", quantity(new_links, "new link", "new links"));
         }
         self.lock().in_hand.remove(url);
         Ok(())

@@ -25,6 +25,7 @@ use fetchwell_feed::sitemap::{self, MAX_SITEMAP_BYTES, Sitemap};
 use fetchwell_policy::outcome::Happened;
 use fetchwell_policy::retry::RetryRule;
 use fetchwell_policy::time::Time;
+use fetchwell_policy::units::quantity;
 use fetchwell_policy::url::{Site, WebUrl};
 use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
@@ -188,8 +189,9 @@ impl Sitemaps {
             }
             (Ok(sitemap), Some(Put::TooDeep { waiting })) => {
                 under_way.is_all_put = false;
-                let pages = sitemap.urls.len();
-                warn!("not adding {pages} pages of {url} to the list: {waiting} URLs wait there");
+                let pages = quantity(sitemap.urls.len(), "page", "pages");
+                let waiting = quantity(waiting, "URL", "URLs");
+                warn!("not adding {pages} of {url} to the list, which has {waiting}");
             }
             (Ok(sitemap), Some(put)) => tell(url, sitemap, put),
             (Ok(index), None) => self.follow(under_way, found, index),
@@ -213,7 +215,7 @@ impl Sitemaps {
                 jobs.push(job(sitemap, &errand));
             }
         }
-        info!("{url} lists {} sitemaps", jobs.len());
+        info!("{url} lists {}", quantity(jobs.len(), "sitemap", "sitemaps"));
         self.queue.enqueue(jobs);
     }
 
@@ -223,10 +225,10 @@ impl Sitemaps {
 }
 
 fn tell(url: &str, sitemap: &Sitemap, put: Put) {
-    let pages = sitemap.urls.len();
+    let pages = quantity(sitemap.urls.len(), "page", "pages");
     match put {
-        Put::Done => info!("put {pages} pages of {url} on the list"),
-        Put::Before | Put::TooDeep { .. } => info!("{pages} pages of {url} were already added"),
+        Put::Done => info!("put {pages} of {url} on the list"),
+        Put::Before | Put::TooDeep { .. } => info!("{pages} of {url} already added"),
     }
     let Sitemap { elsewhere, unusable, left_out, .. } = sitemap;
     if elsewhere + unusable + left_out > 0 {

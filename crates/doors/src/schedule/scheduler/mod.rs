@@ -5,6 +5,7 @@ use std::sync::Arc;
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::rounds::{Put, Round, Rounds};
 use fetchwell_policy::time::Time;
+use fetchwell_policy::units::quantity;
 use futures::{StreamExt, TryStreamExt, stream};
 use tracing::{info, warn};
 
@@ -127,8 +128,9 @@ impl Scheduler {
         let is_too_deep = self.max_waiting > 0 && waiting >= self.max_waiting;
         if is_too_deep && !self.is_too_deep {
             warn!(
-                "{due} due entries wait, because {waiting} URLs are on the list; \
-                 schedule.max_queue is {}",
+                "not adding {}: the list has {}, and schedule.max_queue is {}",
+                quantity(due, "due entry", "due entries"),
+                quantity(waiting, "URL", "URLs"),
                 self.max_waiting
             );
         }
@@ -149,7 +151,7 @@ impl Scheduler {
         let puts: Vec<_> = puts.collect();
         let put: Vec<(usize, Put)> =
             stream::iter(puts).buffered(MAX_PUTS_AT_ONCE).try_collect().await?;
-        let mut done = 0;
+        let mut done = 0_usize;
         for (place, put) in put {
             let Some(place) = self.places.get_mut(place) else { continue };
             match put {
@@ -160,7 +162,7 @@ impl Scheduler {
             place.look_at = place.entry.next_round(now);
         }
         if done > 0 {
-            info!("put {done} URLs on the list");
+            info!("put {} on the list", quantity(done, "URL", "URLs"));
         }
         Ok(())
     }

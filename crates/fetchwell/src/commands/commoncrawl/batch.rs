@@ -9,6 +9,7 @@ use fetchwell_commoncrawl::batch::{
     ACROSS_BLOCKS, BatchProgress, BatchRules, BatchTarget, Batcher, Checkpoint, CheckpointFile,
 };
 use fetchwell_engine::pipeline::Ended;
+use fetchwell_policy::units::quantity;
 use fetchwell_service::metrics_server::{self, at_once};
 use fetchwell_settings::{Settings, Values};
 use fetchwell_telemetry::metrics::DoorName;
@@ -232,8 +233,8 @@ fn say_end(args: &BatchArgs, ended: &Ended, checkpoint: &Checkpoint) -> Exit {
     }
     if checkpoint.unread_blocks > 0 {
         warn!(
-            "{} blocks could not be read; they are listed under \"unread\" in {}",
-            checkpoint.unread_blocks,
+            "{} could not be read; see \"unread\" in {}",
+            quantity(checkpoint.unread_blocks, "block", "blocks"),
             checkpoint_path(args).display()
         );
     }
@@ -257,8 +258,11 @@ fn tell(checkpoint: &Checkpoint, as_json: bool) -> Result<(), Exit> {
         format!("{told}\n")
     } else {
         let mut text = format!(
-            "{batches} batches, {pages} pages\nout of {} lines in {} blocks\n",
-            counts.lines, counts.blocks
+            "{}, {}\nout of {} in {}\n",
+            quantity(*batches, "batch", "batches"),
+            quantity(pages, "page", "pages"),
+            quantity(counts.lines, "line", "lines"),
+            quantity(counts.blocks, "block", "blocks")
         );
         for (name, count) in &counts.filtered {
             text.push_str(&format!("{count} left out by {name}\n"));

@@ -1,6 +1,7 @@
 //! How far a batcher has come, over all its runs, as a bar for a person.
 
 use fetchwell_commoncrawl::batch::Checkpoint;
+use fetchwell_policy::units::quantity;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// The bar.
@@ -44,8 +45,9 @@ impl BatchBar {
     /// It has come this far.
     pub(super) fn advance(&self, checkpoint: &Checkpoint) {
         self.bar.set_position(self.position(checkpoint));
-        let Checkpoint { batches, pages, .. } = checkpoint;
-        self.bar.set_message(format!("{batches} batches, {pages} pages"));
+        let batches = quantity(checkpoint.batches, "batch", "batches");
+        let pages = quantity(checkpoint.pages, "page", "pages");
+        self.bar.set_message(format!("{batches}, {pages}"));
     }
 
     /// Leaves the bar as it stands at the end: full, when all is done.

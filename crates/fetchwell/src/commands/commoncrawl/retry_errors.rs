@@ -2,6 +2,7 @@
 
 use fetchwell_commoncrawl::work::{ErrorFile, RetriedErrors, RetryRules, retry_errors};
 use fetchwell_engine::clock::Clock;
+use fetchwell_policy::units::quantity;
 use fetchwell_settings::Settings;
 use serde_json::json;
 use tracing::info;
@@ -41,7 +42,11 @@ fn tell(retried: &RetriedErrors, as_json: bool) -> Result<Exit, Exit> {
         });
         return print(format!("{told}\n").as_bytes());
     }
-    let mut text = format!("published {pages} pages in {batches} batches\n");
+    let mut text = format!(
+        "published {} in {}\n",
+        quantity(*pages, "page", "pages"),
+        quantity(*batches, "batch", "batches")
+    );
     for (count, what) in [
         (read, "have a document by now"),
         (lasting, "would fail again or were filtered out; --kind publishes them anyway"),

@@ -4,6 +4,7 @@ use fetchwell_commoncrawl::ReadTime;
 use fetchwell_commoncrawl::archive::JoinRule;
 use fetchwell_commoncrawl::work::{DocumentFilter, SegmentFormat, SegmentRule, WorkRules, Worker};
 use fetchwell_engine::pipeline::Ended;
+use fetchwell_policy::units::quantity;
 use fetchwell_service::metrics_server::{self, at_once};
 use fetchwell_settings::{DocumentFormat, Settings, Values};
 use fetchwell_telemetry::metrics::DoorName;
@@ -51,7 +52,8 @@ async fn run_inner(settings: &Settings, args: WorkArgs) -> Result<Exit, Exit> {
     );
     // Also after a fault: what is written need not wait for the next run.
     worker.close().await?;
-    info!("{} documents written", worker.metrics().documents());
+    let written = worker.metrics().documents();
+    info!("{} written", quantity(written, "document", "documents"));
     match ended? {
         Ended::Halted(reason) => Ok(archive.exit_when_halted(&reason)),
         Ended::Stopped | Ended::Exhausted => Ok(Exit::Ok),

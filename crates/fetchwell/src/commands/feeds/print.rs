@@ -8,7 +8,7 @@ use fetchwell_engine::ports::feeds::FeedMemory;
 use fetchwell_feed::{Feed, clean};
 use fetchwell_policy::rfc3339::rfc3339;
 use fetchwell_policy::time::Time;
-use fetchwell_policy::units::format_duration;
+use fetchwell_policy::units::{format_duration, quantity};
 use fetchwell_policy::url::WebUrl;
 use serde_json::json;
 
@@ -26,7 +26,9 @@ pub(super) fn ingested(ingested: &Ingested, as_json: bool) -> String {
         });
         return format!("{line}\n");
     }
-    let mut said = format!("{new_links} new links; {read} feeds read, {unchanged} unchanged");
+    let links = quantity(*new_links, "new link", "new links");
+    let feeds = quantity(*read, "feed", "feeds");
+    let mut said = format!("{links}; {feeds} read, {unchanged} unchanged");
     for (feeds, what) in [
         (disallowed, "disallowed by robots.txt"),
         (failed, "failed"),
@@ -82,7 +84,7 @@ fn state(memory: &FeedMemory) -> String {
     match memory {
         FeedMemory { paused: Some(why), .. } => format!("paused: {why}"),
         FeedMemory { problem: Some(problem), failures, .. } if *failures > 0 => {
-            format!("failed {failures} times: {problem}")
+            format!("failed {}: {problem}", quantity(*failures, "time", "times"))
         }
         FeedMemory { problem: Some(problem), .. } => problem.clone(),
         FeedMemory { moved_to: Some(place), .. } => format!("moved to {place}"),
@@ -136,11 +138,11 @@ pub(super) fn trial(
         return format!("{line}\n");
     }
     let mut text = format!(
-        "{}: {}, {:?}, {} entries\n",
+        "{}: {}, {:?}, {}\n",
         printable(url),
         feed.format,
         feed.title,
-        feed.entries.len()
+        quantity(feed.entries.len(), "entry", "entries")
     );
     let gaps = feed.gaps.to_string();
     if !gaps.is_empty() {
@@ -188,9 +190,14 @@ mod tests {
                 "paused: gone",
             ),
             (
-                Some(FeedMemory { problem: Some("broken".into()), failures: 2, ..read }),
+                Some(FeedMemory { problem: Some("broken".into()), failures: 2, ..read.clone() }),
                 "now",
                 "failed 2 times: broken",
+            ),
+            (
+                Some(FeedMemory { problem: Some("broken".into()), failures: 1, ..read }),
+                "now",
+                "failed 1 time: broken",
             ),
         ] {
             let text = list(&[(feed.clone(), memory)], now, false);
@@ -204,5 +211,7 @@ mod tests {
         let some = Ingested { read: 2, new_links: 9, failed: 1, ..Ingested::default() };
         let text = ingested(&some, false);
         assert_eq!(text, "9 new links; 2 feeds read, 0 unchanged, 1 failed\n");
+        let one = Ingested { read: 1, new_links: 1, ..Ingested::default() };
+        assert_eq!(ingested(&one, false), "1 new link; 1 feed read, 0 unchanged\n");
     }
 }

@@ -26,6 +26,7 @@ use fetchwell_engine::ports::source::Source;
 use fetchwell_engine::seed::random_seed;
 use fetchwell_engine::store_health::StoreHealth;
 use fetchwell_policy::pace::Rate;
+use fetchwell_policy::units::quantity;
 use fetchwell_settings::Settings;
 use fetchwell_sqlite::db::Db;
 use fetchwell_stores::sqlite::{self, FileFinish, SqliteInstance, SqliteQueue};
@@ -229,9 +230,10 @@ impl Run<'_> {
         let left = ledger.queued + ledger.delayed + ledger.in_flight;
         if left > 0 && !in_use && path.exists() {
             return Err(Exit::Usage(format!(
-                "{} is the output of a run with {left} URLs left; use --resume to continue it, or \
-                 remove the file to start over",
-                path.display()
+                "{} is the output of a run with {} left; use --resume to continue it, or remove \
+                 the file to start over",
+                path.display(),
+                quantity(left, "URL", "URLs")
             )));
         }
         if in_use || !queue.reset_unless_in_use().await? {
@@ -317,9 +319,9 @@ impl Run<'_> {
             info!("{}", progress.summary(left, began.elapsed()));
         }
         if self.stop.is_cancelled() && left > 0 {
-            let urls = if left == 1 { "URL" } else { "URLs" };
             info!(
-                "stopped with {left} {urls} left{}",
+                "stopped with {} left{}",
+                quantity(left, "URL", "URLs"),
                 if to_file { "; use --resume to continue" } else { "" }
             );
             // A closed pipe means that the reader has what it wants. After a signal, the exit code says

@@ -8,6 +8,7 @@ use std::time::Duration;
 use fetchwell_doors::fetch::{Earlier, OutputFormat, Row, RowOutcome};
 use fetchwell_engine::ports::finish::{Finished, Settled};
 use fetchwell_engine::ports::queue::Ledger;
+use fetchwell_policy::units::quantity;
 use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
 use parking_lot::Mutex;
 use tracing::warn;
@@ -55,7 +56,7 @@ impl Progress {
         if left > 0 {
             parts.push(format!("{left} left"));
         }
-        let urls = if rows == 1 { "URL" } else { "URLs" };
+        let urls = quantity(rows, "URL", "URLs");
         let seconds = took.as_secs_f64();
         let took = match took.as_secs() {
             0..=9 => format!("{seconds:.1} s"),
@@ -63,7 +64,7 @@ impl Progress {
             _ => format!("{} min {} s", took.as_secs() / 60, took.as_secs() % 60),
         };
         let told = if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) };
-        format!("{rows} {urls} in {took}{told}")
+        format!("{urls} in {took}{told}")
     }
 
     /// Takes over what an earlier run left.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use fetchwell_doors::pages::cache_key;
 use fetchwell_engine::ports::url_queue::Unparked;
+use fetchwell_policy::units::quantity;
 use fetchwell_policy::url::{UrlFault, WebUrl};
 use fetchwell_settings::Settings;
 use serde_json::{Value, json};
@@ -128,7 +129,9 @@ pub(super) async fn unpark(settings: &Settings, as_json: bool) -> Result<Exit, E
     };
     if held > 0 {
         warn!(
-            "{at_work} running processes hold {held} URLs; stop them with SIGTERM, and they hand them back"
+            "{} still held by {}; a process that is stopped with SIGTERM hands its URLs back",
+            quantity(held, "URL", "URLs"),
+            quantity(at_work, "running process", "running processes")
         );
     }
     let list = &settings.values.pages_input_queue;

@@ -1,6 +1,7 @@
 //! Sites as lines, for people and for programs.
 
 use fetchwell_policy::orders::Order;
+use fetchwell_policy::units::quantity;
 use fetchwell_service::sites::{Obeyed, PaceRow, RobotsRow, SiteRow};
 use serde_json::json;
 
@@ -49,12 +50,11 @@ pub(super) fn in_full(row: &SiteRow, as_json: bool) -> String {
     }
     line("now", &now(row));
     line("next slot", &row.next_slot_in_seconds.map_or("none".to_owned(), when));
-    line("waiting", &format!("{} URLs", row.waiting));
+    line("waiting", &quantity(row.waiting, "URL", "URLs"));
     line("breaker", &breaker(row));
-    line(
-        "last hour",
-        &format!("{} responses with 429, {} failures", row.limited_last_hour, row.failed_last_hour),
-    );
+    let limited = quantity(row.limited_last_hour, "response", "responses");
+    let failed = quantity(row.failed_last_hour, "failure", "failures");
+    line("last hour", &format!("{limited} with 429, {failed}"));
     line(
         "last request",
         &row.last_request_seconds_ago.map_or("never".to_owned(), |s| span(s) + " ago"),
@@ -125,7 +125,8 @@ fn breaker(row: &SiteRow) -> String {
     let breaker = &row.breaker;
     match (breaker.state, breaker.next_probe_in_seconds) {
         ("closed", _) if breaker.consecutive_failures > 0 => {
-            format!("closed, after {} failures in a row", breaker.consecutive_failures)
+            let failures = quantity(breaker.consecutive_failures, "failure", "failures");
+            format!("closed, after {failures} in a row")
         }
         ("closed", _) => "closed".to_owned(),
         (_, Some(left)) => format!("open, next probe {}", when(left)),

@@ -237,11 +237,11 @@ async fn errors_that_were_not_published_for_a_signal_are_told_and_so_is_a_wrong_
     assert!(said.contains("rnage") && said.contains("unread, range, truncated"), "{said}");
     assert_eq!(ground.queue.waiting().await.unwrap(), 0);
     let mut process = ground.program.start(&retry);
-    let is_full = |said: &str| said.contains("the queue has 1 batches").then_some(());
+    let is_full = |said: &str| said.contains("the queue has 1 batch:").then_some(());
     process.until_said("a full queue", is_full).await;
     process.terminate().await;
     let told = process.wait(DEADLINE).await.expect_code(130).stdout;
-    assert_eq!(told, "published 1 pages in 1 batches\n");
+    assert_eq!(told, "published 1 page in 1 batch\n");
     assert_eq!(ground.queue.waiting().await.unwrap(), 1);
 }
 

@@ -1,5 +1,6 @@
 //! A queue of a broker.
 
+use fetchwell_policy::units::quantity;
 use fetchwell_settings::Settings;
 use fetchwell_stores::rabbitmq::{self, QueueFacts, RabbitFacts};
 
@@ -16,18 +17,20 @@ pub(super) async fn examine(settings: &Settings) -> Option<Finding> {
 }
 
 fn judge(queue: &str, facts: &RabbitFacts) -> Finding {
+    let batches = |waiting: u64| quantity(waiting, "batch", "batches");
     match facts.queue {
         None => {
             Finding::ok("rabbitmq", format!("answers; the queue {queue} is created on first use"))
         }
         Some(QueueFacts { is_durable: false, waiting }) => Finding::warn(
             "rabbitmq",
-            format!("the queue {queue} was declared transient; {waiting} batches wait in it"),
+            format!("the queue {queue} was declared transient; it has {}", batches(waiting)),
             "its batches are lost when the broker restarts",
             "delete it when it is empty, and start \"commoncrawl\" before any other program",
         ),
         Some(QueueFacts { is_durable: true, waiting }) => {
-            Finding::ok("rabbitmq", format!("the queue {queue} is durable; {waiting} batches wait"))
+            let text = format!("the queue {queue} is durable; it has {}", batches(waiting));
+            Finding::ok("rabbitmq", text)
         }
     }
 }
