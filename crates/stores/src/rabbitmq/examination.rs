@@ -1,9 +1,13 @@
 //! What a broker says of a queue, for those who look after it. Nothing is changed.
 
+use std::time::Duration;
+
 use fetchwell_engine::ports::error::StoreError;
+use lapin::Connection;
+use tokio::time::timeout;
 
 use super::declare::{Names, depth, is_durable, is_there};
-use super::link::Link;
+use super::link::{ANSWER_WITHIN, Link};
 
 /// What a broker says of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,17 +30,57 @@ pub async fn examine(url: &str, queue: &str) -> Result<RabbitFacts, StoreError> 
     let link = Link::to(url)?;
     let names = Names::of(queue, false)?;
     let connection = link.connect("doctor").await?;
-    let asked = async {
-        if !is_there(&connection, &names.queue).await? {
+    let facts = ask(&link, &connection, &names, ANSWER_WITHIN).await?;
+    // Whether it ends politely changes nothing any more.
+    drop(timeout(ANSWER_WITHIN, connection.close(200, "looked".into())).await);
+    Ok(facts)
+}
+
+async fn ask(
+    link: &Link,
+    connection: &Connection,
+    names: &Names,
+    within: Duration,
+) -> Result<RabbitFacts, StoreError> {
+    let asking = async {
+        if !is_there(connection, &names.queue).await? {
             return Ok(RabbitFacts { queue: None });
         }
         // A queue that is there is not made: the broker agrees, or says what differs.
-        let is_durable = is_durable(&connection, &names.queue).await?;
+        let is_durable = is_durable(connection, &names.queue).await?;
         let waiting = depth(&connection.create_channel().await?, &names.queue).await?;
         Ok(RabbitFacts { queue: Some(QueueFacts { is_durable, waiting }) })
     };
-    let facts = asked.await.map_err(|error| link.fault(error))?;
-    // Whether it ends politely changes nothing any more.
-    drop(connection.close(200, "looked".into()).await);
-    Ok(facts)
+    match timeout(within, asking).await {
+        Ok(facts) => facts.map_err(|error| link.fault(error)),
+        Err(_) => Err(link.silent()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fetchwell_testkit::conformance::servers::server_url;
+    use fetchwell_testkit::fault_proxy::{FaultProxy, Faults};
+    use lapin::uri::AMQPUri;
+
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_broker_that_falls_silent_after_the_login_is_not_waited_for() {
+        let Some(url) = server_url("FETCHWELL_TEST_RABBITMQ_URL") else { return };
+        let uri: AMQPUri = url.parse().unwrap();
+        let address = (uri.authority.host.as_str(), uri.authority.port);
+        let broker = tokio::net::lookup_host(address).await.unwrap().next().unwrap();
+        let proxy = FaultProxy::start(broker).await.unwrap();
+        let user = uri.authority.userinfo;
+        let link =
+            Link::to(&format!("amqp://{}:{}@{}", user.username, user.password, proxy.address()))
+                .unwrap();
+        let connection = link.connect("test").await.unwrap();
+        let names = Names::of("fetchwell_test_silent", false).unwrap();
+        proxy.down(Faults::stall());
+        let asking = ask(&link, &connection, &names, Duration::from_millis(200));
+        let asked = timeout(Duration::from_secs(10), asking).await.expect("there is a limit");
+        assert!(asked.unwrap_err().to_string().contains("no answer"));
+    }
 }
