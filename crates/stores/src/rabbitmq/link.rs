@@ -34,7 +34,9 @@ impl Link {
                 .with_advice("write amqp://user:password@host:port/vhost")
         })?;
         uri.query.heartbeat.get_or_insert(HEARTBEAT_S);
-        Ok(Link { uri: Arc::new(uri), transport: Transport::new() })
+        let transport = Transport::new()
+            .map_err(|error| StoreError::bug("TLS for RabbitMQ").with_source(error))?;
+        Ok(Link { uri: Arc::new(uri), transport })
     }
 
     /// A new connection. `purpose` is shown in the broker's own lists.

@@ -6,7 +6,9 @@
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd};
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use async_rs::traits::Reactor;
@@ -23,30 +25,33 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_util::compat::{Compat, TokioAsyncReadCompatExt};
 use tokio_util::either::Either;
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 /// Opens connections to brokers.
 #[derive(Clone)]
 pub(super) struct Transport {
-    /// The certificate authorities that are trusted.
-    roots: Arc<RootCertStore>,
+    tls: TlsConnector,
 }
 
 type TcpOrTls = Either<TcpStream, TlsStream<TcpStream>>;
-/// What lapin reads from and writes to.
-type BrokerStream = Compat<TcpOrTls>;
 type BrokerRuntime = Runtime<RuntimeParts<Tokio, BrokerReactor>>;
 
 impl Transport {
     /// Trusts the public certificate authorities.
-    pub(super) fn new() -> Transport {
+    pub(super) fn new() -> Result<Transport, rustls::Error> {
         Transport::trusting(webpki_roots::TLS_SERVER_ROOTS.iter().cloned().collect())
     }
 
-    pub(super) fn trusting(roots: RootCertStore) -> Transport {
-        Transport { roots: Arc::new(roots) }
+    pub(super) fn trusting(roots: RootCertStore) -> Result<Transport, rustls::Error> {
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        Ok(Transport { tls: TlsConnector::from(Arc::new(config)) })
     }
 
-    /// Connects and logs in.
+    /// Connects and logs in. Dropping the future closes the socket, which ends lapin's thread.
     pub(super) async fn connect(
         &self,
         uri: AMQPUri,
@@ -55,34 +60,75 @@ impl Transport {
         let transport = self.clone();
         let tokio = Tokio::current();
         let kit = RuntimeParts::new(tokio.clone(), BrokerReactor { tokio });
+        let given_up = CancellationToken::new();
+        let guard = given_up.clone().drop_guard();
         let open = async move |uri: AMQPUri, _: BrokerRuntime| {
+            let opening = transport.open(&uri, &given_up);
+            let opened = given_up.run_until_cancelled(opening).await;
+            let opened = opened.unwrap_or_else(|| Err(io::ErrorKind::TimedOut.into()));
             // Plain to lapin, which knows nothing of the TLS below.
-            transport.open(&uri).await.map(AsyncTcpStream::Plain).map_err(lapin::Error::from)
+            opened.map(AsyncTcpStream::Plain).map_err(lapin::Error::from)
         };
-        Connection::connector(uri, Runtime::new(kit), open, properties).await
+        let connection = Connection::connector(uri, Runtime::new(kit), open, properties).await?;
+        drop(guard.disarm());
+        Ok(connection)
     }
 
-    async fn open(&self, uri: &AMQPUri) -> io::Result<BrokerStream> {
+    async fn open(&self, uri: &AMQPUri, given_up: &CancellationToken) -> io::Result<BrokerStream> {
         let host = uri.authority.host.as_str();
         let stream = dial((host, uri.authority.port)).await?;
         let stream: TcpOrTls = match uri.scheme {
             AMQPScheme::AMQP => Either::Left(stream),
             AMQPScheme::AMQPS => {
                 let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
-                Either::Right(self.tls()?.connect(name, stream).await?)
+                Either::Right(self.tls.connect(name, stream).await?)
             }
         };
-        Ok(stream.compat())
+        Ok(BrokerStream::new(stream, given_up.clone()))
+    }
+}
+
+/// What lapin reads from and writes to. lapin's thread reads until the broker answers or the stream fails; it does not
+/// notice that nobody waits for the connection any more. So the stream fails when the attempt to connect is given up.
+struct BrokerStream {
+    stream: Compat<TcpOrTls>,
+    given_up: Pin<Box<WaitForCancellationFutureOwned>>,
+}
+
+impl BrokerStream {
+    fn new(stream: TcpOrTls, given_up: CancellationToken) -> BrokerStream {
+        BrokerStream { stream: stream.compat(), given_up: Box::pin(given_up.cancelled_owned()) }
+    }
+}
+
+impl AsyncRead for BrokerStream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        if self.given_up.as_mut().poll(context).is_ready() {
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        }
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for BrokerStream {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
     }
 
-    fn tls(&self) -> io::Result<TlsConnector> {
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let config = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .map_err(io::Error::other)?
-            .with_root_certificates(self.roots.clone())
-            .with_no_client_auth();
-        Ok(TlsConnector::from(Arc::new(config)))
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_close(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_close(context)
     }
 }
 
@@ -118,10 +164,7 @@ impl Reactor for BrokerReactor {
         address: SocketAddr,
     ) -> impl Future<Output = io::Result<Self::TcpStream>> + Send + 'static {
         let dialling = dial(address);
-        async move {
-            let stream: TcpOrTls = Either::Left(dialling.await?);
-            Ok(stream.compat())
-        }
+        async move { Ok(BrokerStream::new(Either::Left(dialling.await?), CancellationToken::new())) }
     }
 }
 
@@ -144,7 +187,9 @@ mod tests {
     use lapin::{BasicProperties, Confirmation};
     use rustls::pki_types::CertificateDer;
     use rustls::pki_types::pem::PemObject;
+    use tokio::io::AsyncReadExt as _;
     use tokio::net::TcpListener;
+    use tokio::time::timeout;
 
     use super::*;
 
@@ -165,7 +210,7 @@ mod tests {
 
     async fn echoed(transport: &Transport, url: &str) -> io::Result<[u8; 4]> {
         let uri: AMQPUri = url.parse().unwrap();
-        let mut stream = transport.open(&uri).await?;
+        let mut stream = transport.open(&uri, &CancellationToken::new()).await?;
         stream.write_all(b"AMQP").await?;
         stream.flush().await?;
         let mut back = [0; 4];
@@ -186,9 +231,9 @@ mod tests {
     async fn a_server_is_reached_by_tcp_and_by_tls() {
         let server = echo().await;
         let plain = format!("amqp://{server}");
-        assert_eq!(&echoed(&Transport::new(), &plain).await.unwrap(), b"AMQP");
+        assert_eq!(&echoed(&Transport::new().unwrap(), &plain).await.unwrap(), b"AMQP");
         let front = TlsFront::open(&["localhost"], server).await.unwrap();
-        let transport = Transport::trusting(authority_of(&front));
+        let transport = Transport::trusting(authority_of(&front)).unwrap();
         let url = format!("amqps://localhost:{}", front.address().port());
         assert_eq!(&echoed(&transport, &url).await.unwrap(), b"AMQP");
     }
@@ -201,8 +246,28 @@ mod tests {
             (Transport::new(), "UnknownIssuer"),
             (Transport::trusting(authority_of(&front)), "not valid for name"),
         ] {
-            let error = echoed(&transport, &url).await.unwrap_err().to_string();
+            let error = echoed(&transport.unwrap(), &url).await.unwrap_err().to_string();
             assert!(error.contains(want), "{error}");
+        }
+    }
+
+    /// Only lapin's thread has the socket, so that it is closed when the thread ends.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn an_attempt_that_is_given_up_ends_its_thread() {
+        for scheme in ["amqp", "amqps"] {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let url = format!("{scheme}://{}", listener.local_addr().unwrap());
+            let transport = Transport::new().unwrap();
+            let properties = ConnectionProperties::default();
+            let connecting = transport.connect(url.parse().unwrap(), properties);
+            let silent = timeout(Duration::from_millis(500), connecting);
+            let (connected, accepted) = tokio::join!(silent, listener.accept());
+            assert!(connected.is_err(), "{scheme}: connected to a broker that says nothing");
+            let mut client = accepted.unwrap().0;
+            let mut sent = Vec::new();
+            let read = client.read_to_end(&mut sent);
+            timeout(Duration::from_secs(10), read).await.expect(scheme).unwrap();
+            assert!(!sent.is_empty(), "{scheme}");
         }
     }
 
@@ -216,7 +281,7 @@ mod tests {
         uri.scheme = AMQPScheme::AMQPS;
         uri.authority.host = "localhost".to_owned();
         uri.authority.port = front.address().port();
-        let transport = Transport::trusting(authority_of(&front));
+        let transport = Transport::trusting(authority_of(&front)).unwrap();
 
         let connection = transport.connect(uri, ConnectionProperties::default()).await.unwrap();
         let channel = connection.create_channel().await.unwrap();
