@@ -1,5 +1,7 @@
 //! Maps RabbitMQ and lapin errors to store errors, with advice.
 
+use std::io;
+
 use fetchwell_engine::ports::error::{StoreError, StoreErrorKind};
 use lapin::ErrorKind;
 
@@ -59,6 +61,10 @@ const TEXTS: [(u16, &str, StoreErrorKind); 4] = [
 /// Converts a lapin error; `broker` names the broker. All such errors are converted here.
 pub(super) fn store_error(broker: String, error: lapin::Error) -> StoreError {
     let advice = match error.kind() {
+        ErrorKind::IOError(error) if is_about_certificate(error) => {
+            "the broker needs a certificate for this host name from a public certificate \
+             authority; http.extra_ca_file applies to web pages only"
+        }
         ErrorKind::IOError(_) | ErrorKind::MissingHeartbeatError => {
             "check that the broker runs and can be reached"
         }
@@ -83,6 +89,7 @@ pub(super) fn code_of(error: &lapin::Error) -> Option<u16> {
 fn kind_of(kind: &ErrorKind) -> StoreErrorKind {
     match kind {
         ErrorKind::ProtocolError(said) => kind_of_reply(said.get_id(), said.get_message().as_str()),
+        ErrorKind::IOError(error) if is_about_certificate(error) => Incompatible,
         ErrorKind::InvalidProtocolVersion(_) | ErrorKind::AuthProviderError(_) => Incompatible,
         ErrorKind::SerialisationError(_)
         | ErrorKind::FutureCompleted
@@ -90,6 +97,12 @@ fn kind_of(kind: &ErrorKind) -> StoreErrorKind {
         // A connection or channel that is gone: the next one may work.
         _ => Transient,
     }
+}
+
+/// Whether TLS failed because the broker's certificate is not accepted.
+fn is_about_certificate(error: &io::Error) -> bool {
+    let cause = error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>());
+    matches!(cause, Some(rustls::Error::InvalidCertificate(_)))
 }
 
 fn kind_of_reply(code: u16, text: &str) -> StoreErrorKind {
@@ -100,8 +113,6 @@ fn kind_of_reply(code: u16, text: &str) -> StoreErrorKind {
 
 #[cfg(test)]
 mod tests {
-    use std::io;
-
     use lapin::protocol::AMQPError;
 
     use super::*;
@@ -140,8 +151,12 @@ mod tests {
     #[test]
     fn what_the_driver_says_has_its_kind() {
         let refused = io::Error::from(io::ErrorKind::ConnectionRefused);
+        let expired = rustls::Error::InvalidCertificate(rustls::CertificateError::Expired);
+        let tls = rustls::Error::PeerIncompatible(rustls::PeerIncompatible::NoCipherSuitesInCommon);
         for (error, kind) in [
             (lapin::Error::from(refused), Transient),
+            (io::Error::new(io::ErrorKind::InvalidData, expired).into(), Incompatible),
+            (io::Error::new(io::ErrorKind::InvalidData, tls).into(), Transient),
             (ErrorKind::MissingHeartbeatError.into(), Transient),
             (ErrorKind::ChannelsLimitReached.into(), Transient),
             (ErrorKind::AuthProviderError("no token".to_owned()).into(), Incompatible),

@@ -91,6 +91,8 @@ fn vhost(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use fetchwell_engine::ports::error::StoreErrorKind;
+    use fetchwell_testkit::tls_front::TlsFront;
     use tokio::io::AsyncReadExt;
     use tokio::net::TcpListener;
 
@@ -114,6 +116,18 @@ mod tests {
     async fn amqps_is_not_sent_in_the_clear() {
         assert_eq!(&first_bytes("amqp").await, b"AMQP\0");
         assert_eq!(first_bytes("amqps").await[..2], [0x16, 3], "the beginning of a TLS handshake");
+    }
+
+    /// The front has an authority of its own, and its certificate is seen before anything goes to the port behind it.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_certificate_that_is_not_trusted_is_incompatible_with_advice() {
+        let front = TlsFront::open(&["localhost"], ([127, 0, 0, 1], 1).into()).await.unwrap();
+        let url = format!("amqps://me:secret@localhost:{}", front.address().port());
+        let error = Link::to(&url).unwrap().connect("test").await.unwrap_err();
+        assert_eq!(error.kind(), StoreErrorKind::Incompatible, "{error}");
+        let text = error.to_string();
+        assert!(text.contains("UnknownIssuer"), "{text}");
+        assert!(text.contains("public certificate authority"), "{text}");
     }
 
     #[test]
