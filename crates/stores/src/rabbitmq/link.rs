@@ -7,6 +7,7 @@ use fetchwell_engine::ports::error::StoreError;
 use lapin::uri::AMQPUri;
 use lapin::{Connection, ConnectionProperties};
 use tokio::time::timeout;
+use url::{Host, Url};
 
 use super::errors::store_error;
 use super::transport::Transport;
@@ -70,14 +71,24 @@ impl Link {
     /// Where the broker is, without the password.
     pub(super) fn address(&self) -> String {
         let authority = &self.uri.authority;
-        format!("{}:{}{}", authority.host, authority.port, vhost(&self.uri.vhost))
+        let host = match authority.host.contains(':') {
+            true => format!("[{}]", authority.host),
+            false => authority.host.clone(),
+        };
+        format!("{host}:{}{}", authority.port, vhost(&self.uri.vhost))
     }
 }
 
 /// By the letter of AMQP's rules a slash with nothing behind it names the vhost "". No broker has one of that
 /// name, and everybody who writes such a slash means the default one.
+///
+/// An `AMQPUri` reads only host names: it takes an IPv6 address for a missing host, which is localhost.
 fn parsed(url: &str) -> Result<AMQPUri, String> {
     let mut uri: AMQPUri = url.parse()?;
+    let url = Url::parse(url).map_err(|error| error.to_string())?;
+    if let Some(Host::Ipv6(address)) = url.host() {
+        uri.authority.host = address.to_string();
+    }
     if uri.vhost.is_empty() {
         uri.vhost = DEFAULT_VHOST.to_owned();
     }
@@ -128,6 +139,18 @@ mod tests {
         let text = error.to_string();
         assert!(text.contains("UnknownIssuer"), "{text}");
         assert!(text.contains("public certificate authority"), "{text}");
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn an_ipv6_address_is_connected_to() {
+        // A machine may have no IPv6.
+        let Ok(listener) = TcpListener::bind("[::1]:0").await else { return };
+        let port = listener.local_addr().unwrap().port();
+        let link = Link::to(&format!("amqp://me:secret@[::1]:{port}/")).unwrap();
+        assert_eq!(link.address(), format!("[::1]:{port}"));
+        let connecting = tokio::spawn(async move { link.connect("test").await.is_ok() });
+        timeout(Duration::from_secs(10), listener.accept()).await.unwrap().unwrap();
+        connecting.abort();
     }
 
     #[test]
