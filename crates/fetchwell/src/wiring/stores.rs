@@ -86,25 +86,30 @@ fn list_rules(settings: &Settings, binds_politeness: bool) -> QueueRules {
     }
 }
 
-/// Opens the links that `articles` has claimed. A run ends when there are none.
-pub(crate) async fn open_claims(settings: &Settings) -> Result<Arc<dyn UrlQueue>, Exit> {
+/// Opens the links that `articles` has claimed. A run ends when there are none. Commands that fetch them must bind
+/// their store to a politeness store.
+pub(crate) async fn open_claims(
+    settings: &Settings,
+    binds_politeness: bool,
+) -> Result<Arc<dyn UrlQueue>, Exit> {
     let rules = QueueRules {
         name: CLAIMS.to_owned(),
         dead_letters: CLAIMS_GIVEN_UP.to_owned(),
         lease_ttl: settings.values.lease_ttl,
         poll: LONGEST_POLL,
         run_once: true,
-        binds_politeness: true,
+        binds_politeness,
     };
     Ok(store(settings)?.url_queue(&rules).await?)
 }
 
-/// Opens the queues of a store that does not know them all, each with its name. The list of `pages` comes first.
+/// Opens the queues of a store that does not know them all, each with its name, for commands that fetch nothing. The
+/// list of `pages` comes first.
 pub(crate) async fn open_queues(
     settings: &Settings,
 ) -> Result<Vec<(String, Arc<dyn UrlQueue>)>, Exit> {
     let list = open_list(settings, false).await?;
-    let claims = open_claims(settings).await?;
+    let claims = open_claims(settings, false).await?;
     Ok(vec![(settings.values.pages_input_queue.clone(), list), (CLAIMS.to_owned(), claims)])
 }
 

@@ -28,7 +28,7 @@ pub(super) async fn run(
     stop: &CancellationToken,
 ) -> Result<(), Exit> {
     let Some(mut run) = ArticleRun::begin(ports).await? else { return Ok(()) };
-    let claims: Arc<dyn Queue> = open_claims(settings).await?;
+    let claims: Arc<dyn Queue> = open_claims(settings, true).await?;
     run.claim(&*claims).await?;
     let parts = Parts::open_for_cycle(settings, told).await?;
     let gate = parts.gate_by(articles::gate_rules(gate_rules(settings, None)));

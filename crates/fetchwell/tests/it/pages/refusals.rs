@@ -60,6 +60,22 @@ async fn a_redis_keeps_to_the_politeness_store_it_was_first_used_with() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn ledger_and_top_bind_no_politeness_store() {
+    let Some(door) = Door::on(StoreKind::Redis, []).await else { return };
+    let program = &door.scene.program;
+    let looks = [&["ledger"][..], &["top", "--once"]];
+    for look in looks {
+        program.run(look).await.expect_code(0);
+    }
+    let add = ["pages", "add", "http://a.test/", "--politeness", "sqlite:other.db"];
+    program.run(&add).await.expect_code(0);
+    // Nor do they refuse another one.
+    for look in looks {
+        program.run(look).await.expect_code(0);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_redis_cluster_is_refused() {
     if server_url("FETCHWELL_TEST_REDIS_URL").is_none() {
         return;
