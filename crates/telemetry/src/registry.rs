@@ -1,6 +1,7 @@
 //! Metrics on the `prometheus` crate: makes them, and renders them in Prometheus's text format.
 
 use std::collections::{BTreeMap, HashMap};
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -71,9 +72,12 @@ impl Registry {
 
     /// A counter per combination of label values, all of which exist from the start.
     pub fn counters_by<L: Labels>(&self, name: &str, help: &str) -> Counters<L> {
-        let family = self.counters(name, help, L::NAMES);
-        let counter = |labels: L| (labels, family.with_label_values(&labels.values()));
-        Counters(L::all().into_iter().map(counter).collect())
+        let counters =
+            Counters { family: self.counters(name, help, L::NAMES), labels: PhantomData };
+        for labels in L::all() {
+            counters.of(labels);
+        }
+        counters
     }
 
     /// Counters of seconds and other fractions.
@@ -154,17 +158,23 @@ pub trait Labels: Copy + Ord + 'static {
 
 /// A counter per combination of label values. Combinations that were not counted yet are rendered as 0, so that the
 /// first one shows as a step.
-pub struct Counters<L>(BTreeMap<L, IntCounter>);
+pub struct Counters<L> {
+    family: IntCounterVec,
+    labels: PhantomData<L>,
+}
 
 impl<L: Labels> Counters<L> {
     pub fn inc(&self, labels: L) {
-        if let Some(counter) = self.0.get(&labels) {
-            counter.inc();
-        }
+        self.of(labels).inc();
     }
 
     pub fn counts(&self) -> BTreeMap<L, u64> {
-        self.0.iter().map(|(labels, counter)| (*labels, counter.get())).collect()
+        L::all().into_iter().map(|labels| (labels, self.of(labels).get())).collect()
+    }
+
+    /// Makes the counter where there is none yet, so that an event is counted even if `Labels::all` lacks its labels.
+    fn of(&self, labels: L) -> IntCounter {
+        self.family.with_label_values(&labels.values())
     }
 }
 
@@ -180,13 +190,14 @@ impl OptionalGauge {
     }
 }
 
-/// The counts of a family with one label, by the label's value.
-pub fn counts_by_label(family: &IntCounterVec) -> BTreeMap<String, u64> {
+/// The counts of a family by the value of this label.
+pub fn counts_by_label(family: &IntCounterVec, name: &str) -> BTreeMap<String, u64> {
     let mut counts = BTreeMap::new();
     for family in family.collect() {
         for sample in family.get_metric() {
-            if let Some(label) = sample.get_label().first() {
-                counts.insert(label.value().to_owned(), sample.get_counter().get_value() as u64);
+            if let Some(label) = sample.get_label().iter().find(|label| label.name() == name) {
+                let count = counts.entry(label.value().to_owned()).or_default();
+                *count += sample.get_counter().get_value() as u64;
             }
         }
     }
@@ -229,9 +240,44 @@ mod tests {
     }
 
     #[test]
-    fn counts_are_read_by_their_label() {
-        let family = Registry::default().counters("n", "N.", &["kind"]);
-        family.with_label_values(&["gzip"]).inc_by(2);
-        assert_eq!(counts_by_label(&family), BTreeMap::from([("gzip".to_owned(), 2)]));
+    fn counts_are_read_by_the_named_label() {
+        let registry = Registry::default().labelled("door", "pages");
+        let family = registry.counters("n", "N.", &["encoding", "kind"]);
+        family.with_label_values(&["br", "text"]).inc_by(2);
+        family.with_label_values(&["gzip", "text"]).inc_by(3);
+        assert_eq!(counts_by_label(&family, "kind"), BTreeMap::from([("text".to_owned(), 5)]));
+        let encodings = BTreeMap::from([("br".to_owned(), 2), ("gzip".to_owned(), 3)]);
+        assert_eq!(counts_by_label(&family, "encoding"), encodings);
+        assert_eq!(counts_by_label(&family, "other"), BTreeMap::new());
+    }
+
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    enum Light {
+        Red,
+        Green,
+    }
+
+    impl Labels for Light {
+        const NAMES: &'static [&'static str] = &["light"];
+
+        fn all() -> Vec<Light> {
+            vec![Light::Red]
+        }
+
+        fn values(self) -> Vec<&'static str> {
+            match self {
+                Light::Red => vec!["red"],
+                Light::Green => vec!["green"],
+            }
+        }
+    }
+
+    #[test]
+    fn labels_that_were_not_listed_are_counted() {
+        let registry = Registry::default();
+        let counters = registry.counters_by::<Light>("n", "N.");
+        counters.inc(Light::Green);
+        let expected = "# HELP n N.\n# TYPE n counter\nn{light=\"green\"} 1\nn{light=\"red\"} 0\n";
+        assert_eq!(registry.render(|| {}), expected);
     }
 }

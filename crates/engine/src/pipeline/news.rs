@@ -88,6 +88,11 @@ pub enum Purpose {
     Probe,
 }
 
+impl Purpose {
+    /// All of them.
+    pub const ALL: [Purpose; 3] = [Purpose::Page, Purpose::Robots, Purpose::Probe];
+}
+
 /// What is told of an answer.
 #[derive(Clone, Copy, Debug)]
 pub struct AnswerFacts {

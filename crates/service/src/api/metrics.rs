@@ -53,7 +53,7 @@ impl Metrics {
 
     /// How many results there were so far, by their status.
     pub fn results(&self) -> BTreeMap<String, u64> {
-        counts_by_label(&self.results)
+        counts_by_label(&self.results, "status")
     }
 
     /// All of them in Prometheus's text format.

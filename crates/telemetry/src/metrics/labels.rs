@@ -126,10 +126,9 @@ impl Labels for (Purpose, StatusClass) {
     const NAMES: &'static [&'static str] = &["kind", "status_class"];
 
     fn all() -> Vec<(Purpose, StatusClass)> {
-        let purposes = [Purpose::Page, Purpose::Robots, Purpose::Probe];
         let of =
             |purpose: Purpose| StatusClass::all().into_iter().map(move |status| (purpose, status));
-        purposes.into_iter().flat_map(of).collect()
+        Purpose::ALL.into_iter().flat_map(of).collect()
     }
 
     fn values(self) -> Vec<&'static str> {
