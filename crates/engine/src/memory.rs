@@ -621,7 +621,7 @@ impl Source for MemoryInstance {
             return Ok(Taken::Jobs(leases));
         }
         let ledger = queue.ledger;
-        if self.queue.run_once && ledger.queued + ledger.delayed + ledger.in_flight == 0 {
+        if self.queue.run_once && ledger.unfinished() == 0 {
             return Ok(Taken::Exhausted);
         }
         let poll = now + Duration::from_secs(1);

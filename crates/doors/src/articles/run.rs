@@ -89,7 +89,7 @@ impl ArticleRun {
         let stored = tally.stored.load(Ordering::Relaxed);
         let failed = tally.failed.load(Ordering::Relaxed);
         let ledger = claims.ledger().await?;
-        match ledger.queued + ledger.delayed + ledger.in_flight {
+        match ledger.unfinished() {
             0 => info!("[canon] {stored} stored, {failed} failed"),
             left => info!("[canon] {stored} stored, {failed} failed, {left} left for the next run"),
         }

@@ -59,8 +59,30 @@ impl Ledger {
 
     /// What was accepted less what is accounted for: jobs that are missing, or (below 0) double.
     pub fn difference(&self) -> i64 {
-        let Ledger { done, skipped, queued, in_flight, delayed, dead, .. } = self;
-        self.accepted - (done + skipped + queued + in_flight + delayed + dead)
+        self.accepted - self.ended() - self.unfinished()
+    }
+
+    /// What `difference` says, in words. `None`: there is none.
+    pub fn imbalance(&self) -> Option<String> {
+        let accepted = self.accepted;
+        let sum = self.ended() + self.unfinished();
+        (!self.balances())
+            .then(|| format!("{accepted} were accepted, but the states add up to {sum}"))
+    }
+
+    /// Jobs that have ended.
+    pub fn ended(&self) -> i64 {
+        self.done + self.skipped + self.dead
+    }
+
+    /// Jobs that have not ended.
+    pub fn unfinished(&self) -> i64 {
+        self.waiting() + self.in_flight
+    }
+
+    /// Jobs that nobody has taken yet, whether or not their time has come.
+    pub fn waiting(&self) -> i64 {
+        self.queued + self.delayed
     }
 
     /// Each count with the name of its state.
@@ -80,12 +102,7 @@ impl Ledger {
     /// delayed, in flight and dead.
     pub fn difference_from(&self, counted: [i64; 4]) -> Option<String> {
         let told = [self.queued, self.delayed, self.in_flight, self.dead];
-        let mut wrong = Vec::new();
-        if !self.balances() {
-            let stand = self.done + self.skipped + told.iter().sum::<i64>();
-            wrong
-                .push(format!("{} were accepted, but the states add up to {stand}", self.accepted));
-        }
+        let mut wrong = Vec::from_iter(self.imbalance());
         for ((name, told), counted) in
             ["queued", "delayed", "in flight", "dead"].iter().zip(told).zip(counted)
         {

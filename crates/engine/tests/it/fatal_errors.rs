@@ -131,7 +131,7 @@ async fn an_error_that_no_retry_mends_ends_the_run_and_what_was_taken_goes_back(
     assert!(took <= rig.limits.shutdown_grace, "{took:?}");
     let ledger = rig.queue.ledger();
     assert_eq!(ledger.in_flight, 0, "{ledger:?}");
-    assert_eq!(ledger.queued + ledger.delayed + ledger.done, URLS, "{ledger:?}");
+    assert_eq!(ledger.waiting() + ledger.done, URLS, "{ledger:?}");
     assert!(ledger.balances());
 }
 
@@ -153,7 +153,7 @@ async fn results_that_the_store_never_takes_go_back() {
     assert_eq!(ended.unwrap_err().kind(), StoreErrorKind::Bug);
     assert!(took <= rig.limits.shutdown_grace, "{took:?}");
     let ledger = rig.queue.ledger();
-    assert_eq!((ledger.in_flight, ledger.queued + ledger.delayed), (0, URLS), "{ledger:?}");
+    assert_eq!((ledger.in_flight, ledger.waiting()), (0, URLS), "{ledger:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -174,7 +174,7 @@ async fn a_politeness_store_that_cannot_be_used_ends_the_run() {
     assert_eq!(ended.unwrap_err().kind(), StoreErrorKind::Corrupt);
     assert!(took <= rig.limits.shutdown_grace, "{took:?}");
     let ledger = rig.queue.ledger();
-    assert_eq!((ledger.in_flight, ledger.queued + ledger.delayed), (0, URLS), "{ledger:?}");
+    assert_eq!((ledger.in_flight, ledger.waiting()), (0, URLS), "{ledger:?}");
 }
 
 /// Runs a door whose store refuses every batch with a record in which `is_large` is true.

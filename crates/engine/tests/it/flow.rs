@@ -206,7 +206,7 @@ async fn paused_sites_are_left_alone_and_a_resume_is_felt_within_a_second() {
         let asked = asks.load(Ordering::SeqCst);
         assert!(asked < 200 * 10, "paused sites were asked for {asked} times in an hour");
         let ledger = rig.queue.ledger();
-        let waiting = ledger.queued + ledger.delayed;
+        let waiting = ledger.waiting();
         assert_eq!((waiting, ledger.in_flight), (1_000, 0), "what waits can be seen to wait");
         order(&rig, &names[7], Order::Resume).await;
         at(3_601.0, started).await;

@@ -105,7 +105,7 @@ impl PostgresQueue {
         let moment = moves.moment;
         if self.run_once {
             let ledger = ledger::sum(&mut moves.tx, self.queue).await?;
-            if ledger.queued + ledger.delayed + ledger.in_flight == 0 {
+            if ledger.unfinished() == 0 {
                 moves.commit().await?;
                 return Ok(Taken::Exhausted);
             }

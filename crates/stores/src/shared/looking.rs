@@ -42,9 +42,7 @@ impl Look {
         use MessageState::{Delayed, Failed, Processing, Queued};
         match (&self.filter.reason, self.filter.state) {
             (Some(_), _) | (None, Some(Failed)) => Among::Failed,
-            (None, Some(Queued | Delayed)) if ledger.queued + ledger.delayed <= FEW => {
-                Among::Waiting
-            }
+            (None, Some(Queued | Delayed)) if ledger.waiting() <= FEW => Among::Waiting,
             (None, Some(Processing)) if ledger.in_flight <= FEW => Among::Leased,
             _ => Among::All,
         }

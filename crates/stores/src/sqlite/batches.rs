@@ -25,7 +25,7 @@ impl BatchQueue for SqliteQueue {
     async fn waiting(&self) -> Result<u64, StoreError> {
         let queue = self.queue;
         let ledger = self.db.write(move |tx| read_ledger(tx, queue)).await?;
-        Ok(u64::try_from(ledger.queued + ledger.delayed).unwrap_or(0))
+        Ok(u64::try_from(ledger.waiting()).unwrap_or(0))
     }
 
     fn worker(&self, _prefetch: u16) -> Arc<dyn Instance> {

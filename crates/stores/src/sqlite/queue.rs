@@ -303,7 +303,7 @@ impl Source for SqliteInstance {
                     return Ok((turn, Taken::Jobs(leases)));
                 }
                 let ledger = read_ledger(tx, queue)?;
-                if run_once && ledger.queued + ledger.delayed + ledger.in_flight == 0 {
+                if run_once && ledger.unfinished() == 0 {
                     return Ok((turn, Taken::Exhausted));
                 }
                 let next = next_due.into_iter().chain(deadline).min();

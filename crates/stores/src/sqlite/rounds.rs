@@ -88,7 +88,7 @@ fn waiting(tx: &Connection, queue: i64) -> rusqlite::Result<u64> {
              WHERE queue = ?1 AND state = {leased} AND started = 0"
         ))?
         .query_row([queue], |row| row.get(0))?;
-    Ok(u64::try_from(ledger.queued + ledger.delayed + not_begun).unwrap_or(0))
+    Ok(u64::try_from(ledger.waiting() + not_begun).unwrap_or(0))
 }
 
 pub(super) fn job(url: String) -> Job {

@@ -161,7 +161,7 @@ async fn a_line_that_breaks_at_any_moment_loses_doubles_and_sticks_nothing() {
         eventually_ok("the end of all messages", async || {
             let ledger = observer.inbox.ledger().await.unwrap();
             assert!(ledger.balances(), "{ledger:?}");
-            let open = ledger.queued + ledger.delayed + ledger.in_flight;
+            let open = ledger.unfinished();
             if open == 0 { Ok(()) } else { Err(format!("something is stuck: {ledger:?}")) }
         })
         .await;

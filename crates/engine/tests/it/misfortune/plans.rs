@@ -96,7 +96,7 @@ async fn a_plan_that_halts_ends_the_run_and_loses_nothing() {
     assert_eq!(ended, Ended::Halted("enough".to_owned()));
     let ledger = rig.queue.ledger();
     assert_eq!((ledger.in_flight, ledger.dead, ledger.balances()), (0, 0, true));
-    assert!(ledger.queued + ledger.delayed >= 19, "{ledger:?}");
+    assert!(ledger.waiting() >= 19, "{ledger:?}");
 }
 
 /// What is to follow an answer is not waited for: nothing is sent any more.

@@ -60,7 +60,7 @@ impl Account {
 
     /// What waits or is under way, by the ledger.
     pub(super) fn open(&self) -> i64 {
-        self.ledger.queued + self.ledger.delayed + self.ledger.in_flight
+        self.ledger.unfinished()
     }
 
     /// What did not go as it should; nothing, if all did. `what`: what its keys name.

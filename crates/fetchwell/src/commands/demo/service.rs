@@ -74,7 +74,7 @@ impl Service {
     async fn wait_for_all(&self, stop: &CancellationToken) -> Result<(), StoreError> {
         loop {
             let ledger = self.store.inbox.ledger().await?;
-            let is_over = ledger.queued + ledger.delayed + ledger.in_flight == 0;
+            let is_over = ledger.unfinished() == 0;
             if is_over || stop.run_until_cancelled(sleep(LOOK_EVERY)).await.is_none() {
                 return Ok(());
             }

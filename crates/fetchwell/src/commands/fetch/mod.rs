@@ -227,7 +227,7 @@ impl Run<'_> {
     async fn begin(&self, db: &Db, queue: &SqliteQueue, path: &Path) -> Result<(), Exit> {
         let in_use = queue.is_in_use().await?;
         let ledger = queue.ledger().await?;
-        let left = ledger.queued + ledger.delayed + ledger.in_flight;
+        let left = ledger.unfinished();
         if left > 0 && !in_use && path.exists() {
             return Err(Exit::Usage(format!(
                 "{} is the output of a run with {} left; use --resume to continue it, or remove \
@@ -314,7 +314,7 @@ impl Run<'_> {
         ended.map_err(|fault| self.gave_up(fault, &health, to_file))?;
         left?;
         let ledger = queue.ledger().await?;
-        let left = ledger.queued + ledger.delayed + ledger.in_flight;
+        let left = ledger.unfinished();
         if self.quiet == 0 {
             info!("{}", progress.summary(left, began.elapsed()));
         }

@@ -147,7 +147,7 @@ impl Progress {
 
 /// URLs that have their row.
 fn ended(ledger: Ledger) -> u64 {
-    u64::try_from(ledger.done + ledger.skipped + ledger.dead).unwrap_or(0)
+    u64::try_from(ledger.ended()).unwrap_or(0)
 }
 
 fn style(estimate: Arc<Mutex<Estimate>>) -> ProgressStyle {

@@ -56,20 +56,6 @@ async fn of_queues(settings: &Settings, check: bool) -> Result<Vec<Recount>, Exi
 
 fn wrong_with(queue: &Recount) -> Option<String> {
     let QueueLedger { queue: name, ledger } = &queue.told;
-    match &queue.difference {
-        Some(difference) => Some(format!("{name}: {difference}")),
-        None if !ledger.balances() => {
-            let stand = ledger.done
-                + ledger.skipped
-                + ledger.queued
-                + ledger.in_flight
-                + ledger.delayed
-                + ledger.dead;
-            Some(format!(
-                "{name}: {} were accepted, but the states add up to {stand}",
-                ledger.accepted
-            ))
-        }
-        None => None,
-    }
+    let wrong = queue.difference.clone().or_else(|| ledger.imbalance())?;
+    Some(format!("{name}: {wrong}"))
 }

@@ -48,7 +48,7 @@ impl Status {
         let Backlog { ledger, on_list, waiting, dead } = *backlog;
         let all = i64::try_from(waiting).unwrap_or(i64::MAX);
         let listed = i64::try_from(on_list.unwrap_or(0)).unwrap_or(i64::MAX);
-        let leased = (all - listed - ledger.queued - ledger.delayed).clamp(0, ledger.in_flight);
+        let leased = (all - listed - ledger.waiting()).clamp(0, ledger.in_flight);
         Status {
             waiting,
             on_list,

@@ -170,8 +170,7 @@ impl Fleet {
         let began = Instant::now();
         loop {
             let standing = self.standing().await;
-            if matches!(standing, Ok((0, ledger)) if ledger.queued + ledger.delayed + ledger.in_flight == 0)
-            {
+            if matches!(standing, Ok((0, ledger)) if ledger.unfinished() == 0) {
                 return began.elapsed();
             }
             assert!(began.elapsed() < DEADLINE, "it does not come to rest: {standing:?}");

@@ -90,7 +90,7 @@ async fn the_last_clean_exit_returns_what_a_killed_process_holds() {
     let last = door.start().await;
     last.stop().await;
     let ledger = door.ledger().await;
-    assert_eq!(ledger.queued + ledger.delayed + ledger.in_flight, 0, "{ledger:?}");
+    assert_eq!(ledger.unfinished(), 0, "{ledger:?}");
     let left = URLS - usize::try_from(ledger.done).unwrap();
     assert_eq!(length_of_the_list(&door).await, left, "{ledger:?}\n{}", door.log());
 }

@@ -110,7 +110,7 @@ impl Door {
             None => 0,
             Some(_) => self.scene.redis().await.llen(QUEUE).await.unwrap(),
         };
-        on_the_list + u64::try_from(ledger.queued + ledger.delayed).unwrap()
+        on_the_list + u64::try_from(ledger.waiting()).unwrap()
     }
 
     /// The dead letters with their reasons; their details must be there and fit.

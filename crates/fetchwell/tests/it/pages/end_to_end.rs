@@ -158,7 +158,7 @@ async fn the_last_to_leave_puts_what_waits_back_on_the_list_and_so_does_unpark()
     let left: u64 = door.scene.redis().await.llen("crawler_queue").await.unwrap();
     let ledger = door.ledger().await;
     assert_eq!(left + u64::try_from(ledger.done).unwrap(), 20, "{ledger:?}");
-    assert_eq!(ledger.queued + ledger.delayed + ledger.in_flight, 0, "{ledger:?}");
+    assert_eq!(ledger.unfinished(), 0, "{ledger:?}");
     let said = door.scene.program.run(&["pages", "unpark"]).await.expect_code(0).stdout;
     assert_eq!(said, "put 0 back on crawler_queue\n");
 }

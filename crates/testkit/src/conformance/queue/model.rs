@@ -254,7 +254,7 @@ impl Model {
                 Standing::Gone => {}
             }
         }
-        (ledger.queued + ledger.delayed + ledger.in_flight, ledger)
+        (ledger.unfinished(), ledger)
     }
 
     /// How many jobs should stand where.

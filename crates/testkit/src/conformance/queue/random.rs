@@ -86,7 +86,7 @@ impl RandomHistory<'_> {
 
     async fn enqueue(&mut self) {
         let ledger = self.model.ledger();
-        if ledger.queued + ledger.delayed > MOST_LEFT {
+        if ledger.waiting() > MOST_LEFT {
             return;
         }
         let now = self.trial.now();
@@ -201,6 +201,6 @@ impl RandomHistory<'_> {
         self.take_by(0, &demand).await;
         let ledger = self.trial.ledger().await;
         assert_eq!(ledger, self.model.ledger());
-        assert_eq!(ledger.accepted, ledger.done + ledger.skipped + ledger.dead);
+        assert_eq!(ledger.accepted, ledger.ended());
     }
 }
