@@ -71,6 +71,11 @@ impl Descriptors {
         Descriptors { limit }
     }
 
+    /// How many there may be. `None`: any number.
+    pub fn limit(self) -> Option<u64> {
+        (self.limit != usize::MAX).then_some(self.limit as u64)
+    }
+
     /// As many of the connections that are wanted as there are descriptors for; requests come first.
     pub fn fit(self, wanted: Connections) -> Connections {
         let reserved = RESERVED.saturating_add(self.limit / FOR_LISTENERS);

@@ -1,7 +1,9 @@
-//! What this process costs the machine, by /proc.
+//! What this process costs the machine, mostly by /proc.
 
 use std::fs;
 use std::time::Duration;
+
+use fetchwell_engine::descriptors::Descriptors;
 
 use super::snapshot::ProcessSnapshot;
 use crate::metric_set;
@@ -40,13 +42,13 @@ impl ProcessMetrics {
     }
 }
 
-/// Looks now. Where there is no /proc nothing is known.
+/// Looks now. Where there is no /proc, only the limit on file descriptors is known.
 pub(super) fn look() -> ProcessSnapshot {
     ProcessSnapshot {
         resident_bytes: read("/proc/self/statm").as_deref().and_then(resident_bytes),
         cpu: read("/proc/self/stat").as_deref().and_then(cpu),
         open_fds: fs::read_dir("/proc/self/fd").ok().map(|entries| entries.count() as u64),
-        max_fds: read("/proc/self/limits").as_deref().and_then(max_fds),
+        max_fds: Descriptors::of_this_process().limit(),
     }
 }
 
@@ -69,11 +71,6 @@ fn cpu(stat: &str) -> Option<Duration> {
     Some(Duration::from_millis(total * 1000 / TICKS_PER_SECOND))
 }
 
-fn max_fds(limits: &str) -> Option<u64> {
-    let line = limits.lines().find(|line| line.starts_with("Max open files"))?;
-    line.split_whitespace().nth(3)?.parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -83,11 +80,8 @@ mod tests {
         let stat = "7 (a) b (c)) S 1 7 7 0 -1 4194560 100 0 0 0 250 50 0 0 20 0 9 0 100 1000 10 99";
         assert_eq!(cpu(stat), Some(Duration::from_secs(3)));
         assert_eq!(resident_bytes("100 25 3 4 0 5 0"), Some(25 * 4096));
-        let limits = "Limit  Soft Limit  Hard Limit  Units\nMax open files   1024   4096   files\n";
-        assert_eq!(max_fds(limits), Some(1024));
-        for nonsense in ["", "x", ") ", "Max open files"] {
+        for nonsense in ["", "x", ") "] {
             assert_eq!((cpu(nonsense), resident_bytes(nonsense)), (None, None));
-            assert_eq!(max_fds(nonsense), None);
         }
     }
 
