@@ -11,8 +11,8 @@ use StoreErrorKind::{Bug, Corrupt, Incompatible, TooLarge, Transient};
 /// What SQLite's result codes mean. An extended code counts before the primary one that it belongs to.
 ///
 /// `CANTOPEN` is transient: SQLite also says it where no file descriptor is left. `READONLY` and `PERM` are not: no
-/// retry changes the rights of a file. `ERROR` is decided by its message, see [`kind_of_sql`].
-const KINDS: [(i32, StoreErrorKind); 30] = [
+/// retry changes the rights of a file. `ERROR` is not here: its message decides, see [`kind_of_sql`].
+const KINDS: [(i32, StoreErrorKind); 29] = [
     (ffi::SQLITE_IOERR_CORRUPTFS, Corrupt),
     (ffi::SQLITE_IOERR_DATA, Corrupt),
     (ffi::SQLITE_CANTOPEN_ISDIR, Incompatible),
@@ -42,7 +42,6 @@ const KINDS: [(i32, StoreErrorKind); 30] = [
     (ffi::SQLITE_FORMAT, Incompatible),
     (ffi::SQLITE_RANGE, Bug),
     (ffi::SQLITE_NOTADB, Incompatible),
-    (ffi::SQLITE_ERROR, Bug),
 ];
 
 /// The primary code is the lowest byte.
@@ -58,9 +57,18 @@ const UNDONE: [&str; 2] = ["no such savepoint", "no transaction is active"];
 const FREE_SPACE: &str = "free some space on its disk";
 const MAKE_WRITABLE: &str = "make it writable, or use another file with --store";
 
-/// An error of another file that is written in the same transaction. It undoes the transaction.
-pub fn io_fault(error: io::Error) -> rusqlite::Error {
-    rusqlite::Error::ToSqlConversionFailure(Box::new(error))
+/// An error of another file, which is read or written in the same transaction. It undoes the transaction.
+pub fn io_fault(path: &Path, error: io::Error) -> rusqlite::Error {
+    let (kind, advice) = match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => (Transient, FREE_SPACE),
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            (Incompatible, "make it writable")
+        }
+        io::ErrorKind::InvalidData => (Corrupt, ""),
+        _ => (Transient, ""),
+    };
+    let context = format!("file {}", path.display());
+    own_error(StoreError::new(kind, context).with_source(error).with_advice(advice))
 }
 
 /// Wraps a store error so that it rolls back the transaction; [`store_error`] returns it unchanged.
@@ -73,10 +81,7 @@ pub fn store_error(path: &Path, error: rusqlite::Error) -> StoreError {
     let error = match error {
         rusqlite::Error::ToSqlConversionFailure(inner) => match inner.downcast::<StoreError>() {
             Ok(own) => return *own,
-            Err(inner) => match inner.downcast::<io::Error>() {
-                Ok(of_other_file) => return io_error(*of_other_file),
-                Err(inner) => rusqlite::Error::ToSqlConversionFailure(inner),
-            },
+            Err(inner) => rusqlite::Error::ToSqlConversionFailure(inner),
         },
         error => error,
     };
@@ -85,18 +90,6 @@ pub fn store_error(path: &Path, error: rusqlite::Error) -> StoreError {
     StoreError::new(kind, format!("SQLite file {}", path.display()))
         .with_source(error)
         .with_advice(advice)
-}
-
-fn io_error(error: io::Error) -> StoreError {
-    let (kind, advice) = match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => (Transient, FREE_SPACE),
-        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-            (Incompatible, "make it writable")
-        }
-        io::ErrorKind::InvalidData => (Corrupt, ""),
-        _ => (Transient, ""),
-    };
-    StoreError::new(kind, "").with_source(error).with_advice(advice)
 }
 
 fn kind_of(error: &rusqlite::Error) -> StoreErrorKind {
@@ -231,21 +224,23 @@ mod tests {
     fn what_rusqlite_itself_refuses_has_its_kind() {
         use rusqlite::types::Type;
         let at = Path::new("x.db");
+        let other = Path::new("out.jsonl");
         for (error, kind) in [
             (rusqlite::Error::QueryReturnedNoRows, Corrupt),
             (rusqlite::Error::IntegralValueOutOfRange(0, -1), Corrupt),
             (rusqlite::Error::InvalidColumnType(0, "n".to_owned(), Type::Text), Corrupt),
             (rusqlite::Error::InvalidColumnIndex(7), Bug),
             (rusqlite::Error::InvalidParameterCount(1, 2), Bug),
-            (io_fault(io::Error::from(io::ErrorKind::StorageFull)), Transient),
-            (io_fault(io::Error::other("gone")), Transient),
-            (io_fault(io::Error::from(io::ErrorKind::PermissionDenied)), Incompatible),
+            (io_fault(other, io::ErrorKind::StorageFull.into()), Transient),
+            (io_fault(other, io::Error::other("gone")), Transient),
+            (io_fault(other, io::ErrorKind::PermissionDenied.into()), Incompatible),
             (own_error(StoreError::too_large("x")), TooLarge),
         ] {
             let text = error.to_string();
             assert_eq!(store_error(at, error).kind(), kind, "{text}");
         }
-        let full = store_error(at, io_fault(io::Error::from(io::ErrorKind::StorageFull)));
-        assert!(full.to_string().ends_with("; free some space on its disk"), "{full}");
+        let full = store_error(at, io_fault(other, io::ErrorKind::StorageFull.into())).to_string();
+        assert!(full.contains("file out.jsonl: ") && !full.contains("x.db"), "{full}");
+        assert!(full.ends_with("; free some space on its disk"), "{full}");
     }
 }

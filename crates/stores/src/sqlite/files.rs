@@ -59,7 +59,8 @@ pub(super) fn revise_length_of(
     output: &str,
     revise: impl FnOnce(Option<u64>) -> io::Result<u64>,
 ) -> rusqlite::Result<()> {
-    let length = revise(length_of(tx, output)?).map_err(io_fault)?;
+    let length =
+        revise(length_of(tx, output)?).map_err(|error| io_fault(output.as_ref(), error))?;
     tx.execute(
         "INSERT INTO output VALUES (?1, ?2)
          ON CONFLICT (path) DO UPDATE SET length = excluded.length",
@@ -115,10 +116,8 @@ impl<R: Send + Sync> Finish<R> for FileFinish<R> {
                     )?
                     .query_row((&path, bytes.len()), |row| row.get(0))?;
                 let end = u64::try_from(length).unwrap_or(0);
-                append(&file, &bytes, end.saturating_sub(bytes.len() as u64)).map_err(|error| {
-                    let text = format!("cannot write the output {path}: {error}");
-                    io_fault(io::Error::new(error.kind(), text))
-                })?;
+                append(&file, &bytes, end.saturating_sub(bytes.len() as u64))
+                    .map_err(|error| io_fault(path.as_ref(), error))?;
             }
             Ok(settled)
         };

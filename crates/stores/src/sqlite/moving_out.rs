@@ -9,8 +9,8 @@ use fetchwell_engine::ports::politeness::RobotsRecord;
 use fetchwell_policy::site::SiteState;
 use fetchwell_policy::time::Time;
 use fetchwell_sqlite::db::Db;
-use fetchwell_sqlite::errors::{io_fault, own_error};
-use rusqlite::types::{Value, ValueRef};
+use fetchwell_sqlite::errors::own_error;
+use rusqlite::types::{FromSqlError, Value, ValueRef};
 use rusqlite::{Connection, Row, Statement};
 use tokio::sync::{mpsc, oneshot};
 
@@ -193,7 +193,8 @@ impl Departure {
             unreachable.since = self.differences.there(unreachable.since);
             unreachable.retry_at = self.differences.there(unreachable.retry_at);
         }
-        let text = serde_json::to_string(&record).map_err(|error| io_fault(error.into()))?;
+        let text = serde_json::to_string(&record)
+            .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
         let kept_at = self.differences.there(self.clock.now()).as_micros();
         Ok(vec![row.get(0)?, Value::Text(text), Value::Integer(kept_at)])
     }
@@ -277,5 +278,5 @@ fn keeps_politeness(tx: &Connection) -> rusqlite::Result<bool> {
 }
 
 fn read<T: serde::de::DeserializeOwned>(value: ValueRef<'_>) -> rusqlite::Result<T> {
-    serde_json::from_str(value.as_str()?).map_err(|error| io_fault(error.into()))
+    serde_json::from_str(value.as_str()?).map_err(|error| FromSqlError::Other(error.into()).into())
 }

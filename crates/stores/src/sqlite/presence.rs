@@ -47,7 +47,8 @@ pub(super) fn clear(store: &Path, epoch: i64) {
     drop(std::fs::remove_file(file_of(store, epoch)));
 }
 
-fn file_of(store: &Path, epoch: i64) -> PathBuf {
+/// The file that an instance locks.
+pub(super) fn file_of(store: &Path, epoch: i64) -> PathBuf {
     let mut name = store.as_os_str().to_owned();
     name.push(format!("-instance-{epoch}"));
     PathBuf::from(name)

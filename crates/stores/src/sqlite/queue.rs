@@ -101,7 +101,8 @@ impl SqliteQueue {
             .write(move |tx| {
                 let confirmed = length_of(tx, &output)?.unwrap_or(0);
                 let mut moves = Moves::new(tx, queue, clock.now());
-                for new in &choose(confirmed).map_err(io_fault)? {
+                let jobs = choose(confirmed).map_err(|error| io_fault(output.as_ref(), error))?;
+                for new in &jobs {
                     moves.accept(new)?;
                 }
                 Ok(usize::try_from(moves.enter()?.accepted).unwrap_or(0))
@@ -380,7 +381,8 @@ impl Source for SqliteInstance {
                 )?;
                 let epoch = tx.last_insert_rowid();
                 // Before others see the row, or they would take us for gone.
-                let presence = Presence::announce(&store, epoch).map_err(io_fault)?;
+                let presence = Presence::announce(&store, epoch)
+                    .map_err(|error| io_fault(&presence::file_of(&store, epoch), error))?;
                 Ok((epoch, Some(presence), rescued))
             })
             .await?;

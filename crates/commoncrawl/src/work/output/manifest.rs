@@ -6,6 +6,7 @@ use std::path::Path;
 
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_sqlite::db::{Db, Durability};
+use fetchwell_sqlite::errors::io_fault;
 use rusqlite::{Connection, OptionalExtension};
 
 use super::ERRORS;
@@ -81,9 +82,11 @@ pub(super) fn write(
     if fresh.is_empty() {
         return Ok(Written { repeated, segment_bytes: before, ..Written::default() });
     }
-    let frame = compressed(&fresh).map_err(io_fault)?;
-    let file = segment.file(folder).map_err(io_fault)?;
-    let length = append(&file, &frame, before).map_err(io_fault)?;
+    let appended = || {
+        let file = segment.file(folder)?;
+        append(&file, &compressed(&fresh)?, before)
+    };
+    let length = appended().map_err(|error| io_fault(&segment.part(folder), error))?;
     let documents = fresh.len() as u64;
     note(tx, &segment.name, length, documents)?;
     Ok(Written { documents, repeated, segment_bytes: length, new_bytes: length - before })
@@ -121,9 +124,11 @@ fn write_errors(tx: &Connection, folder: &Path, errors: &[Line]) -> rusqlite::Re
         return Ok(());
     }
     let path = folder.join(ERRORS);
-    let file = OpenOptions::new().create(true).truncate(false).write(true).open(path);
     let (before, _) = standing(tx, ERRORS)?;
-    let length = append(&file.map_err(io_fault)?, &fresh, before).map_err(io_fault)?;
+    let mut options = OpenOptions::new();
+    options.create(true).truncate(false).write(true);
+    let appended = || append(&options.open(&path)?, &fresh, before);
+    let length = appended().map_err(|error| io_fault(&path, error))?;
     note(tx, ERRORS, length, 0)?;
     note_sealed(tx, ERRORS) // It has its final name from the beginning.
 }
@@ -176,8 +181,4 @@ fn compressed(lines: &[&Line]) -> io::Result<Vec<u8>> {
         io::Write::write_all(&mut encoder, &line.json)?;
     }
     encoder.finish()
-}
-
-pub(super) fn io_fault(error: io::Error) -> rusqlite::Error {
-    rusqlite::Error::ToSqlConversionFailure(Box::new(error))
 }

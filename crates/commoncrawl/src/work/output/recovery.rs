@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_sqlite::db::Db;
+use fetchwell_sqlite::errors::{io_fault, own_error};
 use rusqlite::Connection;
 
-use super::manifest::{io_fault, note_sealed, open_segments};
+use super::manifest::{note_sealed, open_segments};
 use super::segment::{PART, Segment, format_of};
 
 /// Takes over the segments of those that are gone. Meanwhile nobody begins one: that is done in a
@@ -19,18 +20,19 @@ pub(super) async fn left_behind(db: &Db, folder: &Path) -> Result<Vec<Segment>, 
 
 fn take_over_all(tx: &Connection, folder: &Path) -> rusqlite::Result<Vec<Segment>> {
     let names = open_segments(tx)?;
-    remove_the_unknown(folder, &names).map_err(io_fault)?;
+    remove_the_unknown(folder, &names).map_err(|error| io_fault(folder, error))?;
     let mut left = Vec::new();
     for name in names {
         let segment = Segment::named(name.clone(), format_of(&name));
-        if segment.part(folder).exists() {
-            if segment.take_over(folder).map_err(io_fault)? {
+        let part = segment.part(folder);
+        if part.exists() {
+            if segment.take_over(folder).map_err(|error| io_fault(&part, error))? {
                 left.push(segment);
             }
         } else if folder.join(&name).exists() {
             note_sealed(tx, &name)?; // It was renamed, and that was not noted any more.
         } else {
-            return Err(io_fault(io::Error::other(format!(
+            return Err(own_error(StoreError::transient(format!(
                 "{name} is missing in {}, although documents were written to it: put it back, or \
                  start with an empty folder",
                 folder.display()

@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_sqlite::db::Db;
+use fetchwell_sqlite::errors::io_fault;
 use tracing::warn;
 
 use super::columns;
-use super::manifest::{io_fault, note_sealed, standing};
+use super::manifest::{note_sealed, standing};
 use super::segment::{Segment, SegmentFormat, sync_folder};
 
 /// Behind the name of a file that is not finished, and is made anew when that is not noted.
@@ -34,7 +35,7 @@ pub(super) async fn seal(db: &Db, folder: &Path, segment: Arc<Segment>) -> Resul
         .map_err(|error| StoreError::transient(what()).with_source(error))?;
     let part = segment.part(&folder);
     db.write(move |tx| {
-        renamed(&folder, &sealed).map_err(io_fault)?;
+        renamed(&folder, &sealed).map_err(|error| io_fault(&folder.join(&sealed.name), error))?;
         note_sealed(tx, &sealed.name)
     })
     .await?;
