@@ -51,7 +51,7 @@ pub fn read(
     let mut tokens = Tokens::new(&text);
     match root(&mut tokens) {
         Some(root) => {
-            list.sitemap.is_index = local(root).eq_ignore_ascii_case(INDEX);
+            list.sitemap.is_index = is_index(root);
             read_xml(tokens, root, &mut list);
         }
         None if text.trim_start().starts_with('<') => return Err(NoSitemap),
@@ -73,7 +73,14 @@ fn root<'a>(tokens: &mut Tokens<'a>) -> Option<&'a str> {
 
 /// Reads what follows the root element.
 fn read_xml<'a>(tokens: Tokens<'a>, root: &'a str, list: &mut List<'_>) {
-    let mut reader = Reader { list, root: prefix(root), entry: None, foreign: None, loc: None };
+    let mut reader = Reader {
+        list,
+        root: prefix(root),
+        is_other_kind: false,
+        entry: None,
+        foreign: None,
+        loc: None,
+    };
     for token in tokens {
         match token {
             Token::Open { name, attributes, is_empty } => reader.open(name, attributes, is_empty),
@@ -114,6 +121,9 @@ struct Reader<'a, 'l, 's> {
     list: &'l mut List<'s>,
     /// The prefix of the root element.
     root: &'a str,
+    /// Whether a second root element is open that makes a sitemap of an index, or the reverse. The first one decides
+    /// what the document is, so nothing in this one counts.
+    is_other_kind: bool,
     /// The prefix of the `<url>` or `<sitemap>` that is open.
     entry: Option<&'a str>,
     /// The outermost open element of another namespace, and how many elements with its name are open in it. A
@@ -135,6 +145,7 @@ impl<'a> Reader<'a, '_, '_> {
             // Some files are several sitemaps in a row.
             self.end_entry();
             self.root = prefix(name);
+            self.is_other_kind = is_index(name) != self.list.sitemap.is_index;
         } else if is_entry(name) && (is_own || is_in_root) {
             // If one is still open, its end tag is missing.
             self.end_entry();
@@ -144,7 +155,7 @@ impl<'a> Reader<'a, '_, '_> {
                 *open += 1;
             }
         } else if is_own && local(name).eq_ignore_ascii_case("loc") {
-            self.loc = Some(String::new());
+            self.loc = (!self.is_other_kind).then(String::new);
         } else if !is_own || attributes.get("xmlns").is_some() {
             self.foreign = Some((name, 1));
         }
@@ -154,6 +165,7 @@ impl<'a> Reader<'a, '_, '_> {
         if is_root(name) {
             // As at the end of the document: what the sitemap ends in may be cut.
             self.loc = None;
+            self.is_other_kind = false;
         }
         self.end_loc();
         if is_root(name) || (is_entry(name) && self.entry == Some(prefix(name))) {
@@ -192,6 +204,10 @@ impl<'a> Reader<'a, '_, '_> {
 
 fn is_root(name: &str) -> bool {
     ["urlset", INDEX].iter().any(|root| local(name).eq_ignore_ascii_case(root))
+}
+
+fn is_index(root: &str) -> bool {
+    local(root).eq_ignore_ascii_case(INDEX)
 }
 
 fn is_entry(name: &str) -> bool {
@@ -264,6 +280,24 @@ mod tests {
         let list = at(&["a.test"], b"http://a.test/1\r\n\nhttp://a.test/2\n").unwrap();
         assert_eq!(list.urls, ["http://a.test/1", "http://a.test/2"]);
         assert!(at(&["a.test"], b"<html><p>Not found</p></html>").is_err());
+    }
+
+    #[test]
+    fn the_first_root_element_decides_what_a_document_is() {
+        let index = |n| {
+            format!("<sitemapindex><sitemap><loc>http://a.test/{n}</loc></sitemap></sitemapindex>")
+        };
+        let pages = |n| format!("<urlset><url><loc>http://a.test/{n}</loc></url></urlset>");
+        for (document, is_index, expected) in [
+            (index(1) + &pages(2), true, &["1"][..]),
+            (index(1) + &pages(2) + &index(3), true, &["1", "3"]),
+            (pages(1) + &index(2) + &pages(3), false, &["1", "3"]),
+            (pages(1).replace("<url>", &format!("{}<url>", index(2))), false, &["1"]),
+        ] {
+            assert_eq!(paths(&document), expected, "{document}");
+            let sitemap = at(&["a.test"], document.as_bytes()).unwrap();
+            assert_eq!(sitemap.is_index, is_index, "{document}");
+        }
     }
 
     #[test]
