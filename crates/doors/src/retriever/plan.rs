@@ -58,7 +58,7 @@ pub fn plan(
 
 /// The result of a message that was given up for a fault of this program.
 pub fn obituary(lease: &Lease, reason: &str) -> FetchResult {
-    failed(INTERNAL_ERROR, format!("given up: {reason}"), lease.history.failures())
+    failed(FetchResult::INTERNAL_ERROR, format!("given up: {reason}"), lease.history.failures())
 }
 
 fn end(mut arrival: Arrival, extract: Option<&ReadLimits>, before: &History) -> End<FetchResult> {
@@ -124,12 +124,9 @@ pub(super) fn status(happened: &Happened) -> &'static str {
         | Happened::SiteStayedDown { .. }
         | Happened::WaitTooLong { .. } => "network_error",
         // The engine tries again what fails by our own fault; it never ends a message.
-        Happened::OurFault(_) => INTERNAL_ERROR,
+        Happened::OurFault(_) => FetchResult::INTERNAL_ERROR,
     }
 }
-
-/// The status of a message that was given up for a fault of this program.
-const INTERNAL_ERROR: &str = "internal_error";
 
 /// What a page gives.
 #[derive(Default)]

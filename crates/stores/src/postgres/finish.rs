@@ -23,7 +23,6 @@ pub(super) struct MessageFinish {
 }
 
 /// One lease's end.
-#[derive(Clone)]
 struct Conclusion<'a> {
     id: LeaseId,
     settlement: Settlement,
@@ -48,7 +47,7 @@ impl Finish<FetchResult> for MessageFinish {
 
 impl MessageFinish {
     /// One of them is such that the server refuses it. The others shall not share its fate, and it shall
-    /// not come back for ever: it ends without a result.
+    /// not come back for ever: its result says that the server refused it.
     async fn conclude_each(
         &self,
         conclusions: &[Conclusion<'_>],
@@ -57,13 +56,12 @@ impl MessageFinish {
         for conclusion in conclusions {
             let alone = match self.conclude(std::slice::from_ref(conclusion)).await? {
                 Err(error) if is_about_the_values(&error) => {
-                    let reason = format!("its result cannot be stored: {error}");
-                    let settlement = Settlement::Dead { reason };
+                    let result = refused(conclusion, &error);
                     self.conclude(&[Conclusion {
-                        settlement,
-                        result: None,
+                        id: conclusion.id,
+                        settlement: Settlement::Done,
+                        result: Some(&result),
                         attempt: None,
-                        ..conclusion.clone()
                     }])
                     .await?
                 }
@@ -155,6 +153,21 @@ fn conclusion_of(finished: &Finished<FetchResult>) -> Conclusion<'_> {
         (settlement, _) => settlement.clone(),
     };
     Conclusion { id, settlement, result, attempt }
+}
+
+/// What takes the place of a result that the server refuses: its caller waits for one.
+fn refused(conclusion: &Conclusion<'_>, error: &sqlx::Error) -> FetchResult {
+    let result = conclusion.result.or(conclusion.attempt);
+    FetchResult {
+        status: FetchResult::INTERNAL_ERROR.to_owned(),
+        content: None,
+        content_type: None,
+        http_status: None,
+        error: Some(format!("its result cannot be stored: {error}")),
+        extracted: None,
+        attempts: result.map_or(0, |result| result.attempts),
+        attempt: None,
+    }
 }
 
 fn is_final(settlement: &Settlement) -> bool {

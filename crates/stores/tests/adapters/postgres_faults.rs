@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use fetchwell_engine::budget::Share;
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::ports::finish::{Finished, Settlement};
+use fetchwell_engine::ports::finish::{Finished, Settled, Settlement};
 use fetchwell_engine::ports::inbox::{
     FetchResult, MessageId, MessageStatus, NewMessage, OutboxMost, OutboxPage, Submission,
     Submitted,
@@ -196,4 +196,45 @@ async fn a_line_that_breaks_at_any_moment_loses_doubles_and_sticks_nothing() {
         accepted.len(),
         one.proxy.accepted() + other.proxy.accepted()
     );
+}
+
+/// PostgreSQL has no place for NUL.
+#[tokio::test]
+async fn a_message_whose_result_is_refused_has_a_result_that_says_so() {
+    let Some(address) = unused_postgres().await else { return };
+    let store = open(&address).await;
+    let caller = CALLER.to_owned();
+    let from = "192.0.2.7".to_owned();
+    let messages = vec![message(1, 1), message(2, 2)];
+    let submission = Submission { caller, from, idempotency: None, messages };
+    store.inbox.submit(submission).await.unwrap();
+    let source = &store.messages.source;
+    Source::renew(&**source).await.unwrap();
+    let demand = Demand { most: 2, most_per_site: 1, ..Demand::default() };
+    let mut batch: Vec<Finished<FetchResult>> = Vec::new();
+    while batch.len() < 2 {
+        let leases = eventually_ok("the messages", async || match source.take(&demand).await {
+            Ok(Taken::Jobs(leases)) => Ok(leases),
+            other => Err(format!("{other:?}")),
+        });
+        batch.extend(leases.await.into_iter().map(end_of));
+    }
+    batch[0].records[0].status = "no\0word".to_owned();
+    let settled = store.messages.finish.finish(&batch).await.unwrap();
+    assert_eq!(settled, [Settled::Confirmed, Settled::Confirmed]);
+
+    let most = OutboxMost { results: 10, bytes: u64::MAX };
+    let page = store.inbox.outbox(CALLER, None, most).await.unwrap();
+    let OutboxPage::Results { results, .. } = page else { panic!("nothing is gone") };
+    let result_of = |finished: &Finished<FetchResult>| {
+        let found = results.iter().find(|result| result.url == finished.lease.job.url);
+        found.expect("it has a result").result.clone()
+    };
+    let refused = result_of(&batch[0]);
+    assert_eq!((refused.status.as_str(), refused.attempts), (FetchResult::INTERNAL_ERROR, 1));
+    let error = refused.error.unwrap();
+    assert!(error.starts_with("its result cannot be stored: "), "{error}");
+    assert_eq!(result_of(&batch[1]).status, FetchResult::SUCCESS);
+    let ledger = store.inbox.ledger().await.unwrap();
+    assert_eq!((ledger.done, ledger.dead), (2, 0), "{ledger:?}");
 }

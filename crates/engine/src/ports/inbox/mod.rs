@@ -217,6 +217,8 @@ impl FetchResult {
     pub const REFUSED_BY_ROBOTS: &'static str = "refused_by_robots";
     /// The status of a result that an operator put in the place of one.
     pub const CANCELLED: &'static str = "cancelled";
+    /// The status of a result without a page, because this program failed.
+    pub const INTERNAL_ERROR: &'static str = "internal_error";
 
     /// Why there is no page, in a word and the answer's number: failures are grouped by it.
     pub fn reason(&self) -> Option<String> {
