@@ -1,5 +1,7 @@
 //! What the lines of both indexes share.
 
+use crate::shared_error::SharedError;
+
 /// The longest line that is read; URLs, of which lines are made, are far shorter.
 pub(crate) const MAX_LINE_BYTES: usize = 64 * 1024;
 
@@ -32,7 +34,7 @@ pub enum LineFault {
     Encoding,
     /// What follows the timestamp is not a JSON object.
     #[error("the metadata is not a JSON object: {0}")]
-    Json(String),
+    Json(#[source] SharedError<serde_json::Error>),
 }
 
 /// A line without its end, if it is not too long.

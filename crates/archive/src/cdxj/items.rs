@@ -6,6 +6,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::record::CdxRecord;
+use crate::shared_error::SharedError;
 
 /// An item of a batch: a page, or something else in its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,7 +31,7 @@ pub enum ItemFault {
     NoMetadata,
     /// It is written as JSON, and yet no value can be made of it: half a character, a number without bounds.
     #[error("it can't be read: {0}")]
-    Json(String),
+    Json(#[source] SharedError<serde_json::Error>),
 }
 
 /// Reads a batch; only what is no JSON array at all is a fault of the whole. Nearly all batches are as this
@@ -49,7 +50,7 @@ impl BatchItem {
         match serde_json::from_str(json) {
             Ok(Value::Object(object)) => BatchItem::of(object),
             Ok(_) => BatchItem::nothing(ItemFault::NotAnObject),
-            Err(error) => BatchItem::nothing(ItemFault::Json(error.to_string())),
+            Err(error) => BatchItem::nothing(ItemFault::Json(error.into())),
         }
     }
 

@@ -121,7 +121,7 @@ impl<'a> Metadata<'a> {
         {
             return Ok(Metadata::Flat { fields, json });
         }
-        let fault = |error: serde_json::Error| LineFault::Json(error.to_string());
+        let fault = |error: serde_json::Error| LineFault::Json(error.into());
         let Fields(fields) = serde_json::from_str(json).map_err(fault)?;
         let value = |raw: &'a RawValue| match raw.get() {
             text if text.starts_with('"') => serde_json::from_str(text).map(|OnlyText(text)| text),

@@ -1,6 +1,6 @@
 //! Deflate streams that lie in memory, inflated under a cap.
 
-use flate2::{Decompress, FlushDecompress, Status};
+use flate2::{Decompress, DecompressError, FlushDecompress, Status};
 
 /// What a buffer grows by at the least.
 const LEAST_GROWTH_BYTES: usize = 32 * 1024;
@@ -11,7 +11,7 @@ const LARGE_BYTES: usize = 1024 * 1024;
 const ROOM_BYTES: usize = 16 * 1024 * 1024;
 
 /// How a stream ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) enum Ended {
     /// It is whole, and took this much of the input.
     Whole {
@@ -23,7 +23,7 @@ pub(crate) enum Ended {
     /// It goes on beyond the cap.
     TooLarge,
     /// What follows makes no sense.
-    Corrupt(String),
+    Corrupt(DecompressError),
 }
 
 /// Appends what a stream holds to `out`, until that has `max_bytes`.
@@ -49,7 +49,7 @@ pub(crate) fn inflate(
             Ok(Status::StreamEnd) => return Ended::Whole { input_bytes: taken(&stream) },
             Ok(_) if before == (stream.total_in(), out.len()) => return Ended::Truncated,
             Ok(_) => {}
-            Err(error) => return Ended::Corrupt(error.to_string()),
+            Err(error) => return Ended::Corrupt(error),
         }
     }
 }
@@ -67,7 +67,7 @@ fn at_the_cap(mut stream: Decompress, rest: &[u8]) -> Ended {
         _ if stream.total_out() > before => Ended::TooLarge,
         Ok(Status::StreamEnd) => Ended::Whole { input_bytes: taken(&stream) },
         Ok(_) => Ended::Truncated,
-        Err(error) => Ended::Corrupt(error.to_string()),
+        Err(error) => Ended::Corrupt(error),
     }
 }
 

@@ -227,7 +227,7 @@ impl Stream {
             match status {
                 Ok(Status::StreamEnd) => return Ok(Pulled::Ended(None)),
                 Err(error) => {
-                    return Ok(Pulled::Ended(Some(InflateFault::Corrupt(error.to_string()))));
+                    return Ok(Pulled::Ended(Some(InflateFault::Corrupt(error.into()))));
                 }
                 Ok(_) if given > 0 => return Ok(Pulled::More),
                 Ok(_) if taken > 0 => {}

@@ -39,7 +39,7 @@ pub fn inflate_pieces(
             Ok(Status::StreamEnd) => return Ok(()),
             Ok(_) if before == (taken, given) => return Err(InflateFault::Truncated),
             Ok(_) => {}
-            Err(error) => return Err(InflateFault::Corrupt(error.to_string())),
+            Err(error) => return Err(InflateFault::Corrupt(error.into())),
         }
     }
 }

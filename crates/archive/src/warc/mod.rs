@@ -67,7 +67,7 @@ pub enum Flaw {
     },
     /// The block is as long as declared, but the gzip member that it is in has a fault.
     #[error("the block is there, but its gzip member has a fault: {0}")]
-    Damaged(InflateFault),
+    Damaged(#[source] InflateFault),
 }
 
 /// Why bytes are no whole record.

@@ -69,7 +69,12 @@ pub struct WarcPlace {
 #[derive(Debug, Error)]
 pub(crate) enum DocumentFault {
     #[error("item {number} of {of} in its batch is not a page: {fault}")]
-    Item { number: usize, of: usize, fault: ItemFault },
+    Item {
+        number: usize,
+        of: usize,
+        #[source]
+        fault: ItemFault,
+    },
     #[error("the index does not say where the record is")]
     Place,
     #[error("the page has no usable URL")]
@@ -77,7 +82,7 @@ pub(crate) enum DocumentFault {
     #[error(transparent)]
     Range(#[from] RangeFault),
     #[error("the archive did not return its range: {0}")]
-    Unread(String),
+    Unread(Happened),
     #[error(transparent)]
     Inflate(#[from] InflateFault),
     #[error(transparent)]
@@ -267,9 +272,9 @@ mod tests {
             DocumentFault::Place,
             DocumentFault::Url,
             DocumentFault::Range(RangeFault::Status(200)),
-            DocumentFault::Unread(String::new()),
+            DocumentFault::Unread(Happened::Answered(404)),
             DocumentFault::Inflate(InflateFault::Truncated),
-            DocumentFault::Inflate(InflateFault::Corrupt(String::new())),
+            DocumentFault::Inflate(inflate_member(b"plain text, no gzip", 9).unwrap_err()),
             DocumentFault::Body(BodyFlaw::TooLarge),
             DocumentFault::Body(BodyFlaw::UnknownEncoding),
             DocumentFault::NotAResponse,

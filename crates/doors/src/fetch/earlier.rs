@@ -6,7 +6,7 @@ use std::io::{self, BufRead, BufReader, Seek};
 use std::ops::Range;
 use std::path::Path;
 
-use fetchwell_archive::gzip::{InflateFault, next_member};
+use fetchwell_archive::gzip::{MemberError, next_member};
 use fetchwell_archive::warc::{Kind, parse_record};
 use serde::Deserialize;
 
@@ -120,7 +120,7 @@ fn next_capture(file: &mut BufReader<File>, left: u64) -> io::Result<Option<Part
     loop {
         let member = match next_member(file, left - bytes, MAX_ROW_BYTES) {
             Ok(Some(member)) => member,
-            Err(InflateFault::Unreadable(why)) => return Err(io::Error::other(why)),
+            Err(MemberError::Unreadable(error)) => return Err(error),
             Ok(None) | Err(_) => return Ok(None),
         };
         bytes += member.stored_bytes;

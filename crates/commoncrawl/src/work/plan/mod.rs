@@ -220,7 +220,7 @@ impl BatchPlan {
                 if let Some(answer) = answer {
                     self.note_nothing_there(&asked, answer);
                 }
-                self.try_singly(asked, &DocumentFault::Unread(happened.to_string()), moment);
+                self.try_singly(asked, &DocumentFault::Unread(happened.clone()), moment);
             }
             (happened, _) => {
                 self.missing.extend(&asked.pages);
