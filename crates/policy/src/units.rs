@@ -27,7 +27,8 @@ const SIZE_UNITS: [(&str, u64); 9] = [
 ];
 
 /// Why a text is no duration or no size.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{problem}; {fix}")]
 pub struct UnitError {
     /// What is wrong.
     pub problem: String,

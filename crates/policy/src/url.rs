@@ -252,7 +252,7 @@ pub enum UrlFault {
     },
     /// Not a URL by the URL standard.
     #[error("not a valid URL ({0}); write it as https://host/path")]
-    Unparsable(ParseError),
+    Unparsable(#[source] ParseError),
     /// Neither http nor https.
     #[error("URLs that begin with `{0}:` are not fetched; use http:// or https://")]
     UnsupportedScheme(String),

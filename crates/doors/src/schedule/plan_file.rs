@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use fetchwell_policy::time::Time;
-use fetchwell_policy::units::parse_duration;
-use fetchwell_policy::url::WebUrl;
+use fetchwell_policy::units::{UnitError, parse_duration};
+use fetchwell_policy::url::{UrlFault, WebUrl};
 use jiff::Timestamp;
 use serde::Deserialize;
 use thiserror::Error;
@@ -67,8 +67,67 @@ pub struct PlanFileError {
 enum PlanProblem {
     #[error("cannot read it: {0}; check --plan")]
     Unreadable(#[source] io::Error),
-    #[error("{0}")]
-    Invalid(String),
+    #[error(
+        "it is larger than {} MiB; split it, and run one process per part",
+        MAX_PLAN_BYTES >> 20
+    )]
+    TooLarge,
+    #[error("its name must end in .yaml or .toml")]
+    Extension,
+    #[error(transparent)]
+    Toml(Box<toml_edit::de::Error>),
+    #[error(transparent)]
+    Yaml(Box<serde_saphyr::Error>),
+    #[error("it has {0} entries; the maximum is {MAX_ENTRIES}, so split it")]
+    TooManyEntries(usize),
+    /// Every entry that is wrong, not only the first.
+    #[error("{}", listed(.0))]
+    Entries(Vec<EntryError>),
+}
+
+fn listed(errors: &[EntryError]) -> String {
+    let mut lines: Vec<String> =
+        errors.iter().take(MAX_FAULTS_TOLD).map(ToString::to_string).collect();
+    let more = errors.len() - lines.len();
+    if more > 0 {
+        lines.push(format!("and {more} more"));
+    }
+    lines.join("\n    ")
+}
+
+#[derive(Debug, Error)]
+#[error("entry {place} ({}): {problem}", .name.escape_debug())]
+struct EntryError {
+    /// From 1.
+    place: usize,
+    /// The URL as it was written.
+    name: String,
+    #[source]
+    problem: EntryProblem,
+}
+
+#[derive(Debug, Error)]
+enum EntryProblem {
+    #[error("it has both url and sitemap; make it two entries")]
+    BothAddresses,
+    #[error("it has neither url nor sitemap; set one of them")]
+    NoAddress,
+    #[error("{}: {source}", .kind.as_str())]
+    Url { kind: Kind, source: UrlFault },
+    #[error("it is the same as entry {0}; remove one of them")]
+    SameAs(usize),
+    #[error("{key}: {source}")]
+    Duration { key: &'static str, source: UnitError },
+    #[error("every: {0} is out of range; use 1s to 366d")]
+    EveryOutOfRange(String),
+    #[error("jitter: {0} is out of range; use a number from 0 to 1, or a duration such as 5m")]
+    JitterOutOfRange(f64),
+    #[error("jitter: {0} is longer than every; make it shorter")]
+    JitterTooLong(String),
+    #[error("start: {text:?} is not an RFC 3339 time; use one such as 2026-11-15T06:00:00Z")]
+    StartNotATime { text: String, source: jiff::Error },
+    #[error("start: {0} is before 1970; use a later time")]
+    StartTooEarly(String),
 }
 
 /// Reads a plan.
@@ -79,100 +138,90 @@ pub fn read(path: &Path) -> Result<Vec<Entry>, PlanFileError> {
         .and_then(|file| file.take(MAX_PLAN_BYTES + 1).read_to_string(&mut text))
         .map_err(|error| fault(PlanProblem::Unreadable(error)))?;
     if text.len() as u64 > MAX_PLAN_BYTES {
-        let most = MAX_PLAN_BYTES >> 20;
-        return Err(fault(PlanProblem::Invalid(format!(
-            "it is larger than {most} MiB; split it, and run one process per part"
-        ))));
+        return Err(fault(PlanProblem::TooLarge));
     }
-    parse(path, &text).map_err(|what| fault(PlanProblem::Invalid(what)))
+    parse(path, &text).map_err(fault)
 }
 
-fn parse(path: &Path, text: &str) -> Result<Vec<Entry>, String> {
+fn parse(path: &Path, text: &str) -> Result<Vec<Entry>, PlanProblem> {
     let extension = path.extension().and_then(|end| end.to_str()).unwrap_or_default();
     let plan: RawPlan = match extension {
-        "toml" => toml_edit::de::from_str(text).map_err(|error| error.to_string()),
-        "yaml" | "yml" => serde_saphyr::from_str(text).map_err(|error| error.to_string()),
-        _ => Err("its name must end in .yaml or .toml".to_owned()),
-    }?;
+        "toml" => {
+            toml_edit::de::from_str(text).map_err(|error| PlanProblem::Toml(Box::new(error)))?
+        }
+        "yaml" | "yml" => {
+            serde_saphyr::from_str(text).map_err(|error| PlanProblem::Yaml(Box::new(error)))?
+        }
+        _ => return Err(PlanProblem::Extension),
+    };
     if plan.entries.len() > MAX_ENTRIES {
-        let entries = plan.entries.len();
-        return Err(format!("it has {entries} entries; the maximum is {MAX_ENTRIES}, so split it"));
+        return Err(PlanProblem::TooManyEntries(plan.entries.len()));
     }
-    judge(plan.entries)
+    judge(plan.entries).map_err(PlanProblem::Entries)
 }
 
-/// Every fault, not only the first.
-fn judge(raw: Vec<RawEntry>) -> Result<Vec<Entry>, String> {
+fn judge(raw: Vec<RawEntry>) -> Result<Vec<Entry>, Vec<EntryError>> {
     let mut entries = Vec::with_capacity(raw.len());
-    let mut faults = Vec::new();
+    let mut errors = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
     for (place, raw) in (1..).zip(raw) {
         let name = raw.url.as_ref().or(raw.sitemap.as_ref()).map_or("", String::as_str).to_owned();
         let judged = entry(raw).and_then(|entry| match places.insert(entry.id(), place) {
-            Some(other) => Err(format!("it is the same as entry {other}; remove one of them")),
+            Some(other) => Err(EntryProblem::SameAs(other)),
             None => Ok(entry),
         });
         match judged {
             Ok(entry) => entries.push(entry),
-            Err(fault) => faults.push(format!("entry {place} ({}): {fault}", name.escape_debug())),
+            Err(problem) => errors.push(EntryError { place, name, problem }),
         }
     }
-    if faults.is_empty() {
-        return Ok(entries);
-    }
-    let more = faults.len().saturating_sub(MAX_FAULTS_TOLD);
-    faults.truncate(MAX_FAULTS_TOLD);
-    if more > 0 {
-        faults.push(format!("and {more} more"));
-    }
-    Err(faults.join("\n    "))
+    if errors.is_empty() { Ok(entries) } else { Err(errors) }
 }
 
-fn entry(raw: RawEntry) -> Result<Entry, String> {
+fn entry(raw: RawEntry) -> Result<Entry, EntryProblem> {
     let (kind, url) = match (raw.url, raw.sitemap) {
         (Some(url), None) => (Kind::Url, url),
         (None, Some(url)) => (Kind::Sitemap, url),
-        (Some(_), Some(_)) => return Err("it has both url and sitemap; make it two entries".into()),
-        (None, None) => return Err("it has neither url nor sitemap; set one of them".into()),
+        (Some(_), Some(_)) => return Err(EntryProblem::BothAddresses),
+        (None, None) => return Err(EntryProblem::NoAddress),
     };
-    WebUrl::parse(&url).map_err(|fault| format!("{}: {fault}", kind.as_str()))?;
+    WebUrl::parse(&url).map_err(|source| EntryProblem::Url { kind, source })?;
     let every = duration("every", &raw.every)?;
     if !(LEAST_EVERY..=MOST_EVERY).contains(&every) {
-        return Err(format!("every: {} is out of range; use 1s to 366d", raw.every));
+        return Err(EntryProblem::EveryOutOfRange(raw.every));
     }
-    let jitter = raw.jitter.map_or(Ok(Duration::ZERO), |jitter| judge_jitter(&jitter, every))?;
-    let start = raw.start.map(|start| judge_start(&start)).transpose()?;
+    let jitter = raw.jitter.map_or(Ok(Duration::ZERO), |jitter| judge_jitter(jitter, every))?;
+    let start = raw.start.map(judge_start).transpose()?;
     Ok(Entry { kind, url, every, jitter, start })
 }
 
-fn duration(key: &str, text: &str) -> Result<Duration, String> {
-    parse_duration(text).map_err(|error| format!("{key}: {}; {}", error.problem, error.fix))
+fn duration(key: &'static str, text: &str) -> Result<Duration, EntryProblem> {
+    parse_duration(text).map_err(|source| EntryProblem::Duration { key, source })
 }
 
-fn judge_jitter(raw: &RawJitter, every: Duration) -> Result<Duration, String> {
+fn judge_jitter(raw: RawJitter, every: Duration) -> Result<Duration, EntryProblem> {
     match raw {
-        RawJitter::Share(share) if (0.0..=1.0).contains(share) => Ok(every.mul_f64(*share)),
-        RawJitter::Share(share) => Err(format!(
-            "jitter: {share} is out of range; use a number from 0 to 1, or a duration such as 5m"
-        )),
-        RawJitter::Span(text) => match duration("jitter", text)? {
+        RawJitter::Share(share) if (0.0..=1.0).contains(&share) => Ok(every.mul_f64(share)),
+        RawJitter::Share(share) => Err(EntryProblem::JitterOutOfRange(share)),
+        RawJitter::Span(text) => match duration("jitter", &text)? {
             span if span <= every => Ok(span),
-            _ => Err(format!("jitter: {text} is longer than every; make it shorter")),
+            _ => Err(EntryProblem::JitterTooLong(text)),
         },
     }
 }
 
-fn judge_start(raw: &RawStart) -> Result<Time, String> {
+fn judge_start(raw: RawStart) -> Result<Time, EntryProblem> {
     let text = match raw {
-        RawStart::Text(text) => text.clone(),
+        RawStart::Text(text) => text,
         RawStart::Toml(datetime) => datetime.to_string(),
     };
-    let start: Timestamp = text.parse().map_err(|_| {
-        format!("start: {text:?} is not an RFC 3339 time; use one such as 2026-11-15T06:00:00Z")
-    })?;
+    let start: Timestamp = match text.parse() {
+        Ok(start) => start,
+        Err(source) => return Err(EntryProblem::StartNotATime { text, source }),
+    };
     match start.as_microsecond() {
         micros @ 0.. => Ok(Time::from_micros(micros)),
-        _ => Err(format!("start: {text} is before 1970; use a later time")),
+        _ => Err(EntryProblem::StartTooEarly(text)),
     }
 }
 
@@ -180,11 +229,11 @@ fn judge_start(raw: &RawStart) -> Result<Time, String> {
 mod tests {
     use super::*;
 
-    fn yaml(text: &str) -> Result<Vec<Entry>, String> {
+    fn yaml(text: &str) -> Result<Vec<Entry>, PlanProblem> {
         parse(Path::new("plan.yaml"), text)
     }
 
-    fn toml(text: &str) -> Result<Vec<Entry>, String> {
+    fn toml(text: &str) -> Result<Vec<Entry>, PlanProblem> {
         parse(Path::new("plan.toml"), text)
     }
 
@@ -233,14 +282,15 @@ mod tests {
             ("- {url: 'http://a.test/', every: 1h}\n".to_owned(), "expected"),
             (String::new(), "line 1"),
         ] {
-            let fault = yaml(&text).unwrap_err();
-            assert!(fault.contains(said), "{text}\n{fault}");
+            let problem = yaml(&text).unwrap_err().to_string();
+            assert!(problem.contains(said), "{text}\n{problem}");
         }
         let twice =
             of("{url: 'http://a.test/', every: 1h}\n  - {url: 'http://a.test/', every: 2h}");
-        assert!(yaml(&twice).unwrap_err().contains("entry 2"), "{twice}");
-        assert!(toml("[[entries]]\nurl = 3\n").unwrap_err().contains("line 2"));
-        assert!(parse(Path::new("plan.txt"), "").unwrap_err().contains(".yaml or .toml"));
+        assert!(yaml(&twice).unwrap_err().to_string().contains("entry 2"), "{twice}");
+        assert!(toml("[[entries]]\nurl = 3\n").unwrap_err().to_string().contains("line 2"));
+        let unnamed = parse(Path::new("plan.txt"), "").unwrap_err();
+        assert!(matches!(unnamed, PlanProblem::Extension), "{unnamed}");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use fetchwell_archive::gzip::inflate_member;
+use fetchwell_archive::gzip::{InflateFault, inflate_member};
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::memory::{MemoryInstance, MemoryQueue};
 use fetchwell_engine::pipeline::Door;
@@ -21,7 +21,7 @@ use fetchwell_engine::ports::finish::{Finish, Finished, Settle, Settled, Settlem
 use fetchwell_engine::ports::job::{Job, Lane, Lease, NewJob};
 use fetchwell_engine::ports::plan::Plan;
 use fetchwell_engine::ports::rounds::{MAX_URLS_PER_ROUND, Put, Round, Rounds};
-use fetchwell_feed::sitemap::{self, MAX_SITEMAP_BYTES, Sitemap};
+use fetchwell_feed::sitemap::{self, MAX_SITEMAP_BYTES, NoSitemap, Sitemap};
 use fetchwell_policy::outcome::Happened;
 use fetchwell_policy::retry::RetryRule;
 use fetchwell_policy::time::Time;
@@ -29,6 +29,7 @@ use fetchwell_policy::units::quantity;
 use fetchwell_policy::url::{Site, WebUrl};
 use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 use tracing::{info, warn};
 
 use super::entry::part_id;
@@ -54,7 +55,21 @@ struct Errand {
 pub(crate) struct Found {
     errand: Errand,
     url: String,
-    what: Result<Sitemap, String>,
+    what: Result<Sitemap, SitemapError>,
+}
+
+/// Why a sitemap was not read.
+#[derive(Debug, Error)]
+enum SitemapError {
+    #[error("{0}")]
+    NotFetched(Happened),
+    #[error(transparent)]
+    Inflate(#[from] InflateFault),
+    #[error(transparent)]
+    NoSitemap(#[from] NoSitemap),
+    /// The engine gave it up, for this reason.
+    #[error("{0}")]
+    GivenUp(String),
 }
 
 impl Weighed for Found {
@@ -265,27 +280,28 @@ fn plan(lease: &Lease) -> Box<dyn Plan<Found>> {
     })
 }
 
-fn listed(arrival: &Arrival, sites: &[Site]) -> Result<Sitemap, String> {
+fn listed(arrival: &Arrival, sites: &[Site]) -> Result<Sitemap, SitemapError> {
     match (&arrival.happened, &arrival.answer) {
         (Happened::Answered(200..=299), Some(answer)) => {
             read(&answer.body, answer.header("content-type"), sites)
         }
-        (happened, _) => Err(happened.to_string()),
+        (happened, _) => Err(SitemapError::NotFetched(happened.clone())),
     }
 }
 
 /// Reads a sitemap, inflating it first if it is a gzip file.
-fn read(body: &[u8], content_type: Option<&str>, sites: &[Site]) -> Result<Sitemap, String> {
+fn read(body: &[u8], content_type: Option<&str>, sites: &[Site]) -> Result<Sitemap, SitemapError> {
     let inflated = body.starts_with(GZIP_MAGIC).then(|| inflate_member(body, MAX_SITEMAP_BYTES));
-    let inflated = inflated.transpose().map_err(|fault| fault.to_string())?;
+    let inflated = inflated.transpose()?;
     let body = inflated.as_deref().unwrap_or(body);
-    sitemap::read(body, content_type, sites, MAX_URLS_PER_ROUND).map_err(|fault| fault.to_string())
+    Ok(sitemap::read(body, content_type, sites, MAX_URLS_PER_ROUND)?)
 }
 
 /// A sitemap that was given up without its plan has come to an end, too.
 fn obituary(lease: &Lease, reason: &str) -> Option<Found> {
     let errand = serde_json::from_slice(&lease.job.payload).ok()?;
-    Some(Found { errand, url: lease.job.url.clone(), what: Err(reason.to_owned()) })
+    let what = Err(SitemapError::GivenUp(reason.to_owned()));
+    Some(Found { errand, url: lease.job.url.clone(), what })
 }
 
 struct PutThenSettle {
@@ -318,7 +334,7 @@ mod tests {
         gzip.finish().unwrap()
     }
 
-    fn at_a_test(body: &[u8]) -> Result<Sitemap, String> {
+    fn at_a_test(body: &[u8]) -> Result<Sitemap, SitemapError> {
         read(body, Some("application/xml"), &[Site::parse("a.test").unwrap()])
     }
 
@@ -331,7 +347,10 @@ mod tests {
 
     #[test]
     fn a_bomb_is_refused() {
-        assert!(at_a_test(&gzip(&vec![b' '; MAX_SITEMAP_BYTES + 1])).is_err());
+        let bomb = gzip(&vec![b' '; MAX_SITEMAP_BYTES + 1]);
+        let refused = at_a_test(&bomb).unwrap_err();
+        let is_too_large = matches!(refused, SitemapError::Inflate(InflateFault::TooLarge { .. }));
+        assert!(is_too_large, "{refused}");
     }
 
     #[test]

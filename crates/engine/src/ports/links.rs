@@ -32,7 +32,8 @@ pub trait CategoryLinks: Send + Sync {
 }
 
 /// Why a text is no category's name.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{problem}; {fix}")]
 pub struct NameError {
     /// What is wrong.
     pub problem: String,
