@@ -29,7 +29,7 @@ pub(crate) struct ByteRange {
 
 /// Why an answer is not the range that was asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub(crate) enum RangeFault {
+pub enum RangeFault {
     #[error("the server answered {0} instead of 206")]
     Status(u16),
     #[error("the server sent {}", other_range(.0.as_deref()))]
@@ -108,7 +108,7 @@ impl ByteRange {
     }
 
     /// The range that a `Range` header of ours asks for.
-    pub(super) fn of_header(value: &str) -> Option<ByteRange> {
+    pub(crate) fn of_header(value: &str) -> Option<ByteRange> {
         let (first, last) = value.strip_prefix("bytes=")?.split_once('-')?;
         let offset: u64 = first.parse().ok()?;
         let last: u64 = last.parse().ok()?;

@@ -25,6 +25,7 @@ use byte_range::REFUSED_BY_ARCHIVE;
 use folder::FolderWeb;
 use s3::{Bucket, SignedWeb};
 
+pub use byte_range::RangeFault;
 pub use near_ranges::JoinRule;
 
 /// The start of the error message when a worker stops because its base is wrong.

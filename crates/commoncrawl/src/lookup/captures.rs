@@ -9,6 +9,7 @@ use fetchwell_engine::web::Answer;
 use fetchwell_policy::url::WebUrl;
 use tracing::warn;
 
+use super::errand::AnswerError;
 use super::pattern::Keys;
 use super::search::Search;
 use crate::archive::byte_range::ByteRange;
@@ -60,7 +61,7 @@ impl Captures {
     }
 
     /// Takes the answer to [`Captures::wanted`]. An error means that nothing can be found.
-    pub(super) fn take(&mut self, answer: &Answer) -> Result<(), String> {
+    pub(super) fn take(&mut self, answer: &Answer) -> Result<(), AnswerError> {
         let Some(block) = self.blocks.pop_front() else { return self.take_index(answer) };
         if let Err(fault) = self.take_block(&block, answer) {
             self.unread += 1;
@@ -69,18 +70,16 @@ impl Captures {
         Ok(())
     }
 
-    fn take_index(&mut self, answer: &Answer) -> Result<(), String> {
+    fn take_index(&mut self, answer: &Answer) -> Result<(), AnswerError> {
         let Some(range) = self.search.wanted() else { return Ok(()) };
-        let (bytes, file_bytes) = range
-            .of_up_to_end(answer)
-            .map_err(|fault| format!("cannot read cluster.idx: {fault}"))?;
+        let (bytes, file_bytes) = range.of_up_to_end(answer).map_err(AnswerError::Index)?;
         self.blocks.extend(self.search.take(bytes, file_bytes));
         Ok(())
     }
 
-    fn take_block(&mut self, block: &ClusterEntry, answer: &Answer) -> Result<(), String> {
-        let member = range_of(block).of(answer).map_err(|fault| fault.to_string())?;
-        let lines = inflate_member(member, MAX_BLOCK_BYTES).map_err(|fault| fault.to_string())?;
+    fn take_block(&mut self, block: &ClusterEntry, answer: &Answer) -> Result<(), AnswerError> {
+        let member = range_of(block).of(answer)?;
+        let lines = inflate_member(member, MAX_BLOCK_BYTES)?;
         sift(&lines, &Filter::default(), |line| {
             if !self.keys.contain(line.surt) {
                 return;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use fetchwell_archive::gzip::InflateFault;
 use fetchwell_engine::finish::SinkThenSettle;
 use fetchwell_engine::memory::MemoryQueue;
 use fetchwell_engine::pipeline::{self, Door, Ended};
@@ -19,8 +20,8 @@ use parking_lot::Mutex;
 use thiserror::Error;
 
 use super::CrawlReader;
-use crate::archive::Archive;
 use crate::archive::byte_range::{ByteRange, REFUSED_BY_ARCHIVE};
+use crate::archive::{Archive, RangeFault};
 use crate::error::CommonCrawlError;
 
 /// Nobody else works on a queue in memory.
@@ -35,7 +36,7 @@ pub(super) trait Errand: Clone + Send + Sync + 'static {
     fn wanted(&self) -> Option<(WebUrl, ByteRange)>;
 
     /// Handles the answer, which may not be the requested range.
-    fn take(&mut self, answer: &Answer) -> Result<(), String>;
+    fn take(&mut self, answer: &Answer) -> Result<(), AnswerError>;
 
     /// What came of it.
     fn found(&self) -> Self::Found;
@@ -47,15 +48,34 @@ pub enum LookupError {
     /// By the address guard, or by a disk that cannot be read.
     #[error("refused: {0}")]
     Refused(String),
+    /// The archive could not be reached, or did not have the file.
+    #[error("{happened}: {file}")]
+    NotFetched { happened: Happened, file: String },
     /// The archive did not send what was asked for.
+    #[error(transparent)]
+    BadAnswer(#[from] AnswerError),
+    /// The engine gave it up, for this reason.
     #[error("{0}")]
-    Failed(String),
+    GivenUp(String),
     /// It was told to stop before it had come to its end.
     #[error("stopped")]
     Stopped,
     /// It could not be done at all.
     #[error(transparent)]
     Other(#[from] CommonCrawlError),
+}
+
+/// Why an answer of the archive cannot be used.
+#[derive(Clone, Debug, Error)]
+pub enum AnswerError {
+    #[error("cannot read cluster.idx: {0}")]
+    Index(#[source] RangeFault),
+    #[error(transparent)]
+    Range(#[from] RangeFault),
+    #[error(transparent)]
+    Inflate(#[from] InflateFault),
+    #[error("the index does not say where the record is")]
+    NoPlace,
 }
 
 /// Runs an errand to its end.
@@ -79,15 +99,19 @@ pub(super) async fn run<E: Errand>(
             Box::new(ErrandPlan { errand, progress, root, history: lease.history })
         }),
         finish: Arc::new(SinkThenSettle { sink: Keep(kept.clone()), source: instance }),
-        obituary: Arc::new(|_, reason| vec![End::Failed(reason.to_owned())]),
+        obituary: Arc::new(|_, reason| vec![End::GivenUp(reason.to_owned())]),
     };
     let ended = pipeline::run(door, plant, stop).await.map_err(CommonCrawlError::from)?;
     let end = kept.lock().take();
     match (end, ended) {
         (Some(End::Found(found)), _) => Ok(found),
         (Some(End::Refused(why)), _) => Err(LookupError::Refused(why)),
-        (Some(End::Failed(reason)), _) | (None, Ended::Halted(reason)) => {
-            Err(LookupError::Failed(reason))
+        (Some(End::NotFetched { happened, file }), _) => {
+            Err(LookupError::NotFetched { happened, file })
+        }
+        (Some(End::BadAnswer(error)), _) => Err(error.into()),
+        (Some(End::GivenUp(reason)), _) | (None, Ended::Halted(reason)) => {
+            Err(LookupError::GivenUp(reason))
         }
         (None, _) => Err(LookupError::Stopped),
     }
@@ -109,7 +133,12 @@ enum End<F> {
     Found(F),
     /// The address guard, or the folder.
     Refused(String),
-    Failed(String),
+    NotFetched {
+        happened: Happened,
+        file: String,
+    },
+    BadAnswer(AnswerError),
+    GivenUp(String),
 }
 
 struct ErrandPlan<E> {
@@ -148,15 +177,19 @@ impl<E: Errand> ErrandPlan<E> {
                 let (_, range) = self.errand.wanted()?;
                 let Some(again) = range.after_short(answer, self.history, moment) else {
                     self.history = History::default();
-                    return self.errand.take(answer).err().map(|why| finish(End::Failed(why)));
+                    return self
+                        .errand
+                        .take(answer)
+                        .err()
+                        .map(|error| finish(End::BadAnswer(error)));
                 };
                 again
             }
             _ => match self.after_failure(outcome, moment) {
                 Next::Again { at, history } => Settlement::retry(at, history),
                 Next::Finish => {
-                    let reason = format!("{}: {}", outcome.happened, self.file());
-                    return Some(finish(End::Failed(reason)));
+                    let happened = outcome.happened.clone();
+                    return Some(finish(End::NotFetched { happened, file: self.file() }));
                 }
             },
         };

@@ -6,7 +6,7 @@ use fetchwell_policy::url::WebUrl;
 
 use super::CrawlReader;
 use super::captures::Captures;
-use super::errand::{self, Errand, LookupError};
+use super::errand::{self, AnswerError, Errand, LookupError};
 use super::pattern::Keys;
 use crate::archive::byte_range::ByteRange;
 
@@ -36,7 +36,7 @@ impl Errand for Captures {
         Captures::wanted(self)
     }
 
-    fn take(&mut self, answer: &Answer) -> Result<(), String> {
+    fn take(&mut self, answer: &Answer) -> Result<(), AnswerError> {
         Captures::take(self, answer)
     }
 

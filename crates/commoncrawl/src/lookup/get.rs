@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use super::CrawlReader;
 use super::captures::Captures;
-use super::errand::{self, Errand, LookupError};
+use super::errand::{self, AnswerError, Errand, LookupError};
 use super::pattern::Keys;
 use crate::archive::byte_range::ByteRange;
 use crate::read_time::ReadTime;
@@ -88,9 +88,9 @@ impl Errand for Fetching {
         }
     }
 
-    fn take(&mut self, answer: &Answer) -> Result<(), String> {
+    fn take(&mut self, answer: &Answer) -> Result<(), AnswerError> {
         if let Some((_, range)) = &self.chosen {
-            let record = range.of(answer).map_err(|fault| fault.to_string())?;
+            let record = range.of(answer)?;
             self.record = Some(answer.body.slice_ref(record));
             return Ok(());
         }
@@ -100,7 +100,7 @@ impl Errand for Fetching {
         {
             let place = || Some(ByteRange { offset: capture.offset()?, length: capture.length()? });
             let range = place().filter(|_| capture.filename().is_some());
-            let range = range.ok_or("the index does not say where the record is")?;
+            let range = range.ok_or(AnswerError::NoPlace)?;
             self.chosen = Some((capture.clone(), range));
         }
         Ok(())

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::archive::Archive;
 
-pub use errand::LookupError;
+pub use errand::{AnswerError, LookupError};
 pub use find::CapturesFound;
 pub use get::{CaptureError, CapturedPage};
 pub use pattern::Keys;

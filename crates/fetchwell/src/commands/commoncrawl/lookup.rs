@@ -30,7 +30,7 @@ pub(super) fn exit_of(settings: &Settings, error: LookupError) -> Exit {
             error!("{base}: {error}");
             Exit::Refused
         }
-        LookupError::Failed(_) => {
+        LookupError::NotFetched { .. } | LookupError::BadAnswer(_) | LookupError::GivenUp(_) => {
             error!("{base}: {error}");
             Exit::SomeFailed
         }
