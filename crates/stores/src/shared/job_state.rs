@@ -82,11 +82,16 @@ impl sqlx::Type<sqlx::Postgres> for JobState {
 }
 
 #[cfg(feature = "postgres")]
+#[derive(Debug, thiserror::Error)]
+#[error("a job has the unknown state {0}")]
+struct UnknownState(i16);
+
+#[cfg(feature = "postgres")]
 impl<'r> sqlx::Decode<'r, sqlx::Postgres> for JobState {
     fn decode(value: sqlx::postgres::PgValueRef<'r>) -> Result<JobState, sqlx::error::BoxDynError> {
         let number = <i16 as sqlx::Decode<'r, sqlx::Postgres>>::decode(value)?;
         let state = JobState::of(i64::from(number));
-        state.ok_or_else(|| format!("a job has the unknown state {number}").into())
+        state.ok_or_else(|| UnknownState(number).into())
     }
 }
 
