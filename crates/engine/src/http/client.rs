@@ -1,6 +1,5 @@
 //! One request, from the pool or a new connection to an answer in memory.
 
-use std::io;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -18,6 +17,7 @@ use super::breach::{died_unanswered, is_breach_of_http};
 use super::connect::{connect, tls_config};
 use super::decode::{Decoding, read_body};
 use super::dns::{CachedNames, NameServers, Resolve, vetted_addresses};
+use super::error::ClientError;
 use super::interim::flood_of_interim_answers;
 use super::patience::Patience;
 use super::pool::{Pool, RequestBody, Sender};
@@ -38,18 +38,18 @@ pub struct Client {
 
 impl Client {
     /// A client that looks names up by the name servers of its settings.
-    pub fn new(settings: HttpSettings) -> io::Result<Client> {
+    pub fn new(settings: HttpSettings) -> Result<Client, ClientError> {
         let name_servers = NameServers::new(&settings.dns);
         Client::with_resolver(settings, Box::new(name_servers))
     }
 
     /// A client with a resolver of its own.
-    pub fn with_resolver(settings: HttpSettings, resolver: Box<dyn Resolve>) -> io::Result<Client> {
-        let user_agent = HeaderValue::from_str(&settings.user_agent).map_err(|_| {
-            io::Error::other(
-                "the user agent has characters that are not allowed in a header; change user_agent",
-            )
-        })?;
+    pub fn with_resolver(
+        settings: HttpSettings,
+        resolver: Box<dyn Resolve>,
+    ) -> Result<Client, ClientError> {
+        let user_agent =
+            HeaderValue::from_str(&settings.user_agent).map_err(ClientError::UserAgent)?;
         let names = CachedNames::new(resolver, settings.dns.timeout)
             .confirming_absence(settings.dns.absence_lookups, settings.limits.connect_timeout);
         Ok(Client {

@@ -10,7 +10,7 @@ use fetchwell_policy::outcome::{Happened, NetworkFault, Phase, TlsFault};
 use fetchwell_policy::url::{Scheme, WebUrl};
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::TokioIo;
-use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, IpAddr as TlsIpAddr, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -19,6 +19,7 @@ use tokio_rustls::TlsConnector;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
+use super::error::ClientError;
 use super::fair::Fair;
 use super::lack::is_lack_of_our_own;
 use super::pool::{Connection, Sender};
@@ -41,22 +42,22 @@ const STREAM_WINDOW_BYTES: u32 = 256 << 10;
 const CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
 
 /// TLS as all connections use it.
-pub(super) fn tls_config(extra_ca_file: Option<&Path>) -> io::Result<Arc<ClientConfig>> {
+pub(super) fn tls_config(extra_ca_file: Option<&Path>) -> Result<Arc<ClientConfig>, ClientError> {
     let mut roots = RootCertStore::empty();
     roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
     if let Some(path) = extra_ca_file {
-        let bad = |error: &dyn std::fmt::Display| {
-            io::Error::other(format!("http.extra_ca_file {}: {error}", path.display()))
-        };
-        for certificate in CertificateDer::pem_file_iter(path).map_err(|error| bad(&error))? {
-            let certificate = certificate.map_err(|error| bad(&error))?;
-            roots.add(certificate).map_err(|error| bad(&error))?;
+        let bad_file = |source: pem::Error| ClientError::CaFile { path: path.to_owned(), source };
+        for certificate in CertificateDer::pem_file_iter(path).map_err(bad_file)? {
+            let certificate = certificate.map_err(bad_file)?;
+            roots
+                .add(certificate)
+                .map_err(|source| ClientError::CaCertificate { path: path.to_owned(), source })?;
         }
     }
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let mut config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .map_err(io::Error::other)?
+        .map_err(ClientError::Tls)?
         .with_root_certificates(roots)
         .with_no_client_auth();
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];

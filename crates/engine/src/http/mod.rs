@@ -8,6 +8,7 @@ mod client;
 mod connect;
 mod decode;
 mod dns;
+mod error;
 mod fair;
 mod interim;
 mod lack;
@@ -28,6 +29,7 @@ use fetchwell_policy::url::Site;
 
 pub use client::Client;
 pub use dns::{DnsSettings, NameAnswer, Resolve};
+pub use error::ClientError;
 pub use lack::is_lack_of_our_own;
 pub use own_listeners::OwnListeners;
 

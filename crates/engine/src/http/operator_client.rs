@@ -1,7 +1,6 @@
 //! A client for addresses that the operator names: a collector of traces, a service's own health page. They are
 //! no sites, so neither the gate nor the guard has a say in them.
 
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +9,7 @@ use fetchwell_policy::address::AddressGuard;
 use fetchwell_policy::outcome::Happened;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
-use crate::http::{Client, DnsSettings, HttpLimits, HttpSettings, OwnListeners};
+use crate::http::{Client, ClientError, DnsSettings, HttpLimits, HttpSettings, OwnListeners};
 use crate::web::{Answer, Exchange, Leave, Phases, Request, Web};
 
 /// Asks servers of the operator's.
@@ -20,7 +19,7 @@ pub struct OperatorClient {
 
 impl OperatorClient {
     /// One that waits for an answer so long.
-    pub fn new(patience: Duration) -> io::Result<OperatorClient> {
+    pub fn new(patience: Duration) -> Result<OperatorClient, ClientError> {
         let anywhere = vec![IpNet::V4(Ipv4Net::default()), IpNet::V6(Ipv6Net::default())];
         let client = Client::new(HttpSettings {
             user_agent: concat!("Fetchwell/", env!("CARGO_PKG_VERSION")).to_owned(),
@@ -46,8 +45,7 @@ impl OperatorClient {
         match self.client.exchange(request, &mut AtOnce, &mut phases).await {
             Exchange::Answered(answer) if (200..300).contains(&answer.status) => Ok(answer),
             Exchange::Answered(answer) => Err(NoAnswer::Status(answer.status)),
-            Exchange::Failed(Happened::OurFault(why)) => Err(NoAnswer::NotAsked(why)),
-            Exchange::Failed(happened) => Err(NoAnswer::NotAsked(happened.to_string())),
+            Exchange::Failed(happened) => Err(NoAnswer::NotAsked(happened)),
             Exchange::NotSent => Err(NoAnswer::Dropped),
         }
     }
@@ -59,10 +57,19 @@ pub enum NoAnswer {
     /// It answered with this status.
     #[error("answers {0}")]
     Status(u16),
-    #[error("could not be reached: {0}")]
-    NotAsked(String),
+    /// Something happened on the way.
+    #[error("could not be reached: {}", reason(.0))]
+    NotAsked(Happened),
     #[error("dropped its connection")]
     Dropped,
+}
+
+/// Without the words that say whose fault it was: they are about sites.
+fn reason(happened: &Happened) -> String {
+    match happened {
+        Happened::OurFault(why) => why.clone(),
+        happened => happened.to_string(),
+    }
 }
 
 /// Leave for a request that no gate has a say in.

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use fetchwell_commoncrawl::CommonCrawlError;
 use fetchwell_doors::schedule::PlanFileError;
+use fetchwell_engine::http::ClientError;
 use fetchwell_engine::ports::error::{StoreError, StoreErrorKind};
 use fetchwell_service::auth::RandomError;
 use fetchwell_stores::open::OpenError;
@@ -114,6 +115,12 @@ impl From<OpenError> for Exit {
     }
 }
 
+impl From<ClientError> for Exit {
+    fn from(error: ClientError) -> Exit {
+        Exit::Usage(error.to_string())
+    }
+}
+
 impl From<PlanFileError> for Exit {
     fn from(error: PlanFileError) -> Exit {
         Exit::Usage(error.to_string())
@@ -134,6 +141,7 @@ impl From<TracesError> for Exit {
     fn from(error: TracesError) -> Exit {
         match error {
             TracesError::Endpoint(_) => Exit::Usage(error.to_string()),
+            TracesError::Client(error) => error.into(),
             TracesError::Start(error) => error.into(),
         }
     }

@@ -180,7 +180,7 @@ fn client(
     let own_listeners = OwnListeners::default();
     let mut http = http_settings(settings, &user_agent(settings), own_listeners.clone());
     http.dns.absence_lookups = absence_lookups;
-    let client = http::Client::new(http).map_err(|error| Exit::Usage(error.to_string()))?;
+    let client = http::Client::new(http)?;
     Ok((Arc::new(client), own_listeners))
 }
 

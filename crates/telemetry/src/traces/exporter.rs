@@ -1,11 +1,11 @@
 //! The thread that sends spans to the collector. It has a runtime of its own: whatever the collector does, the
 //! flow does not notice.
 
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use fetchwell_engine::http::ClientError;
 use fetchwell_engine::http::operator_client::{NoAnswer, OperatorClient};
 use fetchwell_engine::web::{Method, Request};
 use fetchwell_policy::url::WebUrl;
@@ -38,7 +38,7 @@ impl Exporter {
         collector: WebUrl,
         service: String,
         lost: Arc<AtomicU64>,
-    ) -> io::Result<Exporter> {
+    ) -> Result<Exporter, ClientError> {
         let client = OperatorClient::new(PATIENCE)?;
         Ok(Exporter { client, collector, service, lost })
     }

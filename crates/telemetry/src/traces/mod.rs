@@ -25,6 +25,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
+use fetchwell_engine::http::ClientError;
 use fetchwell_engine::pipeline::{News, Watcher};
 use fetchwell_policy::url::WebUrl;
 use parking_lot::Mutex;
@@ -51,7 +52,10 @@ pub enum TracesError {
          or unset it"
     )]
     Endpoint(String),
-    /// The client or its thread could not be made.
+    /// The client could not be made.
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    /// Its thread could not be started.
     #[error(transparent)]
     Start(#[from] io::Error),
 }
