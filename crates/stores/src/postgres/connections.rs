@@ -99,6 +99,11 @@ impl DerefMut for Taken {
     }
 }
 
+/// The server did not answer in time.
+#[derive(Debug, thiserror::Error)]
+#[error("no answer within {} s", .0.as_secs())]
+struct Silence(Duration);
+
 /// An answer of the server, or that there was none.
 pub(super) async fn within<T>(
     answer: impl Future<Output = sqlx::Result<T>> + Send,
@@ -112,7 +117,6 @@ pub(super) async fn within_limit<T>(
     answer: impl Future<Output = sqlx::Result<T>> + Send,
 ) -> sqlx::Result<T> {
     tokio::time::timeout(limit, answer).await.unwrap_or_else(|_| {
-        let silence = format!("no answer within {} s", limit.as_secs());
-        Err(sqlx::Error::Io(io::Error::new(io::ErrorKind::TimedOut, silence)))
+        Err(sqlx::Error::Io(io::Error::new(io::ErrorKind::TimedOut, Silence(limit))))
     })
 }
