@@ -2,14 +2,24 @@
 
 use std::fs::OpenOptions;
 use std::io::{self, ErrorKind, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value as Json, json};
+use thiserror::Error;
 
 use super::{Origin, Settings, SettingsFaults, Sources, default_file, limits};
 
+/// Why the default file was not written.
+#[derive(Debug, Error)]
+pub enum InitError {
+    #[error("could not write {}: it already exists; use --force to overwrite it", .0.display())]
+    Exists(PathBuf),
+    #[error("could not write {}: {source}", .path.display())]
+    Write { path: PathBuf, source: io::Error },
+}
+
 /// Writes the commented default file; a file that is there already only with `force`.
-pub fn config_init(path: &Path, force: bool) -> io::Result<()> {
+pub fn config_init(path: &Path, force: bool) -> Result<(), InitError> {
     let mut options = OpenOptions::new();
     options.write(true);
     if force {
@@ -17,14 +27,12 @@ pub fn config_init(path: &Path, force: bool) -> io::Result<()> {
     } else {
         options.create_new(true);
     }
-    let mut file = options.open(path).map_err(|error| match error.kind() {
-        ErrorKind::AlreadyExists => io::Error::new(
-            error.kind(),
-            format!("{} already exists; use --force to overwrite it", path.display()),
-        ),
-        kind => io::Error::new(kind, format!("cannot write {}: {error}", path.display())),
-    })?;
-    file.write_all(default_file().as_bytes())
+    let failed = |source: io::Error| match source.kind() {
+        ErrorKind::AlreadyExists => InitError::Exists(path.to_owned()),
+        _ => InitError::Write { path: path.to_owned(), source },
+    };
+    let mut file = options.open(path).map_err(failed)?;
+    file.write_all(default_file().as_bytes()).map_err(failed)
 }
 
 /// Prints each setting as it holds and where it came from. As text the settings are TOML.

@@ -62,7 +62,8 @@ impl fmt::Display for Fault {
 }
 
 /// A problem and its mend, before it is known where the value stands.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{problem}; {mend}")]
 pub struct Wrong {
     /// What is wrong.
     pub problem: String,

@@ -7,7 +7,7 @@ use toml_edit::Document;
 
 use super::fault::{Fault, Origin, Wrong};
 use super::find_file::{Place, places};
-use super::layer::{Layer, read_text_file};
+use super::layer::{Layer, TextFileError, read_text_file};
 use super::sources::Sources;
 use super::toml_walk::{Walk, line_starts};
 
@@ -26,7 +26,8 @@ pub(super) fn read(sources: &Sources<'_>, faults: &mut Vec<Fault>) -> FileLayers
     for place in places(sources) {
         match read_text_file(&place.path, MOST_BYTES) {
             Ok(text) => return parse(&text, &place, sources, faults),
-            Err(error) if error.kind() == ErrorKind::NotFound && !place.required => {}
+            Err(TextFileError::Unreadable(error))
+                if error.kind() == ErrorKind::NotFound && !place.required => {}
             Err(error) => {
                 faults.push(Fault {
                     origin: Origin::File { path: place.shown, line: None },

@@ -6,6 +6,8 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
+use thiserror::Error;
+
 use super::fault::{Fault, Origin, Wrong};
 use super::key::{Key, Meaning, meaning};
 use super::schema::Values;
@@ -117,12 +119,21 @@ pub(super) fn of_flags(sources: &Sources<'_>, faults: &mut Vec<Fault>) -> Layer 
     layer
 }
 
+/// Why a text file was not read.
+#[derive(Debug, Error)]
+pub(super) enum TextFileError {
+    #[error(transparent)]
+    Unreadable(#[from] io::Error),
+    #[error("it is larger than {0} bytes")]
+    TooLarge(u64),
+}
+
 /// Reads all of a text file, up to `most_bytes`.
-pub(super) fn read_text_file(path: &Path, most_bytes: u64) -> io::Result<String> {
+pub(super) fn read_text_file(path: &Path, most_bytes: u64) -> Result<String, TextFileError> {
     let mut text = String::new();
     let length = File::open(path)?.take(most_bytes + 1).read_to_string(&mut text)?;
     if u64::try_from(length).unwrap_or(u64::MAX) > most_bytes {
-        return Err(io::Error::other(format!("it is larger than {most_bytes} bytes")));
+        return Err(TextFileError::TooLarge(most_bytes));
     }
     Ok(text)
 }

@@ -35,7 +35,6 @@ pub(crate) fn run(
 }
 
 fn init(path: &Path, force: bool) -> Result<Exit, Exit> {
-    config_init(path, force)
-        .map_err(|error| Exit::Usage(format!("could not write {}: {error}", path.display())))?;
+    config_init(path, force).map_err(|error| Exit::Usage(error.to_string()))?;
     print(format!("wrote {}\n", path.display()).as_bytes())
 }
