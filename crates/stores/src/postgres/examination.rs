@@ -9,7 +9,7 @@ use super::connections::{Connections, within};
 use super::database::options_of;
 
 /// What a server says of itself.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct PostgresFacts {
     /// Its version.
     pub version: String,
@@ -22,7 +22,7 @@ pub struct PostgresFacts {
     /// What its clock shows.
     pub now: Time,
     /// Why this program cannot use the database: a newer one has changed it.
-    pub newer: Option<String>,
+    pub newer: Option<StoreError>,
 }
 
 const QUESTION: &str = "SELECT current_setting('server_version'), pg_is_in_recovery(),
@@ -41,7 +41,7 @@ pub async fn examine(url: &str) -> Result<PostgresFacts, StoreError> {
     let row = within(sqlx::query(QUESTION).fetch_one(&mut *taken)).await;
     let mut facts = row.and_then(|row| facts(&row)).map_err(|error| connections.fault(error))?;
     let version = within(version(&mut taken)).await.map_err(|error| connections.fault(error))?;
-    facts.newer = connections.refuse_newer(version).err().map(|fault| fault.to_string());
+    facts.newer = connections.refuse_newer(version).err();
     Ok(facts)
 }
 

@@ -11,7 +11,7 @@ use rusqlite::{Connection, OpenFlags};
 use super::schema::NEWEST;
 
 /// How a file is.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct SqliteFacts {
     /// SQLite's own version.
     pub version: String,
@@ -20,7 +20,7 @@ pub struct SqliteFacts {
     /// What is wrong with its pages; empty: nothing.
     pub damage: Vec<String>,
     /// Why this program cannot use it: a newer one has changed it.
-    pub newer: Option<String>,
+    pub newer: Option<StoreError>,
 }
 
 /// Looks at a file that is there.
@@ -37,7 +37,6 @@ pub fn examine(path: &Path) -> Result<SqliteFacts, StoreError> {
         })?;
         damage.retain(|line| line != "ok");
         let newer = refuse_newer_store("it", user_version(&connection)?, NEWEST).err();
-        let newer = newer.map(|fault| fault.to_string());
         Ok(SqliteFacts { version: rusqlite::version().to_owned(), journal_mode, damage, newer })
     };
     look().map_err(fault)
