@@ -167,7 +167,7 @@ async fn run(cli: Cli) -> Result<Exit, Exit> {
 /// Warns about settings that have no effect.
 fn warn_of_settings(settings: &Settings) {
     for warning in settings.warnings() {
-        warn!("{}: {}; {}", warning.origin, warning.wrong.problem, warning.wrong.mend);
+        warn!("{}: {}", warning.origin, warning.wrong);
     }
 }
 

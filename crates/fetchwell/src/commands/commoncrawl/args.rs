@@ -158,10 +158,10 @@ pub(crate) struct BatchArgs {
     #[arg(long, value_name = "URL")]
     pub(crate) url_prefix: Option<String>,
     /// Minimum size of the record in the archive, such as 1KiB
-    #[arg(long, value_name = "SIZE", value_parser = size)]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) min_length: Option<u64>,
     /// Maximum size of the record in the archive
-    #[arg(long, value_name = "SIZE", value_parser = size)]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) max_length: Option<u64>,
     /// Pages per batch
     #[arg(long, value_name = "N", default_value = "50", value_parser = whole(1, 10_000))]
@@ -229,10 +229,6 @@ fn timestamp(text: &str) -> Result<String, String> {
 
 fn error_kind() -> PossibleValuesParser {
     PossibleValuesParser::new(PASSING_KINDS.into_iter().chain(LASTING_KINDS))
-}
-
-fn size(text: &str) -> Result<u64, String> {
-    parse_size(text).map_err(|error| format!("{}; {}", error.problem, error.fix))
 }
 
 impl CommonCrawlCommand {

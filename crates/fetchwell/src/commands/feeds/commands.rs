@@ -10,7 +10,7 @@ use fetchwell_engine::ports::links::category_name;
 use fetchwell_feed::opml::{self, Outline};
 use fetchwell_policy::units::{parse_duration, with_unit};
 use fetchwell_policy::url::WebUrl;
-use fetchwell_settings::{Settings, Wrong};
+use fetchwell_settings::Settings;
 use serde_json::json;
 
 use super::print;
@@ -29,7 +29,8 @@ pub(super) async fn add(
     interval: Option<&str>,
     as_json: bool,
 ) -> Result<Exit, Exit> {
-    let category = category_name(category).map_err(|error| usage("--category", &error.into()))?;
+    let category =
+        category_name(category).map_err(|error| Exit::Usage(format!("--category: {error}")))?;
     let interval = interval.map(read_interval).transpose()?;
     let mut subscriptions = Vec::new();
     for url in url_lists::read(given)? {
@@ -50,12 +51,8 @@ fn read_interval(text: &str) -> Result<Duration, Exit> {
         Ok(_) => Err(Exit::Usage(format!(
             "--interval: {text} is less than a second; use a longer interval, such as 30m"
         ))),
-        Err(error) => Err(usage("--interval", &error.into())),
+        Err(error) => Err(Exit::Usage(format!("--interval: {error}"))),
     }
-}
-
-fn usage(flag: &str, wrong: &Wrong) -> Exit {
-    Exit::Usage(format!("{flag}: {}; {}", wrong.problem, wrong.mend))
 }
 
 async fn subscribe(

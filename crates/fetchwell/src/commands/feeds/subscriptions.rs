@@ -87,7 +87,7 @@ fn subscription(outline: Outline) -> Option<Subscription> {
     let category = match category_name(category.as_deref().unwrap_or(DEFAULT_CATEGORY)) {
         Ok(category) => category,
         Err(error) => {
-            warn!("skipped {url}: {}; {}", error.problem, error.fix);
+            warn!("skipped {url}: {error}");
             return None;
         }
     };
