@@ -1,6 +1,6 @@
 //! How far a batcher has come: a small file that is replaced as a whole, after what it says is so.
 
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
@@ -143,7 +143,12 @@ impl CheckpointFile {
         let lock = File::create(beside(&path, "lock")).map_err(|source| {
             CommonCrawlError::CheckpointUnwritable { path: path.clone(), source }
         })?;
-        lock.try_lock().map_err(|_| CommonCrawlError::CheckpointInUse(path.clone()))?;
+        lock.try_lock().map_err(|error| match error {
+            TryLockError::WouldBlock => CommonCrawlError::CheckpointInUse(path.clone()),
+            TryLockError::Error(source) => {
+                CommonCrawlError::CheckpointUnwritable { path: path.clone(), source }
+            }
+        })?;
         let kept = match std::fs::read(&path) {
             Ok(bytes) => Some(read(&bytes, &path)?),
             Err(error) if error.kind() == ErrorKind::NotFound => None,

@@ -140,7 +140,7 @@ impl From<CommonCrawlError> for Exit {
 impl From<TracesError> for Exit {
     fn from(error: TracesError) -> Exit {
         match error {
-            TracesError::Endpoint(_) => Exit::Usage(error.to_string()),
+            TracesError::Endpoint { .. } => Exit::Usage(error.to_string()),
             TracesError::Client(error) => error.into(),
             TracesError::Start(error) => error.into(),
         }

@@ -27,7 +27,7 @@ use std::thread::JoinHandle;
 
 use fetchwell_engine::http::ClientError;
 use fetchwell_engine::pipeline::{News, Watcher};
-use fetchwell_policy::url::WebUrl;
+use fetchwell_policy::url::{UrlFault, WebUrl};
 use parking_lot::Mutex;
 use tokio::sync::mpsc::{Sender, channel};
 use tracing::warn;
@@ -46,12 +46,12 @@ const MOST_WAITING: usize = 8_192;
 /// Why nothing can be traced.
 #[derive(Debug, thiserror::Error)]
 pub enum TracesError {
-    /// The environment names something else than a collector: this.
+    /// The environment names something else than a collector.
     #[error(
-        "{ENDPOINT} is {0:?}, which is not the http(s) URL of a collector; write http://HOST:4318, \
-         or unset it"
+        "{ENDPOINT} is {endpoint:?}, which is not the http(s) URL of a collector; write \
+         http://HOST:4318, or unset it"
     )]
-    Endpoint(String),
+    Endpoint { endpoint: String, source: UrlFault },
     /// The client could not be made.
     #[error(transparent)]
     Client(#[from] ClientError),
@@ -75,7 +75,8 @@ impl Tracer {
         let read = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         let Some(endpoint) = read(ENDPOINT) else { return Ok(None) };
         let service = read(SERVICE_NAME).unwrap_or_else(|| "fetchwell".to_owned());
-        let collector = traces_url(&endpoint).ok_or(TracesError::Endpoint(endpoint))?;
+        let collector =
+            traces_url(&endpoint).map_err(|source| TracesError::Endpoint { endpoint, source })?;
         Tracer::start(collector, service).map(|tracer| Some(Arc::new(tracer)))
     }
 
@@ -120,8 +121,8 @@ impl Drop for Tracer {
 }
 
 /// Where traces go, below the endpoint that the environment names.
-fn traces_url(endpoint: &str) -> Option<WebUrl> {
-    WebUrl::parse(&format!("{}/v1/traces", endpoint.trim_end_matches('/'))).ok()
+fn traces_url(endpoint: &str) -> Result<WebUrl, UrlFault> {
+    WebUrl::parse(&format!("{}/v1/traces", endpoint.trim_end_matches('/')))
 }
 
 #[cfg(test)]
@@ -137,7 +138,7 @@ mod tests {
             ("grpc://localhost:4317", None),
         ] {
             let url = traces_url(endpoint);
-            assert_eq!(url.as_ref().map(WebUrl::as_str), expected, "{endpoint}");
+            assert_eq!(url.as_ref().map(WebUrl::as_str).ok(), expected, "{endpoint}");
         }
     }
 }
