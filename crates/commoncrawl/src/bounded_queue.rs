@@ -14,7 +14,6 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// A queue that is not filled without end.
 pub struct BoundedQueue {
-    /// The queue.
     pub queue: Arc<dyn BatchQueue>,
     /// Batches that may be unconfirmed at once.
     pub max_unconfirmed: usize,

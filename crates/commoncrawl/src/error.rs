@@ -25,7 +25,6 @@ pub enum CommonCrawlError {
         .path.display()
     )]
     CheckpointUnwritable { path: PathBuf, source: io::Error },
-    /// Another process has the checkpoint.
     #[error("another batcher is using {}; use another file with --checkpoint", .0.display())]
     CheckpointInUse(PathBuf),
     /// The checkpoint is there, and cannot be read.
@@ -55,7 +54,6 @@ pub enum CommonCrawlError {
     /// `cluster.idx` or `errors.jsonl` cannot be read any further.
     #[error(transparent)]
     File(#[from] io::Error),
-    /// A store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }

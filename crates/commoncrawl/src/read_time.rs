@@ -22,7 +22,6 @@ impl Default for ReadTime {
 }
 
 impl ReadTime {
-    /// Reads the article of a page.
     pub fn article(self, html: &str, found_at: &Url) -> Result<Article, Happened> {
         self.within(|limits| extract_within(html, found_at, limits))
     }

@@ -21,9 +21,7 @@ const LEAST_BYTES_PER_SECOND: u64 = 128 << 10;
 /// A stretch of a file, in bytes. It is never empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ByteRange {
-    /// Where it begins.
     pub(crate) offset: u64,
-    /// How long it is.
     pub(crate) length: u64,
 }
 
@@ -125,7 +123,6 @@ impl ByteRange {
         self.offset.saturating_add(self.length)
     }
 
-    /// The bytes of the range.
     pub(crate) fn of(self, answer: &Answer) -> Result<&[u8], RangeFault> {
         if answer.status != 206 {
             return Err(RangeFault::Status(answer.status));

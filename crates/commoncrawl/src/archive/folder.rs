@@ -21,7 +21,6 @@ use super::byte_range::ByteRange;
 /// only, and no store keeps it as a site.
 const ROOT: &str = "http://archive-folder/";
 
-/// The folder's own address.
 pub(super) fn root() -> Result<WebUrl, fetchwell_policy::url::UrlFault> {
     WebUrl::parse(ROOT)
 }

@@ -34,7 +34,6 @@ pub(crate) const NO_ARCHIVE: &str = "no archive was found at ";
 /// Why an archive cannot be read. Whoever names the archive says which one.
 #[derive(Debug, Error)]
 pub enum ArchiveError {
-    /// Its folder is missing.
     #[error("there is no such folder; use another one with --base")]
     NoFolder,
     /// There is no URL that could stand for its folder.
@@ -48,7 +47,6 @@ pub enum ArchiveError {
     HalfKeys,
 }
 
-/// An archive.
 pub struct Archive {
     /// Where its files are: a URL that ends in a slash. WARC files are named from here.
     pub root: WebUrl,
@@ -63,7 +61,6 @@ impl Archive {
         Archive { root, web: client, is_guarded: true }
     }
 
-    /// In a folder.
     pub fn in_folder(path: &Path) -> Result<Archive, ArchiveError> {
         if !path.is_dir() {
             return Err(ArchiveError::NoFolder);

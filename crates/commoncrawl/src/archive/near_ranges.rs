@@ -18,7 +18,6 @@ pub struct JoinRule {
 /// A range to ask for, and what lies in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Joined {
-    /// The range.
     pub(crate) range: ByteRange,
     /// Which of the stretches lie in it, by their places in what was given.
     pub(crate) parts: Vec<usize>,

@@ -28,7 +28,6 @@ pub(super) struct Ahead {
     pub(super) news: Arc<Notify>,
     /// So many blocks may be out of order or on their way.
     max_blocks: u64,
-    /// So many bytes may wait.
     max_bytes: u64,
     state: Mutex<State>,
 }
@@ -37,7 +36,6 @@ pub(super) struct Ahead {
 struct State {
     /// Blocks that are in order.
     in_order: u64,
-    /// Bytes of batches that wait to be published.
     outgoing_bytes: u64,
     /// Blocks whose turn has not come, by their numbers, and the bytes of their pages.
     early: BTreeMap<u64, u64>,

@@ -41,19 +41,14 @@ pub struct Batching {
     pub by_file: bool,
 }
 
-/// What became of a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockEnd {
-    /// Which one.
     pub block: IndexBlock,
-    /// What came of it.
     pub what: BlockYield,
 }
 
-/// What came of a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BlockYield {
-    /// It was read.
     Read {
         /// The pages that are wanted.
         pages: Pages,
@@ -64,11 +59,9 @@ pub enum BlockYield {
     },
     /// The line of `cluster.idx` names no block.
     NoBlock(String),
-    /// It could not be read.
     Unread {
         /// What went wrong: a word for counting.
         kind: &'static str,
-        /// The same in full.
         reason: String,
     },
 }
@@ -128,9 +121,7 @@ impl<P: AsRef<[u8]>> FromIterator<P> for PageList {
 /// A page, and where in the archive it is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PlacedPage {
-    /// The WARC file.
     pub file: String,
-    /// Where in it.
     pub offset: u64,
     /// An element of a batch.
     pub json: Vec<u8>,
@@ -157,7 +148,6 @@ pub fn job(indexes: &WebUrl, number: u64, line: &IndexLine) -> Result<Job, UrlFa
     })
 }
 
-/// Makes the plan of a block.
 pub fn plan(batching: &Batching, lease: &Lease) -> Box<dyn Plan<BlockEnd>> {
     by_payload(lease, |block: IndexBlock| {
         let line = block.line.clone();

@@ -26,10 +26,8 @@ struct AnyVersion {
     version: i64,
 }
 
-/// What the file says.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checkpoint {
-    /// The version of the file.
     #[serde(default)]
     pub version: i64,
     /// What is made into batches, and how. Another selection would make others.
@@ -43,9 +41,7 @@ pub struct Checkpoint {
     pub batches: u64,
     /// Pages in them.
     pub pages: u64,
-    /// What was counted.
     pub counts: Counts,
-    /// Blocks that could not be read.
     pub unread_blocks: u64,
     /// Those blocks: lines of `cluster.idx`, to be read again as a `cluster.idx` of their own.
     pub unread: Vec<Unread>,
@@ -71,7 +67,6 @@ pub struct Position {
     pub digest: String,
 }
 
-/// A block that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unread {
     pub line: String,
@@ -99,7 +94,6 @@ impl Position {
 }
 
 impl Checkpoint {
-    /// Notes a block that could not be read.
     pub(super) fn note_unread(&mut self, line: &str, reason: &str) {
         self.unread_blocks += 1;
         if self.unread.len() < MOST_UNREAD_NAMED {

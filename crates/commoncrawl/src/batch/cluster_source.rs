@@ -28,7 +28,6 @@ const LEASE_TTL: Duration = Duration::from_secs(3_600);
 /// Where reading waits for room, it looks again so soon.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
-/// A source of blocks.
 pub(super) struct ClusterSource {
     queue: MemoryQueue,
     instance: Arc<MemoryInstance>,
@@ -40,7 +39,6 @@ pub(super) struct ClusterSource {
 
 struct Reading {
     lines: Lines<BufReader<File>>,
-    /// Lines that were read.
     read: u64,
     is_over: bool,
 }

@@ -11,7 +11,6 @@ pub struct Counts {
     pub blocks: u64,
     /// Their bytes, as they came.
     pub bytes: u64,
-    /// Their lines.
     pub lines: u64,
     /// Lines that are wanted.
     pub wanted: u64,
@@ -22,7 +21,6 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// A block was read.
     pub(super) fn add_block(&mut self, sifted: &Sifted, wire_bytes: u64) {
         self.blocks += 1;
         self.bytes += wire_bytes;
@@ -34,12 +32,10 @@ impl Counts {
         self.add_error("cdx_line", sifted.malformed);
     }
 
-    /// Something was passed over.
     pub(super) fn add_error(&mut self, kind: &str, count: u64) {
         add(&mut self.errors, kind, count);
     }
 
-    /// Adds those of another.
     pub(super) fn add(&mut self, more: &Counts) {
         self.blocks += more.blocks;
         self.bytes += more.bytes;

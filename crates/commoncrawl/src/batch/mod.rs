@@ -42,7 +42,6 @@ const AHEAD_BLOCKS_PER_REQUEST: usize = 4;
 /// So many bytes of pages may wait for their turn or for the queue.
 const MAX_BYTES_AHEAD: u64 = 32 << 20;
 
-/// Which batches are made, and how.
 pub struct BatchRules {
     /// The file with the lines of `cluster.idx`.
     pub cluster_idx: PathBuf,
@@ -50,7 +49,6 @@ pub struct BatchRules {
     pub crawl: String,
     /// Which pages are wanted, and whether they are sorted.
     pub batching: Batching,
-    /// Pages in a batch.
     pub batch_size: usize,
     /// So many pages are sorted at a time.
     pub by_file_pages: usize,
@@ -60,9 +58,7 @@ pub struct BatchRules {
     pub max_concurrency: usize,
 }
 
-/// A batcher.
 pub struct Batcher<'a> {
-    /// What it goes by.
     pub rules: BatchRules,
     /// The archive that has the index.
     pub archive: &'a Archive,

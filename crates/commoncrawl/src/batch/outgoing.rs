@@ -10,7 +10,6 @@ use serde_json::value::RawValue;
 use super::checkpoint::{Checkpoint, Cut, Position};
 use super::window::{CutBatch, Window};
 
-/// A step of a batcher.
 #[derive(Debug)]
 struct Step {
     /// What is to be confirmed; a window may have nothing.
@@ -48,13 +47,11 @@ impl Outgoing {
         self.is_full
     }
 
-    /// Bytes that wait.
     pub(super) fn bytes(&self) -> u64 {
         let bytes = |step: &Step| step.batch.as_ref().map_or(0, |batch| batch.body.len() as u64);
         self.steps.iter().map(bytes).sum()
     }
 
-    /// Adds the batches of a window.
     pub(super) fn add(&mut self, mut window: Window) {
         let cut = std::mem::take(&mut window.batches);
         let pages_of: Vec<u64> = cut.iter().map(|batch| batch.pages).collect();
@@ -128,12 +125,10 @@ impl Outgoing {
         step
     }
 
-    /// Whether nothing is left to do.
     pub(super) fn is_empty(&self) -> bool {
         self.steps.is_empty()
     }
 
-    /// Whether something is left to be published.
     pub(super) fn has_batches(&self) -> bool {
         self.steps.iter().any(|step| step.batch.is_some())
     }

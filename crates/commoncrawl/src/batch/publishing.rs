@@ -37,7 +37,6 @@ pub(super) struct Publisher {
     pub(super) state: Mutex<State>,
 }
 
-/// What is under way.
 pub(super) struct State {
     pub(super) windows: Windows,
     pub(super) outgoing: Outgoing,

@@ -21,7 +21,6 @@ const MALFORMED_LINES_NAMED: usize = 3;
 /// How pages are put into batches.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cutting {
-    /// Pages in a batch.
     pub(super) batch_size: usize,
     /// With `--by-file`: a window ends with the block that brings it to so many pages.
     pub(super) by_file_pages: Option<usize>,
@@ -37,22 +36,18 @@ pub(super) struct Window {
     pub(super) starts_at: u64,
     /// Bytes of `cluster.idx` up to its end.
     pub(super) ends_at: u64,
-    /// Its batches.
     pub(super) batches: Vec<CutBatch>,
     /// The pages that wait for the next window, as JSON.
     pub(super) pending: Vec<String>,
     /// What was counted in it.
     pub(super) counts: Counts,
-    /// Blocks that could not be read.
     pub(super) unread: Vec<(IndexBlock, String)>,
 }
 
-/// A batch that is cut.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct CutBatch {
     /// A JSON array of pages.
     pub(super) body: Bytes,
-    /// How many there are in it.
     pub(super) pages: u64,
 }
 

@@ -29,7 +29,6 @@ pub(super) struct Captures {
     pub(super) found: Vec<CdxRecord>,
     /// Whether there is more than the limit.
     pub(super) has_more: bool,
-    /// Blocks that could not be read.
     pub(super) unread: u64,
 }
 

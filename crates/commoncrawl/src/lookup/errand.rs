@@ -29,7 +29,6 @@ const LEASE_TTL: Duration = Duration::from_secs(3_600);
 
 /// What is asked for, answer by answer.
 pub(super) trait Errand: Clone + Send + Sync + 'static {
-    /// What comes of it.
     type Found: Clone + Send + Sync + 'static;
 
     /// The file and range to request next; `None` when done.
@@ -38,7 +37,6 @@ pub(super) trait Errand: Clone + Send + Sync + 'static {
     /// Handles the answer, which may not be the requested range.
     fn take(&mut self, answer: &Answer) -> Result<(), AnswerError>;
 
-    /// What came of it.
     fn found(&self) -> Self::Found;
 }
 
@@ -51,7 +49,6 @@ pub enum LookupError {
     /// The archive could not be reached, or did not have the file.
     #[error("{happened}: {file}")]
     NotFetched { happened: Happened, file: String },
-    /// The archive did not send what was asked for.
     #[error(transparent)]
     BadAnswer(#[from] AnswerError),
     /// The engine gave it up, for this reason.
@@ -78,7 +75,6 @@ pub enum AnswerError {
     NoPlace,
 }
 
-/// Runs an errand to its end.
 pub(super) async fn run<E: Errand>(
     reader: CrawlReader<'_>,
     errand: E,
@@ -127,7 +123,6 @@ fn job(archive: &Archive) -> Job {
     }
 }
 
-/// How an errand ended.
 #[derive(Clone)]
 enum End<F> {
     Found(F),

@@ -10,7 +10,6 @@ use super::errand::{self, AnswerError, Errand, LookupError};
 use super::pattern::Keys;
 use crate::archive::byte_range::ByteRange;
 
-/// What was found.
 #[derive(Clone)]
 pub struct CapturesFound {
     /// In the order of the index.

@@ -19,7 +19,6 @@ use crate::work::{Document, DocumentFault, record_bytes};
 /// Captures of one page that are looked at.
 const MAX_CAPTURES: usize = 100_000;
 
-/// A captured page.
 #[derive(Clone)]
 pub struct CapturedPage {
     /// Its line of the index.
@@ -28,7 +27,6 @@ pub struct CapturedPage {
     pub stored: Bytes,
 }
 
-/// Why a captured page cannot be read.
 #[derive(Debug, Error)]
 #[error(transparent)]
 pub struct CaptureError(DocumentFault);

@@ -25,7 +25,6 @@ pub use pattern::Keys;
 pub struct CrawlReader<'a> {
     /// The archive that has the crawl.
     pub archive: &'a Archive,
-    /// The crawl's name.
     pub crawl: &'a str,
     /// What the flow runs on.
     pub plant: Plant,

@@ -47,7 +47,6 @@ pub struct Document {
     pub text: String,
     /// The SHA-256 of `text`, in hex.
     pub content_hash: String,
-    /// Where the capture is.
     pub warc: WarcPlace,
     /// What it has of all texts in hand.
     #[serde(skip)]
@@ -59,9 +58,7 @@ pub struct Document {
 pub struct WarcPlace {
     /// The WARC file, below the archive's root.
     pub filename: String,
-    /// Where in it the record begins, in bytes.
     pub offset: u64,
-    /// How long the record is, in bytes.
     pub length: u64,
 }
 

@@ -5,9 +5,7 @@ use super::document::Document;
 /// What must be so of a document.
 #[derive(Clone, Debug, Default)]
 pub struct DocumentFilter {
-    /// Characters of text at the least.
     pub min_chars: usize,
-    /// Characters of text at the most.
     pub max_chars: Option<usize>,
     /// One of these languages, by whole codes; none: any.
     pub languages: Vec<String>,

@@ -36,7 +36,6 @@ impl InHand {
         Part { of: self.clone(), bytes }
     }
 
-    /// Whether the bound is reached.
     pub(super) fn is_full(&self) -> bool {
         self.bytes.load(Ordering::Relaxed) >= self.max_bytes
     }

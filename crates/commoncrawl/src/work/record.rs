@@ -15,7 +15,6 @@ pub enum WorkRecord {
     LeftOut {
         /// The filter that excluded it, as a metric label.
         filter: &'static str,
-        /// Where its capture is.
         warc: WarcPlace,
     },
     /// A page that can't be read: counted, and kept in a file with its place.
@@ -35,7 +34,6 @@ pub struct BrokenPage {
     pub warc: Option<WarcPlace>,
     /// What is wrong, as a word for counting.
     pub kind: &'static str,
-    /// The same in full.
     pub reason: String,
     /// What its batch says about it, so that it can be published again.
     pub metadata: BTreeMap<String, String>,

@@ -20,16 +20,12 @@ use crate::error::CommonCrawlError;
 pub struct RetryRules {
     /// Those with errors of these kinds; none: all that another attempt might fix.
     pub kinds: Vec<String>,
-    /// Pages in a batch.
     pub batch_size: usize,
 }
 
-/// What came of it.
 #[derive(Default)]
 pub struct RetriedErrors {
-    /// Batches that were published.
     pub batches: usize,
-    /// Pages in them.
     pub pages: usize,
     /// Pages that have a document by now.
     pub read: usize,

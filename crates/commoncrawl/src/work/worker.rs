@@ -34,7 +34,6 @@ const AGE_LOOK: Duration = Duration::from_secs(1);
 /// A broker that does not hear that we leave notices it by itself.
 const LEAVE_WITHIN: Duration = Duration::from_secs(5);
 
-/// How a worker works.
 pub struct WorkRules {
     /// Where the archive is, as it was typed.
     pub base: String,
@@ -50,7 +49,6 @@ pub struct WorkRules {
     pub max_record_bytes: usize,
     /// How long reading a page may take.
     pub reading: ReadTime,
-    /// Which documents are wanted.
     pub filter: DocumentFilter,
 }
 

@@ -24,7 +24,6 @@ pub struct ErrorFile {
     lines: Option<BufReader<Take<File>>>,
 }
 
-/// What a line says.
 #[derive(Deserialize)]
 struct ErrorLine {
     url: Option<String>,

@@ -53,7 +53,6 @@ const ERRORS: &str = "errors.jsonl";
 /// When a segment is sealed, and what it becomes.
 #[derive(Clone, Copy, Debug)]
 pub struct SegmentRule {
-    /// What it becomes.
     pub format: SegmentFormat,
     /// It is sealed when it has come to this size, compressed…
     pub max_bytes: u64,
@@ -61,7 +60,6 @@ pub struct SegmentRule {
     pub max_age: Duration,
 }
 
-/// A folder of documents.
 pub(super) struct Output {
     folder: PathBuf,
     db: Db,

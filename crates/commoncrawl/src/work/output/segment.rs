@@ -19,7 +19,6 @@ pub(super) const PART: &str = ".part";
 pub enum SegmentFormat {
     /// A JSON object per line, compressed.
     JsonLines,
-    /// Columns.
     Parquet,
 }
 

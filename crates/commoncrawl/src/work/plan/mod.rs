@@ -47,7 +47,6 @@ pub struct BatchPlanRules {
     pub max_record_bytes: usize,
     /// How long reading a page may take.
     pub reading: ReadTime,
-    /// Which documents are wanted.
     pub filter: DocumentFilter,
     /// What all batches together have not written yet.
     pub in_hand: InHand,
