@@ -34,7 +34,6 @@ impl Default for ReadLimits {
 }
 
 impl ReadLimits {
-    /// Reads the article of a page.
     pub(crate) fn article(&self, html: &str, found_at: &Url) -> Result<Article, Happened> {
         let began = ThreadTime::now();
         let is_over = || began.elapsed() > self.max_time;

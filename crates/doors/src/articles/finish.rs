@@ -12,7 +12,6 @@ use tracing::{info, warn};
 
 use super::record::ArticleRecord;
 
-/// Keeps, then settles.
 pub(super) struct KeepThenSettle {
     pub(super) articles: Arc<dyn Articles>,
     /// When the run began, by the store's clock.

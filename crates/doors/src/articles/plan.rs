@@ -41,7 +41,6 @@ pub struct LinkRules {
     pub reading: ReadLimits,
 }
 
-/// Makes the plan of a link.
 pub fn plan(lease: &Lease, rules: LinkRules) -> Box<dyn Plan<ArticleRecord>> {
     by_payload(lease, |link: Link| {
         let queued = lease.job.url.clone();
@@ -99,7 +98,6 @@ fn conclude(
 enum Unread {
     /// The page is none.
     Page(FailCode),
-    /// It could not be fetched or read.
     Happened(Happened),
 }
 

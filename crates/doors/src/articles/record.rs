@@ -15,16 +15,13 @@ pub fn uid(url: &str) -> String {
 /// What comes out of this door.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ArticleRecord {
-    /// An article.
     Stored {
-        /// What is kept of it.
         article: Box<CanonicalArticle>,
         /// Every category that it stands in.
         categories: Vec<String>,
     },
     /// A link that gave none.
     Failed {
-        /// What is kept about it.
         failure: FailedArticle,
         /// What happened, for whoever reads the log.
         what: String,

@@ -27,7 +27,6 @@ use super::unattempted::Unattempted;
 /// Links put into the queue in one transaction.
 const CLAIMS_AT_ONCE: usize = 10_000;
 
-/// What a run goes by.
 #[derive(Clone, Copy, Debug)]
 pub struct ArticleRules {
     /// What the plan of a link goes by.

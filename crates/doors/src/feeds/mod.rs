@@ -28,7 +28,6 @@ pub use trial::Trial;
 /// or ask for a rest, are waited for until the deadline.
 const DOWN_FOR_AT_MOST: Duration = Duration::from_secs(30);
 
-/// What is read and written.
 pub struct FeedPorts {
     /// Subscriptions, and what is remembered of feeds.
     pub feeds: Arc<dyn Feeds>,

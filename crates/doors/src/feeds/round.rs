@@ -35,7 +35,6 @@ pub(super) const LEASE_TTL: Duration = Duration::from_secs(3_600);
 /// What a pass came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ingested {
-    /// Feeds that were read.
     pub read: usize,
     /// Feeds in which nothing was new.
     pub unchanged: usize,
@@ -164,7 +163,6 @@ impl FeedRound {
         Claim { holder: &self.holder, now, until: now + CLAIM_LASTS }
     }
 
-    /// Whether there is nothing to do.
     pub fn is_empty(&self) -> bool {
         self.lock().in_hand.is_empty()
     }

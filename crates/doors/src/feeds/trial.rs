@@ -24,7 +24,6 @@ use super::round::LEASE_TTL;
 pub struct Trial<'a> {
     /// What it goes by.
     pub rules: FeedRules,
-    /// Tells the time.
     pub clock: Clock,
     /// Makes what a flow runs on: reading a feed is one flow, and asking its links another.
     pub plant: &'a dyn Fn() -> Plant,

@@ -25,7 +25,6 @@ pub(super) const SOFTWARE: &str = concat!("software: Fetchwell/", env!("CARGO_PK
 /// is cut off.
 const MAX_REDIRECT_BODY_BYTES: usize = 64 * 1024;
 
-/// One exchange.
 #[derive(Debug)]
 pub(super) struct Capture {
     url: WebUrl,

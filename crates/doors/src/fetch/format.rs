@@ -7,7 +7,6 @@ use std::path::Path;
 pub enum OutputFormat {
     /// The page's text as Markdown.
     Markdown,
-    /// The page's text.
     Text,
     /// The page's source, as UTF-8.
     Html,
@@ -18,7 +17,6 @@ pub enum OutputFormat {
 }
 
 impl OutputFormat {
-    /// All of them.
     pub const ALL: [OutputFormat; 5] = [
         OutputFormat::Markdown,
         OutputFormat::Text,

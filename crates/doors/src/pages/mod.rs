@@ -24,7 +24,6 @@ pub use plan::{PageRules, obituary, plan};
 pub use record::{DeadLetterDetails, LetterFailure, PageRecord, WebpageFetched, cache_key};
 pub use run::{PageDoor, PageDoorRules};
 
-/// What is read and written.
 pub struct PagePorts {
     /// Where URLs come from.
     pub queue: Arc<dyn UrlQueue>,

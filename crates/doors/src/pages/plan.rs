@@ -33,7 +33,6 @@ impl Default for PageRules {
     }
 }
 
-/// Makes the plan of a URL.
 pub fn plan(lease: &Lease, rules: PageRules) -> Box<dyn Plan<PageRecord>> {
     let queued = lease.job.url.clone();
     let accepted_at = lease.accepted_at;

@@ -17,14 +17,12 @@ pub enum PageRecord {
     Fetched {
         /// Text as UTF-8, anything else as received.
         content: Bytes,
-        /// The event.
         event: WebpageFetched,
     },
     /// A URL that was given up.
     DeadLetter {
         /// The exact string that was queued.
         url: String,
-        /// What is kept about it.
         details: DeadLetterDetails,
     },
 }
@@ -62,9 +60,7 @@ pub enum LetterFailure {
 /// A field of the hash `page_fetcher_dlq:details`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DeadLetterDetails {
-    /// Whose failure it is.
     pub failure: LetterFailure,
-    /// Why it was given up.
     pub reason: String,
     /// For a failure of this program: what went wrong in it.
     #[serde(skip_serializing_if = "Option::is_none")]

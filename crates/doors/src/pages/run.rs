@@ -34,7 +34,6 @@ const LOG_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 pub struct PageDoorRules {
     /// What the plan of a URL goes by.
     pub page: PageRules,
-    /// How long pages stay in the cache.
     pub cache_ttl: Duration,
     /// How long events stay in a log that deletes them.
     pub event_retention: Duration,
@@ -51,7 +50,6 @@ pub struct PageDoor {
 }
 
 impl PageDoor {
-    /// A door on these ports.
     pub fn new(ports: PagePorts) -> PageDoor {
         let log = Arc::new(WatchedLog::new(ports.log.clone()));
         PageDoor { ports, metrics: Arc::default(), log }

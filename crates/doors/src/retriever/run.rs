@@ -51,7 +51,6 @@ pub struct MessageRules {
     pub default_timeouts: Timeouts,
     /// The time limits of single retailers.
     pub timeouts: HashMap<String, Timeouts>,
-    /// The pace of retailers.
     pub pace: GroupPace,
 }
 

@@ -20,7 +20,6 @@ pub struct Entry {
     pub kind: Kind,
     /// As it was written: so it goes on the list.
     pub url: String,
-    /// How often it is due.
     pub every: Duration,
     /// Its rounds lie up to so much later than the grid has them, each entry's by a part of its own.
     pub jitter: Duration,
@@ -31,7 +30,6 @@ pub struct Entry {
 /// What the URL of an entry is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A page.
     Url,
     /// A list of pages.
     Sitemap,

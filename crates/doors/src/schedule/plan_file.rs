@@ -130,7 +130,6 @@ enum EntryProblem {
     StartTooEarly(String),
 }
 
-/// Reads a plan.
 pub fn read(path: &Path) -> Result<Vec<Entry>, PlanFileError> {
     let fault = |problem: PlanProblem| PlanFileError { path: path.to_owned(), problem };
     let mut text = String::new();

@@ -16,7 +16,6 @@ use super::entry::Entry;
 use super::scheduler::Scheduler;
 use super::sitemaps::Sitemaps;
 
-/// What a schedule goes by.
 #[derive(Clone, Copy, Debug)]
 pub struct ScheduleRules {
     /// Nothing is put on a list on which so many wait; 0: however many do.

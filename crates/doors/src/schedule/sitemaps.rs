@@ -40,7 +40,6 @@ const MAX_NESTING: u32 = 2;
 const MAX_SITEMAPS: usize = 50_000;
 /// Nobody else works on a queue in memory.
 const LEASE_TTL: Duration = Duration::from_secs(3_600);
-/// The first bytes of a gzip file.
 const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
 
 /// What a job carries besides its URL.
@@ -169,7 +168,6 @@ impl Sitemaps {
         self.lock().under_way.remove(entry);
     }
 
-    /// How many sitemaps could not be read.
     pub(super) fn failed(&self) -> usize {
         self.lock().failed
     }

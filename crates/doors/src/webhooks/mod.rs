@@ -33,7 +33,6 @@ const NOT_READY: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Delivery {
-    /// This is posted.
     Post(Letter),
     /// Its message could not be read now.
     Later,
@@ -41,7 +40,6 @@ pub enum Delivery {
     Dead(String),
 }
 
-/// What is posted.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Letter {
     /// The `webhook-id`: the same in each attempt, so that the receiver sees a repetition.
@@ -56,7 +54,6 @@ pub struct Letter {
 /// caller has none any more.
 pub type Sign = Arc<dyn Fn(&str, &str) -> Option<String> + Send + Sync>;
 
-/// Makes the plan of a delivery.
 pub fn plan(sign: &Sign, lease: &Lease) -> Box<dyn Plan<Infallible>> {
     by_payload(lease, |delivery: Delivery| {
         let letter = match delivery {

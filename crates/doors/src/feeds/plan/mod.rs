@@ -29,7 +29,6 @@ pub(super) enum Errand {
     Feed(Validators),
     /// A link of a feed that must be asked where it leads.
     Link {
-        /// Which feed.
         feed: String,
         /// Whose pages are the feed's own, and need not be asked.
         home: Home,
@@ -39,9 +38,7 @@ pub(super) enum Errand {
 /// What tells an unchanged feed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Validators {
-    /// The `ETag`.
     pub etag: Option<String>,
-    /// The `Last-Modified`.
     pub last_modified: Option<String>,
 }
 
@@ -63,17 +60,11 @@ impl Validators {
 #[derive(Clone, Debug)]
 pub(super) enum Found {
     /// A feed was read, or not.
-    Feed {
-        /// Which.
-        url: String,
-        /// What came of it.
-        reading: Reading,
-    },
+    Feed { url: String, reading: Reading },
     /// A link was asked where it leads.
     Link {
         /// Of which feed.
         feed: String,
-        /// The link.
         link: String,
         /// The page; none where nobody knows.
         page: Option<WebUrl>,
@@ -83,7 +74,6 @@ pub(super) enum Found {
 /// What came of reading a feed.
 #[derive(Clone, Debug)]
 pub enum Reading {
-    /// It was read.
     Read {
         /// What it lists.
         feed: Feed,
@@ -94,20 +84,16 @@ pub enum Reading {
     },
     /// There is nothing new in it.
     Unchanged,
-    /// robots.txt disallows it.
     Disallowed,
     /// It is gone for good.
     Gone,
-    /// It could not be read.
     Failed {
-        /// Why.
         problem: String,
         /// How long the server asked us to wait.
         retry_after: Option<Duration>,
     },
     /// Its turn did not come, or we stopped: nothing is known of it.
     NotReached {
-        /// Why.
         why: String,
     },
 }
@@ -123,7 +109,6 @@ pub(super) fn job(url: &str, errand: &Errand, deadline: Time) -> NewJob {
     })
 }
 
-/// Makes the plan of an errand.
 pub(super) fn plan(lease: &Lease, max_redirects: u32) -> Box<dyn Plan<Found>> {
     by_payload(lease, |errand: Errand| {
         let url = lease.job.url.clone();

@@ -27,7 +27,6 @@ const MAX_PUTS_AT_ONCE: usize = 32;
 pub struct CacheThenEvent<F> {
     /// Where pages go.
     pub cache: Arc<dyn PageCache>,
-    /// How long they stay there.
     pub ttl: Duration,
     /// Where events go.
     pub log: Arc<dyn EventLog>,
