@@ -27,7 +27,7 @@ use crate::ports::politeness::{
     ORDERS_AT_ONCE, ORDERS_TOLD_FOR, Politeness, RecentOrders, RobotsRecord, SiteAsk, SiteReport,
     Turn,
 };
-use crate::ports::queue::{Instance, Ledger, Queue};
+use crate::ports::queue::{Instance, Ledger, LedgerMismatch, Queue};
 use crate::ports::sites::{KnownSite, PageInMaking, SiteQuery, Sites, SitesPage, origins_of};
 use crate::ports::source::{Demand, Renewal, Source, Taken};
 
@@ -386,7 +386,7 @@ impl Queue for MemoryQueue {
     }
 
     /// Jobs in memory are not counted: nobody else could have changed them.
-    async fn audit(&self) -> Result<Result<Ledger, String>, StoreError> {
+    async fn audit(&self) -> Result<Result<Ledger, LedgerMismatch>, StoreError> {
         Ok(Ok(MemoryQueue::ledger(self)))
     }
 }

@@ -23,8 +23,8 @@ pub trait Queue: Send + Sync {
     /// How many jobs stand where, by the counters.
     async fn ledger(&self) -> Result<Ledger, StoreError>;
 
-    /// Counts the jobs themselves and compares with the counters: `Err` with the difference.
-    async fn audit(&self) -> Result<Result<Ledger, String>, StoreError>;
+    /// Counts the jobs themselves and compares with the counters.
+    async fn audit(&self) -> Result<Result<Ledger, LedgerMismatch>, StoreError>;
 }
 
 /// One instance's hold on a queue: where leases come from, and where they end.
@@ -50,6 +50,11 @@ pub struct Ledger {
     /// Given up.
     pub dead: i64,
 }
+
+/// The counters of a queue and its jobs disagree. Says how, in words for people.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct LedgerMismatch(pub String);
 
 impl Ledger {
     /// Whether nothing is missing and nothing is double.

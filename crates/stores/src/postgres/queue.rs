@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::job::NewJob;
-use fetchwell_engine::ports::queue::{Instance, Ledger, Queue};
+use fetchwell_engine::ports::queue::{Instance, Ledger, LedgerMismatch, Queue};
 use fetchwell_engine::ports::source::Taken;
 use fetchwell_policy::time::Time;
 use sqlx::Row;
@@ -147,8 +147,8 @@ impl Queue for PostgresQueue {
         ledger::read(&self.db, self.queue).await
     }
 
-    async fn audit(&self) -> Result<Result<Ledger, String>, StoreError> {
+    async fn audit(&self) -> Result<Result<Ledger, LedgerMismatch>, StoreError> {
         let (ledger, difference) = ledger::recount(&self.db, self.queue).await?;
-        Ok(difference.map_or(Ok(ledger), Err))
+        Ok(difference.map(LedgerMismatch).map_or(Ok(ledger), Err))
     }
 }

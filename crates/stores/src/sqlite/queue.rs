@@ -11,7 +11,7 @@ use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Settle, Settled, Settlement};
 use fetchwell_engine::ports::job::{Lease, LeaseId, NewJob};
-use fetchwell_engine::ports::queue::{Instance, Ledger, Queue};
+use fetchwell_engine::ports::queue::{Instance, Ledger, LedgerMismatch, Queue};
 use fetchwell_engine::ports::source::{Demand, Renewal, Source, Taken};
 use fetchwell_policy::time::Time;
 use fetchwell_sqlite::db::Db;
@@ -234,12 +234,13 @@ impl Queue for SqliteQueue {
         self.db.write(move |tx| read_ledger(tx, queue)).await
     }
 
-    async fn audit(&self) -> Result<Result<Ledger, String>, StoreError> {
+    async fn audit(&self) -> Result<Result<Ledger, LedgerMismatch>, StoreError> {
         let queue = self.queue;
         self.db
             .write(move |tx| {
                 let ledger = read_ledger(tx, queue)?;
-                Ok(recount_rows(tx, queue, &ledger)?.map_or(Ok(ledger), Err))
+                let difference = recount_rows(tx, queue, &ledger)?;
+                Ok(difference.map(LedgerMismatch).map_or(Ok(ledger), Err))
             })
             .await
     }

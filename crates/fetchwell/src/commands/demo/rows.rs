@@ -29,7 +29,7 @@ pub(super) async fn account(
     let outcomes = rows.lines().map(outcome).collect::<Result<Vec<Outcome>, Exit>>()?;
     let audit = match fetch::audit(settings, path).await? {
         Ok(ledger) => (ledger, None),
-        Err(fault) => (Default::default(), Some(fault)),
+        Err(mismatch) => (Default::default(), Some(mismatch.to_string())),
     };
     Ok((Account::of(urls, &outcomes, audit), outcomes))
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use fetchwell_doors::fetch::OutputFormat;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::pipeline::Watcher;
-use fetchwell_engine::ports::queue::{Ledger, Queue};
+use fetchwell_engine::ports::queue::{Ledger, LedgerMismatch, Queue};
 use fetchwell_engine::web::Web;
 use fetchwell_settings::Settings;
 use fetchwell_stores::sqlite::SqliteQueue;
@@ -60,7 +60,7 @@ pub(crate) async fn run_to_file(
 pub(crate) async fn audit(
     settings: &Settings,
     path: &Path,
-) -> Result<Result<Ledger, String>, Exit> {
+) -> Result<Result<Ledger, LedgerMismatch>, Exit> {
     let db = open_queue_db(settings).await?;
     let name = output::queue_name(path)?;
     let lease_ttl = settings.values.lease_ttl;

@@ -48,7 +48,8 @@ async fn of_queues(settings: &Settings, check: bool) -> Result<Vec<Recount>, Exi
         // What others took off the list of dead letters is dead no more.
         queue.follow_dead_list().await?;
         let told = QueueLedger { queue: name, ledger: queue.ledger().await? };
-        let difference = queue.audit().await?.err().filter(|_| check);
+        let mismatch = queue.audit().await?.err().filter(|_| check);
+        let difference = mismatch.map(|mismatch| mismatch.to_string());
         recounts.push(Recount { told, difference });
     }
     Ok(recounts)

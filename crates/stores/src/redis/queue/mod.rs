@@ -29,7 +29,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::job::{LeaseId, NewJob};
-use fetchwell_engine::ports::queue::{Instance, Ledger, Queue};
+use fetchwell_engine::ports::queue::{Instance, Ledger, LedgerMismatch, Queue};
 use fetchwell_engine::ports::url_queue::{Backlog, DeadLetterWorker, Unparked, UrlQueue};
 use fetchwell_policy::time::Time;
 use serde::Serialize;
@@ -178,7 +178,7 @@ impl Queue for RedisQueue {
         Ok(self.backlog().await?.ledger)
     }
 
-    async fn audit(&self) -> Result<Result<Ledger, String>, StoreError> {
+    async fn audit(&self) -> Result<Result<Ledger, LedgerMismatch>, StoreError> {
         let (told, counted, _) = self.count().await?;
         let Counted { unfiled, parked, delayed, leased, dead, jobs, under_way, .. } = counted;
         let told_so = [told.queued, told.delayed, told.in_flight, told.dead, jobs]
@@ -192,7 +192,8 @@ impl Queue for RedisQueue {
         Ok(if told.balances() && told_so && under_way <= leased {
             Ok(told)
         } else {
-            Err(format!("the counters say {told:?}, the keys say {counted:?}"))
+            let text = format!("the counters say {told:?}, the keys say {counted:?}");
+            Err(LedgerMismatch(text))
         })
     }
 }
