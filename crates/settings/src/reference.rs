@@ -17,7 +17,7 @@ default. The file is `--config FILE`, else `./fetchwell.toml`, else `fetchwell/f
 
 ```sh
 fetchwell config init      # writes a commented fetchwell.toml with every setting and its default
-fetchwell config show      # what holds, and where each value comes from
+fetchwell config show      # prints the effective values and where each one comes from
 fetchwell config check     # lists every error, where it is and how to fix it
 ```
 
@@ -25,7 +25,7 @@ fetchwell config check     # lists every error, where it is and how to fix it
 - In the environment, it is `FETCHWELL_HTTP__MAX_BODY`. Separate the items of a list with commas.
 - Durations take `ms`, `s`, `m`, `h` and `d`, as in `1h30m`. A bare number of a duration flag is seconds.
 - Sizes take `KiB`, `MiB`, `GiB` or `KB`, `MB`, `GB`.
-- Listen addresses are `ADDR:PORT`, as in `127.0.0.1:8080` or `[::]:8080`. `:9100` is `0.0.0.0:9100`, all addresses of the
+- Listen addresses: `ADDR:PORT`, as in `127.0.0.1:8080` or `[::]:8080`. `:9100` is `0.0.0.0:9100`, all addresses of the
   machine, and `localhost:9100` is `127.0.0.1:9100`.
 - An unknown key is an error, and so is an invalid value, even if another source overrides it. `fetchwell config check`
   names the file and the line, and says how to fix it.

@@ -597,7 +597,7 @@ pub(super) fn engine_failed(failed: JoinError) -> StoreError {
     let text = failed
         .try_into_panic()
         .map_or_else(|cancelled| cancelled.to_string(), |payload| panic_text(payload.as_ref()));
-    error!(panic = text, "the engine failed; what it holds will be rescued");
+    error!(panic = text, "the engine failed; its jobs will be rescued");
     StoreError::bug(format!("the engine panicked: {text}"))
 }
 

@@ -83,7 +83,7 @@ impl SiteDesk {
         let (known, now) = self.sites.site(site).await?;
         let rows = self.rows(&[known], MOST_COUNTED_ALONE, now).await?;
         let row = rows.into_iter().next();
-        row.ok_or_else(|| StoreError::bug(format!("{site} was asked for and not given")))
+        row.ok_or_else(|| StoreError::bug(format!("the store returned no row for {site}")))
     }
 
     /// Whether the store knows anything of a site, or has URLs that wait for it.

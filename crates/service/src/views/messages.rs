@@ -29,7 +29,7 @@ pub struct MessageView {
     /// When it was accepted.
     #[schema(format = DateTime)]
     pub created_at: String,
-    /// Requests so far.
+    /// Attempts so far. Failed probes of its site count.
     pub attempts: u32,
     /// Its result; null until there is one.
     #[schema(required)]

@@ -41,7 +41,7 @@ pub struct SightingView {
     /// When it ended.
     #[schema(required, format = DateTime)]
     pub ended_at: Option<String>,
-    /// Requests so far.
+    /// Attempts so far. Failed probes of its site count.
     pub attempts: u32,
     /// The message that this one is a retry of.
     #[schema(required)]

@@ -16,7 +16,7 @@ pub(crate) struct Standing {
     pub(crate) accepted_at: Time,
     pub(crate) ended_at: Option<Time>,
     pub(crate) retried_as: Option<MessageId>,
-    /// Requests so far.
+    /// Attempts so far.
     pub(crate) attempts: u32,
 }
 

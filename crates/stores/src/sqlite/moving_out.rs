@@ -259,7 +259,7 @@ fn send(parts: &mpsc::Sender<Part>, part: Part) -> rusqlite::Result<()> {
 }
 
 fn nobody_listens() -> rusqlite::Error {
-    own_error(StoreError::transient("the database took no more"))
+    own_error(StoreError::transient("the database accepts no more data"))
 }
 
 /// What is moved, in short: it changes with every message that is accepted, taken up or ended.

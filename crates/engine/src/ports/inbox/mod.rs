@@ -162,7 +162,7 @@ pub struct Message {
     pub status: MessageStatus,
     /// When it was accepted, by the wall clock: the server's, where there is one.
     pub created_at: Time,
-    /// Requests so far.
+    /// Attempts so far. Failed probes of its site count.
     pub attempts: u32,
     /// Its result.
     pub outbox: Option<OutboxMessage>,
@@ -204,7 +204,7 @@ pub struct FetchResult {
     pub error: Option<String>,
     /// The door's own data about it, in JSON.
     pub extracted: Option<String>,
-    /// Requests that it took.
+    /// Attempts that it took. Failed probes of its site count.
     pub attempts: u32,
     /// What the last attempt came to, for those who look after the service: its caller does not see it.
     pub attempt: Option<Attempt>,

@@ -121,7 +121,7 @@ pub struct Sighting {
     pub due_at: Option<Time>,
     /// When it ended, by the store's clock.
     pub ended_at: Option<Time>,
-    /// Requests so far.
+    /// Attempts so far. Failed probes of its site count.
     pub attempts: u32,
     /// The message that this one is another try of.
     pub retry_of: Option<MessageId>,

@@ -142,7 +142,7 @@ fn judge_names(found: Result<(), Happened>) -> Finding {
     Finding::warn(
         "name servers",
         why,
-        "only hosts in the setting resolve and in /etc/hosts can be resolved",
+        "only hosts in /etc/hosts and in the setting `resolve` can be resolved",
         "check the network and /etc/resolv.conf, or set dns.servers",
     )
 }

@@ -59,7 +59,7 @@ pub(super) fn failures(failures: Failures, as_json: bool) -> String {
         return view.groups.iter().map(line).collect();
     }
     if view.groups.is_empty() {
-        return format!("there are no failures to handle as of {}\n", view.as_of);
+        return format!("no failed messages as of {}\n", view.as_of);
     }
     let rows = view.groups.iter().map(|group| {
         let reason = plain(&group.reason);

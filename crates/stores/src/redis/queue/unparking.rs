@@ -110,7 +110,7 @@ impl Unparking {
                         info!(
                             instances,
                             urls = held,
-                            "waiting up to {} s for leases to expire that may belong to dead \
+                            "waiting up to {} s for leases to expire, which may belong to dead \
                              processes",
                             at_most.as_secs_f64().ceil()
                         );
