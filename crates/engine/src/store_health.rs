@@ -5,8 +5,8 @@
 //! pipeline of the process hands back what it holds and ends.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
@@ -93,8 +93,8 @@ pub struct StoreHealth {
 #[derive(Default)]
 struct Shared {
     pipelines: AtomicU32,
-    /// Whether `state` has a fatal error: pipelines ask after each round.
-    is_fatal: AtomicBool,
+    /// The first error that no retry can fix. Pipelines ask for it after each round, so reading it takes no lock.
+    fatal: OnceLock<Failing>,
     state: Mutex<State>,
 }
 
@@ -103,8 +103,6 @@ struct State {
     /// By pipeline and call.
     failing: BTreeMap<(u32, StoreCall), Streak>,
     outage: Option<Outage>,
-    /// The first error that no retry can fix.
-    fatal: Option<Failing>,
 }
 
 /// Failures of a call without a success in between.
@@ -171,20 +169,15 @@ impl StoreHealth {
 
     /// The first error of any pipeline of the process that no retry can fix. It stays.
     pub fn fatal(&self) -> Option<Failing> {
-        if !self.shared.is_fatal.load(Ordering::Acquire) {
-            return None;
-        }
-        self.state().fatal.clone()
+        self.shared.fatal.get().cloned()
     }
 
     fn note_fatal(&self, call: StoreCall, fault: &StoreError) {
-        let mut state = self.state();
-        if state.fatal.is_some() {
+        let failing = Failing { call, lasts: Duration::ZERO, fault: fault.clone() };
+        if self.shared.fatal.set(failing).is_err() {
             return debug!(%fault, "{}", call.means());
         }
         error!(%fault, "{}; a retry cannot fix this: handing back leases, then stopping", call.means());
-        state.fatal = Some(Failing { call, lasts: Duration::ZERO, fault: fault.clone() });
-        self.shared.is_fatal.store(true, Ordering::Release);
     }
 
     /// A call worked.
