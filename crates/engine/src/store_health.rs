@@ -42,6 +42,8 @@ pub enum StoreCall {
     Answer,
     /// Take out what is old.
     Prune,
+    /// Nothing: a pipeline panicked, so the process cannot go on, whatever the store does.
+    Engine,
 }
 
 impl StoreCall {
@@ -57,6 +59,7 @@ impl StoreCall {
             StoreCall::Look => "the store cannot be read",
             StoreCall::Answer => "requests to the API are answered with 503",
             StoreCall::Prune => "old messages cannot be deleted",
+            StoreCall::Engine => "nothing is fetched any more",
         }
     }
 

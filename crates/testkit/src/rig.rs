@@ -162,20 +162,24 @@ impl Rig {
         door: Door<R>,
         stop: CancellationToken,
     ) -> Result<Ended, StoreError> {
+        pipeline::run(door, self.plant(), stop).await
+    }
+
+    /// What a pipeline on this web needs besides a door.
+    pub fn plant(&self) -> Plant {
         let politeness = WatchedPoliteness {
             store: self.politeness.clone(),
             watch: self.watch.clone(),
             failing_takes: self.failing_turns_take,
         };
-        let plant = Plant {
+        Plant {
             gate: Gate::new(Arc::new(politeness), self.rules.clone(), self.clock.clone()),
             web: self.web.clone(),
             limits: self.limits,
             clock: self.clock.clone(),
             seed: 11,
             watcher: self.watcher.clone(),
-        };
-        pipeline::run(door, plant, stop).await
+        }
     }
 
     /// What came out so far.

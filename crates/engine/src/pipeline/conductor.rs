@@ -34,7 +34,7 @@ use crate::ports::job::{Lease, LeaseId};
 use crate::ports::plan::{Moment, Plan};
 use crate::ports::politeness::{RecentOrders, RobotsRecord, SiteAsk, SiteReport, Turn};
 use crate::ports::source::{Demand, Renewal, Taken};
-use crate::store_health::StoreCall;
+use crate::store_health::{StoreCall, StoreHealth};
 use crate::web::Phases;
 use crate::workbench::{FlightNumber, Item, JobKey, Workbench};
 
@@ -474,7 +474,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             if failed.is_cancelled() {
                 return Ok(());
             }
-            return Err(engine_failed(failed));
+            return Err(engine_failed(failed, &self.plant.gate.health));
         };
         self.head_written(&flight.site, flight.number);
         self.landed(&flight.site);
@@ -592,13 +592,22 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     }
 }
 
-/// Converts the failure of the engine task, a panic or a cancellation, into a store error.
-pub(super) fn engine_failed(failed: JoinError) -> StoreError {
-    let text = failed
-        .try_into_panic()
-        .map_or_else(|cancelled| cancelled.to_string(), |payload| panic_text(payload.as_ref()));
-    error!(panic = text, "the engine failed; its jobs will be rescued");
-    StoreError::bug(format!("the engine panicked: {text}"))
+/// Converts the failure of a task of the engine into a store error. After a panic the whole process ends, so `health`
+/// is told: `/readyz` must not wait for the exit.
+pub(super) fn engine_failed(failed: JoinError, health: &StoreHealth) -> StoreError {
+    match failed.try_into_panic() {
+        Ok(payload) => {
+            let text = panic_text(payload.as_ref());
+            error!(panic = text, "the engine failed; its jobs will be rescued");
+            let fault = StoreError::bug(format!("the engine panicked: {text}"));
+            health.failed(StoreCall::Engine, &fault);
+            fault
+        }
+        Err(cancelled) => {
+            warn!(%cancelled, "the engine was cancelled; its jobs will be rescued");
+            StoreError::bug(format!("the engine was cancelled: {cancelled}"))
+        }
+    }
 }
 
 /// What a panic said.
@@ -608,4 +617,19 @@ pub(super) fn panic_text(payload: &(dyn std::any::Any + Send)) -> String {
         .map(|text| (*text).to_owned())
         .or_else(|| payload.downcast_ref::<String>().cloned())
         .unwrap_or_else(|| "a panic without text".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_cancelled_task_is_not_called_a_panic() {
+        let task = tokio::spawn(std::future::pending::<()>());
+        task.abort();
+        let health = StoreHealth::default();
+        let fault = engine_failed(task.await.unwrap_err(), &health);
+        assert!(fault.to_string().contains("the engine was cancelled"), "{fault}");
+        assert!(health.fatal().is_none());
+    }
 }

@@ -134,11 +134,12 @@ pub async fn run<R: Send + Sync + 'static>(
     plant: Plant,
     stop: CancellationToken,
 ) -> Result<Ended, StoreError> {
+    let health = plant.gate.health.clone();
     // As a task it is woken by the thread that has news for it; whoever waits here sits on another one.
     let conducting = AbortOnDropHandle::new(tokio::spawn(conduct(door, plant, stop)));
     match conducting.await {
         Ok(ended) => ended,
-        Err(failed) => Err(engine_failed(failed)),
+        Err(failed) => Err(engine_failed(failed, &health)),
     }
 }
 

@@ -5,13 +5,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use fetchwell_engine::pipeline::{Door, Ended, News};
+use fetchwell_engine::pipeline::{self, Door, Ended, News};
 use fetchwell_engine::ports::error::{StoreError, StoreErrorKind};
 use fetchwell_engine::ports::finish::{Finish, Finished, Settle, Settled, Settlement};
 use fetchwell_engine::ports::job::LeaseId;
 use fetchwell_engine::ports::plan::{Moment, Plan, Step};
 use fetchwell_engine::ports::queue::Ledger;
 use fetchwell_engine::ports::source::{Demand, Renewal, Source, Taken};
+use fetchwell_engine::store_health::StoreCall;
 use fetchwell_engine::web::{Outcome, Request};
 use fetchwell_policy::url::WebUrl;
 use fetchwell_simweb::SiteScript;
@@ -88,22 +89,32 @@ fn has_records(batch: &[Finished<String>]) -> bool {
     batch.iter().any(|finished| !finished.records.is_empty())
 }
 
-/// Runs a door on a queue of [`URLS`] URLs whose first `takes` takes work, and says how long it took.
+/// A door on a queue of [`URLS`] URLs whose first `takes` takes work.
+fn door(
+    rig: &Rig,
+    takes: usize,
+    fail: fn() -> StoreError,
+    refuse: impl Fn(&[Finished<String>]) -> Option<StoreError> + Send + Sync + 'static,
+) -> Door<String> {
+    rig.enqueue((0..URLS).map(|n| format!("http://a.test/{n}")));
+    let instance = Arc::new(rig.queue.instance());
+    let takes_left = AtomicUsize::new(takes);
+    Door {
+        source: Arc::new(Failing { source: instance.clone(), takes_left, fail }),
+        planner: Arc::new(|lease| Box::new(OnePage(lease.job.url.clone()))),
+        finish: Arc::new(Choosy { source: instance, refuse }),
+        obituary: Arc::new(|_, reason| vec![format!("given up: {reason}")]),
+    }
+}
+
+/// Runs such a door, and says how long it took.
 async fn run(
     rig: &Rig,
     takes: usize,
     fail: fn() -> StoreError,
     refuse: impl Fn(&[Finished<String>]) -> Option<StoreError> + Send + Sync + 'static,
 ) -> (Result<Ended, StoreError>, Duration) {
-    rig.enqueue((0..URLS).map(|n| format!("http://a.test/{n}")));
-    let instance = Arc::new(rig.queue.instance());
-    let takes_left = AtomicUsize::new(takes);
-    let door = Door {
-        source: Arc::new(Failing { source: instance.clone(), takes_left, fail }),
-        planner: Arc::new(|lease| Box::new(OnePage(lease.job.url.clone()))),
-        finish: Arc::new(Choosy { source: instance, refuse }),
-        obituary: Arc::new(|_, reason| vec![format!("given up: {reason}")]),
-    };
+    let door = door(rig, takes, fail, refuse);
     let began = rig.clock.now();
     let ended = rig.run_door(door, CancellationToken::new()).await;
     (ended, rig.clock.now().since(began))
@@ -243,4 +254,19 @@ async fn a_panic_of_the_engine_is_an_error_that_says_so() {
     let fault = ended.unwrap_err();
     assert_eq!(fault.kind(), StoreErrorKind::Bug);
     assert!(fault.to_string().contains("panicked: in the engine itself"), "{fault}");
+}
+
+/// `/readyz` goes by the same record.
+#[tokio::test(start_paused = true)]
+async fn a_panic_of_the_engine_is_known_to_all_pipelines_of_the_process() {
+    let in_a_task = Rig::new([SiteScript::new("a.test")]);
+    let in_the_engine = Rig::new([SiteScript::new("a.test")]);
+    let in_the_engine = in_the_engine.with_watcher(Arc::new(panics_at_news));
+    for (rig, takes) in [(in_a_task, 0), (in_the_engine, usize::MAX)] {
+        let plant = rig.plant();
+        let other = plant.gate.health.beside();
+        let door = door(&rig, takes, panics, nothing_is_wrong);
+        pipeline::run(door, plant, CancellationToken::new()).await.unwrap_err();
+        assert_eq!(other.fatal().unwrap().call, StoreCall::Engine, "after {takes} takes");
+    }
 }

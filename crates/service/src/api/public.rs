@@ -19,9 +19,12 @@ use crate::problem::{Kind, Problem, ProblemBody};
 /// The store is asked so often at the most, however many ask us.
 const READINESS_CACHE: Duration = Duration::from_secs(1);
 
-/// Whether the store could be read and written a moment ago; if not, what that means.
+/// Whether the store can be read and written; if not, which call fails. `None`: it does not answer.
+type StoreState = Result<(), Option<StoreCall>>;
+
+/// The state of the store a moment ago.
 #[derive(Default)]
-pub(super) struct Readiness(Mutex<Option<(Instant, Result<(), &'static str>)>>);
+pub(super) struct Readiness(Mutex<Option<(Instant, StoreState)>>);
 
 /// Check whether the process is alive
 #[utoipa::path(
@@ -54,21 +57,32 @@ pub(super) async fn readyz(State(api): State<Arc<Api>>) -> Result<&'static str, 
             let fatal = api.health.fatal();
             let failing = || api.health.failing_anywhere(StoreCall::is_storing);
             let ready = match fatal.or_else(failing) {
-                Some(failing) => Err(failing.call.means()),
-                None if api.stored(api.inbox.check().await).is_err() => Err("it does not answer"),
+                Some(failing) => Err(Some(failing.call)),
+                None if api.stored(api.inbox.check().await).is_err() => Err(None),
                 None => Ok(()),
             };
             *last = Some((Instant::now(), ready));
             ready
         }
     };
-    // What the store said may name its server, and this page is public.
-    let down = |means| {
+    let down = |failing| {
         Problem::new(Kind::StoreUnavailable)
-            .saying(format!("The store is failing: {means}. See the server's log for the cause."))
+            .saying(why_not_ready(failing))
             .retry_after(super::STORE_RETRY_SECONDS)
     };
     ready.map(|()| "ok\n").map_err(down)
+}
+
+/// What the store said may name its server, and this page is public: only the log has it.
+fn why_not_ready(failing: Option<StoreCall>) -> String {
+    let means = match failing {
+        Some(StoreCall::Engine) => {
+            return "The server is stopping after an internal error; use another one.".to_owned();
+        }
+        Some(call) => call.means(),
+        None => "it does not answer",
+    };
+    format!("The store is failing: {means}. See the server's log for the cause.")
 }
 
 /// Metrics for Prometheus
