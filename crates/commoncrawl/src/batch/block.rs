@@ -4,12 +4,13 @@ use bytes::Bytes;
 use fetchwell_archive::cdxj::{Filter, Line, MalformedLine, Sieve, Sifted};
 use fetchwell_archive::cluster_idx::{self, ClusterEntry, IndexLine};
 use fetchwell_archive::gzip::{InflateFault, inflate_pieces, stated_size};
+use fetchwell_engine::pipeline::GiveUp;
 use fetchwell_engine::plan::immediate::{Foregone, by_payload};
 use fetchwell_engine::ports::finish::Settlement;
 use fetchwell_engine::ports::job::{Job, Lane, Lease};
 use fetchwell_engine::ports::plan::{Moment, Plan, Step};
 use fetchwell_engine::web::{Answer, Outcome, Request};
-use fetchwell_policy::outcome::Happened;
+use fetchwell_policy::outcome::{AnswerFault, Happened};
 use fetchwell_policy::retry::{Attempt, History, Next, RetryRule};
 use fetchwell_policy::url::{UrlFault, WebUrl};
 use serde::{Deserialize, Serialize};
@@ -168,9 +169,13 @@ pub fn plan(batching: &Batching, lease: &Lease) -> Box<dyn Plan<BlockEnd>> {
 }
 
 /// What is said of a block whose plan could not come to its end.
-pub fn obituary(lease: &Lease, reason: &str) -> Vec<BlockEnd> {
+pub fn obituary(lease: &Lease, cause: GiveUp, reason: &str) -> Vec<BlockEnd> {
     let block = serde_json::from_slice(&lease.job.payload).ok();
-    let end = |block| BlockEnd { block, what: unread("program", &reason) };
+    let kind = match cause {
+        GiveUp::Internal => "program",
+        GiveUp::TooLarge => kind_of(&Happened::BadAnswer(AnswerFault::TooLarge)),
+    };
+    let end = |block| BlockEnd { block, what: unread(kind, &reason) };
     block.map(end).into_iter().collect()
 }
 
@@ -412,6 +417,10 @@ mod tests {
             panic!("it goes on");
         };
         assert!(matches!(ends[0].what, BlockYield::NoBlock(_)));
-        assert_eq!(obituary(&garbage, "panicked")[0].block, ends[0].block);
+        for (cause, kind) in [(GiveUp::Internal, "program"), (GiveUp::TooLarge, "answer")] {
+            let given_up = obituary(&garbage, cause, "so it is").remove(0);
+            assert_eq!(given_up.block, ends[0].block);
+            assert_eq!(given_up.what, unread(kind, &"so it is"));
+        }
     }
 }

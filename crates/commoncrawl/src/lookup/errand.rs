@@ -95,7 +95,7 @@ pub(super) async fn run<E: Errand>(
             Box::new(ErrandPlan { errand, progress, root, history: lease.history })
         }),
         finish: Arc::new(SinkThenSettle { sink: Keep(kept.clone()), source: instance }),
-        obituary: Arc::new(|_, reason| vec![End::GivenUp(reason.to_owned())]),
+        obituary: Arc::new(|_, _, reason| vec![End::GivenUp(reason.to_owned())]),
     };
     let ended = pipeline::run(door, plant, stop).await.map_err(CommonCrawlError::from)?;
     let end = kept.lock().take();

@@ -117,7 +117,8 @@ impl Worker {
                 inner: Arc::new(written),
                 on_settled: Box::new(move |finished, settled| report(finished, settled, &metrics)),
             }),
-            obituary: Arc::new(|_, _| Vec::new()),
+            // A batch that is given up goes to the dead batches, with the reason.
+            obituary: Arc::new(|_, _, _| Vec::new()),
         };
         plant.limits.window = self.rules.prefetch.into();
         plant.limits.max_per_site = plant.limits.window;

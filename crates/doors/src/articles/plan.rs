@@ -1,5 +1,6 @@
 //! What becomes of a link.
 
+use fetchwell_engine::pipeline::GiveUp;
 use fetchwell_engine::plan::immediate::{Foregone, by_payload};
 use fetchwell_engine::plan::one_page::{End, OnePage};
 use fetchwell_engine::plan::redirect_chain::Arrival;
@@ -61,10 +62,18 @@ pub fn plan(lease: &Lease, rules: LinkRules) -> Box<dyn Plan<ArticleRecord>> {
     })
 }
 
-/// What is kept of a link that was given up for a fault of this program: nothing. It counts as not attempted.
-pub fn obituary(lease: &Lease, reason: &str) -> Vec<ArticleRecord> {
-    error!(url = lease.job.url, reason, "[canon] ⚠️ Internal error → left unattempted");
-    Vec::new()
+/// What is kept of a link that was given up. An internal error leaves nothing: the link counts as not attempted.
+pub fn obituary(lease: &Lease, cause: GiveUp, reason: &str, wall: Time) -> Vec<ArticleRecord> {
+    let url = lease.job.url.as_str();
+    if cause == GiveUp::Internal {
+        error!(url, reason, "[canon] ⚠️ Internal error → left unattempted");
+        return Vec::new();
+    }
+    let too_large = |link: Link| {
+        let failure = failure(url, &link, FailCode::BadHtml, wall);
+        ArticleRecord::Failed { failure, what: reason.to_owned(), is_of_site: false }
+    };
+    serde_json::from_slice(&lease.job.payload).ok().map(too_large).into_iter().collect()
 }
 
 fn conclude(
@@ -185,8 +194,8 @@ fn first_category(link: &Link) -> String {
 
 #[cfg(test)]
 mod tests {
-    use fetchwell_policy::outcome::{NetworkFault, Phase};
-    use fetchwell_testkit::samples::{end_with, lease, outcome};
+    use fetchwell_policy::outcome::{AnswerFault, NetworkFault, Phase};
+    use fetchwell_testkit::samples::{NOW, end_with, lease, outcome};
 
     use super::*;
     use crate::read_limits::READING;
@@ -292,6 +301,20 @@ mod tests {
             panic!("it is none")
         };
         assert_eq!(failure.reason, FailCode::Refused);
-        assert_eq!(obituary(&lease("http://a.test/", LINK), "it panicked"), []);
+        let lease = lease("http://a.test/", LINK);
+        assert_eq!(obituary(&lease, GiveUp::Internal, "it panicked", NOW), []);
+    }
+
+    #[test]
+    fn an_article_too_large_for_the_store_fails_as_a_page_over_the_limit_does() {
+        let records =
+            obituary(&lease("http://a.test/", LINK), GiveUp::TooLarge, "a row of 2 GiB", NOW);
+        let [ArticleRecord::Failed { failure, what, is_of_site: false }] = records.as_slice()
+        else {
+            panic!("{records:?}")
+        };
+        let over_the_limit = Happened::BadAnswer(AnswerFault::TooLarge);
+        assert_eq!(failure.reason, reason("", &over_the_limit).0);
+        assert_eq!((failure.category.as_str(), what.as_str()), ("a", "a row of 2 GiB"));
     }
 }

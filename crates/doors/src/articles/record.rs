@@ -119,7 +119,7 @@ pub struct FailedArticle {
 /// Why a link gave no article.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailCode {
-    /// Too short, not HTML, or a body that can't be unpacked.
+    /// Too short, not HTML, a body that can't be unpacked, or more than the store can hold.
     BadHtml,
     /// A status that is no success, or redirects that lead nowhere.
     Http,

@@ -107,6 +107,7 @@ impl ArticleRun {
         let ArticleRun { articles, began: run, .. } = self;
         let ends = claims.instance();
         let clock = plant.clock.clone();
+        let wall = plant.clock.clone();
         let unattempted =
             Unattempted { ends: ends.clone(), articles: articles.clone(), run, clock };
         let source = Arc::new(WrappedSource::new(ends.clone(), Arc::new(unattempted)));
@@ -114,7 +115,9 @@ impl ArticleRun {
             source: source.clone(),
             planner: planner(rules.link),
             finish: Arc::new(KeepThenSettle { articles, run, ends, tally: tally.clone() }),
-            obituary: Arc::new(obituary),
+            obituary: Arc::new(move |lease, cause, reason| {
+                obituary(lease, cause, reason, wall.wall())
+            }),
         };
         let enough = stop.child_token();
         let waiting = cancel_after(rules.max_wait, &enough);

@@ -71,11 +71,27 @@ impl InHand {
 mod tests {
     use std::time::Duration;
 
+    use fetchwell_engine::pipeline::GiveUp;
     use fetchwell_policy::url::WebUrl;
     use fetchwell_testkit::samples::{NOW, lease};
 
     use super::super::plan::{Errand, Found, Validators, job, obituary};
     use super::*;
+
+    #[test]
+    fn a_feed_that_was_given_up_has_failed_unless_the_fault_is_ours() {
+        let url = "http://a.test/rss";
+        let payload = job(url, &Errand::Feed(Validators::default()), NOW).job.payload;
+        let lease = lease(url, std::str::from_utf8(&payload).unwrap());
+        let internal = obituary(&lease, GiveUp::Internal, "it panicked");
+        let not_reached = Reading::NotReached { why: "internal: it panicked".to_owned() };
+        let too_large = obituary(&lease, GiveUp::TooLarge, "a row of 2 GiB");
+        let failed = Reading::Failed { problem: "a row of 2 GiB".to_owned(), retry_after: None };
+        for (found, expected) in [(internal, not_reached), (too_large, failed)] {
+            let expected = [Found::Feed { url: url.to_owned(), reading: expected }];
+            assert_eq!(format!("{found:?}"), format!("{expected:?}"));
+        }
+    }
 
     #[test]
     fn a_link_that_was_given_up_for_our_fault_is_nobodys_failure_and_is_asked_again() {
@@ -85,7 +101,7 @@ mod tests {
         let errand = Errand::Link { feed: found_at.to_string(), home: feed.home.clone() };
         let payload = job("https://t.co/x", &errand, NOW).job.payload;
         let lease = lease("https://t.co/x", std::str::from_utf8(&payload).unwrap());
-        let found = obituary(&lease, "it panicked");
+        let found = obituary(&lease, GiveUp::Internal, "it panicked");
         let [Found::Link { feed: of, link, page: None }] = found.as_slice() else {
             panic!("{found:?}")
         };

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fetchwell_engine::pipeline::INTERNAL;
+use fetchwell_engine::pipeline::{GiveUp, INTERNAL};
 use fetchwell_engine::plan::one_page::Weighed;
 use fetchwell_engine::plan::redirect_chain::Arrival;
 use fetchwell_engine::ports::job::Lease;
@@ -135,11 +135,16 @@ impl Row {
         }
     }
 
-    /// A URL that was given up for a fault of this program, in these words.
-    pub(super) fn given_up(lease: &Lease, error: &str, now: Time) -> Row {
-        let attempts = lease.history.failures();
-        let row = Row::refused(&lease.job.url, &format!("{INTERNAL}: {error}"), now);
-        Row { outcome: RowOutcome::Internal, attempts, ..row }
+    /// A URL that the engine gave up.
+    pub(super) fn given_up(lease: &Lease, cause: GiveUp, error: &str, now: Time) -> Row {
+        let failures = lease.history.failures();
+        let (outcome, attempts, reason) = match cause {
+            GiveUp::Internal => (RowOutcome::Internal, failures, format!("{INTERNAL}: {error}")),
+            GiveUp::TooLarge => {
+                (RowOutcome::UrlFailure, failures.saturating_add(1), error.to_owned())
+            }
+        };
+        Row { outcome, attempts, ..Row::refused(&lease.job.url, &reason, now) }
     }
 
     /// A URL whose journey is over.
@@ -367,6 +372,18 @@ mod tests {
         ] {
             assert_eq!(outcome_of(&happened, happened.status()), expected, "{happened:?}");
         }
+    }
+
+    #[test]
+    fn a_row_too_large_to_be_stored_is_a_failure_of_its_url_and_a_panic_is_not() {
+        let lease = fetchwell_testkit::samples::lease("http://x.test/", "");
+        let given_up = |cause| Row::given_up(&lease, cause, "so it is", Time::EPOCH);
+        let internal = given_up(GiveUp::Internal);
+        assert_eq!((internal.outcome, internal.attempts), (RowOutcome::Internal, 0));
+        assert_eq!(internal.reason.as_deref(), Some("internal: so it is"));
+        let too_large = given_up(GiveUp::TooLarge);
+        assert_eq!((too_large.outcome, too_large.attempts), (RowOutcome::UrlFailure, 1));
+        assert_eq!(too_large.reason.as_deref(), Some("so it is"));
     }
 
     fn wait_too_long() -> Happened {

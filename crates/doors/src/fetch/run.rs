@@ -28,6 +28,8 @@ pub fn door(
         source,
         planner: Arc::new(move |lease| Box::new(FetchPlan::new(lease, rules))),
         finish,
-        obituary: Arc::new(move |lease, reason| vec![Row::given_up(lease, reason, clock.wall())]),
+        obituary: Arc::new(move |lease, cause, reason| {
+            vec![Row::given_up(lease, cause, reason, clock.wall())]
+        }),
     }
 }

@@ -1,7 +1,7 @@
 //! What becomes of a URL.
 
 use bytes::Bytes;
-use fetchwell_engine::pipeline::INTERNAL;
+use fetchwell_engine::pipeline::{GiveUp, INTERNAL};
 use fetchwell_engine::plan::immediate::Foregone;
 use fetchwell_engine::plan::one_page::{DEFAULT_MAX_REDIRECTS, End, OnePage};
 use fetchwell_engine::plan::redirect_chain::Arrival;
@@ -50,16 +50,27 @@ pub fn plan(lease: &Lease, rules: PageRules) -> Box<dyn Plan<PageRecord>> {
     }
 }
 
-/// The dead letter of a URL that was given up for a fault of this program, in these words.
-pub fn obituary(lease: &Lease, error: &str, now: Time) -> PageRecord {
-    let details = DeadLetterDetails {
+/// The dead letter of a URL that the engine gave up.
+pub fn obituary(lease: &Lease, cause: GiveUp, error: &str, now: Time) -> PageRecord {
+    let failures = lease.history.failures();
+    let internal = DeadLetterDetails {
         failure: LetterFailure::Internal,
         reason: INTERNAL.to_owned(),
         error: Some(error.to_owned()),
         status_code: None,
-        attempts: lease.history.failures(),
+        attempts: failures,
         first_at: rfc3339(lease.accepted_at),
         last_at: rfc3339(now),
+    };
+    let details = match cause {
+        GiveUp::Internal => internal,
+        GiveUp::TooLarge => DeadLetterDetails {
+            failure: LetterFailure::UrlSpecific,
+            reason: error.to_owned(),
+            error: None,
+            attempts: failures.saturating_add(1),
+            ..internal
+        },
     };
     PageRecord::DeadLetter { url: lease.job.url.clone(), details }
 }
@@ -173,12 +184,29 @@ mod tests {
     #[test]
     fn a_fault_of_ours_is_no_failure_of_the_url() {
         let lease = lease("http://a.test/", "");
-        let PageRecord::DeadLetter { details, .. } = obituary(&lease, "it panicked", NOW) else {
+        let PageRecord::DeadLetter { details, .. } =
+            obituary(&lease, GiveUp::Internal, "it panicked", NOW)
+        else {
             panic!("it is no letter")
         };
         let expected = serde_json::json!({
             "failure": "internal", "reason": "internal", "error": "it panicked",
             "status_code": null, "attempts": 0, "first_at": rfc3339(NOW), "last_at": rfc3339(NOW),
+        });
+        assert_eq!(serde_json::to_value(details).unwrap(), expected);
+    }
+
+    #[test]
+    fn a_page_too_large_for_the_store_is_a_failure_of_the_url() {
+        let lease = lease("http://a.test/", "");
+        let PageRecord::DeadLetter { details, .. } =
+            obituary(&lease, GiveUp::TooLarge, "a row of 2 GiB", NOW)
+        else {
+            panic!("it is no letter")
+        };
+        let expected = serde_json::json!({
+            "failure": "url_specific", "reason": "a row of 2 GiB", "status_code": null,
+            "attempts": 1, "first_at": rfc3339(NOW), "last_at": rfc3339(NOW),
         });
         assert_eq!(serde_json::to_value(details).unwrap(), expected);
     }

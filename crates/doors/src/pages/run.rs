@@ -98,7 +98,9 @@ impl PageDoor {
                     }),
                 },
             }),
-            obituary: Arc::new(move |lease, reason| vec![obituary(lease, reason, clock.wall())]),
+            obituary: Arc::new(move |lease, cause, reason| {
+                vec![obituary(lease, cause, reason, clock.wall())]
+            }),
         };
         let running = async {
             let ended = pipeline::run(door, plant, stop.clone()).await;

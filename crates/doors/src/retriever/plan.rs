@@ -1,5 +1,6 @@
 //! What is done with one message: pure.
 
+use fetchwell_engine::pipeline::GiveUp;
 use fetchwell_engine::plan::immediate::{Foregone, by_payload};
 use fetchwell_engine::plan::one_page::{End, OnePage};
 use fetchwell_engine::plan::redirect_chain::Arrival;
@@ -9,7 +10,7 @@ use fetchwell_engine::ports::inbox::options::{Extracted, Options};
 use fetchwell_engine::ports::job::Lease;
 use fetchwell_engine::ports::plan::Plan;
 use fetchwell_engine::web::{Answer, Timeouts};
-use fetchwell_policy::outcome::{Happened, SiteFault};
+use fetchwell_policy::outcome::{AnswerFault, Happened, SiteFault};
 use fetchwell_policy::retry::{History, RetryRule, SiteRule};
 use fetchwell_policy::url::WebUrl;
 
@@ -56,9 +57,17 @@ pub fn plan(
     })
 }
 
-/// The result of a message that was given up for a fault of this program.
-pub fn obituary(lease: &Lease, reason: &str) -> FetchResult {
-    failed(FetchResult::INTERNAL_ERROR, format!("given up: {reason}"), lease.history.failures())
+/// The result of a message that the engine gave up.
+pub fn obituary(lease: &Lease, cause: GiveUp, reason: &str) -> FetchResult {
+    let failures = lease.history.failures();
+    let error = format!("given up: {reason}");
+    match cause {
+        GiveUp::Internal => failed(FetchResult::INTERNAL_ERROR, error, failures),
+        GiveUp::TooLarge => {
+            let over_the_limit = Happened::BadAnswer(AnswerFault::TooLarge);
+            failed(status(&over_the_limit), error, failures.saturating_add(1))
+        }
+    }
 }
 
 fn end(mut arrival: Arrival, extract: Option<&ReadLimits>, before: &History) -> End<FetchResult> {
@@ -208,7 +217,7 @@ fn why_not(arrival: &Arrival, before: &History) -> String {
 
 #[cfg(test)]
 mod tests {
-    use fetchwell_policy::outcome::{AnswerFault, NetworkFault, Phase, TlsFault};
+    use fetchwell_policy::outcome::{NetworkFault, Phase, TlsFault};
 
     use super::*;
     use crate::read_limits::READING;
@@ -253,9 +262,16 @@ mod tests {
 
     #[test]
     fn a_message_that_is_given_up_for_a_fault_of_ours_says_so() {
-        let result = obituary(&message("{}"), "it made the program panic: oh");
+        let result = obituary(&message("{}"), GiveUp::Internal, "it made the program panic: oh");
         assert_eq!(result.status, "internal_error");
         assert!(result.error.unwrap().contains("oh"));
+    }
+
+    #[test]
+    fn a_result_too_large_for_the_store_fails_as_a_page_over_the_limit_does() {
+        let result = obituary(&message("{}"), GiveUp::TooLarge, "a row of 2 GiB");
+        assert_eq!((result.status.as_str(), result.attempts), ("http_error", 1));
+        assert!(result.error.unwrap().contains("a row of 2 GiB"));
     }
 
     /// What is held counts until it is stored.

@@ -86,7 +86,7 @@ pub fn messages(
             inner: store.messages.finish.clone(),
             on_settled: Box::new(move |finished, settled| report(finished, settled, &on_result)),
         }),
-        obituary: Arc::new(|lease, reason| vec![obituary(lease, reason)]),
+        obituary: Arc::new(|lease, cause, reason| vec![obituary(lease, cause, reason)]),
     }
 }
 
@@ -153,7 +153,7 @@ fn deliveries(store: &RetrieverStore, encode: Encode) -> Door<Infallible> {
         source: Arc::new(WrappedSource::new(store.deliveries.source.clone(), Arc::new(ready))),
         planner: Arc::new(move |lease| webhooks::plan(&sign, lease)),
         finish: store.deliveries.finish.clone(),
-        obituary: Arc::new(|_, _| Vec::new()),
+        obituary: Arc::new(|_, _, _| Vec::new()),
     }
 }
 

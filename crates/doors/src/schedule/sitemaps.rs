@@ -129,7 +129,7 @@ impl Sitemaps {
             source: instance.clone(),
             planner: Arc::new(plan),
             finish: Arc::new(PutThenSettle { sitemaps: self.clone(), instance }),
-            obituary: Arc::new(|lease, reason| obituary(lease, reason).into_iter().collect()),
+            obituary: Arc::new(|lease, _, reason| obituary(lease, reason).into_iter().collect()),
         }
     }
 
@@ -295,7 +295,7 @@ fn read(body: &[u8], content_type: Option<&str>, sites: &[Site]) -> Result<Sitem
     Ok(sitemap::read(body, content_type, sites, MAX_URLS_PER_ROUND)?)
 }
 
-/// A sitemap that was given up without its plan has come to an end, too.
+/// A sitemap that was given up without its plan has come to an end, too: for every cause it could not be read.
 fn obituary(lease: &Lease, reason: &str) -> Option<Found> {
     let errand = serde_json::from_slice(&lease.job.payload).ok()?;
     let what = Err(SitemapError::GivenUp(reason.to_owned()));

@@ -9,9 +9,9 @@ use std::time::Duration;
 use fetchwell_policy::time::Time;
 use tracing::{error, warn};
 
-use super::INTERNAL;
 use super::conductor::{Conductor, Work};
 use super::intake::{INTERRUPTIONS_UNTIL_ALONE, guarded};
+use super::{GiveUp, INTERNAL};
 use crate::ports::finish::Settlement;
 use crate::ports::job::Lease;
 use crate::workbench::JobKey;
@@ -126,7 +126,8 @@ impl<R: Send + Sync + 'static> Conductor<R> {
 
     /// Gives up a lease for a fault of ours.
     pub(super) fn quarantine(&self, lease: &Lease, reason: &str) -> (Vec<R>, Settlement) {
-        let records = guarded(|| (self.door.obituary)(lease, reason)).unwrap_or_default();
+        let record = || (self.door.obituary)(lease, GiveUp::Internal, reason);
+        let records = guarded(record).unwrap_or_default();
         (records, Settlement::Dead { reason: INTERNAL.to_owned() })
     }
 

@@ -48,9 +48,17 @@ pub const INTERNAL: &str = "internal";
 /// Makes the plan of a lease.
 pub type Planner<R> = Arc<dyn Fn(&Lease) -> Box<dyn Plan<R>> + Send + Sync>;
 
-/// Makes the records of a lease that is given up for a fault of this program, in these words. The page, its site and
-/// whoever asked for it are innocent.
-pub type Obituary<R> = Arc<dyn Fn(&Lease, &str) -> Vec<R> + Send + Sync>;
+/// The cause for which the engine gives up a lease without its plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GiveUp {
+    /// A fault of this program, such as too many panics or crashes. The page, its site and its caller are innocent.
+    Internal,
+    /// The store can never hold the result. This is a failure of the URL, like a body over `http.max_body`.
+    TooLarge,
+}
+
+/// Makes the records of a lease that the engine gives up: for which cause, and the reason in words.
+pub type Obituary<R> = Arc<dyn Fn(&Lease, GiveUp, &str) -> Vec<R> + Send + Sync>;
 
 /// A door: where work comes from, what is done with it, where it goes.
 pub struct Door<R> {
@@ -60,8 +68,7 @@ pub struct Door<R> {
     pub planner: Planner<R>,
     /// Where the records go, and the leases end.
     pub finish: Arc<dyn Finish<R>>,
-    /// What is recorded of a lease that the engine gives up without its plan: after too many panics or
-    /// crashes.
+    /// What is recorded of a lease that the engine gives up without its plan.
     pub obituary: Obituary<R>,
 }
 

@@ -8,7 +8,7 @@ use tracing::{debug, warn};
 
 use super::conductor::{Conductor, Event};
 use super::intake::guarded;
-use super::{News, SettledLease};
+use super::{GiveUp, News, SettledLease};
 use crate::budget::Share;
 use crate::ports::error::{StoreError, StoreErrorKind};
 use crate::ports::finish::{Finished, Settled, Settlement};
@@ -98,7 +98,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             if !is_dead {
                 let reason = fault.detail();
                 warn!(url = finished.lease.job.url, reason, "the result is too large to be stored");
-                let record = || (self.door.obituary)(&finished.lease, &reason);
+                let record = || (self.door.obituary)(&finished.lease, GiveUp::TooLarge, &reason);
                 finished.records = guarded(record).unwrap_or_default();
                 finished.settlement = Settlement::Dead { reason };
             }

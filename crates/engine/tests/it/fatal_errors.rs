@@ -103,7 +103,7 @@ fn door(
         source: Arc::new(Failing { source: instance.clone(), takes_left, fail }),
         planner: Arc::new(|lease| Box::new(OnePage(lease.job.url.clone()))),
         finish: Arc::new(Choosy { source: instance, refuse }),
-        obituary: Arc::new(|_, reason| vec![format!("given up: {reason}")]),
+        obituary: Arc::new(|_, cause, reason| vec![format!("given up, {cause:?}: {reason}")]),
     }
 }
 
@@ -213,7 +213,7 @@ async fn a_result_that_is_too_large_ends_its_url_with_the_reason_and_no_other() 
     assert_eq!((ledger.done, ledger.dead), (URLS - 1, 1), "{ledger:?}");
     assert!(ledger.balances());
     let given_up: Vec<_> = stored.iter().filter(|record| record.starts_with("given up")).collect();
-    assert_eq!(given_up, ["given up: a page of 3 GiB"]);
+    assert_eq!(given_up, ["given up, TooLarge: a page of 3 GiB"]);
     assert_eq!(stored.len(), usize::try_from(URLS).unwrap());
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fetchwell_engine::pipeline::INTERNAL;
+use fetchwell_engine::pipeline::{GiveUp, INTERNAL};
 use fetchwell_engine::plan::immediate::{Foregone, by_payload};
 use fetchwell_engine::plan::redirect_chain::{Arrival, Journey, Stage};
 use fetchwell_engine::ports::finish::Settlement;
@@ -132,15 +132,18 @@ pub(super) fn plan(lease: &Lease, max_redirects: u32) -> Box<dyn Plan<Found>> {
     })
 }
 
-/// What is recorded of an errand that was given up for a fault of this program: a feed has not failed by that, it was
-/// not reached.
-pub(super) fn obituary(lease: &Lease, reason: &str) -> Vec<Found> {
+/// What is recorded of an errand that was given up. By an internal error a feed has not failed: it was not reached.
+pub(super) fn obituary(lease: &Lease, cause: GiveUp, reason: &str) -> Vec<Found> {
     let url = lease.job.url.clone();
-    let why = format!("{INTERNAL}: {reason}");
-    let found = match serde_json::from_slice(&lease.job.payload) {
-        Ok(Errand::Feed(_)) => Found::Feed { url, reading: Reading::NotReached { why } },
-        Ok(errand @ Errand::Link { .. }) => unread(url, errand, why),
-        Err(_) => return Vec::new(),
+    let Ok(errand) = serde_json::from_slice::<Errand>(&lease.job.payload) else {
+        return Vec::new();
+    };
+    let found = match (cause, errand) {
+        (GiveUp::Internal, Errand::Feed(_)) => {
+            let why = format!("{INTERNAL}: {reason}");
+            Found::Feed { url, reading: Reading::NotReached { why } }
+        }
+        (_, errand) => unread(url, errand, reason.to_owned()),
     };
     vec![found]
 }

@@ -220,7 +220,7 @@ async fn fetch_robots(
         source: instance.clone(),
         planner: Arc::new(move |_| Box::new(RobotsPlan(errand.clone()))),
         finish: Arc::new(SinkThenSettle { sink: Keep(learnt.clone()), source: instance }),
-        obituary: Arc::new(|_, _| Vec::new()),
+        obituary: Arc::new(|_, _, _| Vec::new()),
     };
     // A site whose breaker is open is not waited for.
     let gate = parts.gate(settings, Some(Duration::ZERO));
