@@ -2,7 +2,6 @@
 
 use std::collections::{HashMap, HashSet};
 use std::pin::Pin;
-use std::sync::Arc;
 use std::time::Duration;
 
 use fetchwell_policy::chance::Chance;
@@ -10,7 +9,6 @@ use fetchwell_policy::retry_budget::RetryBudget;
 use fetchwell_policy::site::SiteState;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site, WebUrl};
-use parking_lot::Mutex;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 use tokio::time::Instant;
@@ -20,22 +18,20 @@ use super::dispatch::TIMER_GRAIN;
 use super::flight::{FetchEnd, HeadNews};
 use super::groups::Groups;
 use super::interruptions::{Interruptions, Lack};
+use super::jobs::Jobs;
 use super::lateness::Deadlines;
 use super::orders::OrdersHeard;
 use super::seniority::Seniority;
 use super::verdicts::{FAILURE_KNOWN_FOR, Line};
 use super::watching::{LastTold, OldestStored};
 use super::{Door, Ended, News, Plant};
-use crate::budget::Share;
-use crate::internal_fetch::Errand;
 use crate::ports::error::StoreError;
 use crate::ports::finish::{Finished, Settled};
 use crate::ports::job::{Lease, LeaseId};
-use crate::ports::plan::{Moment, Plan};
+use crate::ports::plan::Moment;
 use crate::ports::politeness::{RecentOrders, RobotsRecord, SiteAsk, SiteReport, Turn};
 use crate::ports::source::{Demand, Renewal, Taken};
 use crate::store_health::{StoreCall, StoreHealth};
-use crate::web::Phases;
 use crate::workbench::{FlightNumber, Item, JobKey, Workbench};
 
 /// After a store failed, it is asked again this much later.
@@ -47,30 +43,6 @@ const MOST_EVENTS_A_ROUND: usize = 32;
 const LAST_TRIES: Duration = Duration::from_secs(2);
 /// How often idle sites are swept from the politeness store.
 const SWEEP_EVERY: Duration = Duration::from_secs(300);
-
-/// A plan, shared with the task that steps it.
-pub(super) type SharedPlan<R> = Arc<Mutex<Box<dyn Plan<R>>>>;
-
-/// A lease under work.
-pub(super) struct LeaseWork<R> {
-    pub(super) lease: Lease,
-    pub(super) plan: SharedPlan<R>,
-    /// When it came into the window, until its first requests are made.
-    pub(super) waits_since: Option<Time>,
-    /// Requests that wait or are under way.
-    pub(super) outstanding: usize,
-    pub(super) phases: Phases,
-    /// How much of the byte budget its records hold, once it has finished.
-    pub(super) share: Share,
-    /// Its plan was told, and is not told twice.
-    pub(super) knows_that_its_deadline_passed: bool,
-}
-
-/// What a job is.
-pub(super) enum Work<R> {
-    Lease(Box<LeaseWork<R>>),
-    Errand(Errand),
-}
 
 /// What comes back from the tasks.
 pub(super) enum Event<R> {
@@ -111,8 +83,7 @@ pub(super) struct Conductor<R> {
     pub(super) plant: Plant,
     pub(super) chance: Chance,
     pub(super) bench: Workbench,
-    pub(super) jobs: HashMap<JobKey, Work<R>>,
-    pub(super) next_job: JobKey,
+    pub(super) jobs: Jobs<R>,
     pub(super) leases_held: usize,
     pub(super) tasks: JoinSet<Event<R>>,
     pub(super) flights: HashMap<Id, Flight>,
@@ -193,8 +164,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             door,
             plant,
             bench: Workbench::default(),
-            jobs: HashMap::new(),
-            next_job: 0,
+            jobs: Jobs::new(),
             leases_held: 0,
             tasks: JoinSet::new(),
             flights: HashMap::new(),
@@ -520,7 +490,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.bench = Workbench::default();
         self.deadlines = Deadlines::default();
         self.seniority = Seniority::default();
-        self.jobs.clear();
+        self.jobs.forget_all();
         self.closing.clear();
         self.learning.clear();
         self.asks.clear();

@@ -10,12 +10,12 @@ use fetchwell_policy::site::{Mark, Permit, Report};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Site, WebUrl};
 
-use super::conductor::{Conductor, Event, Flight, Work};
+use super::conductor::{Conductor, Event, Flight};
 use super::flight::{Announced, End, Fetch, FetchEnd};
 use super::verdicts::Move;
 use super::{LeaseTag, News, Purpose};
 use crate::gate::{GateLeave, RobotsView, rule_of};
-use crate::ports::job::{Lane, LeaseId};
+use crate::ports::job::LeaseId;
 use crate::ports::politeness::SiteReport;
 use crate::web::{Phases, Why};
 use crate::workbench::{FlightNumber, Item, JobKey, Room, Standing};
@@ -96,10 +96,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             return;
         }
         // What has ended meanwhile can't be interrupted any more.
-        let lease = |job: JobKey| match self.jobs.get(&job) {
-            Some(Work::Lease(work)) => Some(work.lease.id),
-            _ => None,
-        };
+        let lease = |job: JobKey| self.jobs.lease(job).map(|work| work.lease.id);
         let started: Vec<LeaseId> = self.started.drain(..).filter_map(lease).collect();
         if started.is_empty() {
             return;
@@ -172,7 +169,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let Some(room) = self.bench.existing(site) else { return false };
         let asked = room.asked_interval;
         let errand = room.next(|_| false).map(|item| item.job);
-        let is_probe = errand.is_some_and(|job| self.is_probe(job));
+        let is_probe = errand.is_some_and(|job| self.jobs.is_probe(job));
         let rate = self.rate_of_next(site);
         let is_ordered = permit.rate_is_ordered && rate.least_interval <= permit.rate.interval;
         is_probe || is_ordered || rate.interval <= asked
@@ -187,7 +184,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             let may_go = self.groups.may_go(&self.plant.gate, room.turn_of.clone(), now);
             room.next(may_go).filter(|item| !item.is_errand).map(|item| item.job)
         });
-        let group = job.and_then(|job| self.lane_of(job).group);
+        let group = job.and_then(|job| self.jobs.lane_of(job).group);
         self.plant.gate.rate_for(site, crawl_delay, group.as_deref()).0
     }
 
@@ -227,15 +224,15 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         phases.robots = known_at.since(item.since);
         phases.slot = now.since(known_at);
         phases.place = self.waited_for_a_place(site, at).min(phases.slot);
-        let (plan, lease) = match self.jobs.get(&job) {
-            Some(Work::Lease(work)) => {
+        let (plan, lease) = match self.jobs.lease(job) {
+            Some(work) => {
                 phases.queued = work.phases.queued;
                 self.started.push(job);
                 (Some(work.plan.clone()), Some(LeaseTag::of(&work.lease)))
             }
-            _ => (None, None),
+            None => (None, None),
         };
-        let purpose = match (&plan, self.is_probe(job)) {
+        let purpose = match (&plan, self.jobs.is_probe(job)) {
             (Some(_), _) => Purpose::Page,
             (None, true) => Purpose::Probe,
             (None, false) => Purpose::Robots,
@@ -286,8 +283,8 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         }
         match end {
             // The store takes a probe that was not sent for lost, and gives it out again.
-            End::NotSent(_) if self.is_probe(job) => {
-                self.jobs.remove(&job);
+            End::NotSent(_) if self.jobs.is_probe(job) => {
+                self.jobs.remove(job);
                 self.landed(&site);
             }
             // Nothing is sent any more, so it would wait in its room until the grace is over.
@@ -297,7 +294,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             }
             End::NotSent(item) => {
                 let now = self.now();
-                let lane = self.lane_of(job);
+                let lane = self.jobs.lane_of(job);
                 let room = self.bench.room(&site, now);
                 room.follows_robots = false;
                 room.push(item, &lane, true);
@@ -319,7 +316,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             }
             End::Stepped { step, happened, retry_after, phases, share } => {
                 self.report(&site, permit, happened.mark(), &happened, retry_after, file);
-                if let Some(Work::Lease(work)) = self.jobs.get_mut(&job) {
+                if let Some(work) = self.jobs.lease_mut(job) {
                     work.outstanding -= 1;
                     work.phases = phases;
                     work.share = share;
@@ -448,14 +445,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
 
     /// The group whose turn a request takes: the engine's own are nobody's.
     pub(super) fn group_of(&self, item: &Item) -> Option<String> {
-        if item.is_errand { None } else { self.lane_of(item.job).group }
-    }
-
-    pub(super) fn lane_of(&self, job: JobKey) -> Lane {
-        match self.jobs.get(&job) {
-            Some(Work::Lease(work)) => work.lease.job.lane.clone(),
-            _ => Lane::default(),
-        }
+        if item.is_errand { None } else { self.jobs.lane_of(item.job).group }
     }
 }
 

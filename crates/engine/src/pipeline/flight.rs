@@ -12,7 +12,7 @@ use fetchwell_policy::time::Time;
 use fetchwell_policy::url::Site;
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::conductor::SharedPlan;
+use super::jobs::SharedPlan;
 use super::{AnswerFacts, LeaseTag, Purpose, Requested};
 use crate::budget::Share;
 use crate::clock::Clock;

@@ -1,17 +1,16 @@
 //! From the source to the workbench, and back again for what is not due soon.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use fetchwell_policy::retry::History;
 use fetchwell_policy::site::HORIZON;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::Site;
-use parking_lot::Mutex;
 use tracing::error;
 
-use super::conductor::{Conductor, Event, LeaseWork, Work};
+use super::conductor::{Conductor, Event};
 use super::groups::enough_for;
+use super::jobs::{LeaseWork, Work};
 use crate::budget::Share;
 use crate::ports::error::StoreError;
 use crate::ports::finish::{Finished, Settlement};
@@ -221,31 +220,16 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                 return self.finished(lease, records, settlement);
             }
         };
-        let queued = since.since(lease.accepted_at);
-        let phases = Phases { queued, ..Phases::default() };
-        let job = self.next_job;
-        self.next_job += 1;
-        self.deadlines.began(&lease, job);
-        let plan = Arc::new(Mutex::new(plan));
-        let share = Share::none();
-        let knows_that_its_deadline_passed = false;
-        let work = LeaseWork {
-            lease,
-            plan,
-            waits_since: Some(since),
-            outstanding: 0,
-            phases,
-            share,
-            knows_that_its_deadline_passed,
-        };
-        self.jobs.insert(job, Work::Lease(Box::new(work)));
+        let id = lease.id;
+        let job = self.jobs.add(Work::Lease(Box::new(LeaseWork::new(lease, plan, since))));
+        self.deadlines.began(id, job);
         self.step(job, None);
     }
 
     /// Steps a plan here: for outcomes without a body to work through.
     pub(super) fn step(&mut self, job: JobKey, outcome: Option<Outcome>) {
         let moment = self.moment();
-        let Some(Work::Lease(work)) = self.jobs.get_mut(&job) else { return };
+        let Some(work) = self.jobs.lease(job) else { return };
         let plan = work.plan.clone();
         let step = guarded(move || plan.lock().step(outcome, moment));
         match step {
@@ -272,7 +256,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             }
             Step::Fetch(requests) => {
                 let now = self.now();
-                let Some(Work::Lease(work)) = self.jobs.get_mut(&job) else { return };
+                let Some(work) = self.jobs.lease_mut(job) else { return };
                 let lane = work.lease.job.lane.clone();
                 let waits_since = work.waits_since.take();
                 // What a redirect leads to has waited its turn already.
@@ -371,10 +355,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
 
     /// Whether the store keeps a job with those of this site.
     fn waits_under(&self, site: &Site, job: JobKey) -> bool {
-        match self.jobs.get(&job) {
-            Some(Work::Lease(work)) => work.lease.job.site.as_ref() == Some(site),
-            _ => false,
-        }
+        self.jobs.lease(job).is_some_and(|work| work.lease.job.site.as_ref() == Some(site))
     }
 
     fn hand_back_each(&mut self, site: &Site, parcels: Vec<Parcel>, items: Vec<Item>, at: Time) {
@@ -393,9 +374,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     }
 
     pub(super) fn hand_back_item(&mut self, item: &Item, at: Time) {
-        if let Some(Work::Lease(work)) = self.jobs.get_mut(&item.job) {
-            work.outstanding -= 1;
-        }
+        self.jobs.one_less_outstanding(item.job);
         self.hand_back(item.job, at);
     }
 
@@ -427,7 +406,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         if let Settlement::Retry { at, .. } = &mut settlement {
             *at = self.retries.spend(*at, self.plant.clock.now());
         }
-        if let Some(Work::Lease(work)) = self.jobs.remove(&job) {
+        if let Some(Work::Lease(work)) = self.jobs.remove(job) {
             self.lease_went(&work.lease);
             let LeaseWork { lease, phases, share, outstanding, .. } = *work;
             if outstanding > 0 {

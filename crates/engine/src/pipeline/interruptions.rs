@@ -9,8 +9,9 @@ use std::time::Duration;
 use fetchwell_policy::time::Time;
 use tracing::{error, warn};
 
-use super::conductor::{Conductor, Work};
+use super::conductor::Conductor;
 use super::intake::{INTERRUPTIONS_UNTIL_ALONE, guarded};
+use super::jobs::Work;
 use super::{GiveUp, INTERNAL};
 use crate::ports::finish::Settlement;
 use crate::ports::job::Lease;
@@ -95,7 +96,7 @@ pub(super) struct Lack {
 impl<R: Send + Sync + 'static> Conductor<R> {
     /// The work on a job failed by a fault of ours, such as a panic.
     pub(super) fn interrupt(&mut self, job: JobKey, reason: &str) {
-        match self.jobs.get(&job) {
+        match self.jobs.get(job) {
             Some(Work::Lease(work)) => {
                 let lease = work.lease.clone();
                 let (records, settlement) = self.interrupted(&lease, reason);

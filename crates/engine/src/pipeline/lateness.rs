@@ -10,7 +10,7 @@ use fetchwell_policy::outcome::Happened;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Site, WebUrl};
 
-use super::conductor::{Conductor, Event, Work};
+use super::conductor::{Conductor, Event};
 use crate::ports::job::{Lease, LeaseId};
 use crate::ports::politeness::{Politeness, RobotsRecord};
 use crate::web::{Outcome, Request, Why};
@@ -41,8 +41,8 @@ impl Deadlines {
     }
 
     /// It began.
-    pub(super) fn began(&mut self, lease: &Lease, job: JobKey) {
-        if let Some(place) = self.places.get_mut(&lease.id) {
+    pub(super) fn began(&mut self, lease: LeaseId, job: JobKey) {
+        if let Some(place) = self.places.get_mut(&lease) {
             *place = Place::Job(job);
         }
     }
@@ -106,7 +106,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
 
     /// Answers requests that come too late. A plan that goes on all the same is at fault.
     pub(super) fn tell_that_the_deadline_passed(&mut self, job: JobKey, requests: &[Request]) {
-        let Some(Work::Lease(work)) = self.jobs.get_mut(&job) else { return };
+        let Some(work) = self.jobs.lease_mut(job) else { return };
         if std::mem::replace(&mut work.knows_that_its_deadline_passed, true) {
             return self.interrupt(job, "its plan goes on after its deadline");
         }
@@ -115,7 +115,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
 
     /// Takes back what a job asked for, waiting or under way. No site is blamed for that.
     fn call_off(&mut self, job: JobKey) -> Vec<Unanswered> {
-        let Some(Work::Lease(work)) = self.jobs.get_mut(&job) else { return Vec::new() };
+        let Some(work) = self.jobs.lease_mut(job) else { return Vec::new() };
         work.knows_that_its_deadline_passed = true;
         let mut unanswered: Vec<Unanswered> =
             self.bench.forget(job).iter().map(|item| Unanswered::of(&item.request)).collect();
@@ -151,7 +151,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         held_up_by: Option<String>,
         was_sent: bool,
     ) {
-        let Some(Work::Lease(work)) = self.jobs.get_mut(&job) else { return };
+        let Some(work) = self.jobs.lease_mut(job) else { return };
         work.outstanding -= 1;
         let why = Why { held_up_by, ..Why::default() };
         let unsent = Outcome::unsent(Happened::DeadlinePassed, why);

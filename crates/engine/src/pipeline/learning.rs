@@ -9,9 +9,10 @@ use fetchwell_policy::url::{Origin, Site};
 use tracing::{error, warn};
 
 use super::News;
-use super::conductor::{Conductor, Event, Work};
+use super::conductor::{Conductor, Event};
 use super::dispatch::known_robots;
 use super::interruptions::REST;
+use super::jobs::Work;
 use crate::gate::RobotsView;
 use crate::internal_fetch::{Errand, RobotsErrand, RobotsStep, probe};
 use crate::ports::error::StoreError;
@@ -30,12 +31,12 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let Some(item) = room.next(|_| true) else { return };
         let url = &item.request.url;
         let origin = url.origin();
-        let copy = match self.jobs.get(&item.job) {
+        let copy = match self.jobs.get(item.job) {
             Some(Work::Errand(Errand::Robots(errand))) if errand.origin == origin => errand.copy(),
             _ => None,
         };
         let url = self.plant.gate.probe_url(&origin, known_robots(room, url), copy);
-        let job = self.new_errand(Errand::Probe(site.clone()));
+        let job = self.jobs.add(Work::Errand(Errand::Probe(site.clone())));
         let item = self.errand_item(job, probe(url));
         let now = self.now();
         let room = self.bench.room(site, now);
@@ -46,17 +47,6 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         }
         self.bench.hold(site, permit, at);
         self.spread(News::Probing(site.clone()));
-    }
-
-    pub(super) fn is_probe(&self, job: JobKey) -> bool {
-        matches!(self.jobs.get(&job), Some(Work::Errand(Errand::Probe(_))))
-    }
-
-    pub(super) fn new_errand(&mut self, errand: Errand) -> JobKey {
-        let job = self.next_job;
-        self.next_job += 1;
-        self.jobs.insert(job, Work::Errand(errand));
-        job
     }
 
     pub(super) fn look_up_robots(&mut self, origin: Origin) {
@@ -101,7 +91,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                 self.learning.insert(origin.clone());
                 let errand = RobotsErrand::new(origin, record);
                 let request = errand.request();
-                let job = self.new_errand(Errand::Robots(Box::new(errand)));
+                let job = self.jobs.add(Work::Errand(Errand::Robots(Box::new(errand))));
                 let item = self.errand_item(job, request);
                 self.bench.room(&site, now).push(item, &Lane::default(), false);
             }
@@ -112,7 +102,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
 
     pub(super) fn on_errand_outcome(&mut self, job: JobKey, outcome: &Outcome) {
         let now = self.now();
-        match self.jobs.get_mut(&job) {
+        match self.jobs.get_mut(job) {
             Some(Work::Errand(Errand::Robots(errand))) => match errand.step(outcome, now) {
                 RobotsStep::Fetch(request) => {
                     let site = request.url.site();
@@ -122,7 +112,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                 }
                 RobotsStep::Learnt(record) => {
                     let origin = errand.origin.clone();
-                    self.jobs.remove(&job);
+                    self.jobs.remove(job);
                     self.learnt(&origin, record);
                     let no_answer = outcome.was_sent && outcome.answer.is_none();
                     if no_answer && outcome.happened.blame() == Blame::Site {
@@ -131,7 +121,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                 }
                 RobotsStep::Refused(happened) => {
                     let origin = errand.origin.clone();
-                    self.jobs.remove(&job);
+                    self.jobs.remove(job);
                     self.learning.remove(&origin);
                     if happened == Happened::NoSuchHost {
                         self.missing_hosts.insert(origin.clone(), now + MISSING_FOR);
@@ -141,7 +131,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             },
             Some(Work::Errand(Errand::Probe(site))) => {
                 let site = site.clone();
-                self.jobs.remove(&job);
+                self.jobs.remove(job);
                 self.bench.ask_at(&site, now);
             }
             _ => {}
@@ -150,7 +140,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
 
     /// What the site is to learn from the outcome of an errand's request.
     pub(super) fn errand_mark(&self, job: JobKey, happened: &Happened) -> Mark {
-        match self.jobs.get(&job) {
+        match self.jobs.get(job) {
             Some(Work::Errand(Errand::Probe(_))) => happened.probe_mark(),
             Some(Work::Errand(Errand::Robots(errand)))
                 if happened.mark() == Mark::Failed && errand.last_failure().is_some() =>
@@ -163,7 +153,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
 
     /// A robots.txt was asked for under a permit of its own site, which had recovered this often.
     pub(super) fn robots_asked_for(&mut self, job: JobKey, site: &Site, recoveries: u32) {
-        if let Some(Work::Errand(Errand::Robots(errand))) = self.jobs.get_mut(&job)
+        if let Some(Work::Errand(Errand::Robots(errand))) = self.jobs.get_mut(job)
             && errand.origin.site() == *site
         {
             errand.recoveries = recoveries;
@@ -187,7 +177,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     /// Whether an errand found that its host does not exist, where the URLs of such a host fail: it must be the
     /// URLs' own host, and never have answered.
     pub(super) fn found_no_host(&self, job: JobKey, permit: &Permit, found: &Happened) -> bool {
-        let Some(Work::Errand(Errand::Robots(errand))) = self.jobs.get(&job) else { return false };
+        let Some(Work::Errand(Errand::Robots(errand))) = self.jobs.get(job) else { return false };
         *found == Happened::Network(NetworkFault::Dns(NameFault::NoSuchName))
             && self.plant.gate.missing_hosts_fail()
             && permit.last_served.is_none()
@@ -197,19 +187,19 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     /// Forgets an errand that reads this site's own robots.txt: whoever has its pages next reads it. `false`:
     /// it is another errand, which others wait for.
     pub(super) fn forget_own_errand(&mut self, site: &Site, job: JobKey) -> bool {
-        let Some(Work::Errand(Errand::Robots(errand))) = self.jobs.get(&job) else { return false };
+        let Some(Work::Errand(Errand::Robots(errand))) = self.jobs.get(job) else { return false };
         if errand.origin.site() != *site {
             return false;
         }
         self.learning.remove(&errand.origin.clone());
-        self.jobs.remove(&job);
+        self.jobs.remove(job);
         true
     }
 
     /// An errand failed by a fault of ours, which says nothing about the site: it is begun anew in a while.
     pub(super) fn errand_failed(&mut self, job: JobKey, reason: &str) {
         let at = self.now() + REST;
-        let site = match self.jobs.remove(&job) {
+        let site = match self.jobs.remove(job) {
             Some(Work::Errand(Errand::Robots(errand))) => {
                 self.learning.remove(&errand.origin);
                 errand.origin.site()

@@ -14,6 +14,7 @@ mod flight;
 mod groups;
 mod intake;
 mod interruptions;
+mod jobs;
 mod lateness;
 mod learning;
 mod news;

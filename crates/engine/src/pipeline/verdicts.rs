@@ -13,7 +13,7 @@ use fetchwell_policy::url::{Origin, Site};
 use tracing::{info, warn};
 
 use super::News;
-use super::conductor::{Conductor, Work};
+use super::conductor::Conductor;
 use super::dispatch::crawl_delay;
 use super::intake::UNTIL_CLOSED;
 use crate::gate::{CRAWL_DELAY, RobotsView, rule_of};
@@ -194,7 +194,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let Some(item) = room.next(may_go).filter(|item| !item.is_errand) else { return false };
         let job = item.job;
         let had = room.turn_of.clone();
-        let group = self.lane_of(job).group;
+        let group = self.jobs.lane_of(job).group;
         if group != had {
             self.take_groups_turn(group.as_deref());
             if let Some(room) = self.bench.existing(site) {
@@ -224,9 +224,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
 
     /// Answers a request in place of the web; `was_tried`: it counts as an attempt.
     pub(super) fn answer(&mut self, item: &Item, happened: Happened, why: Why, was_tried: bool) {
-        if let Some(Work::Lease(work)) = self.jobs.get_mut(&item.job) {
-            work.outstanding -= 1;
-        }
+        self.jobs.one_less_outstanding(item.job);
         let outcome = Outcome { was_sent: was_tried, ..Outcome::unsent(happened, why) };
         if item.is_errand {
             self.on_errand_outcome(item.job, &outcome);
@@ -303,11 +301,8 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let mut stay = Vec::new();
         let mut some_ended = false;
         for item in pages {
-            let waited = match self.jobs.get(&item.job) {
-                Some(Work::Lease(work)) => waited_enough(&work.lease),
-                _ => None,
-            };
-            match waited {
+            let work = self.jobs.lease(item.job);
+            match work.and_then(|work| waited_enough(&work.lease)) {
                 Some(count) => {
                     some_ended = true;
                     let why = self.why(site, &item);
@@ -317,7 +312,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             }
         }
         for item in stay {
-            let lane = self.lane_of(item.job);
+            let lane = self.jobs.lane_of(item.job);
             self.bench.room(site, now).push(item, &lane, true);
         }
         some_ended
@@ -396,17 +391,14 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         }
         let now = self.now();
         for item in items {
-            let lane = self.lane_of(item.job);
+            let lane = self.jobs.lane_of(item.job);
             self.bench.room(site, now).push(item, &lane, true);
         }
         self.bench.ask_at(site, until);
     }
 
     pub(super) fn has_results_in_hand(&self, job: JobKey) -> bool {
-        match self.jobs.get(&job) {
-            Some(Work::Lease(work)) => work.plan.lock().has_results_in_hand(),
-            _ => false,
-        }
+        self.jobs.lease(job).is_some_and(|work| work.plan.lock().has_results_in_hand())
     }
 
     pub(super) fn on_turned(
