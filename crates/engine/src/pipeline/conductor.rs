@@ -21,6 +21,7 @@ use super::interruptions::{Interruptions, Lack};
 use super::jobs::Jobs;
 use super::lateness::Deadlines;
 use super::orders::OrdersHeard;
+use super::outbox::Outbox;
 use super::seniority::Seniority;
 use super::verdicts::{FAILURE_KNOWN_FOR, Line};
 use super::watching::{LastTold, OldestStored};
@@ -99,9 +100,7 @@ pub(super) struct Conductor<R> {
     pub(super) asks: Vec<SiteAsk>,
     pub(super) reports: Vec<SiteReport>,
     pub(super) started: Vec<JobKey>,
-    pub(super) ready: Vec<Finished<R>>,
-    /// Pages that are here and not in the store yet, ready or on their way there.
-    pub(super) unsettled_pages: usize,
+    pub(super) outbox: Outbox<R>,
     pub(super) closed: HashMap<Site, Time>,
     /// Sites to close once what was handed back of them is in the store: it closes none that has nothing.
     pub(super) closing: HashMap<Site, Time>,
@@ -128,12 +127,10 @@ pub(super) struct Conductor<R> {
     pub(super) found_nothing_at: Option<Time>,
     pub(super) turning: bool,
     pub(super) noting: bool,
-    pub(super) finishing: bool,
     pub(super) renewing: bool,
     // When each may go next.
     pub(super) take_at: Time,
     pub(super) turn_at: Time,
-    pub(super) finish_at: Time,
     renew_at: Instant,
     sweep_at: Instant,
     /// By our own clock: after this we neither dispatch nor settle.
@@ -143,10 +140,6 @@ pub(super) struct Conductor<R> {
     pub(super) halted: Option<String>,
     /// The error of a store that no retry can fix: the run ends with it.
     fatal: Option<StoreError>,
-    /// The store refuses even to take leases back, and no retry can change that.
-    pub(super) takes_nothing_back: bool,
-    /// How many entries of `ready` to finish one at a time, because one of them was too large for their batch.
-    pub(super) finish_singly: usize,
     stopping_since: Option<Instant>,
     pub(super) last_line: HashMap<(Site, Line), Time>,
     /// When and how the last request to a site failed: the reason that its URLs get when they are given up.
@@ -176,8 +169,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             asks: Vec::new(),
             reports: Vec::new(),
             started: Vec::new(),
-            ready: Vec::new(),
-            unsettled_pages: 0,
+            outbox: Outbox::new(now),
             closed: HashMap::new(),
             closing: HashMap::new(),
             groups: Groups::default(),
@@ -196,19 +188,15 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             found_nothing_at: None,
             turning: false,
             noting: false,
-            finishing: false,
             renewing: false,
             take_at: now,
             turn_at: now,
-            finish_at: now,
             renew_at: started,
             sweep_at: started + SWEEP_EVERY,
             lease_good_until: started,
             exhausted: false,
             halted: None,
             fatal: None,
-            takes_nothing_back: false,
-            finish_singly: 0,
             stopping_since: None,
             last_line: HashMap::new(),
             last_failures: HashMap::new(),
@@ -301,9 +289,8 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     pub(super) fn is_idle_for_good(&mut self) -> bool {
         self.cut_short_when_grace_is_over();
         let empty_handed = self.leases_held == 0
-            && self.ready.is_empty()
+            && self.outbox.is_empty()
             && self.suspects.is_empty()
-            && !self.finishing
             && !self.taking;
         // The last reports must reach the store: a penalty outlives us.
         let all_told = self.reports.is_empty() && !self.turning;
@@ -311,9 +298,9 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             return self.exhausted || self.is_stopping();
         }
         let is_too_late =
-            self.takes_nothing_back || self.gives_up_at().is_some_and(|at| at <= Instant::now());
+            self.outbox.is_refused() || self.gives_up_at().is_some_and(|at| at <= Instant::now());
         if is_too_late {
-            let left = self.leases_held + self.ready.len();
+            let left = self.leases_held + self.outbox.waiting();
             warn!(
                 left,
                 "stopping, although the store did not accept the remaining results: other \
@@ -345,9 +332,8 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let (next_ask, next_slot) = self.bench.next_due();
         let in_clock = |at: Instant| now + at.saturating_duration_since(Instant::now());
         let something_to_say = !self.asks.is_empty() || !self.reports.is_empty();
-        // What can't be done now must not be due now either, or we would turn without a rest.
-        let may_finish = !self.finishing && !self.ready.is_empty() && self.holds_its_lease();
         let grace_over = self.stopping_since.map(|since| since + self.plant.limits.shutdown_grace);
+        // What can't be done now must not be due now either, or we would turn without a rest.
         let due = [
             Some(in_clock(self.renew_at.min(self.sweep_at))),
             self.orders.next_look().map(in_clock),
@@ -355,7 +341,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             next_slot.filter(|_| self.may_dispatch()).map(|at| at - TIMER_GRAIN),
             self.wants_to_take().then_some(self.take_at),
             (something_to_say && !self.turning).then_some(self.turn_at),
-            may_finish.then_some(self.finish_at),
+            self.outbox.next_due().filter(|_| self.holds_its_lease()),
             grace_over.filter(|_| self.leases_held > 0).map(in_clock),
             self.gives_up_at().map(in_clock),
             self.deadlines.next(),
@@ -495,8 +481,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.learning.clear();
         self.asks.clear();
         self.started.clear();
-        self.unsettled_pages -= self.ready.drain(..).filter(Finished::is_page).count();
-        self.finish_singly = 0;
+        self.outbox.forget_all();
         self.suspects.clear();
         self.runs_alone = None;
         self.leases_held = 0;

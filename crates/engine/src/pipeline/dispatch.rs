@@ -39,7 +39,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     /// Whether a request may go now in its slot. Pages that are not stored yet count as under way: a crash
     /// repeats both, and at a pace storing keeps up.
     pub(super) fn may_dispatch(&self) -> bool {
-        self.flights.len() + self.unsettled_pages < self.plant.limits.max_in_flight
+        self.flights.len() + self.outbox.pages() < self.plant.limits.max_in_flight
             && !self.is_stopping()
             && !self.rests()
             && self.holds_its_lease()
@@ -51,7 +51,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     pub(super) fn may_ask(&self) -> bool {
         let limits = &self.plant.limits;
         self.flights.len() + self.asks.len() < limits.max_in_flight
-            && self.unsettled_pages < 2 * limits.max_finish_batch
+            && self.outbox.pages() < 2 * limits.max_finish_batch
             && !self.is_stopping()
             && !self.rests()
             && self.holds_its_lease()

@@ -84,9 +84,9 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             && !self.is_stopping()
             && self.suspects.is_empty()
             && self.runs_alone.is_none()
-            && self.finish_at <= self.now()
+            && !self.outbox.is_resting(self.now())
             && self.holds_its_lease()
-            && self.leases_held + self.ready.len() <= window - window / 4
+            && self.leases_held + self.outbox.waiting() <= window - window / 4
     }
 
     pub(super) fn on_taken(&mut self, demand: Demand, taken: Result<Taken, StoreError>) {
@@ -195,8 +195,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
 
     /// A suspect goes when nothing else is there: if the process dies now, we know by whom.
     fn run_a_suspect_when_alone(&mut self) {
-        let alone =
-            self.leases_held == 0 && self.ready.is_empty() && !self.finishing && !self.taking;
+        let alone = self.leases_held == 0 && self.outbox.is_empty() && !self.taking;
         if alone
             && !self.is_stopping()
             && let Some(suspect) = self.suspects.pop()
@@ -412,16 +411,14 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             if outstanding > 0 {
                 self.bench.forget(job); // What else it asked for has nobody to come back to.
             }
-            let finished = Finished { lease, records, settlement, phases, share };
-            self.unsettled_pages += usize::from(finished.is_page());
-            self.ready.push(finished);
+            self.outbox.push(Finished { lease, records, settlement, phases, share });
         }
     }
 
     fn finished(&mut self, lease: Lease, records: Vec<R>, settlement: Settlement) {
         let phases = Phases::default();
         let share = Share::none();
-        self.ready.push(Finished { lease, records, settlement, phases, share });
+        self.outbox.push(Finished { lease, records, settlement, phases, share });
     }
 }
 

@@ -19,6 +19,7 @@ mod lateness;
 mod learning;
 mod news;
 mod orders;
+mod outbox;
 mod results;
 mod seniority;
 mod verdicts;

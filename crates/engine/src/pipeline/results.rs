@@ -15,25 +15,15 @@ use crate::ports::finish::{Finished, Settled, Settlement};
 use crate::store_health::StoreCall;
 use crate::web::Phases;
 
-/// What the pages of one batch may hold of the byte budget, unless it is a single one.
-const MOST_BATCH_BYTES: usize = 16 << 20;
-
 impl<R: Send + Sync + 'static> Conductor<R> {
     /// Hands what is done to the sink, a batch at a time; the next batch gathers meanwhile.
     pub(super) fn finish_what_is_done(&mut self) {
-        let now = self.now();
-        if self.finishing
-            || self.ready.is_empty()
-            || now < self.finish_at
-            || self.takes_nothing_back
-            || !self.holds_its_lease()
-        {
+        if !self.holds_its_lease() {
             return;
         }
-        self.finishing = true;
-        let many = self.batch_size();
-        self.finish_singly = self.finish_singly.saturating_sub(many);
-        let batch: Vec<Finished<R>> = self.ready.drain(..many).collect();
+        let most = self.plant.limits.max_finish_batch;
+        let now = self.now();
+        let Some(batch) = self.outbox.begin(now, most) else { return };
         let finish = self.door.finish.clone();
         self.spawn(async move {
             let started = Instant::now();
@@ -42,27 +32,13 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         });
     }
 
-    /// How many go in the next batch: a sink may hold all of it a second time, in its own form.
-    fn batch_size(&self) -> usize {
-        if self.finish_singly > 0 {
-            return 1;
-        }
-        let mut bytes = 0_usize;
-        let fits = |finished: &&Finished<R>| {
-            let is_first = bytes == 0;
-            bytes = bytes.saturating_add(finished.share.bytes());
-            is_first || bytes <= MOST_BATCH_BYTES
-        };
-        self.ready.iter().take(self.plant.limits.max_finish_batch).take_while(fits).count()
-    }
-
     pub(super) fn on_finished(
         &mut self,
         batch: Vec<Finished<R>>,
         settled: Result<Vec<Settled>, StoreError>,
         sink: Duration,
     ) {
-        self.finishing = false;
+        self.outbox.ended();
         let settled = match settled {
             Ok(settled) => {
                 self.store_worked(StoreCall::Finish);
@@ -75,9 +51,8 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             Err(fault) => {
                 // Nothing is fetched again for it, and nothing more is taken until it works.
                 self.store_failed(StoreCall::Finish, &fault);
-                self.finish_at = self.store_retry_at();
-                self.ready.splice(0..0, batch);
-                return;
+                let again = self.store_retry_at();
+                return self.outbox.put_back(batch, again);
             }
         };
         for (finished, settled) in batch.into_iter().zip(settled) {
@@ -103,10 +78,9 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                 finished.settlement = Settlement::Dead { reason };
             }
         }
-        self.finish_singly += batch.len();
         self.spread(News::StoreFailed(fault.clone()));
-        self.finish_at = self.now();
-        self.ready.splice(0..0, batch);
+        let now = self.now();
+        self.outbox.put_back_singly(batch, now);
     }
 
     /// The store rejects these results permanently. Their leases are handed back, so that the URLs are fetched again
@@ -117,18 +91,17 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let goes_back =
             |finished: &Finished<R>| matches!(finished.settlement, Settlement::HandBack { .. });
         if batch.iter().all(goes_back) {
-            self.takes_nothing_back = true;
+            self.outbox.refuse();
         }
         for finished in &mut batch {
             finished.settlement = Settlement::HandBack { at };
             drop_records(finished);
         }
-        self.finish_at = at;
-        self.ready.splice(0..0, batch);
+        self.outbox.put_back(batch, at);
     }
 
     fn on_settled(&mut self, finished: Finished<R>, settled: Settled, sink: Duration) {
-        self.unsettled_pages -= usize::from(finished.is_page());
+        self.outbox.settled(&finished);
         let Finished { lease, settlement, phases, .. } = finished;
         if settled == Settled::Stale {
             warn!(
