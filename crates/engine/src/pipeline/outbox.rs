@@ -71,7 +71,6 @@ impl<R> Outbox<R> {
         }
         self.is_storing = true;
         let many = self.batch_size(most);
-        self.singly = self.singly.saturating_sub(many);
         Some(self.ready.drain(..many).collect())
     }
 
@@ -89,9 +88,10 @@ impl<R> Outbox<R> {
         self.ready.iter().take(most).take_while(fits).count()
     }
 
-    /// The batch came back, stored or not.
-    pub(super) fn ended(&mut self) {
+    /// A batch of so many is in the store.
+    pub(super) fn stored(&mut self, many: usize) {
         self.is_storing = false;
+        self.singly = self.singly.saturating_sub(many);
     }
 
     /// One of a batch is in the store, or does not belong there any more.
@@ -101,13 +101,15 @@ impl<R> Outbox<R> {
 
     /// The batch goes again, not before then.
     pub(super) fn put_back(&mut self, batch: Vec<Finished<R>>, not_before: Time) {
+        self.is_storing = false;
         self.not_before = not_before;
         self.ready.splice(0..0, batch);
     }
 
     /// The batch goes again, one at a time.
     pub(super) fn put_back_singly(&mut self, batch: Vec<Finished<R>>, now: Time) {
-        self.singly += batch.len();
+        // A single one is counted already, unless its batch had no others.
+        self.singly = self.singly.max(batch.len());
         self.put_back(batch, now);
     }
 
@@ -124,5 +126,82 @@ impl<R> Outbox<R> {
     pub(super) fn forget_all(&mut self) {
         self.pages -= self.ready.drain(..).filter(Finished::is_page).count();
         self.singly = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::budget::Share;
+    use crate::ports::finish::Settlement;
+    use crate::ports::job::{Job, Lane, Lease};
+    use crate::web::Phases;
+
+    const NOW: Time = Time::EPOCH;
+    const MOST: usize = 10;
+
+    fn outbox_of(count: u32) -> Outbox<()> {
+        let mut outbox = Outbox::new(NOW);
+        for _ in 0..count {
+            let url = "http://a.test/".to_owned();
+            let payload = Vec::new();
+            let job = Job { url, site: None, lane: Lane::default(), payload, deadline: None };
+            let history = Default::default();
+            outbox.push(Finished {
+                lease: Lease { id: 1, job, history, interruptions: 0, accepted_at: NOW },
+                records: Vec::new(),
+                settlement: Settlement::Done,
+                phases: Phases::default(),
+                share: Share::none(),
+            });
+        }
+        outbox
+    }
+
+    #[test]
+    fn a_store_that_fails_meanwhile_does_not_end_the_storing_one_at_a_time() {
+        let mut outbox = outbox_of(3);
+        let batch = outbox.begin(NOW, MOST).unwrap();
+        assert_eq!(batch.len(), 3);
+        outbox.put_back_singly(batch, NOW);
+        for _ in 0..5 {
+            let batch = outbox.begin(NOW, MOST).unwrap();
+            assert_eq!(batch.len(), 1, "its store is away");
+            outbox.put_back(batch, NOW);
+        }
+        for left in [2, 1, 0] {
+            let batch = outbox.begin(NOW, MOST).unwrap();
+            assert_eq!((batch.len(), outbox.waiting()), (1, left));
+            outbox.stored(batch.len());
+        }
+        assert!(outbox.is_empty());
+        assert_eq!(outbox.singly, 0, "the next go in batches again");
+    }
+
+    #[test]
+    fn one_that_was_too_large_and_has_changed_goes_alone_once_more() {
+        let mut outbox = outbox_of(2);
+        let batch = outbox.begin(NOW, MOST).unwrap();
+        outbox.put_back_singly(batch, NOW);
+        let too_large = outbox.begin(NOW, MOST).unwrap();
+        outbox.put_back_singly(too_large, NOW);
+        for _ in 0..2 {
+            let batch = outbox.begin(NOW, MOST).unwrap();
+            assert_eq!(batch.len(), 1);
+            outbox.stored(batch.len());
+        }
+        assert_eq!((outbox.singly, outbox.waiting()), (0, 0));
+    }
+
+    #[test]
+    fn one_batch_goes_at_a_time_and_none_before_its_time() {
+        let mut outbox = outbox_of(2);
+        let batch = outbox.begin(NOW, 1).unwrap();
+        assert!(outbox.begin(NOW, 1).is_none() && outbox.next_due().is_none());
+        let later = Time::from_secs(1);
+        outbox.put_back(batch, later);
+        assert!(outbox.begin(NOW, MOST).is_none() && outbox.is_resting(NOW));
+        assert_eq!(outbox.next_due(), Some(later));
+        assert_eq!(outbox.begin(later, MOST).map(|batch| batch.len()), Some(2));
     }
 }

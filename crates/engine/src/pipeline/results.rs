@@ -38,9 +38,9 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         settled: Result<Vec<Settled>, StoreError>,
         sink: Duration,
     ) {
-        self.outbox.ended();
         let settled = match settled {
             Ok(settled) => {
+                self.outbox.stored(batch.len());
                 self.store_worked(StoreCall::Finish);
                 settled
             }
