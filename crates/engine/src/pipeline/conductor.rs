@@ -23,6 +23,7 @@ use super::lateness::Deadlines;
 use super::orders::OrdersHeard;
 use super::outbox::Outbox;
 use super::seniority::Seniority;
+use super::turns::Turns;
 use super::verdicts::{FAILURE_KNOWN_FOR, Line};
 use super::watching::{LastTold, OldestStored};
 use super::{Door, Ended, News, Plant};
@@ -96,9 +97,7 @@ pub(super) struct Conductor<R> {
     pub(super) learning: HashSet<Origin>,
     /// Origins whose hosts do not exist, and until when we remember that.
     pub(super) missing_hosts: HashMap<Origin, Time>,
-    // What waits to be told to, or asked of, the stores.
-    pub(super) asks: Vec<SiteAsk>,
-    pub(super) reports: Vec<SiteReport>,
+    pub(super) turns: Turns,
     pub(super) started: Vec<JobKey>,
     pub(super) outbox: Outbox<R>,
     pub(super) closed: HashMap<Site, Time>,
@@ -125,12 +124,10 @@ pub(super) struct Conductor<R> {
     pub(super) more_came: bool,
     /// When a take last found nothing that is due.
     pub(super) found_nothing_at: Option<Time>,
-    pub(super) turning: bool,
     pub(super) noting: bool,
     pub(super) renewing: bool,
     // When each may go next.
     pub(super) take_at: Time,
-    pub(super) turn_at: Time,
     renew_at: Instant,
     sweep_at: Instant,
     /// By our own clock: after this we neither dispatch nor settle.
@@ -166,8 +163,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             heads,
             learning: HashSet::new(),
             missing_hosts: HashMap::new(),
-            asks: Vec::new(),
-            reports: Vec::new(),
+            turns: Turns::new(now),
             started: Vec::new(),
             outbox: Outbox::new(now),
             closed: HashMap::new(),
@@ -186,11 +182,9 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             taking: false,
             more_came: false,
             found_nothing_at: None,
-            turning: false,
             noting: false,
             renewing: false,
             take_at: now,
-            turn_at: now,
             renew_at: started,
             sweep_at: started + SWEEP_EVERY,
             lease_good_until: started,
@@ -293,8 +287,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             && self.suspects.is_empty()
             && !self.taking;
         // The last reports must reach the store: a penalty outlives us.
-        let all_told = self.reports.is_empty() && !self.turning;
-        if empty_handed && all_told {
+        if empty_handed && self.turns.all_is_told() {
             return self.exhausted || self.is_stopping();
         }
         let is_too_late =
@@ -331,7 +324,6 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let now = self.now();
         let (next_ask, next_slot) = self.bench.next_due();
         let in_clock = |at: Instant| now + at.saturating_duration_since(Instant::now());
-        let something_to_say = !self.asks.is_empty() || !self.reports.is_empty();
         let grace_over = self.stopping_since.map(|since| since + self.plant.limits.shutdown_grace);
         // What can't be done now must not be due now either, or we would turn without a rest.
         let due = [
@@ -340,7 +332,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             next_ask.filter(|_| self.may_ask()),
             next_slot.filter(|_| self.may_dispatch()).map(|at| at - TIMER_GRAIN),
             self.wants_to_take().then_some(self.take_at),
-            (something_to_say && !self.turning).then_some(self.turn_at),
+            self.turns.next_due(),
             self.outbox.next_due().filter(|_| self.holds_its_lease()),
             grace_over.filter(|_| self.leases_held > 0).map(in_clock),
             self.gives_up_at().map(in_clock),
@@ -389,9 +381,8 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                 return Ok(());
             }
             Woken::Head(HeadNews::Late(report)) => {
-                self.reports.push(report);
-                // Do not wait for the retry delay: another process may send the next request.
-                self.turn_at = self.turn_at.min(self.now());
+                let now = self.now();
+                self.turns.report_at_once(report, now);
                 return Ok(());
             }
             Woken::Head(HeadNews::Early(site, early_by)) => {
@@ -479,7 +470,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.jobs.forget_all();
         self.closing.clear();
         self.learning.clear();
-        self.asks.clear();
+        self.turns.forget_asks();
         self.started.clear();
         self.outbox.forget_all();
         self.suspects.clear();

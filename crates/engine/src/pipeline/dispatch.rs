@@ -28,10 +28,6 @@ pub(super) const TIMER_GRAIN: Duration = Duration::from_millis(1);
 /// heard of within this; what this one meets with ends it at once.
 const OPEN_PERMIT_FOR: Duration = Duration::from_secs(1);
 
-/// Reports in one turn, and questions: so few that every store does them in one step, and a turn that
-/// failed can be told again without one being counted twice.
-const MOST_PER_TURN: usize = 250;
-
 /// How long an archive that fails is left alone, by all who read it.
 const ARCHIVE_REST: Duration = Duration::from_secs(1);
 
@@ -50,7 +46,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     /// on its way.
     pub(super) fn may_ask(&self) -> bool {
         let limits = &self.plant.limits;
-        self.flights.len() + self.asks.len() < limits.max_in_flight
+        self.flights.len() + self.turns.asks() < limits.max_in_flight
             && self.outbox.pages() < 2 * limits.max_finish_batch
             && !self.is_stopping()
             && !self.rests()
@@ -75,15 +71,9 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             let Some(site) = self.bench.pop_ask(self.now()) else { break };
             self.consider(&site);
         }
-        let nothing_to_say = self.asks.is_empty() && self.reports.is_empty();
-        if self.turning || nothing_to_say || self.now() < self.turn_at {
-            return;
-        }
-        self.turning = true;
-        let reports = first(&mut self.reports, MOST_PER_TURN);
-        let asks = first(&mut self.asks, MOST_PER_TURN);
-        let politeness = self.plant.gate.politeness.clone();
         let asked_at = self.now();
+        let Some((reports, asks)) = self.turns.begin(asked_at) else { return };
+        let politeness = self.plant.gate.politeness.clone();
         self.spawn(async move {
             let turn = politeness.turn(&reports, &asks).await;
             Event::Turned(asked_at, reports, asks, turn)
@@ -371,7 +361,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let retry_after = self.archive_rest(site, mark, retry_after).or(retry_after);
         let mark = self.once_per_file(site, mark, happened, file);
         let report = Report { mark, retry_after, generation: permit.generation };
-        self.reports.push(SiteReport { site: site.clone(), report });
+        self.turns.report(SiteReport { site: site.clone(), report });
         // What this process reserved before a penalty is void here at once. So is what it reserved for a page of a
         // site that answers again, where robots.txt could not be read: that comes first.
         let penalised = mark == Mark::Limited || retry_after.is_some();
@@ -447,12 +437,6 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     pub(super) fn group_of(&self, item: &Item) -> Option<String> {
         if item.is_errand { None } else { self.jobs.lane_of(item.job).group }
     }
-}
-
-/// Takes the first out of a list, `most` of them at most.
-fn first<T>(list: &mut Vec<T>, most: usize) -> Vec<T> {
-    let rest = list.split_off(list.len().min(most));
-    std::mem::replace(list, rest)
 }
 
 /// The longest Crawl-delay among the origins of a site.

@@ -7,7 +7,7 @@ use fetchwell_policy::health::FailedProbes;
 use fetchwell_policy::outcome::{Happened, WaitAskedBy};
 use fetchwell_policy::pace::Rate;
 use fetchwell_policy::retry::History;
-use fetchwell_policy::site::{Because, HORIZON, Mark, Permit, Verdict};
+use fetchwell_policy::site::{Because, HORIZON, Permit, Verdict};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site};
 use tracing::{info, warn};
@@ -112,7 +112,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                     room.follows_robots &= !page_is_next || self.plant.gate.was_last_to_ask(site);
                     let follows_robots = room.follows_robots && page_is_next;
                     self.bench.await_verdict(site);
-                    self.asks.push(SiteAsk { site: site.clone(), rate, follows_robots });
+                    self.turns.ask(SiteAsk { site: site.clone(), rate, follows_robots });
                     return;
                 }
                 Move::Learn(origin) => {
@@ -404,11 +404,11 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     pub(super) fn on_turned(
         &mut self,
         asked_at: Time,
-        mut reports: Vec<SiteReport>,
+        reports: Vec<SiteReport>,
         mut asks: Vec<SiteAsk>,
         turn: Result<Turn, StoreError>,
     ) {
-        self.turning = false;
+        self.turns.ended();
         let turn = match turn {
             Ok(turn) => {
                 self.store_worked(StoreCall::Pace);
@@ -416,26 +416,19 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             }
             Err(fault) if !fault.is_transient() => {
                 // No retry can fix this and the run ends, so neither requests nor reports are queued again.
-                self.turn_at = self.store_retry_at();
+                let again = self.store_retry_at();
+                self.turns.rest_until(again);
                 return self.store_failed(StoreCall::Pace, &fault);
             }
             Err(fault) => {
                 self.store_failed(StoreCall::Pace, &fault);
-                let left_late =
-                    |told: &SiteReport| matches!(told.report.mark, Mark::LeftLate { .. });
-                // A late request that was noted meanwhile is reported at once, as in `handle`.
-                self.turn_at = match self.reports.iter().any(left_late) {
-                    true => self.now(),
-                    false => self.store_retry_at(),
-                };
-                reports.append(&mut self.reports);
-                self.reports = reports;
                 for ask in asks.iter_mut().filter(|ask| ask.follows_robots) {
                     ask.follows_robots = false;
                     self.forget_that_page_follows(&ask.site);
                 }
-                self.asks.splice(0..0, asks);
-                return;
+                let now = self.now();
+                let retry_at = self.store_retry_at();
+                return self.turns.put_back(reports, asks, now, retry_at);
             }
         };
         for (site, transition) in turn.transitions {
