@@ -23,6 +23,7 @@ use super::lateness::Deadlines;
 use super::orders::OrdersHeard;
 use super::outbox::Outbox;
 use super::seniority::Seniority;
+use super::supply::Supply;
 use super::turns::Turns;
 use super::verdicts::{FAILURE_KNOWN_FOR, Line};
 use super::watching::{LastTold, OldestStored};
@@ -100,9 +101,7 @@ pub(super) struct Conductor<R> {
     pub(super) turns: Turns,
     pub(super) started: Vec<JobKey>,
     pub(super) outbox: Outbox<R>,
-    pub(super) closed: HashMap<Site, Time>,
-    /// Sites to close once what was handed back of them is in the store: it closes none that has nothing.
-    pub(super) closing: HashMap<Site, Time>,
+    pub(super) supply: Supply,
     pub(super) groups: Groups,
     pub(super) deadlines: Deadlines,
     pub(super) seniority: Seniority,
@@ -118,21 +117,12 @@ pub(super) struct Conductor<R> {
     pub(super) runs_alone: Option<LeaseId>,
     pub(super) interruptions: Interruptions,
     pub(super) lack: Lack,
-    // One of each is under way at most.
-    pub(super) taking: bool,
-    /// Something came in since the last take began.
-    pub(super) more_came: bool,
-    /// When a take last found nothing that is due.
-    pub(super) found_nothing_at: Option<Time>,
     pub(super) noting: bool,
     pub(super) renewing: bool,
-    // When each may go next.
-    pub(super) take_at: Time,
     renew_at: Instant,
     sweep_at: Instant,
     /// By our own clock: after this we neither dispatch nor settle.
     lease_good_until: Instant,
-    pub(super) exhausted: bool,
     /// Why a plan wants the run to end.
     pub(super) halted: Option<String>,
     /// The error of a store that no retry can fix: the run ends with it.
@@ -166,8 +156,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             turns: Turns::new(now),
             started: Vec::new(),
             outbox: Outbox::new(now),
-            closed: HashMap::new(),
-            closing: HashMap::new(),
+            supply: Supply::new(now),
             groups: Groups::default(),
             deadlines: Deadlines::default(),
             seniority: Seniority::default(),
@@ -179,16 +168,11 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             runs_alone: None,
             interruptions: Interruptions::default(),
             lack: Lack::default(),
-            taking: false,
-            more_came: false,
-            found_nothing_at: None,
             noting: false,
             renewing: false,
-            take_at: now,
             renew_at: started,
             sweep_at: started + SWEEP_EVERY,
             lease_good_until: started,
-            exhausted: false,
             halted: None,
             fatal: None,
             stopping_since: None,
@@ -285,10 +269,10 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let empty_handed = self.leases_held == 0
             && self.outbox.is_empty()
             && self.suspects.is_empty()
-            && !self.taking;
+            && !self.supply.is_taking();
         // The last reports must reach the store: a penalty outlives us.
         if empty_handed && self.turns.all_is_told() {
-            return self.exhausted || self.is_stopping();
+            return self.supply.is_exhausted() || self.is_stopping();
         }
         let is_too_late =
             self.outbox.is_refused() || self.gives_up_at().is_some_and(|at| at <= Instant::now());
@@ -331,7 +315,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             self.orders.next_look().map(in_clock),
             next_ask.filter(|_| self.may_ask()),
             next_slot.filter(|_| self.may_dispatch()).map(|at| at - TIMER_GRAIN),
-            self.wants_to_take().then_some(self.take_at),
+            self.wants_to_take().then_some(self.supply.not_before()),
             self.turns.next_due(),
             self.outbox.next_due().filter(|_| self.holds_its_lease()),
             grace_over.filter(|_| self.leases_held > 0).map(in_clock),
@@ -468,7 +452,6 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.deadlines = Deadlines::default();
         self.seniority = Seniority::default();
         self.jobs.forget_all();
-        self.closing.clear();
         self.learning.clear();
         self.turns.forget_asks();
         self.started.clear();
@@ -478,8 +461,8 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.leases_held = 0;
         self.groups.all_went();
         self.plant.gate.health.forget();
-        self.exhausted = false;
-        self.take_at = self.now();
+        let now = self.now();
+        self.supply.start_over(now);
     }
 
     /// Ends the requests under way of which `which` is true.

@@ -21,10 +21,6 @@ use crate::store_health::StoreCall;
 use crate::web::{Outcome, Phases};
 use crate::workbench::{Item, JobKey, Parcel};
 
-/// Where a take found nothing although something had come in, it may be for sites that are closed: then
-/// news are worth another look only so often.
-const NEWS_GAP: Duration = Duration::from_millis(20);
-
 /// What goes back to a site that is to be closed is not given again before this, so that a take under way does
 /// not bring it again before the site is closed.
 pub(super) const UNTIL_CLOSED: Duration = Duration::from_millis(500);
@@ -33,9 +29,7 @@ pub(super) const UNTIL_CLOSED: Duration = Duration::from_millis(500);
 /// again before this, so that the first site is not asked over and over.
 const REDIRECTED_WAITS: Duration = Duration::from_mins(1);
 
-/// A take is one transaction, and others wait for its end: it closes and opens no more sites than this…
-const MOST_CLOSED_PER_TAKE: usize = 512;
-/// …and takes no more than this.
+/// A take is one transaction, and others wait for its end: it takes no more than this.
 const MOST_PER_TAKE: usize = 2_048;
 
 /// A URL that was being fetched this many times when a process died runs alone from then on…
@@ -48,12 +42,10 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     /// Asks the source for more when the window has room.
     pub(super) fn take_when_there_is_room(&mut self) {
         self.run_a_suspect_when_alone();
-        if !self.wants_to_take() || self.now() < self.take_at {
+        if !self.wants_to_take() || self.now() < self.supply.not_before() {
             return;
         }
-        (self.taking, self.more_came) = (true, false);
-        let mut closed: Vec<(Site, Time)> = self.closed.drain().collect();
-        self.closed.extend(closed.drain(MOST_CLOSED_PER_TAKE.min(closed.len())..));
+        let closed = self.supply.begin();
         let gate = &self.plant.gate;
         let demand = Demand {
             most: (self.plant.limits.window - self.leases_held).min(MOST_PER_TAKE),
@@ -71,16 +63,14 @@ impl<R: Send + Sync + 'static> Conductor<R> {
 
     /// The source has more than it had.
     pub(super) fn hear_of_more(&mut self) {
-        self.more_came = true;
         let now = self.now();
-        let at = self.found_nothing_at.map_or(now, |at| now.max(at + NEWS_GAP));
-        self.take_at = self.take_at.min(at);
+        self.supply.more_came(now);
     }
 
     /// Whether more may be taken: not while stopping, while the sink fails, or for a suspect's sake.
     pub(super) fn wants_to_take(&self) -> bool {
         let window = self.plant.limits.window;
-        !self.taking
+        !self.supply.is_taking()
             && !self.is_stopping()
             && self.suspects.is_empty()
             && self.runs_alone.is_none()
@@ -90,35 +80,24 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     }
 
     pub(super) fn on_taken(&mut self, demand: Demand, taken: Result<Taken, StoreError>) {
-        self.taking = false;
+        self.supply.ended();
         let now = self.now();
-        self.exhausted = false;
         if taken.is_ok() {
             self.store_worked(StoreCall::Take);
         }
         match taken {
             Ok(Taken::Jobs(leases)) => {
-                self.take_at = now;
+                self.supply.found_some(now);
                 for lease in leases {
                     self.accept(lease);
                 }
             }
-            Ok(Taken::Idle { until }) => {
-                self.found_nothing_at = Some(now);
-                self.take_at = match (self.closed.is_empty(), self.more_came) {
-                    (false, _) => now,
-                    (true, true) => now + NEWS_GAP,
-                    (true, false) => until,
-                };
-            }
-            Ok(Taken::Exhausted) => {
-                self.exhausted = true;
-                self.take_at = Time::FAR_FUTURE; // Until something is settled for later.
-            }
+            Ok(Taken::Idle { until }) => self.supply.found_nothing(now, until),
+            Ok(Taken::Exhausted) => self.supply.found_the_end(),
             Err(fault) => {
                 self.store_failed(StoreCall::Take, &fault);
-                self.closed.extend(demand.closed);
-                self.take_at = self.store_retry_at();
+                let again = self.store_retry_at();
+                self.supply.failed(demand.closed, again);
             }
         }
     }
@@ -195,7 +174,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
 
     /// A suspect goes when nothing else is there: if the process dies now, we know by whom.
     fn run_a_suspect_when_alone(&mut self) {
-        let alone = self.leases_held == 0 && self.outbox.is_empty() && !self.taking;
+        let alone = self.leases_held == 0 && self.outbox.is_empty() && !self.supply.is_taking();
         if alone
             && !self.is_stopping()
             && let Some(suspect) = self.suspects.pop()
@@ -286,7 +265,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let enough = self.enough_for(interval);
         if self.bench.pages(site) >= enough {
             let half = u32::try_from(enough.div_ceil(2)).unwrap_or(u32::MAX);
-            self.closed.insert(site.clone(), now + interval.saturating_mul(half));
+            self.supply.close(site, now + interval.saturating_mul(half));
         }
     }
 
@@ -327,7 +306,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         if parcels.is_empty() && items.is_empty() {
             return;
         }
-        self.closed.insert(site.clone(), at);
+        self.supply.close(site, at);
         self.hand_back_each(site, parcels, items, at);
     }
 
@@ -343,8 +322,10 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let (own, redirected): (Vec<Item>, Vec<Item>) =
             items.into_iter().partition(|item| self.waits_under(site, item.job));
         let goes_back = !parcels.is_empty() || !own.is_empty();
-        let closes = if goes_back { &mut self.closing } else { &mut self.closed };
-        closes.insert(site.clone(), until);
+        match goes_back {
+            true => self.supply.close_when_settled(site, until),
+            false => self.supply.close(site, until),
+        }
         let now = self.now();
         self.hand_back_each(site, parcels, own, until.min(now + UNTIL_CLOSED));
         for item in redirected {

@@ -165,8 +165,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     /// the site's next page now, whatever its own back-off says.
     pub(super) fn look_again_at(&mut self, site: &Site) {
         let now = self.now();
-        self.closing.remove(site);
-        self.closed.insert(site.clone(), now);
+        self.supply.open(site, now);
         let Some(room) = self.bench.existing(site) else { return };
         room.forget_unread(None);
         if matches!(room.standing, Standing::Asks) {

@@ -22,6 +22,7 @@ mod orders;
 mod outbox;
 mod results;
 mod seniority;
+mod supply;
 mod turns;
 mod verdicts;
 mod watching;

@@ -121,20 +121,17 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             lease = lease.id, url = lease.job.url, site, attempt, ?settlement, ?phases
         );
         if let Settlement::Retry { at, .. } | Settlement::HandBack { at } = &settlement {
-            self.take_at = self.take_at.min(*at);
-            self.exhausted = false;
+            self.supply.has_more_at(*at);
         }
-        if let Some(site) = &lease.job.site
-            && let Some(until) = self.closing.remove(site)
-        {
-            self.closed.insert(site.clone(), until);
+        if let Some(site) = &lease.job.site {
+            self.supply.settled(site);
         }
         let age = self.now().since(lease.accepted_at);
         let ended_at = self.plant.clock.wall();
         let told = SettledLease { lease, settlement, phases, age, ended_at };
         self.spread(News::Settled(Box::new(told)));
         if self.leases_held == 0 {
-            self.take_at = self.take_at.min(self.now()); // Perhaps that was the last one.
+            self.supply.take_by(self.now()); // Perhaps that was the last one.
         }
     }
 }

@@ -212,7 +212,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let Some(item) = room.pop(may_go) else { return };
         let why = self.why(site, &item);
         if matches!(happened, Happened::NoSuchHost | Happened::WaitTooLong { .. }) {
-            self.closed.insert(site.clone(), now); // The rest of the site ends at once, too.
+            self.supply.close(site, now); // The rest of the site ends at once, too.
         }
         let was_tried = happened == Happened::NoSuchHost;
         self.answer(&item, happened, why, was_tried);
@@ -271,8 +271,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let some_ended = self.end_what_waited_enough(site, failed_probes);
         self.blocked(site, until, since);
         if some_ended {
-            self.closing.remove(site);
-            self.closed.insert(site.clone(), self.now());
+            self.supply.open(site, self.now());
         }
     }
 
@@ -329,7 +328,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.bench.wait(site);
         let (parked, pages): (Vec<Item>, Vec<Item>) =
             pages.into_iter().partition(|item| self.has_results_in_hand(item.job));
-        self.closed.insert(site.clone(), now);
+        self.supply.close(site, now);
         for item in pages {
             let why = self.why(site, &item);
             self.answer_unsent(&item, happened.clone(), why);

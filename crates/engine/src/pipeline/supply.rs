@@ -1,0 +1,148 @@
+//! When the source is asked for more, and which sites it gives nothing of.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use fetchwell_policy::time::Time;
+use fetchwell_policy::url::Site;
+
+/// Where a take found nothing although something had come in, it may be for sites that are closed: then
+/// news are worth another look only so often.
+const NEWS_GAP: Duration = Duration::from_millis(20);
+
+/// A take is one transaction, and others wait for its end: it closes and opens no more sites than this.
+const MOST_CLOSED_PER_TAKE: usize = 512;
+
+/// What is known of the source. One take is under way at a time.
+pub(super) struct Supply {
+    is_taking: bool,
+    /// No take before this.
+    not_before: Time,
+    /// Something came in since the last take began.
+    more_came: bool,
+    /// When a take last found nothing that is due.
+    found_nothing_at: Option<Time>,
+    is_exhausted: bool,
+    /// Sites that the next take closes until then, or opens.
+    closed: HashMap<Site, Time>,
+    /// Sites to close once what was handed back of them is in the store: it closes none that has nothing.
+    closing: HashMap<Site, Time>,
+}
+
+impl Supply {
+    pub(super) fn new(now: Time) -> Supply {
+        Supply {
+            is_taking: false,
+            not_before: now,
+            more_came: false,
+            found_nothing_at: None,
+            is_exhausted: false,
+            closed: HashMap::new(),
+            closing: HashMap::new(),
+        }
+    }
+
+    pub(super) fn is_taking(&self) -> bool {
+        self.is_taking
+    }
+
+    /// When the next take may go.
+    pub(super) fn not_before(&self) -> Time {
+        self.not_before
+    }
+
+    /// Whether the last take found that the source has nothing any more, and nothing went back since.
+    pub(super) fn is_exhausted(&self) -> bool {
+        self.is_exhausted
+    }
+
+    /// Begins a take, and gives the sites that it closes.
+    pub(super) fn begin(&mut self) -> Vec<(Site, Time)> {
+        self.is_taking = true;
+        self.more_came = false;
+        let mut closed: Vec<(Site, Time)> = self.closed.drain().collect();
+        self.closed.extend(closed.drain(MOST_CLOSED_PER_TAKE.min(closed.len())..));
+        closed
+    }
+
+    /// The take came back.
+    pub(super) fn ended(&mut self) {
+        self.is_taking = false;
+        self.is_exhausted = false;
+    }
+
+    /// It brought something: there may be more.
+    pub(super) fn found_some(&mut self, now: Time) {
+        self.not_before = now;
+    }
+
+    /// Nothing is due before `until`.
+    pub(super) fn found_nothing(&mut self, now: Time, until: Time) {
+        self.found_nothing_at = Some(now);
+        self.not_before = match (self.closed.is_empty(), self.more_came) {
+            (false, _) => now,
+            (true, true) => now + NEWS_GAP,
+            (true, false) => until,
+        };
+    }
+
+    /// Nothing is left, until something is settled for later.
+    pub(super) fn found_the_end(&mut self) {
+        self.is_exhausted = true;
+        self.not_before = Time::FAR_FUTURE;
+    }
+
+    /// The take failed: its sites are closed by the next one.
+    pub(super) fn failed(&mut self, closed: Vec<(Site, Time)>, retry_at: Time) {
+        self.closed.extend(closed);
+        self.not_before = retry_at;
+    }
+
+    /// The source has more than it had.
+    pub(super) fn more_came(&mut self, now: Time) {
+        self.more_came = true;
+        let at = self.found_nothing_at.map_or(now, |at| now.max(at + NEWS_GAP));
+        self.take_by(at);
+    }
+
+    /// Something goes back that is due then.
+    pub(super) fn has_more_at(&mut self, at: Time) {
+        self.is_exhausted = false;
+        self.take_by(at);
+    }
+
+    /// The next take may go at this time at the latest.
+    pub(super) fn take_by(&mut self, at: Time) {
+        self.not_before = self.not_before.min(at);
+    }
+
+    /// The source gives nothing of a site before then.
+    pub(super) fn close(&mut self, site: &Site, until: Time) {
+        self.closed.insert(site.clone(), until);
+    }
+
+    /// The same, once what was handed back of the site is in the store.
+    pub(super) fn close_when_settled(&mut self, site: &Site, until: Time) {
+        self.closing.insert(site.clone(), until);
+    }
+
+    /// Something of a site is in the store.
+    pub(super) fn settled(&mut self, site: &Site) {
+        if let Some(until) = self.closing.remove(site) {
+            self.close(site, until);
+        }
+    }
+
+    /// The source gives of a site again.
+    pub(super) fn open(&mut self, site: &Site, now: Time) {
+        self.closing.remove(site);
+        self.close(site, now);
+    }
+
+    /// Nothing that was taken is ours any more: it begins anew.
+    pub(super) fn start_over(&mut self, now: Time) {
+        self.closing.clear();
+        self.is_exhausted = false;
+        self.not_before = now;
+    }
+}
