@@ -15,6 +15,7 @@ use tokio::time::Instant;
 use tracing::{error, warn};
 
 use super::dispatch::TIMER_GRAIN;
+use super::ending::Ending;
 use super::flight::{FetchEnd, HeadNews};
 use super::groups::Groups;
 use super::interruptions::{Interruptions, Lack};
@@ -25,7 +26,8 @@ use super::outbox::Outbox;
 use super::seniority::Seniority;
 use super::supply::Supply;
 use super::turns::Turns;
-use super::verdicts::{FAILURE_KNOWN_FOR, Line};
+use super::upkeep::Upkeep;
+use super::verdicts::{FAILURE_KNOWN_FOR, LINE_EVERY, Line};
 use super::watching::{LastTold, OldestStored};
 use super::{Door, Ended, News, Plant};
 use crate::ports::error::StoreError;
@@ -41,11 +43,6 @@ use crate::workbench::{FlightNumber, Item, JobKey, Workbench};
 const STORE_RETRY: Duration = Duration::from_millis(500);
 /// Slots that come due must not wait for long while events are handled.
 const MOST_EVENTS_A_ROUND: usize = 32;
-/// So long after the grace a store that fails is still asked to take what is left; then it is left to
-/// whoever comes next.
-const LAST_TRIES: Duration = Duration::from_secs(2);
-/// How often idle sites are swept from the politeness store.
-const SWEEP_EVERY: Duration = Duration::from_secs(300);
 
 /// What comes back from the tasks.
 pub(super) enum Event<R> {
@@ -118,16 +115,8 @@ pub(super) struct Conductor<R> {
     pub(super) interruptions: Interruptions,
     pub(super) lack: Lack,
     pub(super) noting: bool,
-    pub(super) renewing: bool,
-    renew_at: Instant,
-    sweep_at: Instant,
-    /// By our own clock: after this we neither dispatch nor settle.
-    lease_good_until: Instant,
-    /// Why a plan wants the run to end.
-    pub(super) halted: Option<String>,
-    /// The error of a store that no retry can fix: the run ends with it.
-    fatal: Option<StoreError>,
-    stopping_since: Option<Instant>,
+    upkeep: Upkeep,
+    pub(super) ending: Ending,
     pub(super) last_line: HashMap<(Site, Line), Time>,
     /// When and how the last request to a site failed: the reason that its URLs get when they are given up.
     pub(super) last_failures: HashMap<Site, (Time, String)>,
@@ -138,6 +127,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     pub(super) async fn start(door: Door<R>, plant: Plant) -> Conductor<R> {
         let now = plant.clock.now();
         let started = Instant::now();
+        let grace = plant.limits.shutdown_grace;
         let (heads_told, heads) = unbounded_channel();
         let mut conductor = Conductor {
             chance: Chance::seeded(plant.seed),
@@ -169,13 +159,8 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             interruptions: Interruptions::default(),
             lack: Lack::default(),
             noting: false,
-            renewing: false,
-            renew_at: started,
-            sweep_at: started + SWEEP_EVERY,
-            lease_good_until: started,
-            halted: None,
-            fatal: None,
-            stopping_since: None,
+            upkeep: Upkeep::new(started),
+            ending: Ending::new(grace),
             last_line: HashMap::new(),
             last_failures: HashMap::new(),
         };
@@ -199,12 +184,12 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     }
 
     pub(super) fn is_stopping(&self) -> bool {
-        self.stopping_since.is_some()
+        self.ending.is_stopping()
     }
 
     /// Whether we may dispatch and settle, by our own clock.
     pub(super) fn holds_its_lease(&self) -> bool {
-        Instant::now() < self.lease_good_until
+        self.upkeep.holds_lease()
     }
 
     /// Starts a task. It is boxed, so that tokio's task code is compiled once per record type. Compiled once per task
@@ -219,10 +204,9 @@ impl<R: Send + Sync + 'static> Conductor<R> {
 
     pub(super) fn renew_lease_when_due(&mut self) {
         self.sweep_when_due();
-        if self.renewing || Instant::now() < self.renew_at {
+        if !self.upkeep.begin_renewal() {
             return;
         }
-        self.renewing = true;
         let source = self.door.source.clone();
         self.spawn(async move {
             let asked_at = Instant::now();
@@ -231,15 +215,14 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     }
 
     fn sweep_when_due(&mut self) {
-        if Instant::now() < self.sweep_at {
+        if !self.upkeep.begin_sweep() {
             return;
         }
-        self.sweep_at = Instant::now() + SWEEP_EVERY;
         self.plant.gate.sweep_heads();
         let now = self.now();
         self.groups.sweep(now);
         self.missing_hosts.retain(|_, until| now < *until);
-        self.last_line.retain(|_, at| now.since(*at) < SWEEP_EVERY);
+        self.last_line.retain(|_, at| now.since(*at) < LINE_EVERY);
         self.last_failures.retain(|_, (at, _)| now.since(*at) < FAILURE_KNOWN_FOR);
         let politeness = self.plant.gate.politeness.clone();
         self.spawn(async move { Event::Noted(politeness.sweep().await.map(|_| ())) });
@@ -247,15 +230,14 @@ impl<R: Send + Sync + 'static> Conductor<R> {
 
     /// Takes no more; what has not gone out goes back.
     pub(super) fn stop_taking(&mut self) {
-        self.stopping_since.get_or_insert_with(Instant::now);
+        self.ending.stop();
         self.hand_back_suspects();
         self.hand_back_all_that_waits();
     }
 
     /// What is still under way when the grace is over goes back too.
     pub(super) fn cut_short_when_grace_is_over(&mut self) {
-        let grace = self.plant.limits.shutdown_grace;
-        if self.stopping_since.is_some_and(|since| since.elapsed() >= grace) {
+        if self.ending.grace_ends_at().is_some_and(|at| at <= Instant::now()) {
             for flight in self.abort_flights(|_| true) {
                 self.hand_back(flight.job, self.now());
             }
@@ -274,8 +256,8 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         if empty_handed && self.turns.all_is_told() {
             return self.supply.is_exhausted() || self.is_stopping();
         }
-        let is_too_late =
-            self.outbox.is_refused() || self.gives_up_at().is_some_and(|at| at <= Instant::now());
+        let is_too_late = self.outbox.is_refused()
+            || self.ending.gives_up_at().is_some_and(|at| at <= Instant::now());
         if is_too_late {
             let left = self.leases_held + self.outbox.waiting();
             warn!(
@@ -287,20 +269,9 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         is_too_late
     }
 
-    /// When a stop does not wait any longer for a store that fails.
-    fn gives_up_at(&self) -> Option<Instant> {
-        let grace = self.plant.limits.shutdown_grace;
-        self.stopping_since.map(|since| since + grace + LAST_TRIES)
-    }
-
     /// How it ended.
     pub(super) fn ended(&mut self) -> Result<Ended, StoreError> {
-        match (self.fatal.take(), self.halted.take(), self.is_stopping()) {
-            (Some(fault), ..) => Err(fault),
-            (None, Some(reason), _) => Ok(Ended::Halted(reason)),
-            (None, None, true) => Ok(Ended::Stopped),
-            (None, None, false) => Ok(Ended::Exhausted),
-        }
+        self.ending.ended()
     }
 
     /// When something is due that no event announces.
@@ -308,10 +279,10 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let now = self.now();
         let (next_ask, next_slot) = self.bench.next_due();
         let in_clock = |at: Instant| now + at.saturating_duration_since(Instant::now());
-        let grace_over = self.stopping_since.map(|since| since + self.plant.limits.shutdown_grace);
+        let grace_over = self.ending.grace_ends_at();
         // What can't be done now must not be due now either, or we would turn without a rest.
         let due = [
-            Some(in_clock(self.renew_at.min(self.sweep_at))),
+            Some(in_clock(self.upkeep.next_due())),
             self.orders.next_look().map(in_clock),
             next_ask.filter(|_| self.may_ask()),
             next_slot.filter(|_| self.may_dispatch()).map(|at| at - TIMER_GRAIN),
@@ -319,7 +290,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             self.turns.next_due(),
             self.outbox.next_due().filter(|_| self.holds_its_lease()),
             grace_over.filter(|_| self.leases_held > 0).map(in_clock),
-            self.gives_up_at().map(in_clock),
+            self.ending.gives_up_at().map(in_clock),
             self.deadlines.next(),
             self.next_telling().map(in_clock),
             self.lack.rest_until.filter(|until| now < *until),
@@ -417,15 +388,14 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     }
 
     fn on_renewed(&mut self, asked_at: Instant, renewal: Result<Renewal, StoreError>) {
-        self.renewing = false;
         self.tell_of_rescues();
-        self.renew_at = asked_at + self.plant.limits.heartbeat;
+        self.upkeep.renewal_ended(asked_at + self.plant.limits.heartbeat);
         if renewal.is_ok() {
             self.store_worked(StoreCall::Renew);
         }
         match renewal {
             Ok(Renewal::Held { ttl }) => {
-                self.lease_good_until = asked_at + ttl - ttl / 4;
+                self.upkeep.lease_granted(asked_at, ttl);
                 self.look_for_the_oldest();
             }
             Ok(Renewal::Lost) => {
@@ -434,12 +404,12 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                      over"
                 );
                 self.drop_everything();
-                self.renew_at = Instant::now();
+                self.upkeep.renewal_ended(Instant::now());
             }
             Err(fault) => {
                 self.store_failed(StoreCall::Renew, &fault);
                 if fault.is_transient() {
-                    self.renew_at = Instant::now() + STORE_RETRY;
+                    self.upkeep.renewal_ended(Instant::now() + STORE_RETRY);
                 }
             }
         }
@@ -491,8 +461,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     /// next. After an error that no retry can fix, the run hands back what it holds and ends.
     pub(super) fn give_up_on_a_store(&mut self) -> Result<(), StoreError> {
         if let Some(failing) = self.plant.gate.health.fatal() {
-            if self.fatal.is_none() {
-                self.fatal = Some(failing.fault);
+            if self.ending.fail(failing.fault) {
                 self.stop_taking();
             }
             return Ok(());

@@ -221,9 +221,8 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         match step {
             Step::Finish(records, settlement) => self.end(job, records, settlement),
             Step::Halt(reason) => {
-                if self.halted.is_none() {
+                if self.ending.halt(&reason) {
                     error!(reason, "the run cannot continue");
-                    self.halted = Some(reason);
                 }
                 self.hand_back(job, self.now());
                 self.stop_taking();

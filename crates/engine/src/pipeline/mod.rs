@@ -10,6 +10,7 @@
 
 mod conductor;
 mod dispatch;
+mod ending;
 mod flight;
 mod groups;
 mod intake;
@@ -24,6 +25,7 @@ mod results;
 mod seniority;
 mod supply;
 mod turns;
+mod upkeep;
 mod verdicts;
 mod watching;
 

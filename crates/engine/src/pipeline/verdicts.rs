@@ -27,7 +27,7 @@ use crate::workbench::{Item, JobKey, Parcel};
 /// A site's wait is worth a line when it is longer than this…
 const WORTH_A_LINE: Duration = Duration::from_secs(1);
 /// …and when the last line about the site is older than this.
-const LINE_EVERY: Duration = Duration::from_secs(60);
+pub(super) const LINE_EVERY: Duration = Duration::from_secs(60);
 
 /// How many sites' last failures are remembered. For further sites, the reason only says that the site stayed down.
 const MOST_FAILURES_KNOWN: usize = 10_000;

@@ -1,0 +1,73 @@
+//! How and why a run ends.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::Ended;
+use crate::ports::error::StoreError;
+
+/// So long after the grace a store that fails is still asked to take what is left; then it is left to
+/// whoever comes next.
+const LAST_TRIES: Duration = Duration::from_secs(2);
+
+/// Whether a run is to end, and for what.
+pub(super) struct Ending {
+    /// How long requests under way may go on.
+    grace: Duration,
+    stopping_since: Option<Instant>,
+    /// Why a plan wants the run to end.
+    halted: Option<String>,
+    /// The error of a store that no retry can fix: the run ends with it.
+    fatal: Option<StoreError>,
+}
+
+impl Ending {
+    /// Nothing ends yet.
+    pub(super) fn new(grace: Duration) -> Ending {
+        Ending { grace, stopping_since: None, halted: None, fatal: None }
+    }
+
+    /// From now on nothing is begun.
+    pub(super) fn stop(&mut self) {
+        self.stopping_since.get_or_insert_with(Instant::now);
+    }
+
+    pub(super) fn is_stopping(&self) -> bool {
+        self.stopping_since.is_some()
+    }
+
+    /// When requests under way are cut short, if it is stopping.
+    pub(super) fn grace_ends_at(&self) -> Option<Instant> {
+        self.stopping_since.map(|since| since + self.grace)
+    }
+
+    /// When a stop does not wait any longer for a store that fails.
+    pub(super) fn gives_up_at(&self) -> Option<Instant> {
+        self.grace_ends_at().map(|at| at + LAST_TRIES)
+    }
+
+    /// A plan wants the run to end. `false`: another one did before, and its reason stays.
+    pub(super) fn halt(&mut self, reason: &str) -> bool {
+        let is_first = self.halted.is_none();
+        self.halted.get_or_insert_with(|| reason.to_owned());
+        is_first
+    }
+
+    /// A store failed for good. `false`: it is known already.
+    pub(super) fn fail(&mut self, fault: StoreError) -> bool {
+        let is_first = self.fatal.is_none();
+        self.fatal.get_or_insert(fault);
+        is_first
+    }
+
+    /// How the run ended.
+    pub(super) fn ended(&mut self) -> Result<Ended, StoreError> {
+        match (self.fatal.take(), self.halted.take(), self.is_stopping()) {
+            (Some(fault), ..) => Err(fault),
+            (None, Some(reason), _) => Ok(Ended::Halted(reason)),
+            (None, None, true) => Ok(Ended::Stopped),
+            (None, None, false) => Ok(Ended::Exhausted),
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! What an instance does from time to time: it renews its lease and sweeps up.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// How often idle sites are swept from the politeness store.
+const SWEEP_EVERY: Duration = Duration::from_secs(300);
+
+/// The lease of this instance and the times of its upkeep, by our own clock.
+pub(super) struct Upkeep {
+    is_renewing: bool,
+    renew_at: Instant,
+    /// After this we neither dispatch nor settle.
+    lease_good_until: Instant,
+    sweep_at: Instant,
+}
+
+impl Upkeep {
+    /// The lease is not ours before the first renewal.
+    pub(super) fn new(now: Instant) -> Upkeep {
+        Upkeep {
+            is_renewing: false,
+            renew_at: now,
+            lease_good_until: now,
+            sweep_at: now + SWEEP_EVERY,
+        }
+    }
+
+    pub(super) fn holds_lease(&self) -> bool {
+        Instant::now() < self.lease_good_until
+    }
+
+    pub(super) fn next_due(&self) -> Instant {
+        self.renew_at.min(self.sweep_at)
+    }
+
+    /// Begins a renewal, if it is due and none is under way.
+    pub(super) fn begin_renewal(&mut self) -> bool {
+        let begins = !self.is_renewing && self.renew_at <= Instant::now();
+        self.is_renewing |= begins;
+        begins
+    }
+
+    /// A renewal came back: the next is due then.
+    pub(super) fn renewal_ended(&mut self, renew_at: Instant) {
+        self.is_renewing = false;
+        self.renew_at = renew_at;
+    }
+
+    /// The store granted the lease for `ttl` when it was asked.
+    pub(super) fn lease_granted(&mut self, asked_at: Instant, ttl: Duration) {
+        self.lease_good_until = asked_at + ttl - ttl / 4;
+    }
+
+    /// Begins a sweep, if it is due.
+    pub(super) fn begin_sweep(&mut self) -> bool {
+        let now = Instant::now();
+        let begins = self.sweep_at <= now;
+        if begins {
+            self.sweep_at = now + SWEEP_EVERY;
+        }
+        begins
+    }
+}
