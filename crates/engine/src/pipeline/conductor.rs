@@ -1,6 +1,6 @@
 //! The conductor's state, its events, and the lease of this instance.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::pin::Pin;
 use std::time::Duration;
 
@@ -21,13 +21,14 @@ use super::groups::Groups;
 use super::interruptions::{Interruptions, Lack};
 use super::jobs::Jobs;
 use super::lateness::Deadlines;
+use super::lookups::Lookups;
 use super::orders::OrdersHeard;
 use super::outbox::Outbox;
 use super::seniority::Seniority;
+use super::site_log::SiteLog;
 use super::supply::Supply;
 use super::turns::Turns;
 use super::upkeep::Upkeep;
-use super::verdicts::{FAILURE_KNOWN_FOR, LINE_EVERY, Line};
 use super::watching::{LastTold, OldestStored};
 use super::{Door, Ended, News, Plant};
 use crate::ports::error::StoreError;
@@ -91,10 +92,7 @@ pub(super) struct Conductor<R> {
     /// Flights tell of their heads here: two messages each at most, so it is as bounded as they are.
     pub(super) heads_told: UnboundedSender<HeadNews>,
     heads: UnboundedReceiver<HeadNews>,
-    /// Robots.txt lookups and errands under way, so that each origin has one.
-    pub(super) learning: HashSet<Origin>,
-    /// Origins whose hosts do not exist, and until when we remember that.
-    pub(super) missing_hosts: HashMap<Origin, Time>,
+    pub(super) lookups: Lookups,
     pub(super) turns: Turns,
     pub(super) started: Vec<JobKey>,
     pub(super) outbox: Outbox<R>,
@@ -117,9 +115,7 @@ pub(super) struct Conductor<R> {
     pub(super) noting: bool,
     upkeep: Upkeep,
     pub(super) ending: Ending,
-    pub(super) last_line: HashMap<(Site, Line), Time>,
-    /// When and how the last request to a site failed: the reason that its URLs get when they are given up.
-    pub(super) last_failures: HashMap<Site, (Time, String)>,
+    pub(super) site_log: SiteLog,
 }
 
 impl<R: Send + Sync + 'static> Conductor<R> {
@@ -141,8 +137,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             flights_begun: 0,
             heads_told,
             heads,
-            learning: HashSet::new(),
-            missing_hosts: HashMap::new(),
+            lookups: Lookups::default(),
             turns: Turns::new(now),
             started: Vec::new(),
             outbox: Outbox::new(now),
@@ -161,8 +156,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             noting: false,
             upkeep: Upkeep::new(started),
             ending: Ending::new(grace),
-            last_line: HashMap::new(),
-            last_failures: HashMap::new(),
+            site_log: SiteLog::default(),
         };
         let renewal = conductor.door.source.renew().await;
         conductor.on_renewed(started, renewal);
@@ -221,9 +215,8 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.plant.gate.sweep_heads();
         let now = self.now();
         self.groups.sweep(now);
-        self.missing_hosts.retain(|_, until| now < *until);
-        self.last_line.retain(|_, at| now.since(*at) < LINE_EVERY);
-        self.last_failures.retain(|_, (at, _)| now.since(*at) < FAILURE_KNOWN_FOR);
+        self.lookups.sweep(now);
+        self.site_log.sweep(now);
         let politeness = self.plant.gate.politeness.clone();
         self.spawn(async move { Event::Noted(politeness.sweep().await.map(|_| ())) });
     }
@@ -422,7 +415,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.deadlines = Deadlines::default();
         self.seniority = Seniority::default();
         self.jobs.forget_all();
-        self.learning.clear();
+        self.lookups.forget_all();
         self.turns.forget_asks();
         self.started.clear();
         self.outbox.forget_all();

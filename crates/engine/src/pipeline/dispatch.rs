@@ -388,7 +388,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         match (mark, file.filter(|_| happened.status().is_some())) {
             (Mark::Served, _) => {
                 room.has_failed = false;
-                self.last_failures.remove(site);
+                self.site_log.forget_failure(site);
                 room.failed_files.clear();
             }
             (Mark::Failed, Some(file)) => {

@@ -1,7 +1,5 @@
 //! What must be known before pages can go: robots.txt, and whether a site is back.
 
-use std::time::Duration;
-
 use fetchwell_policy::outcome::{Blame, Happened, NameFault, NetworkFault};
 use fetchwell_policy::site::{Mark, Permit, SiteState};
 use fetchwell_policy::time::Time;
@@ -21,9 +19,6 @@ use crate::ports::politeness::{Politeness, RobotsRecord};
 use crate::store_health::StoreCall;
 use crate::web::Outcome;
 use crate::workbench::{Item, JobKey, Standing};
-
-/// How long we remember that a host does not exist. Until then, its other URLs fail at once.
-const MISSING_FOR: Duration = Duration::from_secs(60);
 
 impl<R: Send + Sync + 'static> Conductor<R> {
     pub(super) fn start_probe(&mut self, site: &Site, permit: Permit, at: Time) {
@@ -51,10 +46,10 @@ impl<R: Send + Sync + 'static> Conductor<R> {
 
     pub(super) fn look_up_robots(&mut self, origin: Origin) {
         let now = self.now();
-        if self.missing_hosts.get(&origin).is_some_and(|until| now < *until) {
+        if self.lookups.is_missing_host(&origin, now) {
             return self.robots_known(&origin, RobotsView::Refused(Happened::NoSuchHost), false);
         }
-        if !self.learning.insert(origin.clone()) {
+        if !self.lookups.begin(&origin) {
             return;
         }
         let politeness = self.plant.gate.politeness.clone();
@@ -69,7 +64,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         origin: Origin,
         known: Result<Box<(Option<RobotsRecord>, SiteState)>, StoreError>,
     ) {
-        self.learning.remove(&origin);
+        self.lookups.end(&origin);
         let now = self.now();
         let site = origin.site();
         let (record, state) = match known {
@@ -88,7 +83,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         }
         match self.plant.gate.view(record.as_ref(), Some(&state)) {
             RobotsView::Fetch => {
-                self.learning.insert(origin.clone());
+                self.lookups.begin(&origin);
                 let errand = RobotsErrand::new(origin, record);
                 let request = errand.request();
                 let job = self.jobs.add(Work::Errand(Errand::Robots(Box::new(errand))));
@@ -122,9 +117,9 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                 RobotsStep::Refused(happened) => {
                     let origin = errand.origin.clone();
                     self.jobs.remove(job);
-                    self.learning.remove(&origin);
+                    self.lookups.end(&origin);
                     if happened == Happened::NoSuchHost {
-                        self.missing_hosts.insert(origin.clone(), now + MISSING_FOR);
+                        self.lookups.note_missing_host(&origin, now);
                     }
                     self.robots_known(&origin, RobotsView::Refused(happened), false);
                 }
@@ -190,7 +185,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         if errand.origin.site() != *site {
             return false;
         }
-        self.learning.remove(&errand.origin.clone());
+        self.lookups.end(&errand.origin);
         self.jobs.remove(job);
         true
     }
@@ -200,7 +195,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let at = self.now() + REST;
         let site = match self.jobs.remove(job) {
             Some(Work::Errand(Errand::Robots(errand))) => {
-                self.learning.remove(&errand.origin);
+                self.lookups.end(&errand.origin);
                 errand.origin.site()
             }
             Some(Work::Errand(Errand::Probe(site))) => site,
@@ -212,7 +207,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
 
     /// A robots.txt was read: keeps it, and lets the pages go that waited for it.
     pub(super) fn learnt(&mut self, origin: &Origin, record: RobotsRecord) {
-        self.learning.remove(origin);
+        self.lookups.end(origin);
         if let Some(unreachable) = &record.unreachable {
             let meanwhile = self.plant.gate.while_robots_are_unreachable();
             let reason = &unreachable.reason;

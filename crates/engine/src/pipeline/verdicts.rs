@@ -16,6 +16,7 @@ use super::News;
 use super::conductor::Conductor;
 use super::dispatch::crawl_delay;
 use super::intake::UNTIL_CLOSED;
+use super::site_log::Line;
 use crate::gate::{CRAWL_DELAY, RobotsView, rule_of};
 use crate::ports::error::StoreError;
 use crate::ports::job::Lease;
@@ -24,25 +25,8 @@ use crate::store_health::StoreCall;
 use crate::web::{Outcome, Why};
 use crate::workbench::{Item, JobKey, Parcel};
 
-/// A site's wait is worth a line when it is longer than this…
+/// A site's wait is worth a line when it is longer than this.
 const WORTH_A_LINE: Duration = Duration::from_secs(1);
-/// …and when the last line about the site is older than this.
-pub(super) const LINE_EVERY: Duration = Duration::from_secs(60);
-
-/// How many sites' last failures are remembered. For further sites, the reason only says that the site stayed down.
-const MOST_FAILURES_KNOWN: usize = 10_000;
-
-/// How long a site's last failure is remembered. By default a breaker is never open for that long.
-pub(super) const FAILURE_KNOWN_FOR: Duration = Duration::from_secs(2 * 3_600);
-
-/// What a line of the log about a site says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Line {
-    /// That its next request waits.
-    Wait,
-    /// That a request failed.
-    Failure,
-}
 
 /// The store gives nothing of a paused site for this long, unless an order is heard of. Every order of that
 /// time is, also by a process that starts in it.
@@ -145,7 +129,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             return Move::Ask { rule: None };
         }
         let url = &item.request.url;
-        if self.learning.contains(url.origin_key()) {
+        if self.lookups.is_under_way(url.origin_key()) {
             return Move::Wait;
         }
         match room.robots.get(url.origin_key()) {
@@ -557,36 +541,20 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     }
 
     fn stayed_down(&self, site: &Site, since: Time) -> Happened {
-        Happened::SiteStayedDown {
-            since,
-            last_failure: self.last_failures.get(site).map(|(_, why)| why.clone()),
-        }
+        Happened::SiteStayedDown { since, last_failure: self.site_log.last_failure(site) }
     }
 
     pub(super) fn log_failure(&mut self, site: &Site, happened: &Happened) {
-        let is_known = self.last_failures.contains_key(site);
-        if is_known || self.last_failures.len() < MOST_FAILURES_KNOWN {
-            let why = happened.to_string();
-            self.last_failures.insert(site.clone(), (self.now(), why));
-        }
-        if self.is_worth_a_line(site, Line::Failure) {
+        let now = self.now();
+        self.site_log.note_failure(site, happened, now);
+        if self.site_log.is_worth_a_line(site, Line::Failure, now) {
             warn!("{site} failed: {happened}");
         }
     }
 
-    /// Whether there has been no such line about a site for a while.
-    fn is_worth_a_line(&mut self, site: &Site, line: Line) -> bool {
-        let now = self.now();
-        let about = (site.clone(), line);
-        let recent = self.last_line.get(&about).is_some_and(|at| now.since(*at) < LINE_EVERY);
-        if !recent {
-            self.last_line.insert(about, now);
-        }
-        !recent
-    }
-
     pub(super) fn log_wait(&mut self, site: &Site, wait: Duration) {
-        if wait > WORTH_A_LINE && self.is_worth_a_line(site, Line::Wait) {
+        let now = self.now();
+        if wait > WORTH_A_LINE && self.site_log.is_worth_a_line(site, Line::Wait, now) {
             info!("Waiting {:.1}s before request to {site}", wait.as_secs_f64());
         }
     }
