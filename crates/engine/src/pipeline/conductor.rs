@@ -1,6 +1,5 @@
 //! The conductor's state, its events, and the lease of this instance.
 
-use std::collections::HashMap;
 use std::pin::Pin;
 use std::time::Duration;
 
@@ -8,8 +7,7 @@ use fetchwell_policy::chance::Chance;
 use fetchwell_policy::retry_budget::RetryBudget;
 use fetchwell_policy::site::SiteState;
 use fetchwell_policy::time::Time;
-use fetchwell_policy::url::{Origin, Site, WebUrl};
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use fetchwell_policy::url::Origin;
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 use tokio::time::Instant;
 use tracing::{error, warn};
@@ -17,6 +15,7 @@ use tracing::{error, warn};
 use super::dispatch::TIMER_GRAIN;
 use super::ending::Ending;
 use super::flight::{FetchEnd, HeadNews};
+use super::flights::{Flight, Flights};
 use super::groups::Groups;
 use super::interruptions::{Interruptions, Lack};
 use super::jobs::Jobs;
@@ -38,7 +37,7 @@ use crate::ports::plan::Moment;
 use crate::ports::politeness::{RecentOrders, RobotsRecord, SiteAsk, SiteReport, Turn};
 use crate::ports::source::{Demand, Renewal, Taken};
 use crate::store_health::{StoreCall, StoreHealth};
-use crate::workbench::{FlightNumber, Item, JobKey, Workbench};
+use crate::workbench::{Item, JobKey, Workbench};
 
 /// After a store failed, it is asked again this much later.
 const STORE_RETRY: Duration = Duration::from_millis(500);
@@ -66,18 +65,6 @@ pub(super) enum Woken<R> {
     Task(Result<(Id, Event<R>), JoinError>),
 }
 
-/// What a task that fetches was doing, in case it panics.
-pub(super) struct Flight {
-    pub(super) job: JobKey,
-    pub(super) number: FlightNumber,
-    pub(super) site: Site,
-    /// Where its request goes.
-    pub(super) url: WebUrl,
-    /// When it set out; one that set out early, when its slot comes.
-    pub(super) since: Time,
-    pub(super) abort: AbortHandle,
-}
-
 /// Owns all that is decided.
 pub(super) struct Conductor<R> {
     pub(super) door: Door<R>,
@@ -87,14 +74,9 @@ pub(super) struct Conductor<R> {
     pub(super) jobs: Jobs<R>,
     pub(super) leases_held: usize,
     pub(super) tasks: JoinSet<Event<R>>,
-    pub(super) flights: HashMap<Id, Flight>,
-    pub(super) flights_begun: FlightNumber,
-    /// Flights tell of their heads here: two messages each at most, so it is as bounded as they are.
-    pub(super) heads_told: UnboundedSender<HeadNews>,
-    heads: UnboundedReceiver<HeadNews>,
+    pub(super) flights: Flights,
     pub(super) lookups: Lookups,
     pub(super) turns: Turns,
-    pub(super) started: Vec<JobKey>,
     pub(super) outbox: Outbox<R>,
     pub(super) supply: Supply,
     pub(super) groups: Groups,
@@ -112,7 +94,6 @@ pub(super) struct Conductor<R> {
     pub(super) runs_alone: Option<LeaseId>,
     pub(super) interruptions: Interruptions,
     pub(super) lack: Lack,
-    pub(super) noting: bool,
     upkeep: Upkeep,
     pub(super) ending: Ending,
     pub(super) site_log: SiteLog,
@@ -124,7 +105,6 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let now = plant.clock.now();
         let started = Instant::now();
         let grace = plant.limits.shutdown_grace;
-        let (heads_told, heads) = unbounded_channel();
         let mut conductor = Conductor {
             chance: Chance::seeded(plant.seed),
             door,
@@ -133,13 +113,9 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             jobs: Jobs::new(),
             leases_held: 0,
             tasks: JoinSet::new(),
-            flights: HashMap::new(),
-            flights_begun: 0,
-            heads_told,
-            heads,
+            flights: Flights::new(),
             lookups: Lookups::default(),
             turns: Turns::new(now),
-            started: Vec::new(),
             outbox: Outbox::new(now),
             supply: Supply::new(now),
             groups: Groups::default(),
@@ -153,7 +129,6 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             runs_alone: None,
             interruptions: Interruptions::default(),
             lack: Lack::default(),
-            noting: false,
             upkeep: Upkeep::new(started),
             ending: Ending::new(grace),
             site_log: SiteLog::default(),
@@ -294,7 +269,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     /// Waits for a head to be written or a task to come back.
     pub(super) async fn next_event(&mut self) -> Woken<R> {
         tokio::select! {
-            Some(news) = self.heads.recv() => Woken::Head(news),
+            Some(news) = self.flights.next_head() => Woken::Head(news),
             Some(event) = self.tasks.join_next_with_id() => Woken::Task(event),
             else => std::future::pending().await,
         }
@@ -311,10 +286,8 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     }
 
     fn event_at_hand(&mut self) -> Option<Woken<R>> {
-        if let Ok(news) = self.heads.try_recv() {
-            return Some(Woken::Head(news));
-        }
-        self.tasks.try_join_next_with_id().map(Woken::Task)
+        let head = self.flights.head_at_hand().map(Woken::Head);
+        head.or_else(|| self.tasks.try_join_next_with_id().map(Woken::Task))
     }
 
     /// Takes what a task brought.
@@ -340,7 +313,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             Woken::Task(Ok(event)) => event,
             Woken::Task(Err(failed)) => return self.on_task_failed(failed),
         };
-        let still_ours = self.flights.remove(&id).is_some();
+        let still_ours = self.flights.end(id).is_some();
         match event {
             Event::Taken(demand, taken) => self.on_taken(demand, taken),
             Event::Turned(asked_at, reports, asks, turn) => {
@@ -356,7 +329,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             Event::OrdersHeard(orders) => self.on_orders_heard(orders),
             Event::HeldUpBy(job, held_up_by) => self.on_deadline_passed(job, held_up_by, false),
             Event::StartNoted(result) => {
-                self.noting = false;
+                self.flights.starts_noted();
                 self.note_lost(result);
             }
         }
@@ -365,7 +338,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
 
     /// A panic while fetching interrupts its URL; the process goes on.
     fn on_task_failed(&mut self, failed: JoinError) -> Result<(), StoreError> {
-        let Some(flight) = self.flights.remove(&failed.id()) else {
+        let Some(flight) = self.flights.end(failed.id()) else {
             if failed.is_cancelled() {
                 return Ok(());
             }
@@ -417,7 +390,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.jobs.forget_all();
         self.lookups.forget_all();
         self.turns.forget_asks();
-        self.started.clear();
+        self.flights.forget_starts();
         self.outbox.forget_all();
         self.suspects.clear();
         self.runs_alone = None;
@@ -430,10 +403,8 @@ impl<R: Send + Sync + 'static> Conductor<R> {
 
     /// Ends the requests under way of which `which` is true.
     pub(super) fn abort_flights(&mut self, which: impl Fn(&Flight) -> bool) -> Vec<Flight> {
-        let flights: Vec<Flight> =
-            self.flights.extract_if(|_, flight| which(flight)).map(|(_, flight)| flight).collect();
+        let flights = self.flights.abort(which);
         for flight in &flights {
-            flight.abort.abort();
             self.head_written(&flight.site, flight.number);
             self.landed(&flight.site);
         }

@@ -10,15 +10,15 @@ use fetchwell_policy::site::{Mark, Permit, Report};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Site, WebUrl};
 
-use super::conductor::{Conductor, Event, Flight};
+use super::conductor::{Conductor, Event};
 use super::flight::{Announced, End, Fetch, FetchEnd};
+use super::flights::Flight;
 use super::verdicts::Move;
 use super::{LeaseTag, News, Purpose};
 use crate::gate::{GateLeave, RobotsView, rule_of};
-use crate::ports::job::LeaseId;
 use crate::ports::politeness::SiteReport;
 use crate::web::{Phases, Why};
-use crate::workbench::{FlightNumber, Item, JobKey, Room, Standing};
+use crate::workbench::{FlightNumber, Item, Room, Standing};
 
 /// Timers fire up to this much late, so requests set out this much before their slots: those that
 /// are early wait for the rest on their connections.
@@ -35,7 +35,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     /// Whether a request may go now in its slot. Pages that are not stored yet count as under way: a crash
     /// repeats both, and at a pace storing keeps up.
     pub(super) fn may_dispatch(&self) -> bool {
-        self.flights.len() + self.outbox.pages() < self.plant.limits.max_in_flight
+        self.flights.count() + self.outbox.pages() < self.plant.limits.max_in_flight
             && !self.is_stopping()
             && !self.rests()
             && self.holds_its_lease()
@@ -46,7 +46,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     /// on its way.
     pub(super) fn may_ask(&self) -> bool {
         let limits = &self.plant.limits;
-        self.flights.len() + self.turns.asks() < limits.max_in_flight
+        self.flights.count() + self.turns.asks() < limits.max_in_flight
             && self.outbox.pages() < 2 * limits.max_finish_batch
             && !self.is_stopping()
             && !self.rests()
@@ -82,16 +82,8 @@ impl<R: Send + Sync + 'static> Conductor<R> {
 
     /// Tells the source what is being fetched: if we die now, that was an interruption.
     pub(super) fn note_what_started(&mut self) {
-        if self.started.is_empty() || self.noting {
-            return;
-        }
-        // What has ended meanwhile can't be interrupted any more.
-        let lease = |job: JobKey| self.jobs.lease(job).map(|work| work.lease.id);
-        let started: Vec<LeaseId> = self.started.drain(..).filter_map(lease).collect();
-        if started.is_empty() {
-            return;
-        }
-        self.noting = true;
+        let lease_of = |job| self.jobs.lease(job).map(|work| work.lease.id);
+        let Some(started) = self.flights.begin_noting_starts(lease_of) else { return };
         let source = self.door.source.clone();
         self.spawn(async move { Event::StartNoted(source.started(&started).await) });
     }
@@ -132,8 +124,8 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             self.plant.gate.rate_of(&permit, site, crawl_delay, group.as_deref());
         let Some(room) = self.bench.existing(site) else { return };
         let unpaced = rate.interval.is_zero();
-        self.flights_begun += 1;
-        room.unspent = (!unpaced).then_some(self.flights_begun);
+        let number = self.flights.next_number();
+        room.unspent = (!unpaced).then_some(number);
         if unpaced && !item.is_errand {
             room.open_permit.get_or_insert((permit, at));
         }
@@ -217,7 +209,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let (plan, lease) = match self.jobs.lease(job) {
             Some(work) => {
                 phases.queued = work.phases.queued;
-                self.started.push(job);
+                self.flights.note_start(job);
                 (Some(work.plan.clone()), Some(LeaseTag::of(&work.lease)))
             }
             None => (None, None),
@@ -227,7 +219,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             (None, true) => Purpose::Probe,
             (None, false) => Purpose::Robots,
         };
-        let number = self.flights_begun;
+        let number = self.flights.last_number();
         let group = self.group_of(&item);
         let rate = group.as_deref().and_then(|group| self.plant.gate.group_rate(group));
         let leave = Announced {
@@ -236,7 +228,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             site: site.clone(),
             group,
             is_waited_for: paced,
-            heads: self.heads_told.clone(),
+            heads: self.flights.heads_told(),
         };
         let flight = Fetch {
             number,
@@ -257,7 +249,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let abort = self.spawn(async move { Event::Fetched(Box::new(flight.run().await)) });
         let site = site.clone();
         let flight = Flight { job, number, site, url, since: now.max(at), abort };
-        self.flights.insert(flight.abort.id(), flight);
+        self.flights.add(flight);
     }
 
     pub(super) fn on_fetched(&mut self, fetched: FetchEnd<R>) {

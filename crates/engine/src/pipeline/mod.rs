@@ -12,6 +12,7 @@ mod conductor;
 mod dispatch;
 mod ending;
 mod flight;
+mod flights;
 mod groups;
 mod intake;
 mod interruptions;

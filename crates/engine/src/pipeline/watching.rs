@@ -100,7 +100,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let now = self.now();
         Window {
             leases: self.leases_held,
-            in_flight: self.flights.len(),
+            in_flight: self.flights.count(),
             sites: self.bench.sites_count(),
             sites_known: self.plant.gate.sites_known(),
             oldest: self.oldest().map(|accepted_at| now.since(accepted_at)),
