@@ -17,22 +17,22 @@ use super::ending::Ending;
 use super::flight::{FetchEnd, HeadNews};
 use super::flights::{Flight, Flights};
 use super::groups::Groups;
+use super::held::Held;
 use super::interruptions::{Interruptions, Lack};
 use super::jobs::Jobs;
 use super::lateness::Deadlines;
 use super::lookups::Lookups;
 use super::orders::OrdersHeard;
 use super::outbox::Outbox;
-use super::seniority::Seniority;
 use super::site_log::SiteLog;
 use super::supply::Supply;
+use super::suspects::Suspects;
 use super::turns::Turns;
 use super::upkeep::Upkeep;
 use super::watching::{LastTold, OldestStored};
 use super::{Door, Ended, News, Plant};
 use crate::ports::error::StoreError;
 use crate::ports::finish::{Finished, Settled};
-use crate::ports::job::{Lease, LeaseId};
 use crate::ports::plan::Moment;
 use crate::ports::politeness::{RecentOrders, RobotsRecord, SiteAsk, SiteReport, Turn};
 use crate::ports::source::{Demand, Renewal, Taken};
@@ -72,7 +72,7 @@ pub(super) struct Conductor<R> {
     pub(super) chance: Chance,
     pub(super) bench: Workbench,
     pub(super) jobs: Jobs<R>,
-    pub(super) leases_held: usize,
+    pub(super) held: Held,
     pub(super) tasks: JoinSet<Event<R>>,
     pub(super) flights: Flights,
     pub(super) lookups: Lookups,
@@ -81,17 +81,13 @@ pub(super) struct Conductor<R> {
     pub(super) supply: Supply,
     pub(super) groups: Groups,
     pub(super) deadlines: Deadlines,
-    pub(super) seniority: Seniority,
     pub(super) orders: OrdersHeard,
     /// What whoever watches knows of the window.
     pub(super) last_told: LastTold,
     pub(super) oldest_stored: OldestStored,
     /// Retries must not become the main load.
     pub(super) retries: RetryBudget,
-    /// URLs that were being fetched when a process died, again and again: each runs alone.
-    pub(super) suspects: Vec<Lease>,
-    /// The one of them that is at work: nothing else is taken until it ends or goes back.
-    pub(super) runs_alone: Option<LeaseId>,
+    pub(super) suspects: Suspects,
     pub(super) interruptions: Interruptions,
     pub(super) lack: Lack,
     upkeep: Upkeep,
@@ -111,7 +107,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             plant,
             bench: Workbench::default(),
             jobs: Jobs::new(),
-            leases_held: 0,
+            held: Held::default(),
             tasks: JoinSet::new(),
             flights: Flights::new(),
             lookups: Lookups::default(),
@@ -120,13 +116,11 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             supply: Supply::new(now),
             groups: Groups::default(),
             deadlines: Deadlines::default(),
-            seniority: Seniority::default(),
             orders: OrdersHeard::new(started),
             last_told: LastTold::default(),
             oldest_stored: OldestStored::default(),
             retries: RetryBudget::new(now),
-            suspects: Vec::new(),
-            runs_alone: None,
+            suspects: Suspects::default(),
             interruptions: Interruptions::default(),
             lack: Lack::default(),
             upkeep: Upkeep::new(started),
@@ -216,9 +210,9 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     /// Whether there is nothing left to do, ever.
     pub(super) fn is_idle_for_good(&mut self) -> bool {
         self.cut_short_when_grace_is_over();
-        let empty_handed = self.leases_held == 0
+        let empty_handed = self.held.is_empty()
             && self.outbox.is_empty()
-            && self.suspects.is_empty()
+            && !self.suspects.are_waiting()
             && !self.supply.is_taking();
         // The last reports must reach the store: a penalty outlives us.
         if empty_handed && self.turns.all_is_told() {
@@ -227,7 +221,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let is_too_late = self.outbox.is_refused()
             || self.ending.gives_up_at().is_some_and(|at| at <= Instant::now());
         if is_too_late {
-            let left = self.leases_held + self.outbox.waiting();
+            let left = self.held.count() + self.outbox.waiting();
             warn!(
                 left,
                 "stopping, although the store did not accept the remaining results: other \
@@ -257,11 +251,11 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             self.wants_to_take().then_some(self.supply.not_before()),
             self.turns.next_due(),
             self.outbox.next_due().filter(|_| self.holds_its_lease()),
-            grace_over.filter(|_| self.leases_held > 0).map(in_clock),
+            grace_over.filter(|_| !self.held.is_empty()).map(in_clock),
             self.ending.gives_up_at().map(in_clock),
             self.deadlines.next(),
             self.next_telling().map(in_clock),
-            self.lack.rest_until.filter(|until| now < *until),
+            self.lack.rests_until(now),
         ];
         due.into_iter().flatten().min()
     }
@@ -386,15 +380,13 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.abort_flights(|_| true);
         self.bench = Workbench::default();
         self.deadlines = Deadlines::default();
-        self.seniority = Seniority::default();
+        self.held = Held::default();
         self.jobs.forget_all();
         self.lookups.forget_all();
         self.turns.forget_asks();
         self.flights.forget_starts();
         self.outbox.forget_all();
-        self.suspects.clear();
-        self.runs_alone = None;
-        self.leases_held = 0;
+        self.suspects = Suspects::default();
         self.groups.all_went();
         self.plant.gate.health.forget();
         let now = self.now();

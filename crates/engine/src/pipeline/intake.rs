@@ -48,7 +48,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let closed = self.supply.begin();
         let gate = &self.plant.gate;
         let demand = Demand {
-            most: (self.plant.limits.window - self.leases_held).min(MOST_PER_TAKE),
+            most: (self.plant.limits.window - self.held.count()).min(MOST_PER_TAKE),
             most_per_site: self.plant.limits.max_per_site,
             most_per_group: gate.fastest_group_rate().map_or(0, enough_for),
             closed,
@@ -73,10 +73,9 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         !self.supply.is_taking()
             && !self.is_stopping()
             && self.suspects.is_empty()
-            && self.runs_alone.is_none()
             && !self.outbox.is_resting(self.now())
             && self.holds_its_lease()
-            && self.leases_held + self.outbox.waiting() <= window - window / 4
+            && self.held.count() + self.outbox.waiting() <= window - window / 4
     }
 
     pub(super) fn on_taken(&mut self, demand: Demand, taken: Result<Taken, StoreError>) {
@@ -113,7 +112,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             return self.finished(lease, records, settlement);
         }
         if lease.interruptions == INTERRUPTIONS_UNTIL_ALONE {
-            self.suspects.push(lease);
+            self.suspects.add(lease);
             return self.hand_back_all_that_waits();
         }
         let now = self.now();
@@ -133,18 +132,16 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     }
 
     fn lease_came(&mut self, lease: &Lease) {
-        self.leases_held += 1;
+        self.held.came(lease);
         self.groups.came(&lease.job.lane);
         self.deadlines.came(lease);
-        self.seniority.came(lease);
     }
 
     fn lease_went(&mut self, lease: &Lease) {
-        self.leases_held -= 1;
-        self.runs_alone.take_if(|alone| *alone == lease.id);
+        self.held.went(lease);
+        self.suspects.went(lease.id);
         self.groups.went(&lease.job.lane);
         self.deadlines.went(lease);
-        self.seniority.went(lease);
     }
 
     /// Begins leases of a site until one of them has a request there, unless one waits already.
@@ -174,13 +171,12 @@ impl<R: Send + Sync + 'static> Conductor<R> {
 
     /// A suspect goes when nothing else is there: if the process dies now, we know by whom.
     fn run_a_suspect_when_alone(&mut self) {
-        let alone = self.leases_held == 0 && self.outbox.is_empty() && !self.supply.is_taking();
+        let alone = self.held.is_empty() && self.outbox.is_empty() && !self.supply.is_taking();
         if alone
             && !self.is_stopping()
-            && let Some(suspect) = self.suspects.pop()
+            && let Some(suspect) = self.suspects.begin()
         {
             self.lease_came(&suspect);
-            self.runs_alone = Some(suspect.id);
             self.begin(suspect, self.now());
         }
     }
@@ -375,7 +371,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     /// Gives back suspects that have not run: nothing runs any more.
     pub(super) fn hand_back_suspects(&mut self) {
         let at = self.now();
-        for suspect in std::mem::take(&mut self.suspects) {
+        for suspect in self.suspects.take_waiting() {
             self.finished(suspect, Vec::new(), Settlement::HandBack { at });
         }
     }

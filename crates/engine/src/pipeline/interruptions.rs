@@ -87,10 +87,28 @@ fn name(lease: &Lease) -> u64 {
 #[derive(Default)]
 pub(super) struct Lack {
     /// Nothing is sent before then.
-    pub(super) rest_until: Option<Time>,
+    rest_until: Option<Time>,
     /// Requests that failed for it since the last line in the log.
     failed: u64,
     last_line: Option<Time>,
+}
+
+impl Lack {
+    /// A request failed for it. Returns how many did, when that is worth a line in the log.
+    fn note(&mut self, now: Time) -> Option<u64> {
+        self.rest_until = Some(now + REST);
+        self.failed += 1;
+        if self.last_line.is_some_and(|at| now.since(at) < LINE_EVERY) {
+            return None;
+        }
+        self.last_line = Some(now);
+        Some(std::mem::take(&mut self.failed))
+    }
+
+    /// Until when nothing is sent; `None`: requests go out.
+    pub(super) fn rests_until(&self, now: Time) -> Option<Time> {
+        self.rest_until.filter(|until| now < *until)
+    }
 }
 
 impl<R: Send + Sync + 'static> Conductor<R> {
@@ -135,18 +153,14 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     /// A request failed because we lack something. It asks anew, and nothing is sent for a moment.
     pub(super) fn lacks(&mut self, what: &str) {
         let now = self.now();
-        self.lack.rest_until = Some(now + REST);
-        self.lack.failed += 1;
-        if self.lack.last_line.is_none_or(|at| now.since(at) >= LINE_EVERY) {
-            let requests = std::mem::take(&mut self.lack.failed);
+        if let Some(requests) = self.lack.note(now) {
             warn!(requests, "{what}; the sites are not at fault: these requests are retried");
-            self.lack.last_line = Some(now);
         }
     }
 
     /// Whether nothing is sent just now, for want of something.
     pub(super) fn rests(&self) -> bool {
-        self.lack.rest_until.is_some_and(|until| self.now() < until)
+        self.lack.rests_until(self.now()).is_some()
     }
 }
 

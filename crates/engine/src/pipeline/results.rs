@@ -130,7 +130,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let ended_at = self.plant.clock.wall();
         let told = SettledLease { lease, settlement, phases, age, ended_at };
         self.spread(News::Settled(Box::new(told)));
-        if self.leases_held == 0 {
+        if self.held.is_empty() {
             self.supply.take_by(self.now()); // Perhaps that was the last one.
         }
     }

@@ -85,7 +85,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
 
     /// When the watcher must hear again. With empty hands, and when it knows that, it need not.
     pub(super) fn next_telling(&self) -> Option<Instant> {
-        let knows_that_all_is_done = self.leases_held == 0
+        let knows_that_all_is_done = self.held.is_empty()
             && self.last_told.window.leases == 0
             && self.last_told.window.in_flight == 0;
         self.last_told.at.filter(|_| !knows_that_all_is_done).map(|at| at + TELL_EVERY)
@@ -93,13 +93,13 @@ impl<R: Send + Sync + 'static> Conductor<R> {
 
     /// When the oldest job was accepted that is held or waits in the store.
     fn oldest(&self) -> Option<Time> {
-        self.seniority.oldest().into_iter().chain(self.oldest_stored.accepted_at).min()
+        self.held.oldest().into_iter().chain(self.oldest_stored.accepted_at).min()
     }
 
     fn window(&self) -> Window {
         let now = self.now();
         Window {
-            leases: self.leases_held,
+            leases: self.held.count(),
             in_flight: self.flights.count(),
             sites: self.bench.sites_count(),
             sites_known: self.plant.gate.sites_known(),

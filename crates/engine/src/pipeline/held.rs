@@ -1,4 +1,4 @@
-//! How long the oldest lease in hand has waited.
+//! The leases in hand: how many there are, and how long the oldest has waited.
 
 use std::collections::BTreeMap;
 
@@ -6,25 +6,35 @@ use fetchwell_policy::time::Time;
 
 use crate::ports::job::Lease;
 
-/// When the leases in hand were accepted, in order.
 #[derive(Default)]
-pub(super) struct Seniority {
+pub(super) struct Held {
+    count: usize,
     /// How many were accepted at each time.
     accepted: BTreeMap<Time, u32>,
 }
 
-impl Seniority {
+impl Held {
     pub(super) fn came(&mut self, lease: &Lease) {
+        self.count += 1;
         *self.accepted.entry(lease.accepted_at).or_default() += 1;
     }
 
     pub(super) fn went(&mut self, lease: &Lease) {
+        self.count -= 1;
         if let Some(count) = self.accepted.get_mut(&lease.accepted_at) {
             *count -= 1;
             if *count == 0 {
                 self.accepted.remove(&lease.accepted_at);
             }
         }
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.count
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.count == 0
     }
 
     /// When the oldest one was accepted.
