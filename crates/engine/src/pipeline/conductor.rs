@@ -29,7 +29,7 @@ use super::supply::Supply;
 use super::suspects::Suspects;
 use super::turns::Turns;
 use super::upkeep::Upkeep;
-use super::watching::{LastTold, OldestStored};
+use super::watching::Watch;
 use super::{Door, Ended, News, Plant};
 use crate::ports::error::StoreError;
 use crate::ports::finish::{Finished, Settled};
@@ -65,7 +65,8 @@ pub(super) enum Woken<R> {
     Task(Result<(Id, Event<R>), JoinError>),
 }
 
-/// Owns all that is decided.
+/// Owns all that is decided. Each part keeps its own books; the methods here and in the other files of this folder
+/// join them.
 pub(super) struct Conductor<R> {
     pub(super) door: Door<R>,
     pub(super) plant: Plant,
@@ -73,7 +74,7 @@ pub(super) struct Conductor<R> {
     pub(super) bench: Workbench,
     pub(super) jobs: Jobs<R>,
     pub(super) held: Held,
-    pub(super) tasks: JoinSet<Event<R>>,
+    tasks: JoinSet<Event<R>>,
     pub(super) flights: Flights,
     pub(super) lookups: Lookups,
     pub(super) turns: Turns,
@@ -82,9 +83,7 @@ pub(super) struct Conductor<R> {
     pub(super) groups: Groups,
     pub(super) deadlines: Deadlines,
     pub(super) orders: OrdersHeard,
-    /// What whoever watches knows of the window.
-    pub(super) last_told: LastTold,
-    pub(super) oldest_stored: OldestStored,
+    pub(super) watch: Watch,
     /// Retries must not become the main load.
     pub(super) retries: RetryBudget,
     pub(super) suspects: Suspects,
@@ -117,8 +116,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             groups: Groups::default(),
             deadlines: Deadlines::default(),
             orders: OrdersHeard::new(started),
-            last_told: LastTold::default(),
-            oldest_stored: OldestStored::default(),
+            watch: Watch::default(),
             retries: RetryBudget::new(now),
             suspects: Suspects::default(),
             interruptions: Interruptions::default(),

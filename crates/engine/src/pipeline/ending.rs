@@ -71,3 +71,23 @@ impl Ending {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_fatal_error_counts_more_than_a_halt_and_a_halt_more_than_a_stop() {
+        let grace = Duration::from_secs(5);
+        let mut ending = Ending::new(grace);
+        assert_eq!(ending.ended().unwrap(), Ended::Exhausted);
+        ending.stop();
+        assert_eq!(ending.ended().unwrap(), Ended::Stopped);
+        assert_eq!(ending.grace_ends_at(), Some(Instant::now() + grace));
+        assert!(ending.halt("no archive") && !ending.halt("no other either"));
+        assert_eq!(ending.ended().unwrap(), Ended::Halted("no archive".to_owned()));
+        assert!(ending.halt("no archive") && ending.fail(StoreError::corrupt("a page")));
+        assert!(!ending.fail(StoreError::bug("another")));
+        assert!(ending.ended().unwrap_err().to_string().contains("a page"));
+    }
+}

@@ -146,3 +146,64 @@ impl Supply {
         self.not_before = now;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Time = Time::EPOCH;
+
+    fn site(name: &str) -> Site {
+        Site::parse(name).unwrap()
+    }
+
+    #[test]
+    fn a_site_is_closed_once_what_went_back_of_it_is_in_the_store() {
+        let later = Time::from_secs(60);
+        let mut supply = Supply::new(NOW);
+        supply.close_when_settled(&site("a.test"), later);
+        supply.close_when_settled(&site("b.test"), later);
+        assert!(supply.begin().is_empty());
+        supply.settled(&site("a.test"));
+        assert_eq!(supply.begin(), [(site("a.test"), later)]);
+        supply.open(&site("b.test"), NOW);
+        supply.settled(&site("b.test"));
+        assert_eq!(supply.begin(), [(site("b.test"), NOW)], "it was opened meanwhile");
+    }
+
+    #[test]
+    fn a_take_that_failed_closes_its_sites_the_next_time() {
+        let later = Time::from_secs(60);
+        let mut supply = Supply::new(NOW);
+        supply.close(&site("a.test"), later);
+        let closed = supply.begin();
+        assert!(supply.is_taking());
+        supply.ended();
+        supply.failed(closed, later);
+        assert_eq!((supply.is_taking(), supply.not_before()), (false, later));
+        assert_eq!(supply.begin(), [(site("a.test"), later)]);
+    }
+
+    #[test]
+    fn an_exhausted_source_is_asked_again_when_something_goes_back() {
+        let later = Time::from_secs(60);
+        let mut supply = Supply::new(NOW);
+        supply.found_the_end();
+        assert_eq!((supply.is_exhausted(), supply.not_before()), (true, Time::FAR_FUTURE));
+        supply.has_more_at(later);
+        assert_eq!((supply.is_exhausted(), supply.not_before()), (false, later));
+    }
+
+    #[test]
+    fn what_came_in_during_a_take_that_found_nothing_is_looked_for_soon() {
+        let later = Time::from_secs(60);
+        let mut supply = Supply::new(NOW);
+        supply.begin();
+        supply.found_nothing(NOW, later);
+        assert_eq!(supply.not_before(), later);
+        supply.begin();
+        supply.more_came(NOW);
+        supply.found_nothing(NOW, later);
+        assert_eq!(supply.not_before(), NOW + NEWS_GAP);
+    }
+}

@@ -18,9 +18,15 @@ const TELL_EVERY: Duration = Duration::from_secs(1);
 /// long as the last one took.
 const LOOKS_ARE_ONE_IN: u32 = 100;
 
-/// What whoever watches knows.
+/// What whoever watches knows, and what is found out for them.
 #[derive(Default)]
-pub(super) struct LastTold {
+pub(super) struct Watch {
+    told: LastTold,
+    oldest: OldestStored,
+}
+
+#[derive(Default)]
+struct LastTold {
     at: Option<Instant>,
     window: Window,
     rescued: u64,
@@ -28,7 +34,7 @@ pub(super) struct LastTold {
 
 /// When the oldest job of the store was accepted, as far as is known.
 #[derive(Default)]
-pub(super) struct OldestStored {
+struct OldestStored {
     accepted_at: Option<Time>,
     is_asked_for: bool,
     /// No look before this.
@@ -38,7 +44,7 @@ pub(super) struct OldestStored {
 impl<R: Send + Sync + 'static> Conductor<R> {
     /// Asks the store for its oldest job. What is not due for long is in no hands: only the store knows of it.
     pub(super) fn look_for_the_oldest(&mut self) {
-        let oldest = &mut self.oldest_stored;
+        let oldest = &mut self.watch.oldest;
         let is_early = oldest.next_look.is_some_and(|at| Instant::now() < at);
         if oldest.is_asked_for || is_early {
             return;
@@ -57,14 +63,14 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         took: Duration,
         found: Result<Option<Time>, StoreError>,
     ) {
-        let oldest = &mut self.oldest_stored;
+        let oldest = &mut self.watch.oldest;
         oldest.is_asked_for = false;
         oldest.next_look = Some(Instant::now() + took * LOOKS_ARE_ONE_IN);
         match found {
             Ok(accepted_at) if accepted_at != oldest.accepted_at => {
                 oldest.accepted_at = accepted_at;
                 // With empty hands the next telling may be a heartbeat away.
-                self.last_told.at = None;
+                self.watch.told.at = None;
             }
             Ok(_) => {}
             Err(fault) if !fault.is_transient() => self.store_failed(StoreCall::Look, &fault),
@@ -75,25 +81,25 @@ impl<R: Send + Sync + 'static> Conductor<R> {
 
     /// Tells how much is in hand, when that is due.
     pub(super) fn tell_what_is_in_hand(&mut self) {
-        if self.last_told.at.is_some_and(|at| at.elapsed() < TELL_EVERY) {
+        if self.watch.told.at.is_some_and(|at| at.elapsed() < TELL_EVERY) {
             return;
         }
         let window = self.window();
-        (self.last_told.at, self.last_told.window) = (Some(Instant::now()), window);
+        (self.watch.told.at, self.watch.told.window) = (Some(Instant::now()), window);
         self.spread(News::Window(window));
     }
 
     /// When the watcher must hear again. With empty hands, and when it knows that, it need not.
     pub(super) fn next_telling(&self) -> Option<Instant> {
         let knows_that_all_is_done = self.held.is_empty()
-            && self.last_told.window.leases == 0
-            && self.last_told.window.in_flight == 0;
-        self.last_told.at.filter(|_| !knows_that_all_is_done).map(|at| at + TELL_EVERY)
+            && self.watch.told.window.leases == 0
+            && self.watch.told.window.in_flight == 0;
+        self.watch.told.at.filter(|_| !knows_that_all_is_done).map(|at| at + TELL_EVERY)
     }
 
     /// When the oldest job was accepted that is held or waits in the store.
     fn oldest(&self) -> Option<Time> {
-        self.held.oldest().into_iter().chain(self.oldest_stored.accepted_at).min()
+        self.held.oldest().into_iter().chain(self.watch.oldest.accepted_at).min()
     }
 
     fn window(&self) -> Window {
@@ -110,8 +116,8 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     /// The source rescues while it renews, and counts.
     pub(super) fn tell_of_rescues(&mut self) {
         let rescued = self.door.source.rescued();
-        let new = rescued.saturating_sub(self.last_told.rescued);
-        self.last_told.rescued = rescued;
+        let new = rescued.saturating_sub(self.watch.told.rescued);
+        self.watch.told.rescued = rescued;
         if new > 0 {
             self.spread(News::Rescued(new));
         }
