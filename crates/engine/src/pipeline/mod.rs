@@ -7,6 +7,9 @@
 //! One task, the conductor, owns all that is decided: what was taken, what waits where, what is under
 //! way. Everything that takes time (the store, the web, a plan's step on a large page) runs in tasks of
 //! its own and comes back as an event. So nothing here is locked, and nothing here waits for a site.
+//!
+//! Its parts keep their fields to themselves: `supply` (the source), `held` and `jobs` (leases), `flights` (requests),
+//! `turns` and `lookups` (the politeness store), `outbox` (results), `upkeep` and `ending` (the instance and its run).
 
 mod conductor;
 mod dispatch;
@@ -145,7 +148,7 @@ pub enum Ended {
 /// A lease that was taken is settled before this returns, or handed back, or (after a crash) rescued by
 /// another instance. Transient store errors are retried. Any other store error ends the run: leases are handed back
 /// within the grace period, if the store accepts them. A panic of the engine ends it at once; another instance rescues
-/// the leases.
+/// the leases, and the other pipelines of the process stop, too.
 pub async fn run<R: Send + Sync + 'static>(
     door: Door<R>,
     plant: Plant,
