@@ -1,4 +1,4 @@
-//! The batch queue, from the side of the batcher.
+//! The batch queue, as its producers use it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,21 +9,21 @@ use fetchwell_policy::units::quantity;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
-/// How often a full queue is looked at again.
+/// How often a full queue is checked.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
-/// A queue that is not filled without end.
+/// A queue with a limit on its depth.
 pub struct BoundedQueue {
     pub queue: Arc<dyn BatchQueue>,
-    /// Batches that may be unconfirmed at once.
+    /// The maximum number of unconfirmed batches.
     pub max_unconfirmed: usize,
-    /// While so many wait, no more are published.
+    /// While this many batches wait, no more are published.
     pub max_waiting: u64,
 }
 
 impl BoundedQueue {
-    /// How many batches may go, after a wait where the queue is full. 0: the run is to stop, and what is
-    /// not published stays so.
+    /// How many batches may be published now; waits while the queue is full. Returns 0 on `stop`: what is not published
+    /// then stays unpublished.
     pub(crate) async fn room(&self, stop: &CancellationToken) -> Result<usize, StoreError> {
         let mut is_told = false;
         loop {

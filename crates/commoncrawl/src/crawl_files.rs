@@ -1,4 +1,4 @@
-//! How far batchers and workers have come, by the files that they leave in folders.
+//! The progress of batchers and workers, read from their files.
 
 use std::path::PathBuf;
 
@@ -9,9 +9,9 @@ use crate::work::standing::folder;
 
 /// The folders of batchers and workers.
 pub struct CrawlFiles {
-    /// Where the checkpoints of batchers are.
+    /// The folder with the checkpoints of batchers.
     pub checkpoints: PathBuf,
-    /// Where workers write documents.
+    /// The folder that workers write documents to.
     pub output: PathBuf,
 }
 

@@ -1,14 +1,14 @@
 //! From the index of a web archive to the text of its pages.
 //!
-//! [`archive`] is what is read from: a web server, a folder or a bucket, each an ordinary web to the one flow.
-//! [`lookup`] finds captures in the index, and brings one back. [`batch`] makes batches of an index for a
-//! [`BoundedQueue`], and [`work`] makes documents of them. [`CrawlFiles`] is what others are told of both.
+//! [`archive`] is a web server, a folder or a bucket, each behind the engine's `Web` port. [`lookup`] finds captures in
+//! the index and fetches one of them. [`batch`] turns an index into batches on a [`BoundedQueue`], and [`work`] turns
+//! these into documents. [`CrawlFiles`] reports the progress of both.
 //!
-//! | door | a lease is | it fetches | out comes | it ends |
+//! | door | a lease is | fetches | produces | ends |
 //! |---|---|---|---|---|
 //! | [`lookup`] | a lookup | ranges, one after the other | captures, or one page | done |
 //! | [`batch`] | a line of `cluster.idx` | one range | batches | done |
-//! | [`work`] | a batch | its ranges, near pages in one | documents | done or dead |
+//! | [`work`] | a batch | its ranges, joined if close together | documents | done or dead |
 
 pub mod archive;
 pub mod batch;

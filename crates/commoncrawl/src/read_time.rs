@@ -1,4 +1,4 @@
-//! What reading a captured page may cost.
+//! The time limit for reading a captured page.
 
 use std::time::Duration;
 
@@ -9,12 +9,11 @@ use fetchwell_extract::{
 use fetchwell_policy::outcome::{AnswerFault, Happened};
 use url::Url;
 
-/// Processor time that reading one page may take, so that a page is not blamed for a machine that is busy or was
-/// asleep. Its text has no limit but the size of the record.
+/// The CPU time for reading one page, so that a page is not blamed for a machine that is busy or was suspended. Its
+/// text is limited only by the size of the record.
 #[derive(Clone, Copy, Debug)]
 pub struct ReadTime(pub Duration);
 
-/// The default of the settings.
 impl Default for ReadTime {
     fn default() -> ReadTime {
         ReadTime(Duration::from_secs(5))
@@ -26,7 +25,7 @@ impl ReadTime {
         self.within(|limits| extract_within(html, found_at, limits))
     }
 
-    /// Reads its title and text only.
+    /// Extracts only its title and text.
     pub fn text(self, html: &str, found_at: &Url) -> Result<TitledText, Happened> {
         self.within(|limits| extract_text_within(html, found_at, limits))
     }

@@ -1,4 +1,4 @@
-//! What reading a page may cost: at every door that reads pages, the same.
+//! The cost limits for reading a page, the same for every door that reads pages.
 
 use std::time::Duration;
 
@@ -8,25 +8,24 @@ use fetchwell_extract::{Article, Limits, TookTooLong, extract_within};
 use fetchwell_policy::outcome::{AnswerFault, Happened};
 use url::Url;
 
-/// A node takes at least so many bytes of a page…
+/// A node takes at least this many bytes of a page…
 const LEAST_BYTES_PER_NODE: usize = 2;
-/// …so much memory, with all that is known of it…
+/// …this much memory…
 const NODE_BYTES: usize = 128;
-/// …and there are no more of them: `fetchwell_extract` leaves out what follows.
+/// …and there are at most this many: `fetchwell_extract` leaves out the rest.
 const MAX_NODES: usize = 400_000;
-/// Text, Markdown and their parts while they are written: so many copies at once.
+/// Copies of the text in memory at once: text, Markdown and their parts while they are written.
 const COPIES_OF_TEXT: usize = 10;
 
-/// The bounds of reading one page.
+/// The limits for reading one page.
 #[derive(Clone, Copy, Debug)]
 pub struct ReadLimits {
-    /// Text that is read; what follows is left out.
+    /// The text beyond this is left out.
     pub max_text_bytes: usize,
-    /// Processor time, so that a page is not blamed for a machine that is busy or was asleep.
+    /// CPU time, so that a page is not blamed for a machine that is busy or was suspended.
     pub max_time: Duration,
 }
 
-/// The defaults of the settings.
 impl Default for ReadLimits {
     fn default() -> ReadLimits {
         ReadLimits { max_text_bytes: 2 << 20, max_time: Duration::from_secs(5) }
@@ -41,7 +40,7 @@ impl ReadLimits {
         extract_within(html, found_at, &limits).map_err(too_long)
     }
 
-    /// The memory that reading a page of so many bytes takes.
+    /// The memory needed to read a page of this size.
     pub(crate) fn working_bytes(&self, body_bytes: usize) -> usize {
         let nodes = (body_bytes / LEAST_BYTES_PER_NODE).min(MAX_NODES);
         let text = body_bytes.min(self.max_text_bytes).saturating_mul(COPIES_OF_TEXT);
@@ -53,7 +52,7 @@ fn too_long(_: TookTooLong) -> Happened {
     Happened::BadAnswer(AnswerFault::TookTooLong)
 }
 
-/// For tests that are not about time.
+/// For tests that do not depend on time.
 #[cfg(test)]
 pub(crate) const READING: ReadLimits =
     ReadLimits { max_text_bytes: 1 << 20, max_time: Duration::from_secs(3_600) };

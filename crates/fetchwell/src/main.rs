@@ -1,11 +1,11 @@
-//! `fetchwell`: give it URLs, from anywhere; it brings the pages back, politely, and loses none.
+//! `fetchwell`: fetches web pages politely, without losing any.
 
 use std::process::ExitCode;
 
 use mimalloc::MiMalloc;
 
-/// Pages are allocated on one thread and freed on another, where the system's allocator makes threads
-/// wait for each other.
+/// Pages are allocated on one thread and freed on another; with the system allocator, this makes threads wait for each
+/// other.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 

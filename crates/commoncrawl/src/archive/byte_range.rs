@@ -1,4 +1,4 @@
-//! A range of an archive's file: asked for exactly, and taken only when it is exactly that.
+//! A byte range of an archive file: requested exactly, and accepted only if it is complete.
 
 use std::time::Duration;
 
@@ -9,23 +9,23 @@ use fetchwell_policy::retry::{History, Next, RetryRule};
 use fetchwell_policy::url::WebUrl;
 use thiserror::Error;
 
-/// Why a run ends when an archive answers 403.
+/// The reason for ending a run when the archive answers 403.
 pub(crate) const REFUSED_BY_ARCHIVE: &str =
     "the archive answered 403: access is denied, perhaps only for now; try again later";
 
-/// A range may take this long besides what its length takes.
+/// The base timeout of a range request, to which the time for its length is added.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// A long range has more time than a page: so many bytes a second are enough.
+/// A range may be much longer than a page, so its timeout grows with its length, at this rate.
 const LEAST_BYTES_PER_SECOND: u64 = 128 << 10;
 
-/// A stretch of a file, in bytes. It is never empty.
+/// A range of bytes in a file. It is never empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ByteRange {
     pub(crate) offset: u64,
     pub(crate) length: u64,
 }
 
-/// Why an answer is not the range that was asked for.
+/// Why a response is not the requested range.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RangeFault {
     #[error("the server answered {0} instead of 206")]
@@ -34,7 +34,7 @@ pub enum RangeFault {
     ContentRange(Option<String>),
     #[error("the server sent {0} bytes instead of {1}")]
     Length(u64, u64),
-    /// The file goes on, so all of it may come another time.
+    /// The file goes on beyond this, so another attempt may return all of it.
     #[error("the server sent only {0} of {1} bytes")]
     Short(u64, u64),
 }
@@ -46,8 +46,7 @@ fn other_range(content_range: Option<&str>) -> String {
     }
 }
 
-/// What follows from a range that came short: a server that sends too little is asked as often as one that
-/// fails.
+/// What to do after a short response. It counts as a server error, so it is retried as often.
 pub(crate) fn after_short_answer(history: History, moment: Moment) -> Next {
     let rule = RetryRule::ARCHIVE;
     let url_failures = history.url_failures.saturating_add(1);
@@ -59,9 +58,9 @@ pub(crate) fn after_short_answer(history: History, moment: Moment) -> Next {
 }
 
 impl ByteRange {
-    /// The request. An archive is made to be read by programs: robots.txt has no say, and the bytes
-    /// are wanted as they lie there. A server that does not do ranges would send the whole file: its
-    /// body is not read. One that sends too much is heard out for a byte more, so that this shows.
+    /// The request for this range. An archive is made for programs, so robots.txt does not apply, and the bytes are
+    /// requested without content encoding. If the server ignores the range and sends the whole file, its body is not
+    /// read. One byte more than the range is accepted, so that a response that is too long can be detected.
     pub(crate) fn request(self, url: WebUrl) -> Request {
         let enough = usize::try_from(self.length.saturating_add(1)).unwrap_or(usize::MAX);
         let time = PATIENCE + Duration::from_secs(self.length / LEAST_BYTES_PER_SECOND);
@@ -74,7 +73,7 @@ impl ByteRange {
         request
     }
 
-    /// The bytes of the range as far as the file goes, and the file's length.
+    /// The bytes of the range up to the end of the file, and the length of the file.
     pub(crate) fn of_up_to_end(self, answer: &Answer) -> Result<(&[u8], u64), RangeFault> {
         let stated = answer.header("content-range");
         let file_bytes = stated.and_then(|stated| stated.rsplit_once('/')?.1.parse().ok());
@@ -90,7 +89,7 @@ impl ByteRange {
         Ok((there.of(answer)?, file_bytes))
     }
 
-    /// Schedules a retry if the answer is too short; `None` if it is complete or attempts are used up.
+    /// Schedules a retry if the response is too short; `None` if it is complete or all attempts are used up.
     pub(crate) fn after_short(
         self,
         answer: &Answer,
@@ -105,7 +104,7 @@ impl ByteRange {
         }
     }
 
-    /// The range that a `Range` header of ours asks for.
+    /// Parses a `Range` header of ours.
     pub(crate) fn of_header(value: &str) -> Option<ByteRange> {
         let (first, last) = value.strip_prefix("bytes=")?.split_once('-')?;
         let offset: u64 = first.parse().ok()?;
@@ -113,12 +112,12 @@ impl ByteRange {
         Some(ByteRange { offset, length: last.checked_sub(offset)?.checked_add(1)? })
     }
 
-    /// What a server says of it that has the whole file.
+    /// The `Content-Range` header for this range of a file.
     pub(super) fn content_range(self, file_bytes: u64) -> String {
         format!("bytes {}-{}/{file_bytes}", self.offset, self.last())
     }
 
-    /// Where it ends: the first byte behind it.
+    /// The offset after the last byte.
     pub(crate) fn end(self) -> u64 {
         self.offset.saturating_add(self.length)
     }
@@ -144,13 +143,13 @@ impl ByteRange {
         Ok(&answer.body)
     }
 
-    /// Whether a `Content-Range` is the beginning of this range, though the file does not end there.
+    /// Whether a `Content-Range` covers only the beginning of this range, although the file does not end there.
     fn is_begun_by(self, content_range: &str) -> bool {
         let parsed = || {
             let (range, file_bytes) = content_range.strip_prefix("bytes ")?.split_once('/')?;
             let (first, last) = range.split_once('-')?;
             let last: u64 = last.parse().ok()?;
-            // A server that does not know how long its file is says so with an asterisk.
+            // A server that does not know the length of the file sends an asterisk instead.
             let ends_there = file_bytes.parse::<u64>() == Ok(last.saturating_add(1));
             Some(first.parse::<u64>() == Ok(self.offset) && last < self.last() && !ends_there)
         };

@@ -1,4 +1,4 @@
-//! An archive in a folder, as a web: it answers ranges from files, and nothing leads out of it.
+//! An archive in a folder, as a `Web`: it answers range requests from files and never reads outside of the folder.
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -17,15 +17,15 @@ use tokio::task::spawn_blocking;
 
 use super::byte_range::ByteRange;
 
-/// What stands for the folder where a URL is needed. Nothing is ever asked at such a host: it is seen in debug logs
-/// only, and no store keeps it as a site.
+/// Stands for the folder where a URL is needed. No request is ever sent to this host; it appears only in debug logs,
+/// and no store keeps it as a site.
 const ROOT: &str = "http://archive-folder/";
 
 pub(super) fn root() -> Result<WebUrl, fetchwell_policy::url::UrlFault> {
     WebUrl::parse(ROOT)
 }
 
-/// A folder. Links in it lead where whoever made them wants.
+/// Serves a folder. Symbolic links in it are followed, wherever they lead.
 pub(super) struct FolderWeb {
     pub(super) folder: PathBuf,
 }
@@ -52,9 +52,9 @@ impl Web for FolderWeb {
     }
 }
 
-/// The file that a URL's path names, unless it could be one outside.
+/// The file that a URL path names; `None` if it might be outside of the folder.
 fn below(folder: &Path, path: &str) -> Option<PathBuf> {
-    // The names of an archive need no escapes, and have no query.
+    // File names of an archive need no escapes and have no query.
     let is_name = |name: &str| {
         !matches!(name, "" | "." | "..") && !name.contains(['%', '?', '\\', '\0', ':'])
     };
@@ -94,7 +94,7 @@ fn answered(status: u16, part: Option<(String, Vec<u8>)>) -> Exchange {
     Exchange::Answered(Answer { status, headers, body, share: Share::none(), wire: Box::default() })
 }
 
-/// A disk that fails is not there to be asked for the next file.
+/// Other I/O errors count as a refusal, which stops the run: the next file would fail, too.
 fn failed(name: &str, error: &io::Error) -> Exchange {
     match error.kind() {
         ErrorKind::NotFound | ErrorKind::NotADirectory => answered(404, None),

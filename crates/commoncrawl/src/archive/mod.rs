@@ -1,7 +1,7 @@
-//! The archive that is read: a web server, a folder or a bucket, each an ordinary web to the one flow.
+//! The archive: a web server, a folder or a bucket, each behind the `Web` port of the engine.
 //!
-//! `byte_range` asks for a stretch of a file and takes nothing else, `near_ranges` joins those that lie side by side.
-//! `folder` answers from files; `s3` is a bucket, whose requests `sigv4` signs.
+//! `byte_range` requests a part of a file and accepts nothing else; `near_ranges` joins ranges that are close together.
+//! `folder` serves files; `s3` reads a bucket, and `sigv4` signs its requests.
 
 pub(crate) mod byte_range;
 mod folder;
@@ -31,32 +31,32 @@ pub use near_ranges::JoinRule;
 /// The start of the error message when a worker stops because its base is wrong.
 pub(crate) const NO_ARCHIVE: &str = "no archive was found at ";
 
-/// Why an archive cannot be read. Whoever names the archive says which one.
+/// Why an archive cannot be read. The caller adds which archive it is.
 #[derive(Debug, Error)]
 pub enum ArchiveError {
     #[error("there is no such folder; use another one with --base")]
     NoFolder,
-    /// There is no URL that could stand for its folder.
+    /// The URL that stands for the folder is invalid.
     #[error(transparent)]
     FolderUrl(#[from] UrlFault),
-    /// AWS's variables give its bucket an address that is not a URL.
+    /// The AWS variables give the bucket an invalid URL.
     #[error("the address {address} of the bucket cannot be used: {source}")]
     BucketUrl { address: String, source: UrlFault },
-    /// One of AWS's two keys is set without the other.
+    /// Only one of the two AWS keys is set.
     #[error("set both AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or neither for a public bucket")]
     HalfKeys,
 }
 
 pub struct Archive {
-    /// Where its files are: a URL that ends in a slash. WARC files are named from here.
+    /// The URL of its files, with a trailing slash. Names of WARC files are relative to it.
     pub root: WebUrl,
     web: Arc<dyn Web>,
-    /// Whether it is reached over the network, where the address guard has a say.
+    /// Whether it is reached over the network, so that the address guard applies.
     is_guarded: bool,
 }
 
 impl Archive {
-    /// On a web server, below a URL that ends in a slash.
+    /// An archive on a web server; the URL must end in a slash.
     pub fn on_server(root: WebUrl, client: Arc<dyn Web>) -> Archive {
         Archive { root, web: client, is_guarded: true }
     }
@@ -69,8 +69,8 @@ impl Archive {
         Ok(Archive { root: folder::root()?, web: Arc::new(web), is_guarded: false })
     }
 
-    /// In a bucket, below a prefix that is empty or ends in a slash. The environment has the variables that AWS's own
-    /// tools read.
+    /// An archive in a bucket; the prefix must be empty or end in a slash. `environment` holds the variables that the
+    /// AWS tools read.
     pub fn in_bucket(
         bucket: &str,
         prefix: &str,
@@ -88,27 +88,26 @@ impl Archive {
         Ok(Archive { root, web, is_guarded: true })
     }
 
-    /// Where the index files of a crawl are: a URL that ends in a slash.
+    /// The URL of a crawl's index files, with a trailing slash.
     pub(crate) fn indexes(&self, crawl: &str) -> Result<WebUrl, CommonCrawlError> {
         let folder = format!("cc-index/collections/{crawl}/indexes/");
         self.root.join(&folder).map_err(CommonCrawlError::Crawl)
     }
 
-    /// Whether a run that was halted for this reason was refused by the address guard, which is ours. A 403 is the
-    /// archive's refusal, and an archive that is not there or a disk that can't be read is a failure.
+    /// Whether a run that halted for this reason was refused by our own address guard. A 403 is a refusal by the
+    /// archive; a missing archive and an unreadable disk are failures.
     pub fn is_refused_by_us(&self, reason: &str) -> bool {
         let is_of_archive = reason == REFUSED_BY_ARCHIVE || reason.starts_with(NO_ARCHIVE);
         self.is_guarded && !is_of_archive
     }
 
-    /// These rules with the archive paced by concurrency. A pause that it asks for still holds, for all processes on
-    /// the store.
+    /// These rules, with the archive paced by concurrency. Its Retry-After still binds all processes on the store.
     pub fn pace(&self, mut rules: GateRules, max_concurrency: usize) -> GateRules {
         rules.pace.concurrency.insert(self.root.site(), max_concurrency);
         rules
     }
 
-    /// The same with requests that go to this archive.
+    /// The same runtime, with requests going to this archive.
     pub fn plant(&self, plant: Plant) -> Plant {
         Plant { web: self.web.clone(), ..plant }
     }

@@ -1,30 +1,30 @@
-//! Stretches of one file that lie near each other, asked for as one.
+//! Joins ranges of one file that are close together into one request.
 //!
-//! A request costs more than the bytes of a small gap. Where most of a file is wanted this comes to a row
-//! of long ranges, one after the other: there is no second way to read a whole file. A row can be read by
-//! several at once, one that fails is asked for alone, and each has a bound in memory.
+//! A request costs more than the bytes of a small gap. If most of a file is wanted, the result is a series of long
+//! ranges, so reading a whole file needs no separate code path. Such ranges can be read concurrently, a failed one is
+//! requested again by itself, and each needs a bounded amount of memory.
 
 use super::byte_range::ByteRange;
 
-/// Which stretches of a file may be asked for as one.
+/// Which ranges of a file are joined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JoinRule {
-    /// The most bytes between two stretches that are read for nothing.
+    /// The largest gap between two ranges that is read and discarded.
     pub max_gap_bytes: u64,
-    /// The longest range that is made by joining.
+    /// The longest range that results from joining.
     pub max_range_bytes: u64,
 }
 
-/// A range to ask for, and what lies in it.
+/// A range to request, and the given ranges in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Joined {
     pub(crate) range: ByteRange,
-    /// Which of the stretches lie in it, by their places in what was given.
+    /// The indexes of the given ranges in it.
     pub(crate) parts: Vec<usize>,
 }
 
-/// Joins stretches of one file, in whatever order they come. Each lies in exactly one of the ranges, and
-/// one that is longer than the bound stands alone.
+/// Joins ranges of one file, given in any order. Each lies in exactly one of the results; a range longer than the
+/// maximum stays alone.
 pub(crate) fn join(stretches: &[ByteRange], rule: JoinRule) -> Vec<Joined> {
     let mut places: Vec<usize> = (0..stretches.len()).collect();
     places.sort_by_key(|place| (stretches[*place].offset, stretches[*place].end()));
@@ -48,7 +48,7 @@ fn may_join(range: ByteRange, next: ByteRange, rule: JoinRule) -> bool {
     gap_bytes <= rule.max_gap_bytes && (is_within || next.end() <= range.end())
 }
 
-/// From the first byte of the one, which begins first, to the last of both.
+/// From the start of `range`, which begins first, to the end of both.
 fn hull(range: ByteRange, next: ByteRange) -> ByteRange {
     let end = range.end().max(next.end());
     ByteRange { offset: range.offset, length: end.saturating_sub(range.offset) }

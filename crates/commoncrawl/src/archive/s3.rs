@@ -1,7 +1,7 @@
-//! An archive in a bucket: ranges over HTTPS like all others, signed where there are keys.
+//! An archive in a bucket: ordinary range requests over HTTPS, signed if there are keys.
 //!
-//! The usual client libraries bring an HTTP client of their own, past the gate and the guard. A bucket is
-//! read by plain GETs, so it needs no more than a URL and a signature.
+//! The usual client libraries bring their own HTTP client, which would bypass the gate and the address guard. Reading a
+//! bucket takes only plain GET requests, so a URL and a signature are enough.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,11 +16,11 @@ use super::sigv4::Signer;
 
 const DEFAULT_REGION: &str = "us-east-1";
 
-/// A bucket, by the variables that AWS's own tools read.
+/// A bucket, configured by the variables that the AWS tools read.
 pub(super) struct Bucket {
-    /// Where its objects are, below its prefix.
+    /// The URL of its objects, including the prefix.
     pub(super) root: WebUrl,
-    /// Whoever asks; none: anybody.
+    /// `None` for anonymous access.
     pub(super) signer: Option<Signer>,
 }
 
@@ -51,7 +51,8 @@ impl Bucket {
     }
 }
 
-/// Other servers than AWS's own, and names that no certificate covers, have the bucket in the path.
+/// With other servers than AWS, and with names that AWS's wildcard certificate does not cover, the bucket is in the
+/// path.
 fn address(
     bucket: &str,
     prefix: &str,
@@ -66,7 +67,7 @@ fn address(
     }
 }
 
-/// Signs what goes to the bucket, at the time at which it goes.
+/// Signs the requests to the bucket when they are sent.
 pub(super) struct SignedWeb {
     pub(super) inner: Arc<dyn Web>,
     pub(super) root: WebUrl,

@@ -1,4 +1,4 @@
-//! AWS's signature, version 4, for requests without a body.
+//! AWS Signature Version 4, for requests without a body.
 
 use fetchwell_policy::digest::{hex, sha256_hex};
 use fetchwell_policy::time::Time;
@@ -8,10 +8,10 @@ use jiff::Timestamp;
 use sha2::Sha256;
 use zeroize::Zeroizing;
 
-/// The SHA-256 of nothing.
+/// The SHA-256 of an empty body.
 const EMPTY_BODY: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
-/// Signs requests in somebody's name. Has no `Debug`: it can't be printed by accident.
+/// Signs requests. It has no `Debug`, so that it cannot be printed by accident.
 pub(super) struct Signer {
     pub(super) access_key_id: String,
     pub(super) secret_access_key: Zeroizing<String>,
@@ -20,7 +20,7 @@ pub(super) struct Signer {
 }
 
 impl Signer {
-    /// The headers that make a GET of a range a signed one, at this time.
+    /// The headers that sign a GET of a range at this time.
     pub(super) fn headers(
         &self,
         url: &WebUrl,
@@ -38,13 +38,13 @@ impl Signer {
         ];
         signed.extend(token.map(|token| ("x-amz-security-token", token)));
         let authorization = self.authorization(url, &signed, &time);
-        // The client writes the host itself, and the range is there.
+        // The client adds the Host header itself, and the request already has the range.
         signed.retain(|(name, _)| name.starts_with("x-amz-"));
         signed.push(("authorization", authorization));
         signed
     }
 
-    /// The headers are in the order of their names.
+    /// `headers` must be sorted by name.
     fn authorization(&self, url: &WebUrl, headers: &[(&str, String)], time: &str) -> String {
         let names: Vec<&str> = headers.iter().map(|(name, _)| *name).collect();
         let names = names.join(";");
@@ -63,7 +63,7 @@ impl Signer {
         )
     }
 
-    /// A key for this day, region and service, so that the secret itself signs nothing.
+    /// The key for this day, region and service, derived from the secret.
     fn key(&self, day: &str) -> Zeroizing<[u8; 32]> {
         let secret = Zeroizing::new(format!("AWS4{}", self.secret_access_key.as_str()));
         let mut key = Zeroizing::new(hmac(secret.as_bytes(), day.as_bytes()));
@@ -80,7 +80,7 @@ fn amz_time(wall: Time) -> String {
         .map_or_else(|_| String::new(), |time| time.strftime("%Y%m%dT%H%M%SZ").to_string())
 }
 
-/// As the client writes the `Host` header.
+/// The value of the `Host` header that the client sends.
 fn authority(url: &WebUrl) -> String {
     let default_port = match url.scheme() {
         Scheme::Http => 80,
@@ -92,7 +92,7 @@ fn authority(url: &WebUrl) -> String {
     }
 }
 
-/// Every byte escaped but those that never need it; names of an archive have no escapes to begin with.
+/// Percent-encodes all but the unreserved characters and the slash. File names of an archive contain no escapes.
 fn canonical_path(path: &str) -> String {
     let mut canonical = String::with_capacity(path.len());
     for byte in path.bytes() {
@@ -107,7 +107,7 @@ fn canonical_path(path: &str) -> String {
 }
 
 fn hmac(key: &[u8], content: &[u8]) -> [u8; 32] {
-    // HMAC takes a key of any length; the type can't say so.
+    // HMAC accepts a key of any length, but the type still returns a `Result`.
     let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(key) else { return [0; 32] };
     mac.update(content);
     mac.finalize().into_bytes().into()

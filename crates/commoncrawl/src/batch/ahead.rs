@@ -1,9 +1,9 @@
-//! How far reading may be ahead of publishing: in blocks, and in bytes. All sides hold it.
+//! Limits how far reading may get ahead of publishing, in blocks and in bytes.
 //!
-//! Blocks come back in any order, and one that comes before its turn waits in memory. A block has about
-//! 1 MiB, but nothing keeps it from having sixteen; so one that comes while much waits is put off, and is
-//! read again. The block whose turn it is never is. Room is taken before a block is inflated, by the size
-//! that it states, since several are at once.
+//! Blocks arrive in any order, and one that is ahead of its turn waits in memory. A block usually has about 1 MiB but
+//! may have up to 16 MiB, so a block that arrives while too much is waiting is postponed and read again later. The next
+//! block in order is never postponed. Several blocks are inflated at once, so room is reserved before inflating, by the
+//! size that a block states.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,14 +19,13 @@ use tokio::sync::Notify;
 
 use super::block::{BlockEnd, BlockYield, IndexBlock, most_bytes};
 
-/// A block that was put off is read again so much later.
+/// When a postponed block is read again.
 const PUT_OFF: Duration = Duration::from_secs(1);
 
-/// What is between reading and publishing.
+/// Shared by the reader and the publisher.
 pub(super) struct Ahead {
-    /// Wakes the reader.
     pub(super) news: Arc<Notify>,
-    /// So many blocks may be out of order or on their way.
+    /// The maximum number of blocks that are in flight or out of order.
     max_blocks: u64,
     max_bytes: u64,
     state: Mutex<State>,
@@ -34,10 +33,10 @@ pub(super) struct Ahead {
 
 #[derive(Default)]
 struct State {
-    /// Blocks that are in order.
+    /// The number of blocks that are in order.
     in_order: u64,
     outgoing_bytes: u64,
-    /// Blocks whose turn has not come, by their numbers, and the bytes of their pages.
+    /// Blocks ahead of their turn: by number, the size of their pages.
     early: BTreeMap<u64, u64>,
 }
 
@@ -46,20 +45,20 @@ impl Ahead {
         Ahead { news: Arc::default(), max_blocks, max_bytes, state: Mutex::default() }
     }
 
-    /// Whether another block may be asked for, after so many.
+    /// Whether another block may be requested after `read` blocks.
     pub(super) fn has_room(&self, read: u64) -> bool {
         let state = self.state();
         read.saturating_sub(state.in_order) < self.max_blocks && state.bytes() < self.max_bytes
     }
 
-    /// Notes how far publishing is.
+    /// Records the progress of publishing.
     pub(super) fn advance(&self, in_order: u64, outgoing_bytes: u64) {
         let mut state = self.state();
         state.early = state.early.split_off(&in_order);
         (state.in_order, state.outgoing_bytes) = (in_order, outgoing_bytes);
     }
 
-    /// Takes room for a block that has come. False: there is none for it now.
+    /// Reserves room for a block that has arrived. Returns false if there is none.
     fn admit(&self, number: u64, bytes: u64) -> bool {
         let mut state = self.state();
         let fits = number <= state.in_order || state.bytes() + bytes <= self.max_bytes;
@@ -69,7 +68,7 @@ impl Ahead {
         fits
     }
 
-    /// What a block that was admitted came to.
+    /// Records the actual size of an admitted block.
     fn note(&self, number: u64, bytes: u64) {
         if let Some(taken) = self.state().early.get_mut(&number) {
             *taken = bytes;
@@ -87,11 +86,11 @@ impl State {
     }
 }
 
-/// The plan of a block that knows what waits besides.
+/// The plan of a block, limited by what else is waiting.
 pub(super) struct Bounded {
     inner: Box<dyn Plan<BlockEnd>>,
     ahead: Arc<Ahead>,
-    /// None: a job that is no block, which has no pages either.
+    /// `None` for a job that is not a block and so has no pages.
     number: Option<u64>,
     history: History,
 }
@@ -125,7 +124,7 @@ impl Plan<BlockEnd> for Bounded {
 }
 
 impl BlockYield {
-    /// What its pages have in memory, about.
+    /// The approximate size of its pages in memory.
     fn bytes(&self) -> u64 {
         match self {
             BlockYield::Read { pages, .. } => pages.bytes(),

@@ -1,4 +1,4 @@
-//! A block of the index: one range of a CDX file becomes the pages that are wanted of it.
+//! A block of the index: reads one range of a CDX file and selects its pages.
 
 use bytes::Bytes;
 use fetchwell_archive::cdxj::{Filter, Line, MalformedLine, Sieve, Sifted};
@@ -17,28 +17,27 @@ use serde::{Deserialize, Serialize};
 
 use crate::archive::byte_range::{ByteRange, REFUSED_BY_ARCHIVE};
 
-/// A block of about 3,000 lines has about 1 MiB; what is far larger is no block.
+/// A block of about 3,000 lines has about 1 MiB; anything much larger is not a block.
 const MAX_BLOCK_BYTES: usize = 16 << 20;
 
-/// What a job of this door carries besides the address of its CDX file: a line of `cluster.idx`.
+/// The payload of a job: a line of `cluster.idx`. The job's URL is that of the CDX file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IndexBlock {
-    /// Which line of this run it is, from 0: what comes out goes on in this order.
+    /// The number of the line in this run, from 0. Results are published in this order.
     pub number: u64,
-    /// Bytes of `cluster.idx` before the line.
+    /// The offset of the line in `cluster.idx`.
     pub starts_at: u64,
-    /// Bytes of `cluster.idx` up to its end.
+    /// The offset of its end in `cluster.idx`.
     pub ends_at: u64,
-    /// The line, or why it is none.
+    /// The line, or why it is invalid.
     pub line: Result<String, String>,
 }
 
-/// Which pages are wanted, and how they go on.
+/// Which pages are selected, and whether they are sorted.
 #[derive(Clone, Debug)]
 pub struct Batching {
-    /// What must be so of a page.
     pub filter: Filter,
-    /// Whether pages of several blocks are sorted by their WARC files before they are cut into batches.
+    /// Whether the pages of several blocks are sorted by WARC file before they are cut into batches.
     pub by_file: bool,
 }
 
@@ -51,33 +50,33 @@ pub struct BlockEnd {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BlockYield {
     Read {
-        /// The pages that are wanted.
+        /// The selected pages.
         pages: Pages,
-        /// What became of its lines.
+        /// Counts of its lines.
         sifted: Sifted,
-        /// How long it was, as it came.
+        /// Its length as received.
         wire_bytes: u64,
     },
-    /// The line of `cluster.idx` names no block.
+    /// The line of `cluster.idx` does not name a block.
     NoBlock(String),
     Unread {
-        /// What went wrong: a word for counting.
+        /// The kind of error, as a metric label.
         kind: &'static str,
         reason: String,
     },
 }
 
-/// Pages on their way to the queue, as JSON.
+/// Selected pages, as JSON.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Pages {
-    /// In the order of the index.
+    /// In index order.
     InOrder(PageList),
-    /// With their places in the archive, to be sorted by them.
+    /// With their positions in the archive, to be sorted by them.
     Placed(Vec<PlacedPage>),
 }
 
 impl Pages {
-    /// What they have in memory, about.
+    /// The approximate size in memory.
     pub(super) fn bytes(&self) -> u64 {
         let bytes: usize = match self {
             Pages::InOrder(pages) => pages.json.len(),
@@ -91,16 +90,16 @@ impl Pages {
     }
 }
 
-/// Elements of batches, one behind the other.
+/// Elements of batches, concatenated.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PageList {
     json: Bytes,
-    /// Where each ends.
+    /// The end of each element.
     ends: Vec<usize>,
 }
 
 impl PageList {
-    /// Each as JSON.
+    /// Iterates over the elements, each as JSON.
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
         let starts = [0].into_iter().chain(self.ends.iter().copied());
         starts.zip(&self.ends).map(|(start, end)| &self.json[start..*end])
@@ -119,17 +118,15 @@ impl<P: AsRef<[u8]>> FromIterator<P> for PageList {
     }
 }
 
-/// A page, and where in the archive it is.
+/// A page and its position in the archive.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PlacedPage {
     pub file: String,
     pub offset: u64,
-    /// An element of a batch.
     pub json: Vec<u8>,
 }
 
-/// The job of a line of `cluster.idx`; `indexes` is the folder of the crawl's CDX files, with a
-/// slash at its end.
+/// The job of a line of `cluster.idx`. `indexes` is the URL of the crawl's CDX files, with a trailing slash.
 pub fn job(indexes: &WebUrl, number: u64, line: &IndexLine) -> Result<Job, UrlFault> {
     let file = line.entry.as_ref().map_or("", |entry| &entry.cdx_file);
     let url = indexes.join(file)?;
@@ -168,7 +165,7 @@ pub fn plan(batching: &Batching, lease: &Lease) -> Box<dyn Plan<BlockEnd>> {
     })
 }
 
-/// What is said of a block whose plan could not come to its end.
+/// The record of a block that was given up because of an internal error.
 pub fn obituary(lease: &Lease, cause: GiveUp, reason: &str) -> Vec<BlockEnd> {
     let block = serde_json::from_slice(&lease.job.payload).ok();
     let kind = match cause {
@@ -192,7 +189,7 @@ impl Plan<BlockEnd> for BlockPlan {
         let Some(outcome) = last else { return Step::Fetch(vec![self.request()]) };
         let what = match (&outcome.happened, &outcome.answer) {
             (Happened::Answered(403), _) => return Step::Halt(REFUSED_BY_ARCHIVE.to_owned()),
-            // The next block would fare no better.
+            // The next block would be refused, too.
             (Happened::Refused(why), _) => return Step::Halt(why.clone()),
             (Happened::Answered(200..=299), Some(answer)) => {
                 match self.range().after_short(answer, self.history, moment) {
@@ -261,8 +258,8 @@ impl BlockPlan {
     }
 }
 
-/// Gives the wanted lines of a block. A large one is inflated a piece at a time: it and the pages of it are not
-/// in memory together.
+/// Passes the selected lines of a block to `take`. A large block is inflated piece by piece, so that it is not in
+/// memory together with its pages.
 fn sifted(
     member: &[u8],
     filter: &Filter,
@@ -274,7 +271,7 @@ fn sifted(
 }
 
 impl PlacedPage {
-    /// A page that does not say where it is comes first: whoever takes it says what is wrong with it.
+    /// A page without a position sorts first; the worker reports what is wrong with it.
     fn of(line: &Line<'_>) -> PlacedPage {
         let mut json = Vec::new();
         line.write_json(&mut json);
@@ -285,7 +282,7 @@ impl PlacedPage {
     }
 }
 
-/// What a block may have when it is inflated. It ends with its size: one that goes on beyond that is broken.
+/// The largest size that a block may inflate to. A gzip member ends with its size, so one that exceeds it is corrupt.
 pub(super) fn most_bytes(member: &[u8]) -> usize {
     stated_size(member).map_or(MAX_BLOCK_BYTES, |size| size.min(MAX_BLOCK_BYTES))
 }
@@ -308,7 +305,7 @@ fn kind_of(happened: &Happened) -> &'static str {
 }
 
 impl IndexBlock {
-    /// Where a line of the block is, for people.
+    /// The position of a line in the archive, for log messages.
     pub(super) fn place_of(&self, line: &MalformedLine) -> String {
         let block = self.line.as_ref().map_or("", String::as_str);
         let block = block.split('\t').collect::<Vec<_>>();

@@ -1,4 +1,4 @@
-//! How far a batcher has come: a small file that is replaced as a whole, after what it says is so.
+//! The checkpoint of a batcher: a small file, replaced atomically after the progress that it describes.
 
 use std::fs::{File, TryLockError};
 use std::io::{self, ErrorKind, Write};
@@ -12,14 +12,14 @@ use serde_json::Value as Json;
 use super::counts::Counts;
 use crate::error::CommonCrawlError;
 
-/// Of the blocks that could not be read so many are named; all are counted.
+/// The number of unreadable blocks that are listed; all are counted.
 const MOST_UNREAD_NAMED: usize = 10_000;
 
-/// The version of the file; files that do not say it have version 0. Raise it with a change that earlier programs would
+/// The version of the file; files without one have version 0. Raise it with a change that earlier programs would
 /// misread.
 const VERSION: i64 = 0;
 
-/// What can be read of any version.
+/// The fields that every version has.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct AnyVersion {
@@ -30,40 +30,39 @@ struct AnyVersion {
 pub struct Checkpoint {
     #[serde(default)]
     pub version: i64,
-    /// What is made into batches, and how. Another selection would make others.
+    /// Which pages are selected and how they are batched. Another selection would produce other batches.
     pub selection: Json,
-    /// From where on it is to be done.
+    /// Where to continue.
     pub position: Position,
-    /// Pages before that window that fill no batch, as JSON: the next batch begins with them.
+    /// Pages before that window that fill no batch, as JSON. The next batch begins with them.
     #[serde(default)]
     pub pending: Vec<String>,
-    /// Batches that were confirmed.
+    /// Confirmed batches.
     pub batches: u64,
     /// Pages in them.
     pub pages: u64,
     pub counts: Counts,
     pub unread_blocks: u64,
-    /// Those blocks: lines of `cluster.idx`, to be read again as a `cluster.idx` of their own.
+    /// Those blocks, as lines of `cluster.idx`, so that they can be read again as a `cluster.idx` of their own.
     pub unread: Vec<Unread>,
-    /// The last batch, where `--limit` cut it. It stands behind the position: with another limit it is
-    /// published whole.
+    /// The last batch, if `--limit` cut it. It is not part of the position: with another limit it is published in full.
     pub cut: Option<Cut>,
     /// Whether the end of `cluster.idx` was reached.
     pub is_finished: bool,
 }
 
-/// The mark of a selection whose batches are filled across the blocks of the index. Batches of earlier versions
-/// end with their block, and those versions refuse a checkpoint with this mark as another selection.
+/// Marks a selection whose batches are filled across index blocks. In earlier versions a batch ended with its block;
+/// those versions refuse a checkpoint with this mark as another selection.
 pub const ACROSS_BLOCKS: &str = "across-blocks";
 
-/// A place between two batches.
+/// A position between two batches.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Position {
-    /// Bytes of `cluster.idx` before its window.
+    /// The offset of its window in `cluster.idx`.
     pub index_offset: u64,
-    /// Batches of the window that are confirmed.
+    /// Confirmed batches of the window.
     pub batches: usize,
-    /// Tells whether the window that is made again begins with those.
+    /// Identifies those batches, to check whether the window starts with them when it is made again.
     pub digest: String,
 }
 
@@ -73,7 +72,7 @@ pub struct Unread {
     pub reason: String,
 }
 
-/// A batch that a limit cut.
+/// A batch that was cut by a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cut {
     pub limit: u64,
@@ -81,12 +80,12 @@ pub struct Cut {
 }
 
 impl Position {
-    /// The beginning of a window.
+    /// The start of a window.
     pub(super) fn at(index_offset: u64) -> Position {
         Position { index_offset, ..Position::default() }
     }
 
-    /// Behind one more batch of the window.
+    /// The position after one more batch of the window.
     pub(super) fn behind(&self, id: &str) -> Position {
         let digest = sha256_hex(format!("{}{id}", self.digest).as_bytes());
         Position { index_offset: self.index_offset, batches: self.batches + 1, digest }
@@ -101,17 +100,17 @@ impl Checkpoint {
         }
     }
 
-    /// All pages that were published, those of a cut batch as well.
+    /// All published pages, including those of a cut batch.
     pub fn pages_published(&self) -> u64 {
         self.pages + self.cut.map_or(0, |cut| cut.pages)
     }
 
-    /// Whether its batches are filled across the blocks of the index.
+    /// Whether its batches are filled across index blocks.
     pub fn is_across_blocks(&self) -> bool {
         self.selection.get(ACROSS_BLOCKS) == Some(&Json::Bool(true))
     }
 
-    /// What differs between the selection of this file and another.
+    /// The keys in which this selection differs from another.
     pub fn differences(&self, selection: &Json) -> Vec<String> {
         let (Some(here), Some(there)) = (self.selection.as_object(), selection.as_object()) else {
             return vec!["everything".to_owned()];
@@ -124,14 +123,14 @@ impl Checkpoint {
     }
 }
 
-/// The file, while a batcher has it to itself.
+/// The file, locked by one batcher.
 pub struct CheckpointFile {
     path: PathBuf,
     _lock: File,
 }
 
 impl CheckpointFile {
-    /// Opens it, and reads what it says; nothing where it is not there yet.
+    /// Opens and locks the file, and reads its content if it exists.
     pub fn open(path: &Path) -> Result<(CheckpointFile, Option<Checkpoint>), CommonCrawlError> {
         let path = path.to_owned();
         let lock = File::create(beside(&path, "lock")).map_err(|source| {
@@ -151,7 +150,7 @@ impl CheckpointFile {
         Ok((CheckpointFile { path, _lock: lock }, kept))
     }
 
-    /// Replaces it. Whenever the machine stops, the old one or the new one is there.
+    /// Replaces the file atomically: after a crash, either the old or the new content is there.
     pub(super) fn write(&self, checkpoint: &Checkpoint) -> io::Result<()> {
         let new = beside(&self.path, "new");
         let mut file = File::create(&new)?;

@@ -1,7 +1,7 @@
-//! The lines of `cluster.idx` as leases: read as they are asked for, never all at once.
+//! The lines of `cluster.idx` as leases, read on demand and never all at once.
 //!
-//! What waits and what failed for now stands on a queue in memory. Nothing is lost with that: the
-//! checkpoint says from where on the lines are to be read again.
+//! Waiting and retried blocks are on a queue in memory. A crash loses nothing: the checkpoint records from where to
+//! read the lines again.
 
 use std::fs::File;
 use std::io::{self, BufReader, Seek, SeekFrom};
@@ -23,9 +23,9 @@ use tokio::sync::Notify;
 use super::ahead::Ahead;
 use super::block;
 
-/// Nobody else works on a queue in memory.
+/// Nobody else takes leases of a queue in memory, so they need not expire soon.
 const LEASE_TTL: Duration = Duration::from_secs(3_600);
-/// Where reading waits for room, it looks again so soon.
+/// How soon to check again for room.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 pub(super) struct ClusterSource {
@@ -44,7 +44,7 @@ struct Reading {
 }
 
 impl ClusterSource {
-    /// The lines of a file from this byte on.
+    /// Reads the lines of a file from this offset on.
     pub(super) fn open(
         path: &Path,
         from: u64,
@@ -61,12 +61,12 @@ impl ClusterSource {
         Ok(ClusterSource { queue, instance, clock, indexes, ahead, reading })
     }
 
-    /// Where leases end.
+    /// Settles the leases.
     pub(super) fn instance(&self) -> Arc<MemoryInstance> {
         self.instance.clone()
     }
 
-    /// Reads lines while there is room. True when none is left.
+    /// Reads lines while there is room. Returns true when none are left.
     fn read_on(&self) -> Result<bool, StoreError> {
         const UNREADABLE: &str = "cannot read cluster.idx";
         let mut reading = self.reading.lock();

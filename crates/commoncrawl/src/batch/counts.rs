@@ -1,22 +1,22 @@
-//! What was counted, over all runs of a batcher.
+//! The counters of a batcher, over all its runs.
 
 use fetchwell_archive::cdxj::{Criterion, Sifted};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Counts, as the checkpoint keeps them and the end tells them.
+/// The counters, as kept in the checkpoint and printed at the end.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
-    /// Blocks of the index read.
+    /// Index blocks read.
     pub blocks: u64,
-    /// Their bytes, as they came.
+    /// Their size as received.
     pub bytes: u64,
     pub lines: u64,
-    /// Lines that are wanted.
+    /// Lines selected.
     pub wanted: u64,
-    /// Lines that are not, by what they do not meet.
+    /// Lines not selected, by filter.
     pub filtered: BTreeMap<String, u64>,
-    /// What was passed over, by what is wrong with it.
+    /// Lines and blocks skipped, by kind of error.
     pub errors: BTreeMap<String, u64>,
 }
 

@@ -1,9 +1,8 @@
-//! The index of a crawl becomes batches of captured pages on a queue.
+//! Turns the index of a crawl into batches of captured pages on a queue.
 //!
-//! `cluster_source` reads `cluster.idx` line by line, `block` is the plan of a line, `ahead` keeps what waits
-//! within bounds, `window` puts blocks in order and cuts them into batches, `outgoing` says what is to be
-//! published next and what is so once it is confirmed, `publishing` does that, and `checkpoint` is the file
-//! that says how far it has come.
+//! `cluster_source` reads `cluster.idx` line by line, `block` is the plan of a line, `ahead` limits what waits,
+//! `window` orders blocks and cuts them into batches, `outgoing` decides what to publish next and what to record once
+//! it is confirmed, `publishing` does so, and `checkpoint` is the file that records the progress.
 
 mod ahead;
 pub mod block;
@@ -37,40 +36,39 @@ pub use counts::Counts;
 pub use progress::BatchProgress;
 pub use publishing::BatchTarget;
 
-/// For each request to the archive so many blocks may wait for one before them.
+/// For each concurrent request, this many blocks may wait for an earlier one.
 const AHEAD_BLOCKS_PER_REQUEST: usize = 4;
-/// So many bytes of pages may wait for their turn or for the queue.
+/// The size of the pages that may wait for their turn or for the queue.
 const MAX_BYTES_AHEAD: u64 = 32 << 20;
 
 pub struct BatchRules {
-    /// The file with the lines of `cluster.idx`.
     pub cluster_idx: PathBuf,
-    /// The crawl that it is of.
+    /// The crawl of that index.
     pub crawl: String,
-    /// Which pages are wanted, and whether they are sorted.
+    /// Which pages are selected, and whether they are sorted.
     pub batching: Batching,
     pub batch_size: usize,
-    /// So many pages are sorted at a time.
+    /// Pages sorted at a time.
     pub by_file_pages: usize,
-    /// Pages in all batches, over all runs; none: all that are wanted.
+    /// The maximum number of pages over all runs; `None` for no limit.
     pub limit: Option<u64>,
-    /// Requests to the archive at once.
+    /// Concurrent requests to the archive.
     pub max_concurrency: usize,
 }
 
 pub struct Batcher<'a> {
     pub rules: BatchRules,
-    /// The archive that has the index.
+    /// The archive that holds the index.
     pub archive: &'a Archive,
-    /// Where batches go. None: a dry run, which only counts.
+    /// Where batches go; `None` for a dry run, which only counts.
     pub target: Option<BatchTarget>,
-    /// Who hears how far it has come.
+    /// Receives the progress.
     pub progress: Arc<BatchProgress>,
 }
 
 impl Batcher<'_> {
-    /// Goes on where a checkpoint stopped, until all is published or `stop`. Gives how it ended, and the checkpoint
-    /// that it ended with.
+    /// Continues from a checkpoint until everything is published or `stop`. Returns how the run ended and its last
+    /// checkpoint.
     pub async fn run(
         self,
         earlier: Checkpoint,

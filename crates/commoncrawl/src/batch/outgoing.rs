@@ -1,4 +1,4 @@
-//! Batches on their way to the queue, and what is so once each is confirmed. Pure.
+//! Batches to publish, and what to record once each is confirmed. Pure.
 
 use std::collections::VecDeque;
 
@@ -12,37 +12,37 @@ use super::window::{CutBatch, Window};
 
 #[derive(Debug)]
 struct Step {
-    /// What is to be confirmed; a window may have nothing.
+    /// The batch to confirm; a window may have none.
     batch: Option<Batch>,
     pages: u64,
-    /// Where we are then.
+    /// The position after this step.
     after: Position,
-    /// The window that ends with it.
+    /// The window that this step ends.
     ends: Option<Box<Window>>,
-    /// Whether a limit cut it.
+    /// Set if a limit cut the batch.
     cut: Option<Cut>,
 }
 
-/// The steps that are still to be taken, in order.
+/// The remaining steps, in order.
 pub(super) struct Outgoing {
     limit: Option<u64>,
-    /// Pages in all steps so far, taken or not.
+    /// Pages in all steps so far, confirmed or not.
     pages: u64,
-    /// Where an earlier run stopped, until its window has come.
+    /// Where an earlier run stopped, until that window arrives.
     resume: Option<Position>,
     steps: VecDeque<Step>,
     is_full: bool,
 }
 
 impl Outgoing {
-    /// Goes on where a checkpoint stopped.
+    /// Continues from a checkpoint.
     pub(super) fn after(done: &Checkpoint, limit: Option<u64>) -> Outgoing {
         let resume = Some(done.position.clone());
         let is_full = limit.is_some_and(|limit| done.pages >= limit);
         Outgoing { limit, pages: done.pages, resume, steps: VecDeque::new(), is_full }
     }
 
-    /// Whether the limit is reached: no more windows are wanted.
+    /// Whether the limit is reached, so that no more windows are needed.
     pub(super) fn is_full(&self) -> bool {
         self.is_full
     }
@@ -88,8 +88,8 @@ impl Outgoing {
         self.cut_pending(&pending, behind);
     }
 
-    /// Pages that fill no batch may be as many as the limit leaves room for: then they are the last batch, cut
-    /// there, and nothing is read for the rest of it.
+    /// If the pages that fill no batch reach the limit, they become the last batch, cut at the limit: nothing more is
+    /// read to fill it.
     fn cut_pending(&mut self, pending: &[String], after: Position) {
         let Some(limit) = self.limit else { return };
         let room = limit.saturating_sub(self.pages);
@@ -101,7 +101,8 @@ impl Outgoing {
         self.steps.push_back(Step { batch, pages: 0, after, ends: None, cut });
     }
 
-    /// Batches that an earlier run published of this window; none where it would make others now.
+    /// The number of batches of this window that an earlier run published; 0 if the window would now produce other
+    /// batches.
     fn done_before(&mut self, window: &Window, batches: &[Batch]) -> usize {
         let Some(resume) = self.resume.take() else { return 0 };
         let mut at = Position::at(window.starts_at);
@@ -111,7 +112,7 @@ impl Outgoing {
         if at == resume { resume.batches } else { 0 }
     }
 
-    /// A batch that goes over the limit is cut there, and is the last one.
+    /// A batch that exceeds the limit is cut there and becomes the last one.
     fn within_limit(&mut self, mut step: Step, before: Position) -> Step {
         let Some(limit) = self.limit else { return step };
         let room = limit.saturating_sub(self.pages);
@@ -133,13 +134,13 @@ impl Outgoing {
         self.steps.iter().any(|step| step.batch.is_some())
     }
 
-    /// The next batches that go together, at most so many.
+    /// The next batches to publish together, at most `most`.
     pub(super) fn next(&self, most: usize) -> Vec<Batch> {
         let steps = self.steps.iter().take(self.together(most));
         steps.filter_map(|step| step.batch.clone()).collect()
     }
 
-    /// What [`Outgoing::next`] gave is confirmed.
+    /// Records that the batches of [`Outgoing::next`] were confirmed.
     pub(super) fn confirm(&mut self, most: usize, checkpoint: &mut Checkpoint) {
         for step in self.steps.drain(..self.together(most)) {
             checkpoint.position = step.after;
@@ -156,7 +157,7 @@ impl Outgoing {
         }
     }
 
-    /// How many steps have so many batches.
+    /// The number of steps that contain at most `most` batches.
     fn together(&self, most: usize) -> usize {
         let mut batches = 0;
         let fits = |step: &&Step| {
@@ -167,12 +168,12 @@ impl Outgoing {
     }
 }
 
-/// Its id is its content's, so that a batch that is made again has the same.
+/// The ID is the hash of the content, so a batch that is made again has the same one.
 fn batch(body: Bytes) -> Batch {
     Batch { id: sha256_hex(&body), body }
 }
 
-/// The first pages of a batch, as they are written.
+/// The first pages of a batch, unchanged.
 fn shortened(whole: &Batch, pages: u64) -> Batch {
     let elements: Vec<&RawValue> = serde_json::from_slice(&whole.body).unwrap_or_default();
     let pages = usize::try_from(pages).unwrap_or(usize::MAX);

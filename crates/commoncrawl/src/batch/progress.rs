@@ -1,4 +1,4 @@
-//! How a batcher gets on, for those who watch it.
+//! The progress of a batcher, as metrics and for a progress bar.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use fetchwell_telemetry::registry::{IntCounter, IntCounterVec, Registry};
 
 use super::checkpoint::Checkpoint;
 
-/// What is known of it. Metrics count what this process did.
+/// The progress. Metrics count only what this process did.
 pub struct BatchProgress {
     earlier: Checkpoint,
     metrics: BatchMetrics,
@@ -15,7 +15,7 @@ pub struct BatchProgress {
 }
 
 impl BatchProgress {
-    /// Begins where a checkpoint stopped. `show` hears of each later one.
+    /// Starts from a checkpoint; `show` is called with each later one.
     pub fn new(
         earlier: Checkpoint,
         show: impl Fn(&Checkpoint) + Send + Sync + 'static,
@@ -26,7 +26,7 @@ impl BatchProgress {
         progress
     }
 
-    /// It has come this far.
+    /// Reports a new checkpoint.
     pub(super) fn advance(&self, checkpoint: &Checkpoint) {
         (self.show)(checkpoint);
         self.count(checkpoint);
@@ -46,7 +46,7 @@ impl BatchProgress {
         raise_each(&metrics.errors, &counts.errors, &earlier.errors);
     }
 
-    /// All metrics, in Prometheus's format.
+    /// All metrics in Prometheus's text format.
     pub fn render(&self) -> String {
         self.metrics.registry.render(|| {})
     }
@@ -73,12 +73,12 @@ metric_set! {
     }
 }
 
-/// Raises a counter to what came after `before`.
+/// Raises a counter to the increase since `before`.
 fn raise(counter: &IntCounter, now: u64, before: u64) {
     counter.inc_by(now.saturating_sub(before).saturating_sub(counter.get()));
 }
 
-/// A name without a count since `before` has a counter at 0.
+/// A name that has not increased since `before` gets a counter at 0.
 fn raise_each(
     counters: &IntCounterVec,
     now: &BTreeMap<String, u64>,

@@ -1,4 +1,4 @@
-//! Where blocks end: in order, onto the queue, and once that has confirmed it, into the checkpoint.
+//! The finish of blocks: puts them in order, publishes their batches, and records confirmed ones in the checkpoint.
 
 use std::sync::Arc;
 
@@ -17,22 +17,20 @@ use super::progress::BatchProgress;
 use super::window::Windows;
 use crate::bounded_queue::BoundedQueue;
 
-/// Where batches go.
 pub struct BatchTarget {
-    /// The queue that workers take them from.
+    /// The queue that workers consume.
     pub outlet: BoundedQueue,
-    /// What was published is noted here.
+    /// Records what was published.
     pub checkpoint: CheckpointFile,
 }
 
-/// Ends blocks.
 pub(super) struct Publisher {
-    /// None: a dry run, which only counts.
+    /// `None` for a dry run, which only counts.
     pub(super) target: Option<BatchTarget>,
     pub(super) instance: Arc<MemoryInstance>,
     pub(super) ahead: Arc<Ahead>,
     pub(super) progress: Arc<BatchProgress>,
-    /// Ends the run when the limit is reached.
+    /// Cancelled when the limit is reached.
     pub(super) stop: CancellationToken,
     pub(super) state: Mutex<State>,
 }
@@ -44,21 +42,21 @@ pub(super) struct State {
 }
 
 impl Publisher {
-    /// No more blocks come: publishes what is left, and notes that this was all.
+    /// Publishes what is left after the last block, and records whether the run is finished.
     pub(super) async fn close(&self, is_end: bool) -> Result<Checkpoint, StoreError> {
         let mut state = self.state.lock().await;
         if is_end {
             let last = state.windows.close_last();
             last.into_iter().for_each(|window| state.outgoing.add(window));
             self.publish(&mut state).await?;
-            // A limit may have cut the last window short, and a full queue kept it back.
+            // A limit may have cut the last window, or a full queue may have held it back.
             state.checkpoint.is_finished = !state.outgoing.is_full() && state.outgoing.is_empty();
         }
         self.keep(&state.checkpoint)?;
         Ok(state.checkpoint.clone())
     }
 
-    /// Publishes all that is ready. What was confirmed before a failure is not published again.
+    /// Publishes everything that is ready. Batches confirmed before a failure are not published again.
     async fn publish(&self, state: &mut State) -> Result<(), StoreError> {
         while !state.outgoing.is_empty() {
             let most = match &self.target {
@@ -94,7 +92,7 @@ impl Publisher {
 
 #[async_trait]
 impl Finish<BlockEnd> for Publisher {
-    /// A block that comes again is not taken twice, so the whole may be tried again.
+    /// Idempotent: a block that comes again is ignored, so the whole batch can be retried.
     async fn finish(&self, batch: &[Finished<BlockEnd>]) -> Result<Vec<Settled>, StoreError> {
         let mut state = self.state.lock().await;
         for end in batch.iter().flat_map(|finished| &finished.records) {

@@ -1,4 +1,4 @@
-//! How far batchers have come, for those who only look: read from their checkpoints, without a lock.
+//! The progress of batchers, read from their checkpoints without taking the lock.
 
 use std::path::Path;
 
@@ -6,10 +6,10 @@ use fetchwell_engine::ports::crawl_progress::BatcherStanding;
 
 use super::checkpoint::Checkpoint;
 
-/// Checkpoints that are read of one folder.
+/// The number of checkpoints read per folder.
 const MOST_CHECKPOINTS: usize = 20;
 
-/// The batchers whose checkpoints lie in a folder.
+/// The batchers with checkpoints in a folder.
 pub(crate) fn batchers(folder: &Path) -> Vec<BatcherStanding> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
     let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));

@@ -1,9 +1,9 @@
-//! Blocks come back in any order; what is made of them goes on in that of `cluster.idx`.
+//! Blocks arrive in any order; their pages are batched in the order of `cluster.idx`.
 //!
-//! A window is what is cut into batches at once: a block, or with `--by-file` as many blocks in a row as
-//! have so many pages. Pages that fill no batch wait for those of the next window, so that every batch is
-//! full but the last. Which ones wait is part of the checkpoint: whoever begins again at a window's first
-//! line, with the pages that waited there, makes the same batches with the same ids.
+//! A window is what is cut into batches at once: one block, or with `--by-file` as many consecutive blocks as hold a
+//! given number of pages. Pages that fill no batch are carried over to the next window, so that all batches but the
+//! last are full. The checkpoint records these pages: a run that starts again at a window's first line with them makes
+//! the same batches with the same IDs.
 
 use std::collections::BTreeMap;
 use std::mem::take;
@@ -15,61 +15,59 @@ use super::block::{BlockEnd, BlockYield, IndexBlock, PageList, Pages, PlacedPage
 use super::checkpoint::Checkpoint;
 use super::counts::Counts;
 
-/// Of a block's malformed lines so many are named in the log; all are counted.
+/// The number of malformed lines of a block that are logged; all are counted.
 const MALFORMED_LINES_NAMED: usize = 3;
 
-/// How pages are put into batches.
+/// How pages are cut into batches.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cutting {
     pub(super) batch_size: usize,
-    /// With `--by-file`: a window ends with the block that brings it to so many pages.
+    /// With `--by-file`, a window ends with the block that brings it to this many pages.
     pub(super) by_file_pages: Option<usize>,
-    /// Whether batches are filled across windows. Checkpoints of earlier versions are finished without
-    /// that, so that their batches keep their ids.
+    /// Whether batches are filled across windows. Checkpoints of earlier versions are finished without this, so that
+    /// their batches keep their IDs.
     pub(super) across_windows: bool,
 }
 
-/// A window that is whole.
+/// A complete window.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Window {
-    /// Bytes of `cluster.idx` before it.
+    /// Its offset in `cluster.idx`.
     pub(super) starts_at: u64,
-    /// Bytes of `cluster.idx` up to its end.
+    /// The offset of its end.
     pub(super) ends_at: u64,
     pub(super) batches: Vec<CutBatch>,
-    /// The pages that wait for the next window, as JSON.
+    /// The pages carried over to the next window, as JSON.
     pub(super) pending: Vec<String>,
-    /// What was counted in it.
     pub(super) counts: Counts,
     pub(super) unread: Vec<(IndexBlock, String)>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct CutBatch {
-    /// A JSON array of pages.
     pub(super) body: Bytes,
     pub(super) pages: u64,
 }
 
-/// Puts blocks in order, and windows together.
+/// Orders blocks and builds windows.
 pub(super) struct Windows {
     cutting: Cutting,
     /// The number of the first block that is not in a window yet.
     next: u64,
-    /// Bytes of `cluster.idx` up to the last block that is in a window.
+    /// The offset of the end of the last block in a window.
     ends_at: u64,
-    /// Blocks that came before their turn.
+    /// Blocks that arrived before their turn.
     early: BTreeMap<u64, BlockEnd>,
     open: Option<Window>,
-    /// Pages of the open window: those of its one block, or with `--by-file` those of several.
+    /// The pages of the open window: those of its one block, or with `--by-file` those of several.
     in_order: PageList,
     placed: Vec<PlacedPage>,
-    /// Pages of the windows before it that fill no batch.
+    /// Pages carried over from earlier windows.
     pending: Vec<String>,
 }
 
 impl Windows {
-    /// Goes on where a checkpoint stopped.
+    /// Continues from a checkpoint.
     pub(super) fn after(done: &Checkpoint, cutting: Cutting) -> Windows {
         Windows {
             cutting,
@@ -83,12 +81,12 @@ impl Windows {
         }
     }
 
-    /// Blocks that are in windows.
+    /// The number of blocks that are in windows.
     pub(super) fn next(&self) -> u64 {
         self.next
     }
 
-    /// Takes a block, and gives the windows that are whole by now. One that comes again is ignored.
+    /// Takes a block and returns the windows that are now complete. A block that comes again is ignored.
     pub(super) fn take(&mut self, end: BlockEnd) -> Vec<Window> {
         if end.block.number >= self.next {
             self.early.insert(end.block.number, end);
@@ -105,7 +103,7 @@ impl Windows {
         whole
     }
 
-    /// The last window, when no more blocks come: it leaves no page behind.
+    /// The last window, after the last block: no page is carried over.
     pub(super) fn close_last(&mut self) -> Option<Window> {
         let rest = Window { starts_at: self.ends_at, ends_at: self.ends_at, ..Window::default() };
         let rest = (!self.pending.is_empty()).then_some(rest);
@@ -113,12 +111,12 @@ impl Windows {
         Some(self.close(last, true))
     }
 
-    /// Cuts the pages of a window into batches; `to_the_end` also those that fill none.
+    /// Cuts the pages of a window into batches; with `to_the_end`, including an incomplete last one.
     fn close(&mut self, mut window: Window, to_the_end: bool) -> Window {
         let earlier = take(&mut self.pending);
         let in_order = take(&mut self.in_order);
         let mut placed = take(&mut self.placed);
-        // So whoever takes a batch finds its pages side by side.
+        // So that the pages of a batch are close together in the archive.
         placed.sort();
         let own = in_order.iter().chain(placed.iter().map(|page| page.json.as_slice()));
         let pages: Vec<&[u8]> = earlier.iter().map(String::as_bytes).chain(own).collect();
@@ -145,7 +143,7 @@ impl Windows {
                 }
                 let more = sifted.malformed - named.len() as u64;
                 if more > 0 {
-                    warn!("and {more} more lines of that block");
+                    warn!("skipped {more} more lines of that block");
                 }
                 window.counts.add_block(&sifted, wire_bytes);
                 match pages {
@@ -168,7 +166,6 @@ impl Windows {
 }
 
 impl CutBatch {
-    /// A batch of these pages.
     pub(super) fn of<P: AsRef<[u8]>>(pages: &[P]) -> CutBatch {
         let bytes = pages.iter().map(|page| page.as_ref().len() + 1).sum::<usize>();
         let mut body = Vec::with_capacity(bytes + 1);

@@ -1,4 +1,4 @@
-//! Captures of what is looked for: the search in `cluster.idx`, then the blocks it leads to. Pure.
+//! Finds captures: searches `cluster.idx`, then reads the blocks that may contain them. Pure.
 
 use std::collections::VecDeque;
 
@@ -14,10 +14,10 @@ use super::pattern::Keys;
 use super::search::Search;
 use crate::archive::byte_range::ByteRange;
 
-/// A block of about 3,000 lines has about 1 MiB; what is far larger is no block.
+/// A block of about 3,000 lines has about 1 MiB; anything much larger is not a block.
 const MAX_BLOCK_BYTES: usize = 16 << 20;
 
-/// A lookup under way.
+/// A lookup in progress.
 #[derive(Clone)]
 pub(super) struct Captures {
     indexes: WebUrl,
@@ -25,15 +25,15 @@ pub(super) struct Captures {
     search: Search,
     blocks: VecDeque<ClusterEntry>,
     limit: usize,
-    /// What was found, in the order of the index.
+    /// The captures found so far, in index order.
     pub(super) found: Vec<CdxRecord>,
-    /// Whether there is more than the limit.
+    /// Whether there are more captures than the limit.
     pub(super) has_more: bool,
     pub(super) unread: u64,
 }
 
 impl Captures {
-    /// `indexes` is the folder of the crawl's index, with a slash at its end.
+    /// `indexes` is the URL of the crawl's index, with a trailing slash.
     pub(super) fn new(indexes: WebUrl, keys: Keys, limit: usize) -> Captures {
         Captures {
             search: Search::new(keys.clone()),
@@ -47,7 +47,7 @@ impl Captures {
         }
     }
 
-    /// What is to be asked for next; none: that was all.
+    /// The file and range to request next; `None` when done.
     pub(super) fn wanted(&self) -> Option<(WebUrl, ByteRange)> {
         if self.has_more {
             return None;
@@ -59,7 +59,7 @@ impl Captures {
         Some((self.indexes.join(file).ok()?, range))
     }
 
-    /// Takes the answer to [`Captures::wanted`]. An error means that nothing can be found.
+    /// Takes the response to [`Captures::wanted`]. An error ends the lookup.
     pub(super) fn take(&mut self, answer: &Answer) -> Result<(), AnswerError> {
         let Some(block) = self.blocks.pop_front() else { return self.take_index(answer) };
         if let Err(fault) = self.take_block(&block, answer) {

@@ -1,4 +1,4 @@
-//! One errand to the archive and back, by the one flow: several ranges, one after the other.
+//! Runs one lookup through the engine's flow: several ranges, one after the other.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,26 +24,26 @@ use crate::archive::byte_range::{ByteRange, REFUSED_BY_ARCHIVE};
 use crate::archive::{Archive, RangeFault};
 use crate::error::CommonCrawlError;
 
-/// Nobody else works on a queue in memory.
+/// Nobody else takes leases of a queue in memory, so they need not expire soon.
 const LEASE_TTL: Duration = Duration::from_secs(3_600);
 
-/// What is asked for, answer by answer.
+/// A series of requests, each of which may depend on the responses before it.
 pub(super) trait Errand: Clone + Send + Sync + 'static {
     type Found: Clone + Send + Sync + 'static;
 
     /// The file and range to request next; `None` when done.
     fn wanted(&self) -> Option<(WebUrl, ByteRange)>;
 
-    /// Handles the answer, which may not be the requested range.
+    /// Handles the response, which may not be the requested range.
     fn take(&mut self, answer: &Answer) -> Result<(), AnswerError>;
 
     fn found(&self) -> Self::Found;
 }
 
-/// Why a lookup came to nothing.
+/// Why a lookup failed.
 #[derive(Debug, Error)]
 pub enum LookupError {
-    /// By the address guard, or by a disk that cannot be read.
+    /// Refused by the address guard, or the disk cannot be read.
     #[error("refused: {0}")]
     Refused(String),
     /// The archive could not be reached, or did not have the file.
@@ -54,10 +54,9 @@ pub enum LookupError {
     /// The engine gave it up, for this reason.
     #[error("{0}")]
     GivenUp(String),
-    /// It was told to stop before it had come to its end.
+    /// The lookup was stopped before it was complete.
     #[error("stopped")]
     Stopped,
-    /// It could not be done at all.
     #[error(transparent)]
     Other(#[from] CommonCrawlError),
 }
@@ -126,7 +125,7 @@ fn job(archive: &Archive) -> Job {
 #[derive(Clone)]
 enum End<F> {
     Found(F),
-    /// The address guard, or the folder.
+    /// Refused by the address guard, or the folder cannot be read.
     Refused(String),
     NotFetched {
         happened: Happened,
@@ -140,9 +139,9 @@ struct ErrandPlan<E> {
     errand: E,
     /// State for the next attempt.
     progress: Arc<Mutex<E>>,
-    /// Where the archive's files are. For a folder it is made up, and not for people to see.
+    /// The URL of the archive's files. For a folder it is made up, so it must not be shown.
     root: WebUrl,
-    /// What the request under way has been through.
+    /// The failures of the current request.
     history: History,
 }
 
@@ -201,7 +200,7 @@ impl<E: Errand> ErrandPlan<E> {
         RetryRule::ARCHIVE.next(&attempt, self.history, moment.now, moment.chance)
     }
 
-    /// The file that is asked for, as the archive names it.
+    /// The current file, by its name in the archive.
     fn file(&self) -> String {
         let url = self.errand.wanted().map(|(url, _)| url.to_string()).unwrap_or_default();
         url.strip_prefix(self.root.as_str()).unwrap_or(&url).to_owned()

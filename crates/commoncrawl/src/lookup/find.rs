@@ -1,4 +1,4 @@
-//! The captures of a page, of all below it, or of a domain.
+//! Finds the captures of a page, of everything below it, or of a domain.
 
 use fetchwell_archive::cdxj::CdxRecord;
 use fetchwell_engine::web::Answer;
@@ -12,16 +12,15 @@ use crate::archive::byte_range::ByteRange;
 
 #[derive(Clone)]
 pub struct CapturesFound {
-    /// In the order of the index.
+    /// In index order.
     pub captures: Vec<CdxRecord>,
-    /// Whether there are more than the limit.
+    /// Whether there are more captures than the limit.
     pub has_more: bool,
-    /// Blocks of the index that could not be read.
+    /// The number of index blocks that could not be read.
     pub unread: u64,
 }
 
 impl CrawlReader<'_> {
-    /// Finds captures, at most `limit` of them.
     pub async fn find(self, keys: Keys, limit: usize) -> Result<CapturesFound, LookupError> {
         let indexes = self.archive.indexes(self.crawl)?;
         errand::run(self, Captures::new(indexes, keys, limit)).await

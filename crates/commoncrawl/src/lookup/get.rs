@@ -1,4 +1,4 @@
-//! A captured page, brought back.
+//! Fetches a captured page.
 
 use std::borrow::Cow;
 
@@ -16,14 +16,14 @@ use crate::archive::byte_range::ByteRange;
 use crate::read_time::ReadTime;
 use crate::work::{Document, DocumentFault, record_bytes};
 
-/// Captures of one page that are looked at.
+/// The maximum number of captures of one page to choose from.
 const MAX_CAPTURES: usize = 100_000;
 
 #[derive(Clone)]
 pub struct CapturedPage {
-    /// Its line of the index.
+    /// Its line in the index.
     pub capture: CdxRecord,
-    /// Its record as the archive stores it.
+    /// Its WARC record, as stored in the archive.
     pub stored: Bytes,
 }
 
@@ -37,15 +37,15 @@ impl CapturedPage {
         Document::of_capture(&self.capture, &self.stored, max_bytes, reading).map_err(CaptureError)
     }
 
-    /// The bytes of the WARC record, of at most `max_bytes`.
+    /// The bytes of the WARC record, at most `max_bytes`.
     pub fn record(&self, max_bytes: usize) -> Result<Cow<'_, [u8]>, CaptureError> {
         record_bytes(&self.stored, max_bytes).map_err(CaptureError)
     }
 }
 
 impl CrawlReader<'_> {
-    /// Brings a page back: the newest capture of that time, else the newest that was answered with 200. `None`: there
-    /// is no such capture.
+    /// Fetches a page: the newest capture whose time starts with `timestamp`, or without one the newest with status
+    /// 200; `None` if there is no such capture.
     pub async fn get(
         self,
         keys: Keys,
@@ -63,7 +63,7 @@ impl CrawlReader<'_> {
     }
 }
 
-/// The index, and then one record.
+/// Searches the index, then fetches one record.
 #[derive(Clone)]
 struct Fetching {
     captures: Captures,
@@ -110,7 +110,7 @@ impl Errand for Fetching {
     }
 }
 
-/// The newest capture of that time; else the newest that was answered with 200.
+/// The newest capture whose time starts with `timestamp`, or without one the newest with status 200.
 fn choose<'c>(captures: &'c [CdxRecord], timestamp: Option<&str>) -> Option<&'c CdxRecord> {
     let is_meant = |capture: &&CdxRecord| match timestamp {
         Some(time) => capture.timestamp.starts_with(time),

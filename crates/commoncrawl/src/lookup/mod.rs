@@ -1,8 +1,8 @@
-//! A look into an archive: what it has of some pages, and one page of these.
+//! Looks up captures in an archive, and fetches one of them.
 //!
-//! `pattern` is what is looked for, `search` finds its place in `cluster.idx` by halves, `captures` reads
-//! the blocks from there on, and `errand` takes all of it through the one flow. `find` and `get` are what
-//! comes of it.
+//! `pattern` turns a search pattern into index keys, `search` finds them in `cluster.idx` by binary search, `captures`
+//! reads the blocks from there on, and `errand` runs this through the engine's flow. `find` and `get` are the two
+//! lookups.
 
 mod captures;
 mod errand;
@@ -21,13 +21,11 @@ pub use find::CapturesFound;
 pub use get::{CaptureError, CapturedPage};
 pub use pattern::Keys;
 
-/// Reads the index of a crawl, once.
+/// Reads the index of a crawl, for one lookup.
 pub struct CrawlReader<'a> {
-    /// The archive that has the crawl.
+    /// The archive that holds the crawl.
     pub archive: &'a Archive,
     pub crawl: &'a str,
-    /// What the flow runs on.
     pub plant: Plant,
-    /// Ends it early.
     pub stop: CancellationToken,
 }

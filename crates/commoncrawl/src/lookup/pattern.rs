@@ -1,24 +1,22 @@
-//! What is looked for: a URL, all below one, or a domain, as a stretch of the index's keys.
+//! Search patterns: a URL, everything below one, or a domain, as a range of index keys.
 
 use fetchwell_policy::surt::surt;
 use fetchwell_policy::url::WebUrl;
 
 use crate::error::CommonCrawlError;
 
-/// What is looked for: keys from one on and before another.
+/// A range of index keys: from `lower` up to but not including `upper`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Keys {
-    /// The first that may be wanted.
     pub(super) lower: String,
-    /// The first that is not wanted any more.
     pub(super) upper: String,
-    /// A wanted key is this, or begins so.
+    /// A key matches if it equals `is` or starts with one of `begins`.
     is: Option<String>,
     begins: Vec<String>,
 }
 
 impl Keys {
-    /// Those of a pattern: a URL, all below one (`example.com/docs/*`), or a domain (`*.example.com`).
+    /// The keys of a pattern: a URL, everything below one (`example.com/docs/*`), or a domain (`*.example.com`).
     pub fn of(pattern: &str) -> Result<Keys, CommonCrawlError> {
         let pattern = pattern.trim();
         if let Some(domain) = pattern.strip_prefix("*.") {
@@ -31,7 +29,7 @@ impl Keys {
             None => Ok(Keys::exactly(key(pattern, pattern)?)),
             Some(whole) => {
                 let key = key(whole, pattern)?;
-                // Keys have no slash at their ends, but for the root: /docs/* is /docs and all below it.
+                // Keys have no trailing slash, except for the root: /docs/* means /docs and everything below it.
                 if whole.ends_with('/') && !key.ends_with('/') {
                     let below = Keys::beginning(&[format!("{key}/")]);
                     return Ok(Keys { lower: key.clone(), is: Some(key), ..below });
@@ -46,20 +44,20 @@ impl Keys {
         Keys { lower: key.clone(), upper, is: Some(key), begins: Vec::new() }
     }
 
-    /// In the order of keys.
+    /// `begins` must be sorted.
     fn beginning(begins: &[String]) -> Keys {
         let lower = begins.first().cloned().unwrap_or_default();
         let upper = begins.last().map(|last| behind_all(last)).unwrap_or_default();
         Keys { lower, upper, is: None, begins: begins.to_vec() }
     }
 
-    /// Whether a key is wanted.
+    /// Whether a key matches.
     pub(super) fn contain(&self, key: &str) -> bool {
         self.is.as_deref() == Some(key) || self.begins.iter().any(|begin| key.starts_with(begin))
     }
 }
 
-/// The key of a URL; who leaves the scheme out means the web.
+/// The key of a URL. The scheme may be omitted.
 fn key(text: &str, pattern: &str) -> Result<String, CommonCrawlError> {
     let url = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
     let url = WebUrl::parse(&url)
@@ -67,7 +65,7 @@ fn key(text: &str, pattern: &str) -> Result<String, CommonCrawlError> {
     Ok(surt(&url))
 }
 
-/// The first text that comes after all that begin so.
+/// The first string that sorts after all strings with this prefix.
 fn behind_all(begin: &str) -> String {
     let mut text = begin.to_owned();
     while let Some(last) = text.pop() {

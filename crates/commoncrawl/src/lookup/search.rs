@@ -1,4 +1,4 @@
-//! Where in `cluster.idx` keys begin: by halves, with ranges of it, and then line by line. Pure.
+//! Finds where keys begin in `cluster.idx`: by binary search over ranges of the file, then line by line. Pure.
 
 use std::mem::take;
 
@@ -7,31 +7,31 @@ use fetchwell_archive::cluster_idx::{self, ClusterEntry};
 use super::pattern::Keys;
 use crate::archive::byte_range::ByteRange;
 
-/// What is read to find one line in the middle of the file.
+/// Bytes read to find one line in the middle of the file.
 const PROBE_BYTES: u64 = 8 << 10;
-/// What is read at once where every line counts.
+/// Bytes read at once when scanning line by line.
 const SCAN_BYTES: u64 = 128 << 10;
-/// No line is as long as this; what is, is passed over.
+/// No line is this long; anything longer is skipped.
 const MAX_REST_BYTES: usize = 256 << 10;
 
-/// A search under way. Ask for [`Search::wanted`], and give it to [`Search::take`].
+/// A search in progress. Request [`Search::wanted`], then pass the bytes to [`Search::take`].
 #[derive(Clone)]
 pub(super) struct Search {
     keys: Keys,
     stage: Stage,
-    /// A line begins here that comes before all that is wanted, or the file.
+    /// The start of the file, or of a line that sorts before all matches.
     low: u64,
-    /// All that comes from here on need not be looked at by halves.
+    /// The binary search does not look beyond this offset.
     high: u64,
-    /// The beginning of a line whose end was not read yet.
+    /// The beginning of a line whose end has not been read yet.
     rest: Vec<u8>,
-    /// The last block that begins before what is wanted: its end may be wanted.
+    /// The last block that begins before the first match: the match may lie at its end.
     before: Option<ClusterEntry>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// The file's length is not known.
+    /// The file's length is unknown.
     Length,
     Halves {
         middle: u64,
@@ -49,7 +49,7 @@ impl Search {
         Search { keys, stage: Stage::Length, low: 0, high: 0, rest, before }
     }
 
-    /// What is to be read next, as far as the file goes; none: the search is over.
+    /// The range to read next, up to the end of the file; `None` when done.
     pub(super) fn wanted(&self) -> Option<ByteRange> {
         let (offset, length) = match self.stage {
             Stage::Length => (0, PROBE_BYTES),
@@ -60,7 +60,7 @@ impl Search {
         Some(ByteRange { offset, length })
     }
 
-    /// Takes what was wanted, and gives the blocks that may hold wanted pages, in order.
+    /// Takes the requested bytes, and returns the blocks that may contain matches, in order.
     pub(super) fn take(&mut self, bytes: &[u8], file_bytes: u64) -> Vec<ClusterEntry> {
         match self.stage {
             Stage::Length => {
@@ -94,8 +94,8 @@ impl Search {
         };
     }
 
-    /// A line that is found in the middle tells on which side to go on. Where none is, the first half
-    /// will do: what comes after is read line by line in the end.
+    /// The first line found in the middle decides which half to continue with. If there is none, it is the first half:
+    /// what follows is read line by line in the end anyway.
     fn halve(&mut self, middle: u64, bytes: &[u8]) {
         match first_line(bytes) {
             Some((at, entry)) if entry.surt < self.keys.lower && middle + at < self.high => {
@@ -142,7 +142,7 @@ fn entry(line: &[u8]) -> Option<ClusterEntry> {
     cluster_idx::parse_line(str::from_utf8(line).ok()?).ok()
 }
 
-/// The first whole line that can be read, and where it begins.
+/// The first complete, valid line, and its offset.
 fn first_line(bytes: &[u8]) -> Option<(u64, ClusterEntry)> {
     let mut at = bytes.iter().position(|byte| *byte == b'\n')? + 1;
     loop {

@@ -1,4 +1,4 @@
-//! Batches know nothing of where the archive is: this says it, so that they wait their turn there.
+//! Assigns batches to the archive's site, so that its pace applies to them: the batches themselves do not name a site.
 
 use async_trait::async_trait;
 use fetchwell_engine::ports::error::StoreError;

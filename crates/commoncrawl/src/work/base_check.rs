@@ -1,9 +1,8 @@
-//! Whether the archive is where the settings say it is.
+//! Checks whether `--base` points to an archive.
 //!
-//! A wrong base answers every range with 404, a whole file or an error page. Each of these is an ordinary fault of
-//! one page, and a worker that took them for that would acknowledge every batch and write nothing. So until the
-//! first record has come, batches that find nothing go back to the end of the queue, and once several of them have
-//! found nothing the worker stops.
+//! A wrong base answers every range with 404, a whole file or an error page. Each of these is an ordinary error of one
+//! page, so a worker would acknowledge every batch and write nothing. Therefore, until the first record arrives,
+//! batches without any record go back to the end of the queue, and after several of them the worker stops.
 
 use std::collections::BTreeMap;
 
@@ -11,14 +10,14 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::archive::NO_ARCHIVE;
 
-/// The worker stops when this many different batches have found nothing and no record has come. Fewer batches
-/// prove nothing: they may name files that this archive lacks.
+/// The worker stops when this many different batches had no record and none has arrived at all. Fewer prove nothing:
+/// they may name files that this archive lacks.
 const EMPTY_BATCHES: usize = 3;
 
-/// What is known of the archive. All batches of a worker share it.
+/// What is known about the archive. All batches of a worker share it.
 #[derive(Debug)]
 pub struct BaseCheck {
-    /// Where the archive is, as it was typed.
+    /// The archive, as given by the user.
     base: String,
     known: Mutex<Known>,
 }
@@ -26,35 +25,34 @@ pub struct BaseCheck {
 #[derive(Debug, Default)]
 struct Known {
     has_records: bool,
-    /// The batches that found nothing, by name, and how often each was tried. After [`EMPTY_BATCHES`] the worker stops;
-    /// only batches that are still under way then may be added.
+    /// The batches without any record, by name, with the number of attempts. After [`EMPTY_BATCHES`] the worker stops;
+    /// only batches already in flight may still be added then.
     empty: BTreeMap<String, u32>,
 }
 
-/// What to do with a batch that found nothing.
+/// What to do with a batch without any record.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// Others found records: the batch names files that are missing.
+    /// Other batches found records, so this one names files that are missing.
     Archive,
-    /// Not known yet; this batch was tried this many times.
+    /// Not known yet; `looks` counts the attempts at this batch.
     Unknown { looks: u32 },
-    /// The worker stops, for this reason.
+    /// The worker stops for this reason.
     NoArchive(String),
 }
 
 impl BaseCheck {
-    /// Nothing is known yet of the archive at this place.
     #[must_use]
     pub fn of(base: &impl ToString) -> BaseCheck {
         BaseCheck { base: base.to_string(), known: Mutex::default() }
     }
 
-    /// A record came: there is an archive.
+    /// A record arrived, so there is an archive.
     pub(super) fn record_came(&self) {
         self.known().has_records = true;
     }
 
-    /// Records that this batch found no record, only answers such as `answer`.
+    /// Notes that a batch found no record, only responses such as `answer`.
     pub(super) fn batch_was_empty(&self, name: &str, answer: &str) -> Verdict {
         let mut known = self.known();
         if known.has_records {

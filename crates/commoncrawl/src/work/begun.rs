@@ -1,12 +1,12 @@
-//! Which batches were begun by workers that died over them.
+//! Detects batches that make workers crash.
 //!
-//! A batch is known by its content, since not every batcher gives its batches ids. A mark is set when a batch
-//! is begun, and goes when it ends in whatever way; what is left are the marks of processes that are gone. So
-//! few of them are there that looking costs nothing. They need not outlive the machine.
+//! A batch is identified by its content, since not every batcher assigns IDs. A mark is set when a batch starts and
+//! removed when it ends, however it ends; the marks that remain belong to processes that died. There are few of them,
+//! so checking is cheap. They need not survive a crash of the machine.
 //!
-//! Most workers are killed from outside, by a deployment or for want of memory, and no batch is to blame. So a
-//! death is held against a batch only if the batch was alone under way. One that was under way with others makes
-//! it a suspect at the most, which runs alone from then on.
+//! Most workers are killed from outside, by a deployment or for lack of memory, and no batch is to blame. So a crash
+//! counts against a batch only if no other batch was in progress. If there were others, the batch becomes a suspect at
+//! most, and runs alone from then on.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -23,25 +23,25 @@ use fetchwell_sqlite::db::{Db, Durability};
 use parking_lot::{Mutex, MutexGuard};
 use rusqlite::Connection;
 
-/// Beside the manifest.
+/// The file name, in the folder of the manifest.
 const FILE: &str = "begun.db";
 
-/// Deaths at which others were under way, too, count no further than this: it is when the flow runs a batch alone,
-/// and one more would be quarantine.
+/// Crashes while other batches were in progress count up to this number: from there the flow runs a batch alone, and
+/// one more would quarantine it.
 const MOST_SHARED_DEATHS: u32 = 3;
 
 /// What is known of the workers that died over batches.
 pub(super) struct Begun {
     ends: Arc<dyn Settle>,
     db: Db,
-    /// This process, among those that have marks.
+    /// This process, as the owner of marks.
     worker: String,
-    /// The batches that are ours, by their contents.
+    /// The content hashes of the batches leased by this process.
     held: Mutex<HashMap<LeaseId, String>>,
 }
 
 impl Begun {
-    /// Counts for those who share this folder.
+    /// Opens the database that all workers on this folder share.
     pub(super) fn open(folder: &Path, ends: Arc<dyn Settle>) -> Result<Begun, StoreError> {
         let db = Db::open(&folder.join(FILE), Durability::Process, 0, prepare)?;
         let worker = format!("{:016x}", random_seed());
@@ -54,7 +54,7 @@ impl Begun {
         leases.iter().filter_map(|id| held.get(id).cloned()).collect()
     }
 
-    /// The batches that are no more ours, and whether each goes back untouched.
+    /// The content hashes of batches that are settled, and whether each is handed back untouched.
     fn let_go(&self, batch: &[(&Lease, &Settlement)]) -> Vec<(String, bool)> {
         let mut held = self.held();
         let ended = |(lease, settlement): &(&Lease, &Settlement)| {
@@ -99,7 +99,7 @@ impl LeaseHooks for Begun {
         self.db.write(mark).await
     }
 
-    /// A broker that was away delivers all again, and nobody died of that.
+    /// After a lost connection, a broker delivers everything again; no worker has crashed.
     async fn released(&self) -> Result<(), StoreError> {
         self.held().clear();
         let worker = self.worker.clone();
@@ -136,13 +136,13 @@ fn prepare(connection: &mut Connection) -> rusqlite::Result<()> {
              PRIMARY KEY (batch, worker)
          ) STRICT, WITHOUT ROWID;
          CREATE INDEX IF NOT EXISTS begun_by ON begun (worker);
-         -- Workers with marks that had others besides, which have gone since.
+         -- Workers with marks that also had other batches in progress, which have ended since.
          CREATE TABLE IF NOT EXISTS had_others (worker TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;",
     )
 }
 
-/// A batch is over, or goes back untouched. In both cases our mark goes, and in the first one everybody's: whoever
-/// of them is gone was not alone with the other batches that it had under way.
+/// Removes our mark of a batch. If the batch has ended, the marks of all other workers go, too: a dead one among them
+/// was not alone with the other batches that it had in progress, which `had_others` records.
 fn unmark(tx: &Connection, batch: &str, us: &str, is_untouched: bool) -> rusqlite::Result<()> {
     if !is_untouched {
         tx.prepare_cached(
@@ -161,7 +161,7 @@ fn unmark(tx: &Connection, batch: &str, us: &str, is_untouched: bool) -> rusqlit
     .map(|_| ())
 }
 
-/// How often a batch was interrupted, as far as that is held against it.
+/// How many crashes count against a batch.
 fn interruptions(tx: &Connection, batch: &str) -> rusqlite::Result<u32> {
     let (deaths, alone): (u32, u32) = tx
         .prepare_cached(

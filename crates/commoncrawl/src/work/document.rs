@@ -15,10 +15,10 @@ use super::in_hand::Part;
 use crate::archive::byte_range::{ByteRange, RangeFault};
 use crate::read_time::ReadTime;
 
-/// What a gzip member begins with. A record may also stand in its file as it is.
+/// The first bytes of a gzip member. A record may also be stored uncompressed.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
-/// A record or a body that has more than this when inflated is large.
+/// A record or body that inflates to more than this is large.
 pub(super) const LARGE_BYTES: usize = 1 << 20;
 
 /// Error kinds that another attempt may fix.
@@ -33,36 +33,35 @@ pub(super) const LEFT_OUT: &str = "left_out";
 /// A line of the output.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Document {
-    /// The page's own address.
+    /// The URL of the page.
     pub url: String,
-    /// The same with its host reversed.
+    /// The URL in SURT form, with its host reversed.
     pub surt: String,
-    /// When it was captured, `YYYYMMDDhhmmss`.
+    /// Capture time, `YYYYMMDDhhmmss`.
     pub timestamp: String,
-    /// The language that the index found, else the one that the page declares.
+    /// The language from the index, or else the one that the page declares.
     pub lang: Option<String>,
-    /// The headline.
     pub title: String,
-    /// What the page says.
+    /// The text of the page.
     pub text: String,
     /// The SHA-256 of `text`, in hex.
     pub content_hash: String,
     pub warc: WarcPlace,
-    /// What it has of all texts in hand.
+    /// Its share of the texts in memory.
     #[serde(skip)]
     pub in_hand: Part,
 }
 
-/// Where in the archive a capture is.
+/// The position of a capture in the archive.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WarcPlace {
-    /// The WARC file, below the archive's root.
+    /// The WARC file, relative to the archive's root.
     pub filename: String,
     pub offset: u64,
     pub length: u64,
 }
 
-/// Why a capture gives no document.
+/// Why a capture yields no document.
 #[derive(Debug, Error)]
 pub(crate) enum DocumentFault {
     #[error("item {number} of {of} in its batch is not a page: {fault}")]
@@ -97,7 +96,7 @@ pub(crate) enum DocumentFault {
 }
 
 impl DocumentFault {
-    /// A word for counting.
+    /// The kind of error, as a metric label.
     pub(super) fn kind(&self) -> &'static str {
         match self {
             DocumentFault::Item { .. } => "item",
@@ -118,7 +117,7 @@ impl DocumentFault {
         }
     }
 
-    /// Whether it might be read if more were allowed.
+    /// Whether a higher limit might help.
     pub(super) fn is_about_size(&self) -> bool {
         matches!(
             self,
@@ -140,7 +139,7 @@ impl WarcPlace {
 }
 
 impl Document {
-    /// The document of a capture whose record is at hand.
+    /// The document of a capture, from its record.
     pub(crate) fn of_capture(
         page: &CdxRecord,
         record: &[u8],
@@ -151,8 +150,8 @@ impl Document {
         Document::read(page, warc, record, max_bytes, reading)
     }
 
-    /// Gzip member, WARC record, HTTP response, text: each is taken from the one before, and none is
-    /// larger than `max_bytes`.
+    /// Extracts, in turn, the WARC record from the gzip member, the HTTP response and the text. None of them may exceed
+    /// `max_bytes`.
     pub(super) fn read(
         page: &CdxRecord,
         warc: WarcPlace,
@@ -164,11 +163,11 @@ impl Document {
         Document::of(page, warc, &parse_record(&bytes)?, max_bytes, reading)
     }
 
-    /// Whether what a gzip member holds is larger than `max_bytes`, without keeping it: so a bomb takes no memory.
+    /// Whether a gzip member inflates to more than `max_bytes`. The content is not kept, so a bomb takes no memory.
     pub(super) fn measure(member: &[u8], max_bytes: usize) -> Result<(), DocumentFault> {
         match inflate_pieces(member, max_bytes, |_| ()) {
             Err(fault @ InflateFault::TooLarge { .. }) => Err(fault.into()),
-            // Whatever else is wrong with it is told when it is read.
+            // Other errors are reported when the record is read.
             _ => Ok(()),
         }
     }
@@ -184,7 +183,7 @@ impl Document {
             return Err(DocumentFault::NotAResponse);
         }
         let response = record.http()?;
-        // It is measured before it gets much room; what gets little is cut off soon enough.
+        // With a high limit, measure before allocating; with a low one, decoding stops soon enough.
         if max_bytes > LARGE_BYTES && response.body_exceeds(max_bytes) {
             return Err(BodyFlaw::TooLarge.into());
         }
@@ -217,12 +216,12 @@ impl Document {
     }
 }
 
-/// Whether this begins as a record does, sound or not: web archives have nothing else.
+/// Whether the bytes begin like a record, valid or not: web archives contain nothing else.
 pub(super) fn is_record(stored: &[u8]) -> bool {
     stored.starts_with(&GZIP) || stored.starts_with(b"WARC/")
 }
 
-/// The bytes of a record, of at most `max_bytes`: what its gzip member holds, or what stands there.
+/// The bytes of a record, at most `max_bytes`: the content of its gzip member, or the bytes as stored.
 pub(crate) fn record_bytes(
     stored: &[u8],
     max_bytes: usize,
@@ -238,7 +237,7 @@ pub(crate) fn record_bytes(
 
 type TitleTextLanguage = (String, String, Option<String>);
 
-/// Title, text, and the language where the index has none: finding that out costs more.
+/// Title, text, and the language if the index has none: detecting it costs more.
 fn read_text(
     html: &str,
     url: &url::Url,
@@ -253,7 +252,7 @@ fn read_text(
     Ok((article.title, article.text, article.lang))
 }
 
-/// The first of those that the index found: most of the page is in it.
+/// The first language of the index: the one with most of the page.
 fn indexed_language(page: &CdxRecord) -> Option<String> {
     let codes = page.metadata.get("languages")?;
     codes.split(',').map(str::trim).find(|code| !code.is_empty()).map(str::to_owned)

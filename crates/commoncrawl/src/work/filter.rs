@@ -1,18 +1,18 @@
-//! Which documents are wanted.
+//! Which documents are written.
 
 use super::document::Document;
 
-/// What must be so of a document.
+/// The conditions for a document.
 #[derive(Clone, Debug, Default)]
 pub struct DocumentFilter {
     pub min_chars: usize,
     pub max_chars: Option<usize>,
-    /// One of these languages, by whole codes; none: any.
+    /// The accepted languages, as full codes; empty for any.
     pub languages: Vec<String>,
 }
 
 impl DocumentFilter {
-    /// The rule that leaves a document out, as a word for counting.
+    /// The name of the filter that excludes a document, as a metric label.
     pub(super) fn leaves_out(&self, document: &Document) -> Option<&'static str> {
         let chars = document.text.chars().count();
         if chars < self.min_chars {
@@ -27,7 +27,7 @@ impl DocumentFilter {
     }
 }
 
-/// `en` is the language of `en-GB`, and `eng` is another code: indexes have three letters, pages two.
+/// `en` matches `en-GB` but not `eng`: indexes use three-letter codes, pages two-letter ones.
 fn is_in(lang: &str, code: &str) -> bool {
     let primary = lang.split(['-', '_']).next().unwrap_or_default();
     lang.eq_ignore_ascii_case(code) || primary.eq_ignore_ascii_case(code)

@@ -1,21 +1,21 @@
-//! Texts that are made and not written yet, over all batches of a worker: together they have a bound.
+//! Limits the total size of texts that are not written yet, over all batches of a worker.
 //!
-//! A batch that finds it reached ends its turn with what it has, and the rest of it waits for another one.
+//! A batch that reaches the limit ends its turn with what it has; the rest is done in another turn.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// So many of the largest records may wait to be written; each thread may go over it by one document.
+/// The limit, in records of the maximum size. Each thread may exceed it by one document.
 const MAX_RECORDS: usize = 2;
 
-/// What is in hand. All batches of a worker share it.
+/// The size of the texts in memory. All batches of a worker share it.
 #[derive(Clone, Debug, Default)]
 pub struct InHand {
     bytes: Arc<AtomicUsize>,
     max_bytes: usize,
 }
 
-/// What a document has of that, until it is dropped.
+/// The share of a document, released on drop.
 #[derive(Debug, Default)]
 pub struct Part {
     of: InHand,
@@ -23,14 +23,13 @@ pub struct Part {
 }
 
 impl InHand {
-    /// The bound for records of at most this size.
+    /// The limit for records of at most this size.
     #[must_use]
     pub fn for_records_of(max_record_bytes: usize) -> InHand {
         let max_bytes = max_record_bytes.saturating_mul(MAX_RECORDS);
         InHand { bytes: Arc::default(), max_bytes }
     }
 
-    /// Counts a text.
     pub(super) fn hold(&self, bytes: usize) -> Part {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         Part { of: self.clone(), bytes }
@@ -47,14 +46,14 @@ impl Drop for Part {
     }
 }
 
-/// A copy takes as much again.
+/// A copy takes the same amount again.
 impl Clone for Part {
     fn clone(&self) -> Part {
         self.of.hold(self.bytes)
     }
 }
 
-/// Documents are alike by what they say.
+/// Documents are compared by content only.
 impl PartialEq for Part {
     fn eq(&self, _: &Part) -> bool {
         true

@@ -1,4 +1,4 @@
-//! What a worker has done, for those who watch it.
+//! The metrics of a worker.
 
 use fetchwell_engine::ports::finish::{Settled, Settlement};
 use fetchwell_telemetry::metric_set;
@@ -8,7 +8,7 @@ use super::output::Written;
 use super::record::WorkRecord;
 
 metric_set! {
-    /// What is counted by this process.
+    /// The metrics of this process.
     pub struct WorkMetrics(registry) {
         registry: Registry = registry.clone(),
         batches: IntCounter = registry.counter("worker_batches", "Batches completed."),
@@ -37,7 +37,7 @@ metric_set! {
 }
 
 impl WorkMetrics {
-    /// A batch came to an end, or to the end of a round.
+    /// Counts a batch that has ended, or a round of it.
     pub(super) fn settled(&self, records: &[WorkRecord], settlement: &Settlement, how: Settled) {
         self.records.inc_by(records.len() as u64);
         for record in records {
@@ -58,24 +58,23 @@ impl WorkMetrics {
         }
     }
 
-    /// Documents went into the folder.
+    /// Counts documents that were written.
     pub(super) fn written(&self, written: &Written) {
         self.documents.inc_by(written.documents);
         self.repeated.inc_by(written.repeated);
         self.bytes.inc_by(written.new_bytes);
     }
 
-    /// A file of documents is complete.
     pub(super) fn segment_sealed(&self) {
         self.segments.inc();
     }
 
-    /// Documents that this process wrote.
+    /// The number of documents that this process wrote.
     pub fn documents(&self) -> u64 {
         self.documents.get()
     }
 
-    /// All of it, as Prometheus reads it.
+    /// All metrics in Prometheus's text format.
     pub fn render(&self) -> String {
         self.registry.render(|| {})
     }

@@ -1,10 +1,10 @@
-//! Batches of captured pages become text documents.
+//! Turns batches of captured pages into text documents.
 //!
-//! A batch is a lease; `plan` asks for its ranges and makes each captured page a `document`, unless `filter`
-//! leaves it out. What all batches have made and not written yet is `in_hand`. `base_check` notices that there is no
-//! archive at all. `output` writes documents into segments, each page once however often its batch comes, and only
-//! then does the batch end. `begun` counts the workers that died over a batch. `retry_errors` publishes again what
-//! could not be read. `worker` is all of it at work.
+//! A batch is a lease. `plan` requests its ranges and turns each captured page into a `document`, unless `filter`
+//! excludes it. `in_hand` limits the texts that are not written yet, and `base_check` detects a wrong `--base`.
+//! `output` writes documents to segments, each page once even if its batch is delivered again; only then is the batch
+//! acknowledged. `begun` detects batches that make workers crash. `retry_errors` republishes unreadable pages. `worker`
+//! runs it all.
 
 mod at_archive;
 mod base_check;

@@ -1,4 +1,4 @@
-//! What becomes of a captured page.
+//! The results of captured pages.
 
 use std::collections::BTreeMap;
 
@@ -6,41 +6,41 @@ use serde::Serialize;
 
 use super::document::{Document, WarcPlace};
 
-/// What comes out of this door.
+/// The result of one captured page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WorkRecord {
     /// A document, one per file and offset.
     Document(Box<Document>),
-    /// A page that could be read and is not wanted.
+    /// A page that was read but filtered out.
     LeftOut {
         /// The filter that excluded it, as a metric label.
         filter: &'static str,
         warc: WarcPlace,
     },
-    /// A page that can't be read: counted, and kept in a file with its place.
+    /// A page that could not be read: counted, and stored in `errors.jsonl` with its position.
     Broken(Box<BrokenPage>),
 }
 
-/// A line of the file of what can't be read.
+/// A line of `errors.jsonl`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct BrokenPage {
-    /// The page's own address, as far as it has one.
+    /// The URL of the page, if known.
     pub url: Option<String>,
-    /// The same with its host reversed.
+    /// The URL in SURT form, with its host reversed.
     pub surt: String,
-    /// When it was captured, `YYYYMMDDhhmmss`.
+    /// Capture time, `YYYYMMDDhhmmss`.
     pub timestamp: String,
-    /// Where its capture is, as far as that is known.
+    /// The position of the capture, if known.
     pub warc: Option<WarcPlace>,
-    /// What is wrong, as a word for counting.
+    /// The kind of error, as a metric label.
     pub kind: &'static str,
     pub reason: String,
-    /// What its batch says about it, so that it can be published again.
+    /// The metadata from its batch, so that it can be published again.
     pub metadata: BTreeMap<String, String>,
 }
 
 impl BrokenPage {
-    /// Which page it is and where, for those who read the log.
+    /// The page and its position, for the log.
     pub(super) fn place(&self) -> String {
         let name = self.url.as_ref().unwrap_or(&self.surt).escape_debug();
         match &self.warc {

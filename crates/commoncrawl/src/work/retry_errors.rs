@@ -1,7 +1,7 @@
-//! The pages of `errors.jsonl` go back on the queue.
+//! Publishes the pages of `errors.jsonl` again.
 //!
-//! A page that is read this time becomes a document, and is not published again, or is left out, and is published again
-//! only where that kind is named. One that still can't be read is published by the next run.
+//! A page that is read this time becomes a document and is not published again; one that is filtered out is published
+//! again only if that kind is named. A page that still cannot be read is published by the next run.
 
 use std::io;
 
@@ -18,7 +18,7 @@ use crate::error::CommonCrawlError;
 
 /// Which pages are published again, and how.
 pub struct RetryRules {
-    /// Those with errors of these kinds; none: all that another attempt might fix.
+    /// The kinds of errors to retry; empty for all that another attempt might fix.
     pub kinds: Vec<String>,
     pub batch_size: usize,
 }
@@ -33,13 +33,13 @@ pub struct RetriedErrors {
     pub lasting: usize,
     /// Lines that name no record.
     pub nowhere: usize,
-    /// Lines that are none of ours.
+    /// Lines that are not valid.
     pub garbage: usize,
-    /// Whether it was told to stop before the end of the file.
+    /// Whether it was stopped before the end of the file.
     pub is_interrupted: bool,
 }
 
-/// Publishes what can't be read once more, a page once however often this runs while it waits.
+/// Publishes unreadable pages again. Repeating the command while a page is still queued does not queue it twice.
 pub async fn retry_errors(
     file: &mut ErrorFile,
     rules: &RetryRules,
@@ -64,14 +64,14 @@ pub async fn retry_errors(
     Ok(tally)
 }
 
-/// Batches that are to be published, and the pages in them.
+/// Batches to publish, and the number of pages in them.
 #[derive(Default)]
 struct NextBatches {
     batches: Vec<Batch>,
     pages: usize,
 }
 
-/// The next batches of the file, at most so many.
+/// The next batches of the file, at most `most`.
 fn next_batches(
     file: &mut ErrorFile,
     rules: &RetryRules,
@@ -108,9 +108,9 @@ fn next_batches(
     Ok(next)
 }
 
-/// Named by its content, as all batches are: one that waits already is known by its id.
+/// The ID is the hash of the content, as for all batches, so that a batch that is still queued is recognized.
 fn batch(pages: &[CdxRecord]) -> Batch {
-    // Texts can always be written.
+    // Serializing text cannot fail.
     let body = serde_json::to_vec(pages).unwrap_or_default();
     Batch { id: sha256_hex(&body), body: Bytes::from(body) }
 }

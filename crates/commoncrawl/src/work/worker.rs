@@ -1,4 +1,4 @@
-//! The worker: one flow, its segments, one end.
+//! Runs the worker: the flow, the sealing of segments, and an orderly exit.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -27,32 +27,31 @@ use super::report::report;
 use crate::archive::{Archive, JoinRule};
 use crate::read_time::ReadTime;
 
-/// Batches whose documents are written together: what they say is in memory until then.
+/// Batches whose documents are written together. Their texts stay in memory until then.
 const MAX_FINISH_BATCH: usize = 16;
-/// How often it is looked whether a segment is old.
+/// How often the age of the open segment is checked.
 const AGE_LOOK: Duration = Duration::from_secs(1);
-/// A broker that does not hear that we leave notices it by itself.
+/// If leaving takes longer, the broker notices by itself that the worker is gone.
 const LEAVE_WITHIN: Duration = Duration::from_secs(5);
 
 pub struct WorkRules {
-    /// Where the archive is, as it was typed.
+    /// The archive, as given by the user.
     pub base: String,
-    /// The folder that documents are written to.
     pub output: PathBuf,
-    /// When a file of documents is complete, and what it becomes.
+    /// When a segment is sealed, and in which format.
     pub segments: SegmentRule,
-    /// Batches under way at once.
+    /// The maximum number of batches in progress.
     pub prefetch: u16,
-    /// Which stretches of a file are asked for together.
+    /// Which ranges of a file are joined.
     pub join: JoinRule,
-    /// The largest record, inflated.
+    /// The maximum size of a record, inflated.
     pub max_record_bytes: usize,
-    /// How long reading a page may take.
+    /// The time limit for reading a page.
     pub reading: ReadTime,
     pub filter: DocumentFilter,
 }
 
-/// A worker, with its folder of documents.
+/// A worker, with its output folder.
 pub struct Worker {
     rules: WorkRules,
     output: Arc<Output>,
@@ -60,19 +59,18 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Opens or makes the folder of documents.
+    /// Opens or creates the output folder.
     pub async fn open(rules: WorkRules, clock: Clock) -> Result<Worker, StoreError> {
         let metrics = Arc::new(WorkMetrics::default());
         let output = Output::open(&rules.output, rules.segments, clock, metrics.clone()).await?;
         Ok(Worker { rules, output: Arc::new(output), metrics })
     }
 
-    /// What it has done.
     pub fn metrics(&self) -> &Arc<WorkMetrics> {
         &self.metrics
     }
 
-    /// Works until it is told to stop, or until the archive says no. Whatever ends the flow cancels `stop`.
+    /// Works until `stop`, or until the archive refuses access. When the flow ends for any reason, it cancels `stop`.
     pub async fn run(
         &self,
         archive: &Archive,
@@ -85,12 +83,12 @@ impl Worker {
         ended
     }
 
-    /// Completes the file of documents that is open: the end of a run.
+    /// Seals the open segment at the end of a run.
     pub async fn close(&self) -> Result<(), StoreError> {
         self.output.close().await
     }
 
-    /// The flow. Its end, for whatever reason, is the end of all.
+    /// Runs the pipeline, and cancels `stop` when it ends for any reason.
     async fn flow(
         &self,
         archive: &Archive,
@@ -98,7 +96,7 @@ impl Worker {
         mut plant: Plant,
         stop: &CancellationToken,
     ) -> Result<Ended, StoreError> {
-        // The metrics server and the sealing of segments end with the flow, also if it cannot begin.
+        // The metrics server and the sealing of segments end with the flow, even if it cannot start.
         let end = stop.clone().drop_guard();
         let worker = queue.worker(self.rules.prefetch);
         // The folder counts who died over a batch: a broker does not, and the store does not know what else was
@@ -144,7 +142,7 @@ impl Worker {
     }
 }
 
-/// Hands back what is held.
+/// Hands back the leases.
 async fn leave(source: &dyn Source) {
     match timeout(LEAVE_WITHIN, source.leave()).await {
         Ok(Ok(())) => {}
@@ -155,15 +153,15 @@ async fn leave(source: &dyn Source) {
     }
 }
 
-/// Documents must not wait long for others to come.
+/// Documents must not wait long for others to arrive.
 async fn seal_when_old(output: &Output, stop: &CancellationToken) {
     while timeout(AGE_LOOK, stop.cancelled()).await.is_err() {
         match output.seal_when_old().await {
             Ok(()) => {}
             Err(fault) if fault.is_transient() => {
-                warn!("could not complete a file of documents: {fault}");
+                warn!("could not close a file of documents: {fault}");
             }
-            // The end of the run closes the folder, and says what is wrong with it.
+            // The end of the run closes the folder and reports what is wrong with it.
             Err(_) => stop.cancel(),
         }
     }

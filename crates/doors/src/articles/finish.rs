@@ -1,4 +1,4 @@
-//! How a link ends: what it gave is kept, then its claim ends, then the log hears of it.
+//! The finish of this door: stores the result, settles the lease, then logs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,7 +20,7 @@ pub(super) struct KeepThenSettle {
     pub(super) tally: Arc<Tally>,
 }
 
-/// What came of a run.
+/// Counters of one run.
 #[derive(Default)]
 pub(super) struct Tally {
     pub(super) stored: AtomicU64,
@@ -46,7 +46,7 @@ impl Finish<ArticleRecord> for KeepThenSettle {
     }
 }
 
-/// Links that are given up are failures with a code, in the books of this door: the queue needs none.
+/// Links that are given up are stored as failures with a code, so the queue needs no dead letter.
 fn settlement(asked: &Settlement) -> &Settlement {
     match asked {
         Settlement::Dead { .. } => &Settlement::Done,

@@ -1,8 +1,8 @@
-//! `fetchwell articles`: links of categories become canonical articles, or failures with a code.
+//! `fetchwell articles`: turns links of categories into canonical articles, or failures with a code.
 //!
-//! `run` is one run: snapshot, difference, fetch, end. Links are claimed by putting them on a queue, and
-//! `unattempted` drops what others did meanwhile. `plan` says what becomes of a link, `record` what comes out,
-//! `finish` where that goes.
+//! `run` is one run: take a snapshot, keep what is new, fetch it, end. Enqueueing a link claims it, and `unattempted`
+//! drops links that another run has finished meanwhile. `plan` decides what to do with a link, `record` defines the
+//! results, and `finish` stores them.
 
 mod finish;
 mod plan;
@@ -19,10 +19,8 @@ pub use plan::{Link, LinkRules, obituary, plan};
 pub use record::{ArticleRecord, CanonicalArticle, FailCode, FailedArticle, uid};
 pub use run::{ArticleRules, ArticleRun, gate_rules};
 
-/// What a run reads and writes.
+/// The ports that a run reads from and writes to.
 pub struct ArticlePorts {
-    /// Where links come from.
     pub links: Arc<dyn CategoryLinks>,
-    /// Where articles go.
     pub articles: Arc<dyn Articles>,
 }

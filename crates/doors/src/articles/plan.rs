@@ -1,4 +1,4 @@
-//! What becomes of a link.
+//! The plan of a link: fetch its page and read the article.
 
 use fetchwell_engine::pipeline::GiveUp;
 use fetchwell_engine::plan::immediate::{Foregone, by_payload};
@@ -19,26 +19,25 @@ use tracing::error;
 use super::record::{ArticleRecord, CanonicalArticle, FailCode, FailedArticle, uid};
 use crate::read_limits::ReadLimits;
 
-/// A page with fewer characters is no page.
+/// A page with fewer characters fails with `FAIL_BAD_HTML`.
 const MIN_HTML_CHARS: usize = 200;
-/// A page of which a larger part means nothing is not text, whatever it is called: one in so many.
+/// If more than one in this many characters is a replacement character, the page is not text, whatever its content
+/// type.
 const UNREADABLE_ONE_IN: usize = 10;
 
-/// What a job of this door carries besides its URL.
+/// The payload of a job.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Link {
-    /// Every category in which the link was found, by name. The first one is the article's own.
+    /// Every category that lists the link, sorted by name. The first one becomes the article's `category`.
     pub categories: Vec<String>,
 }
 
-/// What a plan goes by.
+/// The rules for one link.
 #[derive(Clone, Copy, Debug)]
 pub struct LinkRules {
-    /// How long a request may take.
     pub timeouts: Timeouts,
-    /// Redirects that are followed.
     pub max_redirects: u32,
-    /// What reading its page may cost.
+    /// The limits for reading the page.
     pub reading: ReadLimits,
 }
 
@@ -103,9 +102,9 @@ fn conclude(
     }
 }
 
-/// Why a link gave no article.
+/// Why a link yielded no article.
 enum Unread {
-    /// The page is none.
+    /// The page was fetched, but is not an article.
     Page(FailCode),
     Happened(Happened),
 }

@@ -1,4 +1,4 @@
-//! What an article, or the lack of one, looks like in the store.
+//! Articles and failures as the store keeps them.
 
 use fetchwell_engine::plan::one_page::Weighed;
 use fetchwell_engine::ports::articles::{Failure, Fields, Gleaned};
@@ -7,31 +7,31 @@ use fetchwell_policy::outcome::{AnswerFault, Happened};
 use serde::Serialize;
 use serde_json::Value;
 
-/// The name of an article: the first 16 hex digits of the SHA-1 of its URL.
+/// The ID of an article: the first 16 hex digits of the SHA-1 of its URL.
 pub fn uid(url: &str) -> String {
     sha1_hex(url.as_bytes()).chars().take(16).collect()
 }
 
-/// What comes out of this door.
+/// The result of fetching one link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ArticleRecord {
     Stored {
         article: Box<CanonicalArticle>,
-        /// Every category that it stands in.
+        /// Every category that lists the link.
         categories: Vec<String>,
     },
-    /// A link that gave none.
+    /// A link that yielded no article.
     Failed {
         failure: FailedArticle,
-        /// What happened, for whoever reads the log.
+        /// What happened, for the log.
         what: String,
-        /// The link is innocent: the next runs try again.
+        /// The site failed, not the link: later runs try it again.
         is_of_site: bool,
     },
 }
 
 impl ArticleRecord {
-    /// As the store keeps it.
+    /// Converts to the form that the store keeps.
     pub(super) fn gleaned(&self) -> Gleaned {
         match self {
             ArticleRecord::Stored { article, categories } => Gleaned {
@@ -67,7 +67,7 @@ impl Weighed for ArticleRecord {
     }
 }
 
-/// Every field by name; all are texts in the store.
+/// All fields by name. The store keeps every value as text.
 fn fields(record: &impl Serialize) -> Fields {
     let Ok(Value::Object(fields)) = serde_json::to_value(record) else { return Fields::new() };
     let text = |value: Value| match value {
@@ -77,11 +77,11 @@ fn fields(record: &impl Serialize) -> Fields {
     fields.into_iter().map(|(name, value)| (name, text(value))).collect()
 }
 
-/// The hash `rss:article_canonical:{uid}` of an article. Lengths are in characters; what a page
-/// does not say is an empty string.
+/// The hash `rss:article_canonical:{uid}` of an article. Lengths are in characters; a value that the page does not have
+/// is an empty string.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "status", rename = "success")]
-#[expect(missing_docs, reason = "the fields are the contract's, by name")]
+#[expect(missing_docs, reason = "the contract defines the fields")]
 pub struct CanonicalArticle {
     pub uid: String,
     pub url: String,
@@ -104,10 +104,10 @@ pub struct CanonicalArticle {
     pub final_url: String,
 }
 
-/// The same hash of a failure.
+/// The hash `rss:article_canonical:{uid}` of a failure.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "status", rename = "failure")]
-#[expect(missing_docs, reason = "the fields are the contract's, by name")]
+#[expect(missing_docs, reason = "the contract defines the fields")]
 pub struct FailedArticle {
     pub uid: String,
     pub url: String,
@@ -116,22 +116,22 @@ pub struct FailedArticle {
     pub reason: FailCode,
 }
 
-/// Why a link gave no article.
+/// Why a link yielded no article.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailCode {
     /// Too short, not HTML, a body that can't be unpacked, or more than the store can hold.
     BadHtml,
-    /// A status that is no success, or redirects that lead nowhere.
+    /// A status other than 2xx, an invalid response, or a redirect that cannot be followed.
     Http,
-    /// No answer.
+    /// The site did not respond.
     Timeout,
-    /// Called HTML, and yet no text; or reading it takes too long.
+    /// HTML by its content type, but not text; or extraction took too long.
     Parse,
-    /// A page that says nothing.
+    /// The page has no text.
     Empty,
     /// robots.txt disallows it.
     Robots,
-    /// The address guard refused, or it is no URL.
+    /// The address guard refused it, or the URL is invalid.
     Refused,
 }
 
@@ -142,7 +142,7 @@ impl Serialize for FailCode {
 }
 
 impl FailCode {
-    /// The contract's name for it.
+    /// The code in the contract.
     pub fn as_str(self) -> &'static str {
         match self {
             FailCode::BadHtml => "FAIL_BAD_HTML",
@@ -155,7 +155,7 @@ impl FailCode {
         }
     }
 
-    /// The articles' column of the contract's table.
+    /// Maps an outcome as the articles column of the contract's table does.
     pub(super) fn of(happened: &Happened) -> FailCode {
         match happened {
             Happened::RobotsDisallow => FailCode::Robots,
@@ -179,7 +179,7 @@ impl FailCode {
             | Happened::WaitTooLong { .. }
             | Happened::NoSuchHost
             | Happened::DeadlinePassed
-            // The engine tries again what fails by our own fault: no plan hears of it.
+            // The engine retries our own faults, so no plan sees them.
             | Happened::OurFault(_) => FailCode::Timeout,
         }
     }

@@ -1,4 +1,4 @@
-//! One run: a snapshot of all links, what of it is new, and that fetched.
+//! One run: take a snapshot of all links, keep the new ones, and fetch them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,33 +24,32 @@ use super::plan::{Link, LinkRules, obituary, plan};
 use super::record::{ArticleRecord, uid};
 use super::unattempted::Unattempted;
 
-/// Links put into the queue in one transaction.
+/// Links enqueued per transaction.
 const CLAIMS_AT_ONCE: usize = 10_000;
 
 #[derive(Clone, Copy, Debug)]
 pub struct ArticleRules {
-    /// What the plan of a link goes by.
     pub link: LinkRules,
-    /// Slow and closed sites are waited for no longer.
+    /// The longest wait for slow sites and open circuits.
     pub max_wait: Duration,
 }
 
-/// The rules of the gate for this door: a site that can't be asked for its robots.txt has failed.
+/// The gate rules of this door: a URL fails if the robots.txt of its site cannot be fetched.
 pub fn gate_rules(mut rules: GateRules) -> GateRules {
     rules.robots.pages_fail_with_it = true;
     rules
 }
 
-/// A run, and what was new when it began.
+/// A run and its new links.
 pub struct ArticleRun {
     articles: Arc<dyn Articles>,
-    /// By the store's clock.
+    /// Start of the run, by the store's clock.
     began: Time,
     new: Vec<NewJob>,
 }
 
 impl ArticleRun {
-    /// Looks what is new. `None`: nothing is, and nothing is said.
+    /// Finds the new links. Returns `None`, and logs nothing, if there are none.
     pub async fn begin(ports: &ArticlePorts) -> Result<Option<ArticleRun>, StoreError> {
         let began = ports.articles.now().await?;
         ports.articles.trim().await?;
@@ -63,7 +62,7 @@ impl ArticleRun {
         Ok(Some(ArticleRun { articles: ports.articles.clone(), began, new }))
     }
 
-    /// Puts what is new on the queue, each link unless it is there.
+    /// Enqueues the new links, except those that are already queued.
     pub async fn claim(&mut self, claims: &dyn Queue) -> Result<(), StoreError> {
         let mut jobs = std::mem::take(&mut self.new);
         while !jobs.is_empty() {
@@ -74,8 +73,7 @@ impl ArticleRun {
         Ok(())
     }
 
-    /// Fetches what is on the queue, and returns when that is done, when it has waited long enough for slow and closed
-    /// sites, or when it is stopped.
+    /// Fetches the queued links. Returns when all are done, when `max_wait` has passed, or on `stop`.
     pub async fn fetch(
         self,
         claims: &dyn Queue,
@@ -95,7 +93,7 @@ impl ArticleRun {
         Ok(())
     }
 
-    /// The flow, for as long as a run may take.
+    /// Runs the pipeline for at most `max_wait`.
     async fn flow(
         self,
         claims: &dyn Queue,
@@ -137,7 +135,7 @@ impl ArticleRun {
     }
 }
 
-/// The snapshot minus what was attempted. A link's categories are in the order of their names.
+/// The snapshot without the attempted links. The categories of a link are sorted by name.
 async fn new_links(ports: &ArticlePorts, run: Time) -> Result<Vec<(String, Link)>, StoreError> {
     let mut links: BTreeMap<String, Link> = BTreeMap::new();
     for set in ports.links.snapshot().await? {

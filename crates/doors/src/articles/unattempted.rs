@@ -1,7 +1,7 @@
 //! Of the links of a source, those that are still to be fetched.
 //!
-//! A run puts on the queue what was new when it looked; another run may have done it since. Who holds a
-//! lease is the only one who does: so whatever is known of a link then is the last word.
+//! Another run may fetch a link after this run has queued it. Only the holder of a lease fetches the link, so checking
+//! after taking the lease is conclusive.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use fetchwell_policy::time::Time;
 
 use super::record::uid;
 
-/// Passes on what is still to be fetched; what is not ends here.
+/// Passes on leases whose links are still to be fetched, and settles the others.
 pub(super) struct Unattempted {
     pub(super) ends: Arc<dyn Settle>,
     pub(super) articles: Arc<dyn Articles>,
@@ -32,7 +32,7 @@ impl LeaseHooks for Unattempted {
     async fn prepare(&self, leases: &mut Vec<Lease>) -> Result<(), StoreError> {
         let uids: Vec<String> = leases.iter().map(|lease| uid(&lease.job.url)).collect();
         let pending = self.articles.pending(&uids, self.run).await?;
-        // Links don't live longer: it was left by a run long ago.
+        // Links expire after `LINKS_TTL`: an older job was left behind by an earlier run.
         let oldest = self.clock.now() - LINKS_TTL;
         let wanted: Vec<bool> = (leases.iter().zip(pending))
             .map(|(lease, pending)| pending && lease.accepted_at > oldest)

@@ -1,4 +1,4 @@
-//! A feed that is being read: it has come to its end when the last of its links has.
+//! A feed in progress: it is finished when its last link is.
 
 use std::collections::HashSet;
 
@@ -10,31 +10,28 @@ use super::memory::after;
 use super::plan::Reading;
 use super::subscribed::Subscribed;
 
-/// Such a feed.
 pub(super) struct InHand {
     pub(super) feed: Subscribed,
-    /// What was remembered of it when it was claimed.
+    /// What the store knew about the feed when it was claimed.
     pub(super) before: FeedMemory,
-    /// Links that were not there before.
     pub(super) new_links: u64,
-    /// Nothing before it has answered.
+    /// `None` until the feed has been read.
     answered: Option<Answered>,
 }
 
 struct Answered {
-    /// What is to be remembered in the end, if anything.
+    /// What to store at the end, if anything.
     memory: Option<FeedMemory>,
-    /// The links that are still being asked where they lead.
+    /// Links that are still being resolved.
     open: HashSet<String>,
 }
 
 impl InHand {
-    /// Nothing has happened yet.
     pub(super) fn new(feed: Subscribed, before: FeedMemory) -> InHand {
         InHand { feed, before, new_links: 0, answered: None }
     }
 
-    /// Notes what came of reading it. Returns the links to ask; none at all when that was noted before.
+    /// Records the result of reading the feed and returns the links to resolve; `None` if a result was recorded before.
     pub(super) fn note_reading(&mut self, reading: &Reading, now: Time) -> Option<Vec<String>> {
         if self.answered.is_some() {
             return None;
@@ -51,7 +48,7 @@ impl InHand {
         Some(asked)
     }
 
-    /// Notes where a link leads. May be done again.
+    /// Records where a link leads. Idempotent.
     pub(super) fn note_link(&mut self, link: &str, page: Option<&str>) {
         let Some(Answered { memory, open }) = &mut self.answered else { return };
         open.remove(link);
@@ -60,7 +57,7 @@ impl InHand {
         }
     }
 
-    /// What is to be remembered, if anything, once it has come to its end; nothing before.
+    /// Once the feed is finished: what to store, if anything. `None` before that.
     pub(super) fn end(&self) -> Option<Option<&FeedMemory>> {
         let Answered { memory, open } = self.answered.as_ref()?;
         open.is_empty().then_some(memory.as_ref())

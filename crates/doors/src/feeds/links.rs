@@ -1,24 +1,24 @@
-//! The links of a feed: which are pages, and which must be asked where they lead.
+//! Sorts the links of a feed: pages, and links that must be resolved first.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use fetchwell_feed::{Feed, clean, must_be_asked};
 
-/// Links of one feed that are asked in one reading; more go in as they are.
+/// Links of one feed that are resolved per reading. Links beyond that are added unresolved.
 const MAX_ASKED: usize = 500;
 
-/// The links of a feed, each once, by what is to be done with them.
+/// The distinct links of a feed.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Sorted {
-    /// They are pages.
+    /// Links that are pages.
     pub(super) pages: Vec<String>,
-    /// They must be asked.
+    /// Links to resolve.
     pub(super) asked: Vec<String>,
-    /// They were asked before, and lead there.
+    /// Links that were resolved before, with their pages.
     pub(super) resolved: BTreeMap<String, String>,
 }
 
-/// Cleans and sorts what a feed lists, by what is known of earlier answers.
+/// Cleans and sorts the links of a feed. `known` holds the links that were resolved before.
 pub(super) fn sort(feed: &Feed, known: &BTreeMap<String, String>) -> Sorted {
     let mut sorted = Sorted::default();
     let mut seen = BTreeSet::new();

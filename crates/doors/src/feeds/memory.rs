@@ -1,4 +1,4 @@
-//! What is remembered of a feed after a reading, and when it is due again.
+//! What is stored about a feed after a reading, and when it is due again.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -9,12 +9,12 @@ use fetchwell_policy::time::Time;
 
 use super::plan::{Reading, Validators};
 
-/// A feed that failed is left alone at least so long, however often it is read otherwise…
+/// The shortest back-off of a feed that failed, even if its interval is shorter…
 const MIN_BACKOFF: Duration = Duration::from_secs(60);
-/// …and one that keeps failing is asked at least this often.
+/// …and the longest, unless its interval is longer.
 const MAX_BACKOFF: Duration = Duration::from_secs(24 * 3_600);
 
-/// Whether a feed is to be read. `all` wants those that are not due yet, and those that are paused, too.
+/// Whether to read a feed now. `all` includes feeds that are paused or not due yet.
 pub(super) fn is_due(
     memory: Option<&FeedMemory>,
     categories: &BTreeSet<String>,
@@ -26,7 +26,7 @@ pub(super) fn is_due(
     all || (memory.paused.is_none() && (memory.due <= now || is_new_to_some))
 }
 
-/// What tells an unchanged feed. A category that was not there at the last reading needs all of it.
+/// The validators for a conditional request. If a category is new since the last reading, the whole feed is needed.
 pub(super) fn validators(memory: &FeedMemory, categories: &BTreeSet<String>) -> Validators {
     if !categories.is_subset(&memory.read_for) {
         return Validators::default();
@@ -34,7 +34,7 @@ pub(super) fn validators(memory: &FeedMemory, categories: &BTreeSet<String>) -> 
     Validators { etag: memory.etag.clone(), last_modified: memory.last_modified.clone() }
 }
 
-/// What is to be remembered; nothing new where the feed was not reached.
+/// What to store after a reading; `None` if the feed was not reached.
 pub(super) fn after(
     before: FeedMemory,
     reading: &Reading,
@@ -66,7 +66,7 @@ pub(super) fn after(
             ..before
         },
         Reading::Gone => FeedMemory {
-            paused: Some("the server says that it is gone (410)".to_owned()),
+            paused: Some("the server answered 410 (Gone)".to_owned()),
             problem: None,
             ..before
         },

@@ -1,8 +1,9 @@
-//! `fetchwell feeds`: what feeds list becomes links by category, which `articles` makes articles of.
+//! `fetchwell feeds`: reads feeds and stores their links by category, for `articles` to fetch.
 //!
-//! `round` is one pass over all that are due, by the one flow, each of them `in_hand` until its last link is; `trial`
-//! is the same for one feed, of which nothing is kept. `subscribed` says which feeds there are, `plan` what is asked of
-//! one and what came back, `links` what its links are, `memory` what is remembered of it and when it is due again.
+//! `round` reads all feeds that are due, through the engine's flow; each of them is `in_hand` until its last link is
+//! resolved. `trial` reads one feed and stores nothing. `subscribed` merges the subscriptions, `plan` fetches a feed or
+//! resolves a link, `links` sorts the links of a feed, and `memory` decides what is stored about a feed and when it is
+//! due again.
 
 mod in_hand;
 mod links;
@@ -24,28 +25,26 @@ pub use round::{FeedRound, Ingested};
 pub use subscribed::Subscribed;
 pub use trial::Trial;
 
-/// A site that stays down is waited for no longer: what is there is for a later reading. Sites that are slow,
-/// or ask for a rest, are waited for until the deadline.
+/// The longest wait for a site that is down: its feeds are left for a later round. Sites that are slow or sent
+/// Retry-After are waited for until the deadline.
 const DOWN_FOR_AT_MOST: Duration = Duration::from_secs(30);
 
 pub struct FeedPorts {
-    /// Subscriptions, and what is remembered of feeds.
+    /// Subscriptions and the stored state of feeds.
     pub feeds: Arc<dyn Feeds>,
-    /// Where links go.
+    /// Where links are stored, by category.
     pub links: Arc<dyn CategoryLinks>,
 }
 
-/// What reading goes by.
+/// The rules for reading feeds.
 #[derive(Clone, Copy, Debug)]
 pub struct FeedRules {
-    /// No site is waited for any longer.
+    /// The deadline of a job, counted from when it is queued.
     pub max_wait: Duration,
-    /// Redirects that are followed.
     pub max_redirects: u32,
 }
 
-/// The rules of the gate for this door: a site that can't be asked for its robots.txt has failed, and is not waited
-/// for.
+/// The gate rules of this door: a URL fails if the robots.txt of its site cannot be fetched or its site stays down.
 pub fn gate_rules(rules: GateRules) -> GateRules {
     let mut rules = GateRules { give_up_after: Some(DOWN_FOR_AT_MOST), ..rules };
     rules.robots.pages_fail_with_it = true;

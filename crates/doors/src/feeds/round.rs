@@ -1,8 +1,7 @@
-//! One pass over the feeds that are due: an ordinary door, on a queue in memory.
+//! One round over the feeds that are due: an ordinary door, on a queue in memory.
 //!
-//! Nothing is lost with that memory. A feed's links are added before it is remembered that it was read, and
-//! it is remembered only when all its links have been. Whoever finds it not remembered reads it again, and a
-//! link that is there is not added twice.
+//! A crash loses nothing. The links of a feed are stored before its state is, and its state only after its last link. A
+//! feed without new state is read again, and adding a link twice has no effect.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -27,26 +26,25 @@ use super::plan::{Errand, Found, Reading, job, obituary, plan};
 use super::subscribed::Subscribed;
 use super::{FeedPorts, FeedRules};
 
-/// How long others leave a feed alone after its reader was last heard of.
+/// How long a claim keeps other processes from a feed, unless it is renewed.
 const CLAIM_LASTS: Duration = Duration::from_secs(600);
-/// Nobody else works on a queue in memory.
+/// Nobody else takes leases of a queue in memory, so they need not expire soon.
 pub(super) const LEASE_TTL: Duration = Duration::from_secs(3_600);
 
-/// What a pass came to.
+/// The counters of a round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ingested {
     pub read: usize,
-    /// Feeds in which nothing was new.
+    /// Feeds that have not changed.
     pub unchanged: usize,
-    /// Feeds that robots.txt keeps us from.
+    /// Feeds that robots.txt disallows.
     pub disallowed: usize,
-    /// Feeds that could not be read, or are gone.
+    /// Feeds that could not be read or are gone (410).
     pub failed: usize,
-    /// Feeds whose turn did not come.
+    /// Feeds that were not requested in time.
     pub not_reached: usize,
-    /// Feeds that were not due, or that somebody else reads at the moment.
+    /// Feeds that were not due, or that another process is reading.
     pub not_due: usize,
-    /// Links that were not there before.
     pub new_links: u64,
 }
 
@@ -62,13 +60,13 @@ impl Ingested {
     }
 }
 
-/// A pass under way.
+/// A round in progress.
 pub struct FeedRound {
     ports: FeedPorts,
     clock: Clock,
     queue: MemoryQueue,
     rules: FeedRules,
-    /// The name under which this pass claims feeds.
+    /// The holder name of this round's claims.
     holder: String,
     state: Mutex<State>,
 }
@@ -80,7 +78,7 @@ struct State {
 }
 
 impl FeedRound {
-    /// Claims those of the feeds that are due, or with `all` every one that nobody else reads.
+    /// Claims the feeds that are due; with `all`, every feed that no other process is reading.
     pub async fn begin(
         ports: FeedPorts,
         clock: Clock,
@@ -96,7 +94,7 @@ impl FeedRound {
         Ok(round)
     }
 
-    /// Reads what was claimed, and ends. What single feeds do is logged and counted, and is no error.
+    /// Reads the claimed feeds. Failures of single feeds are logged and counted; they are not errors.
     pub async fn run(
         self: &Arc<FeedRound>,
         plant: Plant,
@@ -111,7 +109,6 @@ impl FeedRound {
         Ok(self.ingested())
     }
 
-    /// Claims the feeds that are due, and queues them.
     async fn claim(&self, feeds: Vec<Subscribed>, all: bool) -> Result<(), StoreError> {
         let total = feeds.len();
         let due = self.due(feeds, all).await?;
@@ -119,7 +116,7 @@ impl FeedRound {
         let granted = self.ports.feeds.claim(&urls, &self.claim_now()).await?;
         let granted = due.into_iter().zip(granted).filter(|(_, granted)| *granted);
         let ours: Vec<Subscribed> = granted.map(|((feed, _), _)| feed).collect();
-        // Somebody may have read them in between.
+        // Another process may have read them between the check and the claim.
         let claimed: Vec<String> = ours.iter().map(|feed| feed.url.clone()).collect();
         let due = self.due(ours, all).await?;
         let kept: HashSet<&str> = due.iter().map(|(feed, _)| feed.url.as_str()).collect();
@@ -131,7 +128,7 @@ impl FeedRound {
         Ok(())
     }
 
-    /// Those that are due, with what is remembered of each.
+    /// The feeds that are due, with their stored state.
     async fn due(
         &self,
         feeds: Vec<Subscribed>,
@@ -167,12 +164,10 @@ impl FeedRound {
         self.lock().in_hand.is_empty()
     }
 
-    /// What it came to so far.
     pub fn ingested(&self) -> Ingested {
         self.lock().ingested
     }
 
-    /// The door that reads them.
     fn door(self: &Arc<FeedRound>) -> Door<Found> {
         let instance = Arc::new(self.queue.instance());
         let max_redirects = self.rules.max_redirects;
@@ -184,7 +179,7 @@ impl FeedRound {
         }
     }
 
-    /// Claims again and again what is in hand; ends only by a fault.
+    /// Renews the claims of feeds in progress. Returns only on a permanent error.
     async fn keep_claims(&self) -> StoreError {
         loop {
             tokio::time::sleep(CLAIM_LASTS / 3).await;
@@ -192,13 +187,13 @@ impl FeedRound {
             let urls: Vec<&str> = urls.iter().map(String::as_str).collect();
             match self.ports.feeds.claim(&urls, &self.claim_now()).await {
                 Err(fault) if !fault.is_transient() => return fault,
-                // It is tried again in time.
+                // A transient error: the next renewal is still in time.
                 Ok(_) | Err(_) => {}
             }
         }
     }
 
-    /// Gives back what has not come to its end.
+    /// Releases the claims of unfinished feeds.
     async fn release(&self) -> Result<(), StoreError> {
         let urls = self.urls_in_hand();
         let urls: Vec<&str> = urls.iter().map(String::as_str).collect();
@@ -210,7 +205,7 @@ impl FeedRound {
         self.lock().in_hand.keys().cloned().collect()
     }
 
-    /// Takes in what was found. May be done again.
+    /// Stores a result. Idempotent.
     async fn take_in(&self, found: &Found) -> Result<(), StoreError> {
         match found {
             Found::Feed { url, reading } => {
@@ -229,7 +224,7 @@ impl FeedRound {
         }
     }
 
-    /// The links that need not be asked.
+    /// The links that need no resolving.
     fn pages(&self, url: &str, reading: &Reading) -> Vec<String> {
         match (reading, self.lock().in_hand.get(url)) {
             (Reading::Read { feed, .. }, Some(in_hand)) => {
@@ -252,7 +247,7 @@ impl FeedRound {
         Ok(())
     }
 
-    /// Notes a reading, and sends for the links that must be asked.
+    /// Records the result of a feed and queues the links to resolve.
     fn note_reading(&self, url: &str, reading: &Reading) {
         let mut state = self.lock();
         let State { in_hand, ingested } = &mut *state;
@@ -292,7 +287,6 @@ impl FeedRound {
     }
 }
 
-/// Logs what came of reading a feed.
 fn tell(url: &str, reading: &Reading) {
     match reading {
         Reading::Read { feed, moved_to, .. } => {
@@ -326,7 +320,7 @@ impl Finish<Found> for AddThenSettle {
         for found in batch.iter().flat_map(|finished| &finished.records) {
             self.round.take_in(found).await?;
         }
-        // The links to ask are queued by now: else the queue might look empty.
+        // Settle only now that the links to resolve are queued: otherwise the queue might look empty and end the flow.
         let leases: Vec<_> = batch.iter().map(|end| (&end.lease, &end.settlement)).collect();
         self.instance.settle(&leases).await
     }

@@ -1,25 +1,25 @@
-//! Which feeds there are, whoever subscribed to them.
+//! The feeds to read, merged from all subscriptions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use fetchwell_engine::ports::feeds::Subscription;
 
-/// A feed, with all that it was subscribed to for. It is read once for all of them.
+/// A feed, merged from all subscriptions to it. It is read once for all of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subscribed {
     pub url: String,
     pub title: String,
     pub categories: BTreeSet<String>,
-    /// The shortest that somebody asked for.
+    /// The shortest interval of its subscriptions.
     pub interval: Duration,
-    /// Where it was subscribed to.
+    /// Where the subscriptions come from.
     pub by: BTreeSet<&'static str>,
 }
 
 impl Subscribed {
-    /// The feeds of these subscriptions, each with where it stands, by address. Those that name no interval have the
-    /// default one.
+    /// Merges subscriptions, each given with where it comes from, into feeds sorted by URL. A subscription without an
+    /// interval gets the default.
     pub fn all(
         subscriptions: Vec<(&'static str, Subscription)>,
         by_default: Duration,

@@ -1,4 +1,4 @@
-//! A feed that is read once, to see what would be added. Nothing is kept.
+//! Reads a feed once to show what would be added. Nothing is stored.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,19 +20,17 @@ use super::links::sort;
 use super::plan::{Errand, Found, Reading, Validators, job, obituary, plan};
 use super::round::LEASE_TTL;
 
-/// The flow, for a few errands.
+/// A trial run on a queue in memory.
 pub struct Trial<'a> {
-    /// What it goes by.
     pub rules: FeedRules,
     pub clock: Clock,
-    /// Makes what a flow runs on: reading a feed is one flow, and asking its links another.
+    /// Makes what a flow runs on. Reading a feed is one flow, resolving its links another.
     pub plant: &'a dyn Fn() -> Plant,
-    /// Ends it early.
     pub stop: CancellationToken,
 }
 
 impl Trial<'_> {
-    /// What comes of reading a feed; `None`: it was stopped before anything did.
+    /// Reads a feed; `None` if it was stopped before there was a result.
     pub async fn read(&self, url: &str) -> Result<Option<Reading>, StoreError> {
         let errand = Errand::Feed(Validators::default());
         Ok(match self.send([url.to_owned()], &errand).await?.pop() {
@@ -41,7 +39,7 @@ impl Trial<'_> {
         })
     }
 
-    /// Where those of its links lead that must be asked.
+    /// Resolves the links of a feed that need it, and returns their pages.
     pub async fn resolve(
         &self,
         url: &str,
@@ -56,7 +54,7 @@ impl Trial<'_> {
         Ok(found.into_iter().filter_map(pair).collect())
     }
 
-    /// Runs errands by the one flow, and collects what comes of them.
+    /// Runs errands through the engine's flow and collects their results.
     async fn send(
         &self,
         urls: impl IntoIterator<Item = String>,
@@ -81,7 +79,7 @@ impl Trial<'_> {
     }
 }
 
-/// All that was found, in memory.
+/// A sink in memory.
 #[derive(Clone, Default)]
 struct Collected(Arc<Mutex<Vec<Found>>>);
 

@@ -1,8 +1,8 @@
-//! What was asked and answered, as WARC records.
+//! Requests and responses as WARC records.
 //!
-//! A URL's records stand together: a `response` and its `request` for each redirect and for the last
-//! answer, then one `metadata` record with the row that `--format json` would have. That one is
-//! there for every URL, also where nobody answered; when it is there, all are.
+//! The records of a URL are contiguous: a `response` and its `request` for each redirect and for the last response,
+//! then one `metadata` record with the row that `--format json` would print. Every URL has a `metadata` record, even if
+//! the site did not respond; since it comes last, it shows that the others are complete.
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -18,11 +18,10 @@ use fetchwell_policy::url::WebUrl;
 use http::header::HOST;
 use http::{HeaderMap, StatusCode, Version};
 
-/// How the first record of our files names the program; a resumed run looks for it.
+/// The program's name in the `warcinfo` record; a resumed run looks for it.
 pub(super) const SOFTWARE: &str = concat!("software: Fetchwell/", env!("CARGO_PKG_VERSION"));
 
-/// The page behind a redirect holds the byte budget, the redirect itself does not: more of its body
-/// is cut off.
+/// The byte budget covers the final page, but not the redirects before it: a longer body of a redirect is truncated.
 const MAX_REDIRECT_BODY_BYTES: usize = 64 * 1024;
 
 #[derive(Debug)]
@@ -39,7 +38,7 @@ pub(super) struct Capture {
 }
 
 impl Capture {
-    /// Of a request to `url`, if there was an answer.
+    /// `None` if there was no response.
     pub(super) fn of(url: &WebUrl, outcome: &Outcome, now: Time) -> Option<Capture> {
         let answer = outcome.answer.as_ref()?;
         let (body, is_cut) = kept_body(answer);
@@ -56,7 +55,7 @@ impl Capture {
         })
     }
 
-    /// Writes the answer, and the request beside it. Returns the answer's name.
+    /// Writes the response and its request, and returns the record ID of the response.
     fn write(&self, members: &mut Vec<u8>) -> Option<RecordId> {
         let reason = StatusCode::from_u16(self.status).ok().and_then(|s| s.canonical_reason());
         let response = message::response(
@@ -66,7 +65,7 @@ impl Capture {
             &self.body,
         );
         let site = self.url.site();
-        // HTTP/2 has it elsewhere.
+        // HTTP/2 has no Host header: it sends `:authority` instead.
         let host = (!self.request_headers.contains_key(HOST)).then_some(("host", site.as_str()));
         let host = host.into_iter().map(|(name, host)| (name, host.as_bytes()));
         let headers = host.chain(pairs(&self.request_headers));
@@ -96,7 +95,7 @@ impl Capture {
 const RESPONSE: &str = "application/http; msgtype=response";
 const REQUEST: &str = "application/http; msgtype=request";
 
-/// A URL's exchanges as gzip members.
+/// The exchanges of a URL as gzip members.
 #[derive(Debug, Default)]
 pub struct Archived {
     members: Vec<u8>,
@@ -112,14 +111,13 @@ impl Archived {
         archived
     }
 
-    /// How large they are.
     pub(super) fn bytes(&self) -> usize {
         self.members.len()
     }
 
-    /// The same with the row as the last record.
+    /// The members, followed by a record with the row.
     pub fn with_row(&self, url: &str, date: &str, json: &[u8]) -> Vec<u8> {
-        // The row has the URL as it was given; that need not be a URI.
+        // The row holds the URL as given, which may be an invalid URI.
         let target = WebUrl::parse(url).ok();
         let record = NewRecord {
             target_uri: target.as_ref().map(WebUrl::as_str),
@@ -132,7 +130,7 @@ impl Archived {
     }
 }
 
-/// What a file begins with.
+/// The first record of a file.
 pub fn warcinfo(path: &Path, user_agent: &str, now: Time) -> Vec<u8> {
     let fields = format!(
         "{SOFTWARE}\r\nformat: WARC File Format 1.1\r\n\
@@ -154,7 +152,7 @@ pub fn warcinfo(path: &Path, user_agent: &str, now: Time) -> Vec<u8> {
 fn kept_body(answer: &Answer) -> (Bytes, bool) {
     let is_too_long = answer.redirect().is_some() && answer.body.len() > MAX_REDIRECT_BODY_BYTES;
     if is_too_long {
-        // A copy, so that the rest does not stay in memory with it.
+        // A copy, so that the rest of the body is freed.
         (Bytes::copy_from_slice(&answer.body[..MAX_REDIRECT_BODY_BYTES]), true)
     } else {
         (answer.body.clone(), false)
@@ -165,7 +163,7 @@ fn pairs(headers: &HeaderMap) -> impl Iterator<Item = (&str, &[u8])> {
     headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()))
 }
 
-/// Memory takes whatever is written to it: there is always a name.
+/// Writing to memory cannot fail, so there is always an ID.
 fn written(record: &NewRecord<'_>, members: &mut Vec<u8>) -> Option<RecordId> {
     record.write(members).ok()
 }

@@ -1,4 +1,4 @@
-//! What earlier runs left in an output.
+//! Reads the results of earlier runs from an output file.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -14,29 +14,29 @@ use super::capture::SOFTWARE;
 use super::format::OutputFormat;
 use super::row::RowOutcome;
 
-/// A record with a row in it is shorter; of longer ones no more is kept in memory.
+/// Records with a row are shorter; longer ones are kept in memory only up to this size.
 const MAX_ROW_BYTES: u64 = 4 << 20;
 
-/// Reads the next result, of at most this many bytes. `None`: what follows is no complete result of ours.
+/// Reads the next result, of at most this many bytes. `None`: what follows is not a complete result of this program.
 type NextResult = fn(&mut BufReader<File>, u64) -> io::Result<Option<Part>>;
 
-/// The rows that stand in an output, read as far as they are trusted.
+/// The rows in an output file, as far as they have been read.
 #[derive(Debug)]
 pub struct Earlier {
     file: BufReader<File>,
     next: NextResult,
-    /// What an output of this format begins with.
+    /// The first byte of every file in this format.
     first_byte: u8,
     read: u64,
     urls: HashSet<String>,
-    /// Of each row that was read.
+    /// The outcome of each row that was read.
     pub outcomes: Vec<RowOutcome>,
-    /// The URLs that were given up because of an internal error, and the byte ranges of their results.
+    /// The URLs that were given up because of an internal error, with the byte ranges of their results.
     pub given_up: Vec<(String, Range<u64>)>,
 }
 
 impl Earlier {
-    /// Of a file that is there; nothing is read yet.
+    /// Opens a file, without reading it yet.
     pub fn open(path: &Path, format: OutputFormat) -> io::Result<Earlier> {
         let file = BufReader::new(File::open(path)?);
         let (next, first_byte): (NextResult, u8) = match format {
@@ -54,19 +54,19 @@ impl Earlier {
         })
     }
 
-    /// Whether the file begins as no output of this format does.
+    /// Whether the file starts with a byte that this format never starts with.
     pub fn is_of_another_format(&mut self) -> io::Result<bool> {
         self.file.rewind()?;
         Ok(self.file.fill_buf()?.first().is_some_and(|byte| *byte != self.first_byte))
     }
 
-    /// Whether the URL has its row.
+    /// Whether the URL has a row.
     pub fn has(&self, url: &str) -> bool {
         self.urls.contains(url)
     }
 
-    /// Reads on, up to `trusted` bytes or to where something else than a whole result of ours stands.
-    /// Returns where the last result ends.
+    /// Reads on, up to `trusted` bytes or the first thing that is not a complete result of this program. Returns where
+    /// the last complete result ends.
     pub fn read_to(&mut self, trusted: u64) -> io::Result<u64> {
         while self.read < trusted {
             let Some(part) = (self.next)(&mut self.file, trusted - self.read)? else { break };
@@ -84,13 +84,13 @@ impl Earlier {
     }
 }
 
-/// What stands or falls together.
+/// One result, or the first record of a file. It is kept or discarded as a whole.
 struct Part {
     bytes: u64,
     row: Option<Seen>,
 }
 
-/// The part of a row that a resumed run needs.
+/// The fields of a row that a resumed run needs.
 #[derive(Deserialize)]
 struct Seen {
     url: String,
@@ -99,7 +99,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// Whether an internal error ended it. Earlier versions wrote such rows as `url_failure`.
+    /// Whether the row records an internal error. Earlier versions wrote such rows as `url_failure`.
     fn is_internal(&self) -> bool {
         let says_so = |reason: &String| reason.starts_with("internal:");
         self.outcome == RowOutcome::Internal
@@ -114,7 +114,7 @@ fn next_line(file: &mut BufReader<File>, left: u64) -> io::Result<Option<Part>> 
     Ok(row.map(|row| Part { bytes, row: Some(row) }))
 }
 
-/// The records of a URL, up to the one with its row; or the first record of a file of ours.
+/// Reads the records of a URL, up to the one with its row, or the first record of a file of this program.
 fn next_capture(file: &mut BufReader<File>, left: u64) -> io::Result<Option<Part>> {
     let mut bytes = 0;
     loop {

@@ -1,8 +1,8 @@
-//! How pages are printed.
+//! Output formats.
 
 use std::path::Path;
 
-/// What `fetch` prints.
+/// The output format of `fetch`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutputFormat {
     /// The page's text as Markdown.
@@ -10,7 +10,7 @@ pub enum OutputFormat {
     Text,
     /// The page's source, as UTF-8.
     Html,
-    /// A line per page.
+    /// One JSON object per line.
     Json,
     /// The requests and responses.
     Warc,
@@ -25,7 +25,7 @@ impl OutputFormat {
         OutputFormat::Warc,
     ];
 
-    /// As it is typed.
+    /// The name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             OutputFormat::Markdown => "markdown",
@@ -36,7 +36,7 @@ impl OutputFormat {
         }
     }
 
-    /// What it is, for whoever has to choose.
+    /// One line of help.
     pub const fn help(self) -> &'static str {
         match self {
             OutputFormat::Markdown => "The page's text as Markdown",
@@ -49,12 +49,11 @@ impl OutputFormat {
         }
     }
 
-    /// The one with this name.
     pub fn named(name: &str) -> Option<OutputFormat> {
         OutputFormat::ALL.into_iter().find(|format| format.name() == name)
     }
 
-    /// What a file of this name is expected to hold.
+    /// The format that a file name implies.
     pub fn of_file(path: &Path) -> Option<OutputFormat> {
         const ENDINGS: [(&[u8], OutputFormat); 8] = [
             (b".md", OutputFormat::Markdown),

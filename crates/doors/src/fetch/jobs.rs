@@ -3,7 +3,7 @@
 use fetchwell_engine::ports::job::{Job, Lane, NewJob, job_key};
 use fetchwell_policy::url::WebUrl;
 
-/// Jobs for the queue. A URL that makes no sense gets one too: it ends with a row that says so.
+/// Jobs for the queue. An invalid URL also gets one: it ends with a row that says so.
 pub fn jobs<'a>(urls: impl IntoIterator<Item = &'a String>) -> Vec<NewJob> {
     let job = |url: &String| {
         let site = WebUrl::parse(url).ok().map(|parsed| parsed.site());

@@ -1,7 +1,7 @@
 //! `fetchwell fetch`: each URL becomes one row, in one of several formats.
 //!
-//! `run` makes the door. `plan` says what becomes of a URL, `row` is what comes out and how it is printed, `capture` the
-//! same as records of an archive, and `earlier` reads what an earlier run left in an output. `format` lists the formats.
+//! `run` builds the door. `plan` fetches a URL, `row` is its result and how it is printed, `capture` the same as WARC
+//! records, and `earlier` reads the results of an earlier run from an output file. `format` lists the formats.
 
 mod capture;
 mod earlier;

@@ -1,4 +1,4 @@
-//! What `fetch` does with one URL.
+//! The plan of a URL.
 
 use fetchwell_engine::plan::one_page::{Weighed, decoding_bytes};
 use fetchwell_engine::plan::redirect_chain::{Arrival, Journey, Patience, Stage};
@@ -15,28 +15,26 @@ use super::format::OutputFormat;
 use super::row::Row;
 use crate::read_limits::ReadLimits;
 
-/// What a plan goes by.
+/// The rules for one URL.
 #[derive(Clone, Copy, Debug)]
 pub struct FetchRules {
-    /// What is made of a page.
     pub format: OutputFormat,
-    /// What reading it may cost.
+    /// The limits for reading a page.
     pub reading: ReadLimits,
-    /// Redirects that are followed.
     pub max_redirects: u32,
-    /// How long a site is waited for.
+    /// How long to wait for a site.
     pub patience: Patience,
 }
 
-/// Fetches one page, and makes a row of whatever comes.
+/// Fetches one page and turns the outcome into a row.
 pub(super) struct FetchPlan {
     url: String,
     journey: Result<Journey, UrlFault>,
     format: OutputFormat,
     reading: ReadLimits,
-    /// What its row holds.
+    /// The size of the finished row.
     held_bytes: Option<usize>,
-    /// What was asked and answered on this attempt; only when it is to be archived.
+    /// The exchanges of this attempt; only collected for WARC output.
     captures: Vec<Capture>,
 }
 
@@ -95,7 +93,7 @@ impl Plan<Row> for FetchPlan {
     }
 }
 
-/// Every URL gets its row, so none is a dead letter.
+/// Every URL gets a row, so none becomes a dead letter.
 fn settlement(arrival: &Arrival) -> Settlement {
     match arrival.happened {
         Happened::RobotsDisallow => Settlement::Skipped,

@@ -19,7 +19,7 @@ use super::capture::{Archived, Capture};
 use super::format::OutputFormat;
 use crate::read_limits::ReadLimits;
 
-/// What became of a URL, in a word.
+/// The outcome of a URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RowOutcome {
@@ -34,7 +34,7 @@ pub enum RowOutcome {
 }
 
 impl RowOutcome {
-    /// All of them, in the order in which a summary tells of them.
+    /// All outcomes, in the order of a summary.
     pub const ALL: [RowOutcome; 7] = [
         RowOutcome::Fetched,
         RowOutcome::SkippedByRobots,
@@ -45,7 +45,7 @@ impl RowOutcome {
         RowOutcome::Internal,
     ];
 
-    /// Whether a fetch failed, as opposed to one that went well or was not to be made.
+    /// Whether the fetch failed. Skipped and refused URLs did not fail: they were not to be fetched.
     pub fn is_failure(self) -> bool {
         match self {
             RowOutcome::UrlFailure
@@ -56,7 +56,7 @@ impl RowOutcome {
         }
     }
 
-    /// After a number, for people.
+    /// The words that follow the number in a summary.
     pub fn in_words(self) -> &'static str {
         match self {
             RowOutcome::Fetched => "fetched",
@@ -70,7 +70,7 @@ impl RowOutcome {
     }
 }
 
-/// One line of JSON, field by field as the contract has it.
+/// One line of JSON, with the fields of the contract.
 #[derive(Debug, Serialize)]
 pub struct Row {
     pub url: String,
@@ -91,15 +91,15 @@ pub struct Row {
     lang: Option<String>,
     pub reason: Option<String>,
     why: Option<RowWhy>,
-    /// The page as it came, as UTF-8; only when it is to be printed.
+    /// The page as UTF-8; only for HTML output.
     #[serde(skip)]
     html: Option<String>,
-    /// What was asked and answered, as records; only when it is to be archived.
+    /// The exchanges as WARC records; only for WARC output.
     #[serde(skip)]
     archived: Archived,
 }
 
-/// What the gate went by.
+/// What the gate based its decision on.
 #[derive(Debug, Serialize)]
 struct RowWhy {
     robots: Option<String>,
@@ -109,7 +109,7 @@ struct RowWhy {
 }
 
 impl Row {
-    /// A URL that was never asked for.
+    /// The row of a URL that was not requested.
     pub(super) fn refused(url: &str, reason: &str, now: Time) -> Row {
         Row {
             url: url.to_owned(),
@@ -147,7 +147,7 @@ impl Row {
         Row { outcome, attempts, ..Row::refused(&lease.job.url, &reason, now) }
     }
 
-    /// A URL whose journey is over.
+    /// The row of a URL that was fetched or failed.
     pub(super) fn arrived(
         url: &str,
         arrival: Arrival,
@@ -172,7 +172,7 @@ impl Row {
             row.content_type = answer.header("content-type").map(str::to_owned);
             row.content_length = Some(answer.body.len());
             row.content_hash = Some(sha256_hex(&answer.body));
-            // An archive holds the page itself.
+            // A WARC file holds the page itself.
             if row.outcome == RowOutcome::Fetched && format != OutputFormat::Warc {
                 row.read(&answer.body, final_url.as_str(), format, reading);
             }
@@ -180,18 +180,17 @@ impl Row {
         row
     }
 
-    /// The pace of its site, if the site was asked.
+    /// The pace of the site, if the URL got as far as the gate.
     pub fn interval(&self) -> Option<Duration> {
         let seconds = self.why.as_ref()?.interval_seconds;
         Duration::try_from_secs_f64(seconds).ok()
     }
 
-    /// Takes in what was asked and answered.
     pub(super) fn archive(&mut self, captures: &[Capture]) {
         self.archived = Archived::of(captures);
     }
 
-    /// Fills in what the page says.
+    /// Fills in the fields that come from the page.
     fn read(&mut self, body: &[u8], final_url: &str, format: OutputFormat, reading: ReadLimits) {
         let content_type = self.content_type.clone();
         let content_type = content_type.as_deref();
@@ -250,17 +249,17 @@ impl Row {
         ended_by_newline(self.html.as_deref())
     }
 
-    /// The records of the exchanges, and the row as the last record: it says that all is there.
+    /// The records of the exchanges, then the row: as the last record it shows that all are complete.
     fn as_warc(&self) -> Vec<u8> {
         self.archived.with_row(&self.url, &self.fetched_at, &json(self))
     }
 
-    /// What there is to print under a line with the URL; nothing when there is nothing.
+    /// The page below a line with its URL; nothing if there is no page.
     fn headed(&self, before: &str, after: &str, page: Vec<u8>) -> Vec<u8> {
         if page.is_empty() {
             return page;
         }
-        // A `>` could end the comment that the URL stands in.
+        // A `>` could end the HTML comment around the URL.
         let url = printable(&self.url).replace('>', "%3E");
         [format!("{before}{url}{after}\n").as_bytes(), &page, b"\n"].concat()
     }
@@ -274,7 +273,7 @@ impl Weighed for Row {
     }
 }
 
-/// How rows are printed. Pages of `several` URLs are told apart by a line with the URL.
+/// How rows are printed. With `several` URLs, a line with the URL precedes each page.
 pub fn renderer(format: OutputFormat, several: bool) -> fn(&Row) -> Vec<u8> {
     match (format, several) {
         (OutputFormat::Json, _) => json_line,
@@ -294,7 +293,7 @@ fn json_line(row: &Row) -> Vec<u8> {
     line
 }
 
-/// A row holds nothing that JSON can't say.
+/// Serializing a row cannot fail.
 fn json(row: &Row) -> Vec<u8> {
     serde_json::to_vec(row).unwrap_or_default()
 }
@@ -310,7 +309,7 @@ fn ended_by_newline(content: Option<&str>) -> Vec<u8> {
 fn outcome_of(happened: &Happened, status: Option<u16>) -> RowOutcome {
     match (happened, happened.blame()) {
         (Happened::RobotsDisallow, _) => RowOutcome::SkippedByRobots,
-        // It stays what the server said, however long it wants us to wait.
+        // The server's 429 decides, even if its Retry-After is too long to wait for.
         (Happened::WaitTooLong { .. }, _) if status == Some(429) => RowOutcome::RateLimited,
         (_, Blame::Pace) => RowOutcome::RateLimited,
         (_, Blame::Site) => RowOutcome::SiteFailure,

@@ -1,4 +1,4 @@
-//! The door: where URLs come from, what becomes of each, where rows go.
+//! Builds the door of `fetch`.
 
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ use fetchwell_engine::ports::source::Source;
 use super::plan::{FetchPlan, FetchRules};
 use super::row::Row;
 
-/// The rules of the gate for this door: the URLs of a host that does not exist fail, since nobody waits for it.
+/// The gate rules of this door: URLs of a host that does not exist fail at once instead of waiting for it.
 pub fn gate_rules(mut rules: GateRules) -> GateRules {
     rules.missing_hosts_fail = true;
     rules
 }
 
-/// The door that makes a row of each URL.
+/// The door that turns each URL into a row.
 pub fn door(
     source: Arc<dyn Source>,
     finish: Arc<dyn Finish<Row>>,

@@ -1,4 +1,4 @@
-//! Whether events can be published. URLs wait while they can't, so an instance whose Kafka stays away is not ready.
+//! Whether events can be published. URLs wait while they cannot, so an instance whose Kafka stays down is not ready.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,38 +9,37 @@ use fetchwell_engine::ports::event_log::{Event, EventLog, Published};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 
-/// A log, and since when it fails.
+/// An event log, and since when it has failed.
 pub struct WatchedLog {
     log: Arc<dyn EventLog>,
-    /// Events are not taken.
+    /// Fails when events are not accepted.
     publishing: CallWatch,
-    /// The server does not answer, though there may be nothing to publish.
+    /// Fails when the server does not respond, even with nothing to publish.
     asking: CallWatch,
 }
 
-/// Since when something has failed.
+/// Since when calls have failed.
 #[derive(Default)]
 struct CallWatch(Mutex<CallHistory>);
 
 #[derive(Default)]
 struct CallHistory {
     last_success: Option<Instant>,
-    /// When the first call that failed began, and why the latest one failed.
+    /// When the first failed call began, and the error of the latest one.
     failure: Option<(Instant, String)>,
 }
 
 impl WatchedLog {
-    /// A log that has not failed yet.
     pub fn new(log: Arc<dyn EventLog>) -> WatchedLog {
         WatchedLog { log, publishing: CallWatch::default(), asking: CallWatch::default() }
     }
 
-    /// Asks the server whether it is there.
+    /// Checks whether the server responds.
     pub(super) async fn ask(&self, question: impl Future<Output = Result<(), StoreError>>) {
         drop(self.asking.watch(question).await);
     }
 
-    /// Why nothing could be published for at least that long; `None`: it could.
+    /// Why nothing could be published for at least this long, if so.
     pub fn away_for(&self, least: Duration) -> Option<String> {
         self.publishing.for_at_least(least).or_else(|| self.asking.for_at_least(least))
     }
@@ -66,7 +65,7 @@ impl CallWatch {
             Err(fault) => {
                 let since = match &history.failure {
                     Some((since, _)) => *since,
-                    // A call may fail after a later one has succeeded.
+                    // This call may have begun before a later one succeeded.
                     None => history.last_success.map_or(begun, |success| success.max(begun)),
                 };
                 history.failure = Some((since, fault.to_string()));

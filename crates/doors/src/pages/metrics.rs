@@ -1,4 +1,4 @@
-//! What the Page Fetcher's dashboards read: names and meanings are its design's.
+//! The metrics of the Page Fetcher. Names and meanings are those of its design.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,17 +13,17 @@ use fetchwell_telemetry::metric_set;
 use fetchwell_telemetry::registry::{Gauge, Histogram, IntCounter, OptionalGauge, Registry};
 use parking_lot::Mutex;
 
-/// Sites in trouble that are kept an eye on; of more than that the first ones.
+/// Failing sites that are tracked; further ones are ignored.
 const MAX_TROUBLED: usize = 10_000;
-/// Seconds.
+/// In seconds.
 const DURATIONS: &[f64] =
     &[0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0];
-/// Bytes.
+/// In bytes.
 const SIZES: &[f64] =
     &[1024.0, 4096.0, 16384.0, 65536.0, 262144.0, 1048576.0, 4194304.0, 10485760.0, 67108864.0];
 
 metric_set! {
-    /// What is counted by this process.
+    /// The metrics of this process.
     pub struct PageMetrics(registry) {
         registry: Registry = registry.clone(),
         fetched: IntCounter = registry.counter(
@@ -75,7 +75,7 @@ metric_set! {
     }
 }
 
-/// A site that failed, as far as this process knows.
+/// The state of a failing site, as far as this process knows.
 #[derive(Clone, Copy, Default)]
 struct Trouble {
     failures_in_a_row: u32,
@@ -92,13 +92,13 @@ enum Circuit {
 }
 
 impl PageMetrics {
-    /// Listens to the news of a pipeline.
+    /// An event handler for a pipeline.
     pub fn watcher(self: &Arc<PageMetrics>) -> Watcher {
         let metrics = self.clone();
         Arc::new(move |news| metrics.hear(&news))
     }
 
-    /// A lease was settled. `content_bytes`: of its page, if that was stored.
+    /// Counts a settled lease. `content_bytes` is the size of its page, if that was stored.
     pub(super) fn settled<R>(&self, finished: &Finished<R>, content_bytes: Option<usize>) {
         let phases = &finished.phases;
         if phases.first_byte > Duration::ZERO {
@@ -124,7 +124,7 @@ impl PageMetrics {
         }
     }
 
-    /// All of them in Prometheus's text format; `backlog`: unless the queue can't be asked now.
+    /// All metrics in Prometheus's text format. `backlog` is `None` if the queue cannot be asked now.
     pub fn render(&self, backlog: Option<Backlog>) -> String {
         let worst = self.worst();
         self.registry.render(|| {
@@ -140,7 +140,7 @@ impl PageMetrics {
         })
     }
 
-    /// The worst of each over all sites. Half open is on the way to closed, and so not as bad as open.
+    /// The maximum of each value over all sites. A half-open circuit ranks below an open one.
     fn worst(&self) -> Trouble {
         let troubled = self.troubled.lock();
         let worst_circuit = |circuit: Circuit| (circuit == Circuit::Open, circuit);

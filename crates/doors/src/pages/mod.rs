@@ -1,4 +1,4 @@
-//! `fetchwell pages`: URLs of a list become cached pages and events, or dead letters.
+//! `fetchwell pages`: turns the URLs of a list into cached pages and events, or dead letters.
 //!
 //! A job has no payload: the list holds URLs and nothing else. `run` is the door at work. `plan` says what becomes of a
 //! URL, `record` what comes out, `finish` where that goes: cache, then event, then the end of the lease. `metrics`
@@ -25,10 +25,7 @@ pub use record::{DeadLetterDetails, LetterFailure, PageRecord, WebpageFetched, c
 pub use run::{PageDoor, PageDoorRules};
 
 pub struct PagePorts {
-    /// Where URLs come from.
     pub queue: Arc<dyn UrlQueue>,
-    /// Where pages go.
     pub cache: Arc<dyn PageCache>,
-    /// Where events go.
     pub log: Arc<dyn EventLog>,
 }

@@ -1,4 +1,4 @@
-//! What becomes of a URL.
+//! The plan of a URL.
 
 use bytes::Bytes;
 use fetchwell_engine::pipeline::{GiveUp, INTERNAL};
@@ -18,12 +18,10 @@ use fetchwell_policy::url::WebUrl;
 
 use super::record::{DeadLetterDetails, LetterFailure, PageRecord, WebpageFetched, cache_key};
 
-/// What a plan goes by.
+/// The rules for one URL.
 #[derive(Clone, Copy, Debug)]
 pub struct PageRules {
-    /// What failures lead to.
     pub retry: RetryRule,
-    /// Redirects that are followed.
     pub max_redirects: u32,
 }
 

@@ -1,4 +1,4 @@
-//! What comes out of a URL: a page with its event, or a dead letter.
+//! The results of this door: a page with its event, or a dead letter.
 
 use bytes::Bytes;
 use fetchwell_engine::plan::one_page::Weighed;
@@ -7,13 +7,13 @@ use fetchwell_policy::digest::{hex, sha256_hex};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-/// So much of a hash is enough to tell fetches apart.
+/// This much of a hash is enough to tell fetches apart.
 const ID_BYTES: usize = 16;
 
-/// What comes out of this door.
+/// The result of one URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PageRecord {
-    /// A page for the cache, and the event that tells of it.
+    /// A page for the cache, and its event.
     Fetched {
         /// Text as UTF-8, anything else as received.
         content: Bytes,
@@ -35,25 +35,24 @@ pub struct WebpageFetched {
     pub url: String,
     /// The key under which the page is cached.
     pub cache_key: String,
-    /// The status with which the site answered.
     pub status_code: u16,
-    /// The answer's own word for it.
+    /// The Content-Type header.
     pub content_type: Option<String>,
-    /// The length in bytes of what is cached.
+    /// The length of the cached content, in bytes.
     pub content_length: usize,
-    /// The SHA-256 of what is cached, in hex.
+    /// The SHA-256 of the cached content, in hex.
     pub content_hash: String,
-    /// When the answer was read.
+    /// When the response had been read.
     pub fetched_at: String,
 }
 
-/// Whose failure a dead letter is.
+/// What a dead letter is blamed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LetterFailure {
-    /// The URL's own.
+    /// The URL itself.
     UrlSpecific,
-    /// This program's: the URL and its site are innocent.
+    /// This program, not the URL or its site.
     Internal,
 }
 
@@ -62,14 +61,14 @@ pub enum LetterFailure {
 pub struct DeadLetterDetails {
     pub failure: LetterFailure,
     pub reason: String,
-    /// For a failure of this program: what went wrong in it.
+    /// The error message of an internal error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// The status of the last answer, when there was one.
+    /// The status of the last response, if there was one.
     pub status_code: Option<u16>,
-    /// Attempts, the first one included.
+    /// The number of attempts, including the first.
     pub attempts: u32,
-    /// When it was accepted; its history does not tell when it first failed.
+    /// When the URL was accepted: its history does not hold the time of the first failure.
     pub first_at: String,
     /// When it was given up.
     pub last_at: String,
@@ -89,7 +88,7 @@ impl PageRecord {
         }
     }
 
-    /// The length in bytes of what is cached.
+    /// The length of the cached content, in bytes.
     pub(super) fn content_bytes(&self) -> Option<usize> {
         match self {
             PageRecord::Fetched { content, .. } => Some(content.len()),
@@ -105,7 +104,7 @@ impl Weighed for PageRecord {
 }
 
 impl WebpageFetched {
-    /// As it goes to the log. The id is of this one fetch, so that whoever reads it twice can tell.
+    /// Converts to an event for the log. The ID identifies this fetch, so that a reader can recognize a duplicate.
     pub(super) fn to_event(&self) -> Event {
         let fetch = format!("{}\n{}", self.url, self.fetched_at);
         let id = hex(&Sha256::digest(fetch)[..ID_BYTES]);

@@ -1,4 +1,4 @@
-//! The door at work: one flow, its sweeps, one end.
+//! Runs the door: the flow, the sweeps, and an orderly exit.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,30 +22,27 @@ use super::metrics::PageMetrics;
 use super::plan::{PageRules, obituary, plan};
 use super::record::PageRecord;
 
-/// What is left of the grace for leaving, however long the last requests took.
+/// The time reserved for handing back leases, even if the last requests used up the grace period.
 const LEAVE_AT_LEAST: Duration = Duration::from_secs(2);
-/// What is over is taken out so often.
+/// How often expired pages and events are deleted.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
-/// Kafka is asked so often whether it is there.
+/// How often Kafka is checked.
 const LOG_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
-/// What the door goes by.
+/// The rules of this door.
 #[derive(Clone, Copy, Debug)]
 pub struct PageDoorRules {
-    /// What the plan of a URL goes by.
     pub page: PageRules,
     pub cache_ttl: Duration,
-    /// How long events stay in a log that deletes them.
+    /// How long events are kept in a log that deletes old ones.
     pub event_retention: Duration,
 }
 
-/// The door, and what tells how it goes.
+/// The door, with its metrics and health.
 pub struct PageDoor {
-    /// What it reads and writes.
     pub ports: PagePorts,
-    /// What it counts.
     pub metrics: Arc<PageMetrics>,
-    /// Where its events go.
+    /// The event log, with its health.
     pub log: Arc<WatchedLog>,
 }
 
@@ -55,7 +52,7 @@ impl PageDoor {
         PageDoor { ports, metrics: Arc::default(), log }
     }
 
-    /// Fetches until `stop`. The end of the flow, for whatever reason, cancels that.
+    /// Fetches until `stop`. When the flow ends for any reason, it cancels `stop`.
     pub async fn run(
         &self,
         rules: PageDoorRules,
@@ -113,14 +110,14 @@ impl PageDoor {
         ended.map(|_| ())
     }
 
-    /// Asks from time to time whether events could be published: a quiet queue would not tell.
+    /// Checks the event log regularly: with an empty queue, no publish would show that it is down.
     async fn check_log(&self, stop: &CancellationToken) {
         while timeout(LOG_CHECK_INTERVAL, stop.cancelled()).await.is_err() {
             self.log.ask(self.ports.log.check()).await;
         }
     }
 
-    /// Takes out what was kept long enough, from time to time.
+    /// Deletes expired pages and events regularly.
     async fn sweep(&self, keep_events: Duration, health: &StoreHealth, stop: &CancellationToken) {
         while timeout(SWEEP_INTERVAL, stop.cancelled()).await.is_err() {
             match self.sweep_once(keep_events).await {
@@ -154,14 +151,14 @@ fn report(finished: &Finished<PageRecord>, settled: Settled, metrics: &PageMetri
     metrics.settled(finished, content_bytes);
 }
 
-/// When the stop was asked for.
+/// Returns the time at which `stop` was cancelled.
 async fn moment_of(stop: &CancellationToken) -> Instant {
     stop.cancelled().await;
     Instant::now()
 }
 
-/// Hands back what is held. The last one to leave puts a whole backlog back on its list, and what dead processes held
-/// as soon as their leases have ended: that may take long, and can be broken off at any point.
+/// Hands back the leases. The last instance to leave also puts the whole backlog back on the list, including expired
+/// leases of dead processes. That may take long; it can be interrupted at any point.
 async fn leave(source: &dyn Source, queue: &dyn UrlQueue, within: Duration) {
     let leaving = async {
         source.leave().await?;

@@ -1,4 +1,4 @@
-//! Makes deliveries ready: a job names a message, and its plan needs the letter and the caller's secret.
+//! Prepares deliveries: a job only names a message, but its plan needs the body and the caller's secret.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,18 +14,17 @@ use tracing::warn;
 
 use crate::webhooks::{Delivery, Letter, Sign, WebhookSecret};
 
-/// More content than this is left out of a delivery: the receiver can ask for it.
+/// If a result has more content than this, its delivery leaves the content out: the receiver can ask the API for it.
 const MAX_CONTENT_BYTES: usize = 256 << 10;
 
-/// Writes a message as the API shows it.
+/// Encodes a message as the API does.
 pub type Encode = Arc<dyn Fn(Message) -> Value + Send + Sync>;
 
-/// The secrets of callers with deliveries under way. They stay in memory, and are in no job's payload.
+/// The secrets of callers with deliveries in progress. They exist only in memory, never in the payload of a job.
 #[derive(Clone, Default)]
 pub(super) struct Secrets(Arc<Mutex<HashMap<String, WebhookSecret>>>);
 
 impl Secrets {
-    /// Signs with them.
     pub(super) fn signer(&self) -> Sign {
         let secrets = self.clone();
         Arc::new(move |caller, content| {
@@ -51,8 +50,8 @@ pub(super) struct Ready {
 }
 
 impl Ready {
-    /// The lease is ours by now, and must come to its plan although the store is away. An error that no retry can fix
-    /// ends the flow, which then hands the lease back.
+    /// Reads what a delivery needs. The lease has been taken, so it must reach its plan even if the store is
+    /// unavailable. A permanent error ends the flow, which hands the lease back.
     async fn delivery(&self, lease: &Lease) -> Result<Delivery, StoreError> {
         let payload = String::from_utf8_lossy(&lease.job.payload);
         let Ok(id) = payload.parse::<MessageId>() else {
@@ -62,7 +61,7 @@ impl Ready {
             Ok(Some(letter)) => Ok(Delivery::Post(letter)),
             Ok(None) => Ok(Delivery::Dead("its message was deleted".to_owned())),
             Err(fault) if fault.is_transient() => {
-                warn!("the delivery of {id} waits: {fault}");
+                warn!("the delivery of {id} is delayed: {fault}");
                 Ok(Delivery::Later)
             }
             Err(fault) => Err(fault),
@@ -72,14 +71,14 @@ impl Ready {
     async fn letter(&self, id: MessageId) -> Result<Option<Letter>, StoreError> {
         let Some(message) = self.inbox.message(id, None).await? else { return Ok(None) };
         let caller = message.caller.clone();
-        // Read anew each time: the caller may have another token by now, or none.
+        // Read again for each delivery: the caller's token may have been replaced or revoked.
         let token = self.inbox.token_of(&caller).await?;
         self.secrets.set(&caller, token.as_ref().map(WebhookSecret::of));
         Ok(Some(Letter { id: id.to_string(), caller, body: body(message, &*self.encode) }))
     }
 }
 
-/// What is delivered: the message as the API shows it.
+/// The body to deliver: the message as the API shows it.
 fn body(message: Message, encode: &dyn Fn(Message) -> Value) -> String {
     let kind = match &message.outbox {
         Some(outbox) if outbox.result.is_success() => "fetch.completed",

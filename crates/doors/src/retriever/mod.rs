@@ -1,4 +1,4 @@
-//! `fetchwell serve`: messages come in by an API, their pages are fetched, results go to the outbox.
+//! `fetchwell serve`: fetches the pages of messages from an API and stores the results in the outbox.
 //!
 //! `run` has two flows: one fetches messages, one delivers results to webhooks. `plan` says what becomes of a message,
 //! `storied` tells of each attempt, and `deliveries` makes deliveries ready.

@@ -1,4 +1,4 @@
-//! What is done with one message: pure.
+//! The plan of a message. It is pure.
 
 use fetchwell_engine::pipeline::GiveUp;
 use fetchwell_engine::plan::immediate::{Foregone, by_payload};
@@ -17,7 +17,7 @@ use fetchwell_policy::url::WebUrl;
 use super::storied::Storied;
 use crate::read_limits::ReadLimits;
 
-/// The retriever's rule with so many attempts; a site that asks us to slow down has its own number.
+/// The retriever's retry rule with this many attempts. Responses with 429 have a limit of their own.
 pub fn retry_rule(max_attempts: u32) -> RetryRule {
     RetryRule {
         server_error_attempts: max_attempts,
@@ -26,7 +26,7 @@ pub fn retry_rule(max_attempts: u32) -> RetryRule {
     }
 }
 
-/// Makes the plan of a message. Its payload is its [`Options`]; the store knows the rest.
+/// Makes the plan of a message. The payload holds its [`Options`]; the store holds the rest.
 pub fn plan(
     lease: &Lease,
     rule: RetryRule,
@@ -49,7 +49,7 @@ pub fn plan(
             };
             Box::new(Storied::new(page.with_max_redirects(max_redirects)))
         }
-        // The API answers such a URL at once; one that comes by another way ends here.
+        // The API refuses such a URL at once; this handles one that was queued in another way.
         Err(fault) => {
             let result = failed("refused", format!("refused: {fault}"), lease.history.failures());
             Box::new(Foregone(move |_| (vec![result.clone()], Settlement::Done)))
@@ -95,7 +95,7 @@ fn end(mut arrival: Arrival, extract: Option<&ReadLimits>, before: &History) -> 
     } else {
         result.error = Some(why_not(&arrival, before));
     }
-    // A result is a result, whatever it says: the caller has its answer.
+    // Even a failure is a result for the caller, so the message is done.
     let skipped = arrival.happened == Happened::RobotsDisallow;
     (vec![result], if skipped { Settlement::Skipped } else { Settlement::Done })
 }
@@ -113,10 +113,10 @@ pub(super) fn failed(status: &str, error: String, attempts: u32) -> FetchResult 
     }
 }
 
-/// The retriever's column of the contract's table.
+/// Maps an outcome as the retriever column of the contract's table does.
 pub(super) fn status(happened: &Happened) -> &'static str {
     match happened {
-        // Not modified is what a conditional request asks for.
+        // A conditional request asks for 304.
         Happened::Answered(200..=299 | 304) => FetchResult::SUCCESS,
         Happened::Answered(429) => "rate_limited",
         Happened::Answered(_) | Happened::BadAnswer(_) => "http_error",
@@ -132,12 +132,12 @@ pub(super) fn status(happened: &Happened) -> &'static str {
         | Happened::NoSuchHost
         | Happened::SiteStayedDown { .. }
         | Happened::WaitTooLong { .. } => "network_error",
-        // The engine tries again what fails by our own fault; it never ends a message.
+        // The engine retries our own faults; they never end a message.
         Happened::OurFault(_) => FetchResult::INTERNAL_ERROR,
     }
 }
 
-/// What a page gives.
+/// What was read from a page.
 #[derive(Default)]
 struct Content {
     text: Option<String>,
@@ -145,7 +145,7 @@ struct Content {
     not_stored_because: Option<String>,
 }
 
-/// Reads a page, or says why it can't be read.
+/// Reads a page, or returns why it cannot be read.
 fn fill(
     answer: &Answer,
     extract: Option<&ReadLimits>,
@@ -166,7 +166,7 @@ fn fill(
     {
         content.extracted = extracted(&text, arrival.final_url.as_str(), limits)?;
     }
-    // PostgreSQL's text has no NUL, and neither has any page that means something by it.
+    // PostgreSQL's text type cannot hold NUL, and NUL has no meaning in a page.
     content.text = Some(if text.contains('\0') { text.replace('\0', "") } else { text.into() });
     Ok(content)
 }
@@ -183,8 +183,8 @@ fn extracted(html: &str, url: &str, limits: &ReadLimits) -> Result<Option<String
     Ok(serde_json::to_string(&members).ok())
 }
 
-/// What went wrong, in words. A deadline that passed says little by itself: what it waited for is told, or that a
-/// request was under way.
+/// Describes what went wrong. A passed deadline explains little by itself, so the text adds what the message waited
+/// for, or that a request was in progress.
 fn why_not(arrival: &Arrival, before: &History) -> String {
     if arrival.happened != Happened::DeadlinePassed {
         return match &arrival.why.robots {

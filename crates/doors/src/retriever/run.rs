@@ -1,4 +1,4 @@
-//! The flows of a retriever: one fetches messages, one delivers results to webhooks.
+//! The flows of the retriever: one fetches messages, the other delivers results to webhooks.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -26,11 +26,11 @@ use super::plan::{obituary, plan, retry_rule};
 use crate::read_limits::ReadLimits;
 use crate::webhooks;
 
-/// A delivery is in memory with its content, so few are held at once.
+/// Few deliveries are held at once, because each is in memory with its content.
 const WEBHOOKS_WINDOW: usize = 256;
 const WEBHOOKS_IN_FLIGHT: usize = 32;
 
-/// What is over is taken out so often, so many in one transaction.
+/// The longest and the shortest interval between prunes, and the rows deleted per transaction.
 const PRUNE_AT_LEAST_EVERY: Duration = Duration::from_secs(60);
 const PRUNE_AT_MOST_EVERY: Duration = Duration::from_secs(1);
 const PRUNE_MOST: u32 = 500;
@@ -38,24 +38,23 @@ const PRUNE_MOST: u32 = 500;
 /// Called with the status of each result that was stored.
 pub type OnResult = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// What messages are fetched by.
+/// The rules for fetching messages.
 #[derive(Clone, Debug)]
 pub struct MessageRules {
-    /// Attempts at a message, the first one included.
+    /// The number of attempts, including the first.
     pub max_attempts: u32,
-    /// Redirects that are followed.
     pub max_redirects: u32,
-    /// What reading a page may cost.
+    /// The limits for reading a page.
     pub reading: ReadLimits,
-    /// The time limits where a retailer has none of its own.
+    /// The timeouts for retailers that have none of their own.
     pub default_timeouts: Timeouts,
-    /// The time limits of single retailers.
+    /// The timeouts of single retailers.
     pub timeouts: HashMap<String, Timeouts>,
     pub pace: GroupPace,
 }
 
 impl MessageRules {
-    /// The rules of the gate for this door: retailers have a pace, and a message fails with its site.
+    /// The gate rules of this door: retailers have rate limits, and a message fails when its site does.
     pub fn gate_rules(&self, mut rules: GateRules) -> GateRules {
         rules.pace.groups = self.pace.clone();
         rules.robots.pages_fail_with_it = true;
@@ -68,7 +67,6 @@ impl MessageRules {
     }
 }
 
-/// The door that fetches the messages of a store.
 pub fn messages(
     store: &RetrieverStore,
     rules: MessageRules,
@@ -99,7 +97,7 @@ fn report(finished: &Finished<FetchResult>, settled: Settled, on_result: &OnResu
     }
 }
 
-/// Runs a door until it is told to stop, and then leaves what it still holds to others.
+/// Runs a door until `stop`, then hands back its leases.
 pub async fn flow<R: Send + Sync + 'static>(
     door: Door<R>,
     plant: Plant,
@@ -115,7 +113,7 @@ pub async fn flow<R: Send + Sync + 'static>(
     ended.map(|_| ())
 }
 
-/// The gate of deliveries: `interval` is their pace, and what is known of their receivers is kept apart from the sites
+/// The gate of deliveries. `interval` is their pace; the state of their receivers is kept apart from that of the sites
 /// that are fetched.
 pub fn delivery_gate(
     politeness: Arc<dyn Politeness>,
@@ -133,7 +131,7 @@ pub fn delivery_gate(
     Gate::new(politeness, GateRules { pace, ..rules }, clock)
 }
 
-/// Delivers results to webhooks until it is told to stop.
+/// Delivers results to webhooks until `stop`.
 pub async fn deliver(
     store: &RetrieverStore,
     encode: Encode,
@@ -157,8 +155,8 @@ fn deliveries(store: &RetrieverStore, encode: Encode) -> Door<Infallible> {
     }
 }
 
-/// Takes out what has been kept long enough: at the start, and from time to time. Where that is not long, more
-/// often, so that nothing is there for much longer than it should.
+/// Deletes expired messages at the start and then regularly. A shorter retention is checked more often, so that nothing
+/// stays much longer than it should.
 pub async fn prune(
     store: &RetrieverStore,
     keep: Duration,

@@ -1,4 +1,4 @@
-//! A plan whose attempts are told: what each came to goes with its result, or beside its retry.
+//! A plan that records its attempts: each is stored with the result, or beside the retry.
 
 use fetchwell_engine::ports::finish::Settlement;
 use fetchwell_engine::ports::inbox::{Attempt, FetchResult};
@@ -7,7 +7,7 @@ use fetchwell_engine::web::Outcome;
 
 use super::plan::{failed, status};
 
-/// The plan of a message, and what its last request came to.
+/// Wraps the plan of a message and keeps what its last request returned.
 pub(super) struct Storied<P> {
     plan: P,
     last: Option<FetchResult>,
@@ -51,7 +51,7 @@ impl<P: Plan<FetchResult>> Plan<FetchResult> for Storied<P> {
     }
 }
 
-/// What the message would have for a result if this were the end of it.
+/// The result that the message would have if this attempt were its last.
 fn told(outcome: &Outcome, moment: Moment) -> FetchResult {
     let happened = &outcome.happened;
     FetchResult {

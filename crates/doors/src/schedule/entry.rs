@@ -1,7 +1,7 @@
-//! An entry of a plan, and the grid that its rounds lie on.
+//! An entry of a plan, and the time grid of its rounds.
 //!
-//! A round is a point of the grid, by the wall clock: a late one moves none after it, missed ones are one,
-//! and all instances mean the same by it.
+//! A round is a point on the grid, by the wall clock. So a late round does not delay later ones, several missed rounds
+//! count as one, and all instances agree on them.
 
 use std::time::Duration;
 
@@ -10,24 +10,22 @@ use fetchwell_policy::time::Time;
 use fetchwell_policy::url::WebUrl;
 use sha2::{Digest, Sha256};
 
-/// So much of a hash is enough to tell entries apart.
+/// This much of a hash is enough to tell entries apart.
 const ID_BYTES: usize = 16;
 
-/// Something that is due every so often.
+/// Something that is due at an interval.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// What the URL is.
     pub kind: Kind,
-    /// As it was written: so it goes on the list.
+    /// As written in the plan: this exact string is queued.
     pub url: String,
     pub every: Duration,
-    /// Its rounds lie up to so much later than the grid has them, each entry's by a part of its own.
+    /// Each entry is shifted against the grid by a fixed amount, up to this much.
     pub jitter: Duration,
-    /// Its first round; without one the grid has neither beginning nor end.
+    /// The first round. Without one, the grid extends over all time.
     pub start: Option<Time>,
 }
 
-/// What the URL of an entry is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Url,
@@ -36,7 +34,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// As it is written in a plan.
+    /// The key in a plan file.
     pub const fn as_str(self) -> &'static str {
         match self {
             Kind::Url => "url",
@@ -46,13 +44,13 @@ impl Kind {
 }
 
 impl Entry {
-    /// Names it, whatever its interval is: who changes that gets no round twice.
+    /// The ID of the entry. It does not depend on the interval, so changing that repeats no round.
     pub(crate) fn id(&self) -> String {
         let digest = self.digest();
         hex(digest.get(..ID_BYTES).unwrap_or(&digest))
     }
 
-    /// The round that is or was due last; none before the first one.
+    /// The latest round up to now; `None` before the first.
     pub(crate) fn round(&self, now: Time) -> Option<Time> {
         let first = self.first_round();
         let passed_us =
@@ -60,7 +58,6 @@ impl Entry {
         Some(Time::from_micros(now.as_micros() - passed_us % self.every_us()))
     }
 
-    /// The first round after now.
     pub(crate) fn next_round(&self, now: Time) -> Time {
         self.round(now).map_or_else(|| self.first_round(), |round| round + self.every)
     }
@@ -73,7 +70,7 @@ impl Entry {
         i64::try_from(self.every.as_micros()).unwrap_or(i64::MAX).max(1)
     }
 
-    /// By the entry's hash, so that instances agree.
+    /// Derived from the entry's hash, so that instances agree.
     fn own_jitter(&self) -> Duration {
         let [.., a, b, c, d] = self.digest();
         let share = f64::from(u32::from_be_bytes([a, b, c, d])) / f64::from(u32::MAX);
@@ -90,7 +87,7 @@ impl Entry {
     }
 }
 
-/// Names a sitemap of an entry: an index has many, and each is put on the list by itself.
+/// The ID of a sitemap of an entry: an index lists many, and each is queued by itself.
 pub(crate) fn part_id(entry: &str, sitemap: &WebUrl) -> String {
     let digest: [u8; 32] = Sha256::digest(sitemap.as_str()).into();
     format!("{entry}/{}", hex(digest.get(..ID_BYTES).unwrap_or(&digest)))

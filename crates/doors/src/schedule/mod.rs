@@ -1,8 +1,8 @@
-//! `fetchwell schedule`: what a plan has due goes on the list of `pages`, once, whoever puts it there.
+//! `fetchwell schedule`: queues the due entries of a plan for `pages`, once, across all instances.
 //!
-//! `run` is a plan at work. `plan_file` reads the plan, `entry` says when something is due, `scheduler` puts it on the
-//! list, and `sitemaps` fetches those by the one flow. What was done stands in the store and nowhere else, so
-//! instances need not know of each other.
+//! `run` runs a plan. `plan_file` reads it, `entry` computes when something is due, `scheduler` queues it, and
+//! `sitemaps` fetches sitemaps through the engine's flow. The only state is in the store, so instances need not know of
+//! each other.
 
 mod entry;
 mod plan_file;

@@ -1,4 +1,4 @@
-//! A plan as people write it: YAML or TOML, a list of entries.
+//! The plan file: YAML or TOML, a list of entries.
 
 use std::collections::HashMap;
 use std::io::{self, Read};
@@ -14,14 +14,12 @@ use thiserror::Error;
 
 use super::entry::{Entry, Kind};
 
-/// A larger file is refused.
 const MAX_PLAN_BYTES: u64 = 16 << 20;
-/// A longer plan is refused.
 const MAX_ENTRIES: usize = 100_000;
-/// What an interval may be. How long rounds are remembered goes beyond the longest.
+/// The range of intervals. Rounds are remembered for longer than the longest of them.
 const LEAST_EVERY: Duration = Duration::from_secs(1);
 const MOST_EVERY: Duration = Duration::from_secs(366 * 86_400);
-/// Faults that are told at once.
+/// Problems reported in one message.
 const MAX_FAULTS_TOLD: usize = 20;
 
 #[derive(Deserialize)]
@@ -54,7 +52,7 @@ enum RawStart {
     Toml(toml_edit::Datetime),
 }
 
-/// Why a plan file can't be used: the file, the place in it, and how to fix it.
+/// Why a plan file cannot be used: the file, the place in it, and how to fix it.
 #[derive(Debug, Error)]
 #[error("plan {}: {problem}", .path.display())]
 pub struct PlanFileError {

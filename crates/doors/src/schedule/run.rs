@@ -1,4 +1,4 @@
-//! A plan at work: once, or until it is told to stop.
+//! Runs a plan: once, or until it is stopped.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,13 +18,13 @@ use super::sitemaps::Sitemaps;
 
 #[derive(Clone, Copy, Debug)]
 pub struct ScheduleRules {
-    /// Nothing is put on a list on which so many wait; 0: however many do.
+    /// Nothing is queued while this many URLs wait; 0 means no limit.
     pub max_waiting: u64,
-    /// It ends with the last sitemap that is due.
+    /// Whether it ends after the last sitemap that is due.
     pub ends: bool,
 }
 
-/// The entries of a plan, and the sitemaps that are under way.
+/// The entries of a plan and the sitemaps in progress.
 pub struct Schedule {
     scheduler: Scheduler,
     sitemaps: Arc<Sitemaps>,
@@ -32,7 +32,6 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// A plan that nobody has looked at.
     pub fn new(
         entries: Vec<Entry>,
         rounds: Arc<dyn Rounds>,
@@ -45,12 +44,12 @@ impl Schedule {
         Schedule { scheduler, sitemaps, clock }
     }
 
-    /// The entries that are due, each with its round. Nothing is put on the list.
+    /// The entries that are due, each with its round. Queues nothing.
     pub async fn due(&mut self) -> Result<Vec<(&Entry, Time)>, StoreError> {
         self.scheduler.due_entries(self.clock.wall()).await
     }
 
-    /// Puts what is due on the list, and returns how many sitemaps could not be read.
+    /// Queues what is due, and returns how many sitemaps could not be read.
     pub async fn once(
         mut self,
         plant: Plant,
@@ -62,7 +61,7 @@ impl Schedule {
         Ok(self.sitemaps.failed())
     }
 
-    /// Puts what is due on the list, again and again, until it is told to stop.
+    /// Queues what is due, repeatedly, until `stop`.
     pub async fn watch(
         mut self,
         plant: Plant,
@@ -74,7 +73,7 @@ impl Schedule {
             while !stop.is_cancelled() {
                 match self.scheduler.pass(self.clock.wall()).await {
                     Ok(()) => {}
-                    Err(fault) if fault.is_transient() => warn!("due entries wait: {fault}"),
+                    Err(fault) if fault.is_transient() => warn!("due entries are delayed: {fault}"),
                     Err(fault) => {
                         stop.cancel();
                         return Err(fault);
@@ -82,7 +81,7 @@ impl Schedule {
                 }
                 timeout(interval, stop.cancelled()).await.ok();
             }
-            // What ended meanwhile need not be fetched again.
+            // Sitemaps that finished meanwhile need not be fetched again.
             self.scheduler.note_ended().await
         };
         let fetching = async {

@@ -1,8 +1,8 @@
-//! Sitemaps on their way: an ordinary door, on a queue in memory.
+//! Fetches sitemaps: an ordinary door, on a queue in memory.
 //!
-//! Nothing is lost with that memory. The pages of a sitemap go on the list and are noted as one move; an
-//! entry is noted when all its sitemaps have come to an end. Whoever finds it not noted does it again, and
-//! what of it was put is not put twice.
+//! A crash loses nothing. The pages of a sitemap are queued and recorded in one transaction, and an entry is recorded
+//! when all its sitemaps are finished. An entry that is not recorded is done again, and pages that were queued are not
+//! queued twice.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -34,15 +34,15 @@ use tracing::{info, warn};
 
 use super::entry::part_id;
 
-/// An index may list indexes, and those again: one below the other, no more than so many.
+/// How deep sitemap indexes may be nested.
 const MAX_NESTING: u32 = 2;
-/// Sitemaps that are fetched for one entry in one round.
+/// Sitemaps fetched per entry and round.
 const MAX_SITEMAPS: usize = 50_000;
-/// Nobody else works on a queue in memory.
+/// Nobody else takes leases of a queue in memory, so they need not expire soon.
 const LEASE_TTL: Duration = Duration::from_secs(3_600);
 const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
 
-/// What a job carries besides its URL.
+/// The payload of a job.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Errand {
     entry: String,
@@ -50,7 +50,7 @@ struct Errand {
     nesting: u32,
 }
 
-/// What became of a sitemap.
+/// The result of fetching a sitemap.
 pub(crate) struct Found {
     errand: Errand,
     url: String,
@@ -81,22 +81,22 @@ impl Weighed for Found {
 /// An entry whose sitemaps are being fetched.
 struct UnderWay {
     due: Time,
-    /// Sitemaps that have not come to an end yet.
+    /// Sitemaps that are not finished.
     open: HashSet<String>,
-    /// All that were seen: an index may list one twice, or itself.
+    /// All sitemaps so far: an index may list one twice, or itself.
     seen: HashSet<String>,
-    /// Whether all pages that were found are on the list.
+    /// Whether all pages found are queued.
     is_all_put: bool,
 }
 
-/// An entry all of whose sitemaps have come to an end.
+/// An entry whose sitemaps are all finished.
 pub(super) struct Ended {
     pub(super) round: Round,
-    /// Whether all pages that were found are on the list; else the round is still to be done.
+    /// Whether all pages found are queued; otherwise the round is still to be done.
     pub(super) is_all_put: bool,
 }
 
-/// The sitemaps that are under way.
+/// The sitemaps in progress.
 pub(super) struct Sitemaps {
     queue: MemoryQueue,
     rounds: Arc<dyn Rounds>,
@@ -111,7 +111,7 @@ struct State {
 }
 
 impl Sitemaps {
-    /// None yet. `run_once`: the door ends with the last one.
+    /// `run_once`: the door ends with the last sitemap.
     pub(super) fn new(
         rounds: Arc<dyn Rounds>,
         clock: Clock,
@@ -122,7 +122,6 @@ impl Sitemaps {
         Arc::new(Sitemaps { queue, rounds, max_waiting, state: Mutex::default() })
     }
 
-    /// The door that fetches them.
     pub(super) fn door(self: &Arc<Sitemaps>) -> Door<Found> {
         let instance = Arc::new(self.queue.instance());
         Door {
@@ -133,7 +132,7 @@ impl Sitemaps {
         }
     }
 
-    /// Begins a round, unless the entry is under way.
+    /// Starts a round, unless the entry is in progress.
     pub(super) fn begin(&self, round: Round, url: &str) {
         let mut state = self.lock();
         if state.under_way.contains_key(&round.entry) {
@@ -146,12 +145,11 @@ impl Sitemaps {
         self.queue.enqueue(vec![job(url, &Errand { entry, due, nesting: 0 })]);
     }
 
-    /// Whether an entry's sitemaps are being fetched.
     pub(super) fn is_under_way(&self, entry: &str) -> bool {
         self.lock().under_way.contains_key(entry)
     }
 
-    /// The entries whose last sitemap has come to an end. They are under way until they are let go.
+    /// The entries whose last sitemap is finished. They stay in progress until `let_go`.
     pub(super) fn ended(&self) -> Vec<Ended> {
         let state = self.lock();
         let ended = state.under_way.iter().filter(|(_, under_way)| under_way.open.is_empty());
@@ -163,7 +161,6 @@ impl Sitemaps {
             .collect()
     }
 
-    /// An entry is not under way any more.
     pub(super) fn let_go(&self, entry: &str) {
         self.lock().under_way.remove(entry);
     }
@@ -172,7 +169,7 @@ impl Sitemaps {
         self.lock().failed
     }
 
-    /// Puts what a sitemap lists on the list. May be done again.
+    /// Queues the pages of a sitemap. Idempotent.
     async fn put(&self, found: &Found) -> Result<Option<Put>, StoreError> {
         let (Ok(sitemap), Ok(url)) = (&found.what, WebUrl::parse(&found.url)) else {
             return Ok(None);
@@ -186,7 +183,7 @@ impl Sitemaps {
         Ok(Some(put))
     }
 
-    /// Notes what became of a sitemap, and sends for those that it lists. May be done again.
+    /// Records the result of a sitemap and queues the sitemaps that it lists. Idempotent.
     fn note(&self, found: &Found, put: Option<Put>) {
         let mut state = self.lock();
         let state = &mut *state;
@@ -314,7 +311,7 @@ impl Finish<Found> for PutThenSettle {
             let put = self.sitemaps.put(found).await?;
             self.sitemaps.note(found, put);
         }
-        // What they list is queued by now: else the queue might look empty.
+        // Settle only now that the listed sitemaps are queued: otherwise the queue might look empty and end the flow.
         let leases: Vec<_> = batch.iter().map(|end| (&end.lease, &end.settlement)).collect();
         self.instance.settle(&leases).await
     }

@@ -1,6 +1,6 @@
-//! Webhooks: results are delivered to whoever asked for that, signed by Standard Webhooks.
+//! Webhooks: delivers results to the callers that asked for it, signed as Standard Webhooks specifies.
 //!
-//! Nothing comes out of this door but the delivery itself: its records have a type without values.
+//! This door has no output besides the request itself, so its record type has no values.
 
 mod signing;
 
@@ -21,37 +21,37 @@ use serde::{Deserialize, Serialize};
 
 pub use signing::WebhookSecret;
 
-/// Attempts at a delivery, the first one included: with the back-off, about two days.
+/// The number of attempts, including the first: with the back-off, about two days.
 const MAX_ATTEMPTS: u32 = 10;
 const BACKOFF: Backoff =
     Backoff { base: Duration::from_secs(5), factor: 5.0, cap: Duration::from_secs(12 * 3_600) };
 
-/// How long a delivery waits that could not be made ready.
+/// The delay of a delivery that could not be prepared.
 const NOT_READY: Duration = Duration::from_secs(5);
 
-/// What is to be done with a job of this door, whose own payload is a message's name.
+/// What to do with a job of this door. The payload in the queue is only the message ID.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Delivery {
     Post(Letter),
-    /// Its message could not be read now.
+    /// The message cannot be read now; try again later.
     Later,
-    /// It can't be delivered any more, for this reason.
+    /// It cannot be delivered any more, for this reason.
     Dead(String),
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Letter {
-    /// The `webhook-id`: the same in each attempt, so that the receiver sees a repetition.
+    /// The `webhook-id`: the same for each attempt, so that the receiver can recognize a repetition.
     pub id: String,
-    /// Whose secret it is signed with.
+    /// The caller whose secret signs it.
     pub caller: String,
     /// The JSON text to deliver.
     pub body: String,
 }
 
-/// Signs `id.timestamp.body` with a caller's secret: `v1,` and the Base64 of its HMAC-SHA256. `None`: the
-/// caller has none any more.
+/// Signs `id.timestamp.body` with a caller's secret: `v1,` and the Base64 of its HMAC-SHA256. Returns `None` if the
+/// caller has no token any more.
 pub type Sign = Arc<dyn Fn(&str, &str) -> Option<String> + Send + Sync>;
 
 pub fn plan(sign: &Sign, lease: &Lease) -> Box<dyn Plan<Infallible>> {
@@ -111,8 +111,8 @@ impl DeliveryPlan {
         Some(request)
     }
 
-    /// A delivery is no fetch: whatever is not a 2xx may pass, but for a receiver that says that it
-    /// is gone for good, or an address that we won't connect to. Redirects are not followed.
+    /// A delivery is not a fetch: anything but a 2xx is retried, unless the receiver answers 410 or the address guard
+    /// refuses the address. Redirects are not followed.
     fn settlement(&self, outcome: &Outcome, moment: Moment) -> Settlement {
         let reason = outcome.happened.to_string();
         let mut history = self.history;

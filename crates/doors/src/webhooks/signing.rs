@@ -1,7 +1,7 @@
-//! Standard Webhooks: how a delivery is signed, and with which secret.
+//! Standard Webhooks: the signature of a delivery and the secret for it.
 //!
-//! A caller's secret follows from what the store keeps of its token, so there is no second secret to
-//! keep. Whoever reads the store could sign deliveries, but learns no token by it.
+//! A caller's secret is derived from the stored hash of its token, so no second secret has to be stored. Someone who
+//! reads the store could sign deliveries, but cannot recover a token.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -10,10 +10,10 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use zeroize::Zeroizing;
 
-/// What the secret is made from besides the token's hash, so that it is good for nothing else.
+/// Mixed into the secret besides the token's hash, so that it serves no other purpose.
 const PURPOSE: &[u8] = b"fetchwell webhook secret";
 
-/// Signs deliveries to one caller. Has no `Debug`: it can't be printed by accident.
+/// Signs deliveries to one caller. It has no `Debug`, so that it cannot be printed by accident.
 #[derive(Clone)]
 pub struct WebhookSecret(Zeroizing<[u8; 32]>);
 
@@ -23,7 +23,7 @@ impl WebhookSecret {
         WebhookSecret(Zeroizing::new(hmac_sha256(token, PURPOSE)))
     }
 
-    /// As the caller is told it, once: `whsec_` and Base64.
+    /// The form shown to the caller, once: `whsec_` and Base64.
     pub fn reveal(&self) -> String {
         format!("whsec_{}", STANDARD.encode(self.0.as_slice()))
     }
@@ -39,7 +39,7 @@ fn signature(key: &[u8], content: &str) -> String {
 }
 
 fn hmac_sha256(key: &[u8], content: &[u8]) -> [u8; 32] {
-    // HMAC takes a key of any length; the type can't say so.
+    // HMAC accepts a key of any length, but the type still returns a `Result`.
     let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(key) else { return [0; 32] };
     mac.update(content);
     mac.finalize().into_bytes().into()

@@ -1,4 +1,4 @@
-//! The manual pages, made from the definition of the command line.
+//! Manual pages, generated from the definition of the command line.
 
 use std::io;
 use std::path::Path;
@@ -9,7 +9,7 @@ use clap_mangen::roff::{Roff, bold, roman};
 
 use super::Cli;
 
-/// The page of the program itself.
+/// The manual page of the program itself.
 pub(super) fn main_page() -> io::Result<Vec<u8>> {
     page(&whole_command(), None)
 }
@@ -20,8 +20,8 @@ pub(super) fn write_pages(folder: &Path) -> io::Result<usize> {
     write_page(&whole_command(), None, folder)
 }
 
-/// The command line with the options of every command under a heading of their own, so that a page begins with the
-/// options of its command. There is no page for `help`.
+/// The command line, with the global options under a heading of their own, so that each page begins with the options of
+/// its command. There is no page for `help`.
 fn whole_command() -> Command {
     let mut command = Cli::command()
         .long_version(None::<&str>)
@@ -49,12 +49,12 @@ fn name_of(command: &Command) -> &str {
 fn page(command: &Command, parent: Option<&str>) -> io::Result<Vec<u8>> {
     let mut page = Vec::new();
     Man::new(with_short_usage(command))
-        // An empty date as roff needs it: clap_mangen leaves it out, and the source would take its place.
+        // roff needs an empty date in quotes: clap_mangen would leave it out, and the source would take its place.
         .date("\"\"")
         .source(concat!("fetchwell ", env!("CARGO_PKG_VERSION")))
         .manual("Fetchwell manual")
         .render(&mut page)?;
-    // What clap_mangen writes for an empty line; mandoc warns of it.
+    // clap_mangen writes this for an empty line, and mandoc warns about it.
     let mut page = String::from_utf8_lossy(&page).replace("\n.br\n\n.br\n", "\n.sp\n");
     if let Some(parent) = parent {
         let mut see_also = Roff::default();
@@ -65,7 +65,7 @@ fn page(command: &Command, parent: Option<&str>) -> io::Result<Vec<u8>> {
     Ok(page.into_bytes())
 }
 
-/// The synopsis as `--help` has it: clap_mangen's own lists every global option, without values.
+/// Uses the synopsis of `--help`: the one of clap_mangen lists every global option, without values.
 fn with_short_usage(command: &Command) -> Command {
     let mut command = command.clone();
     let usage = command.render_usage().to_string();

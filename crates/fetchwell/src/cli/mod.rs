@@ -1,4 +1,4 @@
-//! The command line: what can be typed, and what each word of it sets.
+//! The command line: its commands and flags, and the settings that they override.
 
 mod manual;
 mod run;
@@ -43,7 +43,7 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-/// Flags that every command takes.
+/// The flags of every command.
 #[derive(Debug, Args)]
 pub(crate) struct GlobalFlags {
     /// Settings file [default: ./fetchwell.toml, else the one in your config folder]
@@ -90,7 +90,7 @@ pub(crate) struct GlobalFlags {
 }
 
 impl GlobalFlags {
-    /// The flags that set settings.
+    /// The flags that override settings.
     pub(crate) fn settings(&self) -> Vec<Flag<'static>> {
         let flag = |key, name, value: &str| Flag { key, name, value: value.to_owned() };
         let single = [
@@ -114,7 +114,7 @@ impl GlobalFlags {
         flags
     }
 
-    /// The flags that are about logs.
+    /// The flags for logging.
     fn log_options(&self) -> LogOptions {
         let GlobalFlags { quiet, verbose, no_color, .. } = *self;
         LogOptions { quiet, verbose, no_color }
@@ -207,7 +207,7 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// What was typed for this command, as settings.
+    /// The flags of this command that override settings.
     fn settings(&self) -> Vec<Flag<'static>> {
         match self {
             Command::Fetch(args) => args.settings(),

@@ -1,4 +1,4 @@
-//! One match from the command typed to the code that does it.
+//! Dispatches commands.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -20,25 +20,24 @@ use crate::console::logs;
 use crate::console::output::print;
 use crate::console::terminal::printable;
 
-/// How long the program waits at its end for its SQLite files to be closed. The last process to close one merges its
-/// WAL, which takes as long as writing some 16 MiB.
+/// The longest wait at exit for the SQLite files to close. The last process to close a file merges its WAL, which takes
+/// as long as writing some 16 MiB.
 const CLOSE_WITHIN: Duration = Duration::from_secs(10);
 
-/// The whole program, from its arguments to its exit code.
 pub fn main() -> ExitCode {
     let code = run_to_the_end();
-    // Everything that used a store is gone with the runtime.
+    // Everything that used a store was dropped with the runtime.
     fetchwell_sqlite::db::wait_until_closed(CLOSE_WITHIN);
     code
 }
 
-/// It is here and not in the binary because the code of a future is generated in the crate that
-/// polls it: the binary would take as long to compile as the library.
+/// This is in the library and not in the binary because the code of a future is generated in the crate that polls it:
+/// otherwise the binary would take as long to compile as the library.
 #[tokio::main]
 async fn run_to_the_end() -> ExitCode {
     descriptors::raise_limit();
     let exit = run(Cli::parse()).await.unwrap_or_else(|exit| exit);
-    // They may quote a URL or a file name.
+    // The message may quote a URL or a file name.
     let last_words = exit.to_string().split('\n').map(printable).collect::<Vec<_>>().join("\n");
     if !last_words.is_empty() {
         logs::say(&format!("fetchwell: {last_words}"));
@@ -171,8 +170,8 @@ fn warn_of_settings(settings: &Settings) {
     }
 }
 
-/// The doors whose designs' own names for settings count for a command: its own door's, and all of
-/// them for those who look at what the doors do, so that they look where the doors work.
+/// The doors whose own setting names apply to a command: those of its door, or all of them for commands that inspect
+/// several doors, so that these use the same stores as the doors.
 fn own_names_of(command: &Command) -> &'static [Door] {
     match command {
         Command::Pages(_) | Command::Dlq { .. } | Command::Schedule(_) => &[Door::Pages],

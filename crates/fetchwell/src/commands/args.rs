@@ -1,10 +1,10 @@
-//! What the arguments of several commands have in common.
+//! Argument helpers that several commands share.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, RangedI64ValueParser, TypedValueParser};
 use fetchwell_doors::fetch::OutputFormat;
 use fetchwell_settings::Flag;
 
-/// A flag as the setting that it sets, where it was given.
+/// A flag as an override of a setting, if it was given.
 pub(crate) fn flag(
     key: &'static str,
     name: &'static str,
@@ -13,12 +13,12 @@ pub(crate) fn flag(
     value.map(|value| Flag { key, name, value: value.clone() })
 }
 
-/// A whole number within bounds.
+/// Parses an integer within bounds.
 pub(crate) fn whole(least: i64, most: i64) -> impl TypedValueParser<Value = usize> {
     RangedI64ValueParser::<usize>::new().range(least..=most)
 }
 
-/// An output format, by its name.
+/// Parses an output format.
 pub(crate) fn output_format() -> impl TypedValueParser<Value = OutputFormat> {
     let formats = OutputFormat::ALL;
     let known = formats.map(|format| PossibleValue::new(format.name()).help(format.help()));

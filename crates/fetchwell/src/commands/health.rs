@@ -1,4 +1,4 @@
-//! `fetchwell health`: whether a service is ready, for containers that have no other way to ask.
+//! `fetchwell health`: checks whether a service is ready, for containers without another HTTP client.
 
 use std::time::Duration;
 
@@ -9,13 +9,13 @@ use fetchwell_policy::url::{UrlFault, WebUrl};
 use crate::console::exit::Exit;
 use crate::console::output::Running;
 
-/// Whoever asks for health waits no longer than this by default, Docker and Kubernetes included.
+/// The timeout of each request.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// What an address without a path is asked for. Commands that only tell metrics know nothing but `/livez`.
+/// The pages to request if the URL has no path. Commands that only serve metrics have no `/readyz`.
 const HEALTH_PAGES: [&str; 2] = ["/readyz", "/livez"];
 
-/// Asks this address; any answer with 2xx is good health.
+/// Requests this URL; any 2xx means healthy.
 pub(crate) fn run(url: &str) -> Running<'_> {
     Box::pin(run_inner(url))
 }
@@ -31,7 +31,7 @@ async fn run_inner(url: &str) -> Result<Exit, Exit> {
     for url in urls {
         match client.ask(&Request::ungoverned(url.clone())).await {
             Ok(_) => return Ok(Exit::Ok),
-            // There is no such page: the next one may be there.
+            // There is no such page; try the next one.
             Err(why @ NoAnswer::Status(404)) => last = Err(unhealthy(&url, &why)),
             Err(why) => return Err(unhealthy(&url, &why)),
         }

@@ -1,4 +1,4 @@
-//! The commands, one folder each; `args` has the arguments.
+//! The commands, one module each. `args` has argument helpers that they share.
 
 pub(crate) mod args;
 pub(crate) mod articles;

@@ -14,24 +14,20 @@ use fetchwell_telemetry::traces::TracesError;
 /// How the program ends.
 #[derive(Debug)]
 pub(crate) enum Exit {
-    /// All went well.
     Ok,
-    /// Something inside failed.
     Internal(anyhow::Error),
     /// The command line or the settings are wrong.
     Usage(String),
     /// Refused by policy: robots.txt or the address guard.
     Refused,
-    /// Some fetch failed.
     SomeFailed,
-    /// A store or server that is needed can't be reached.
+    /// A required store or server is not reachable.
     Unreachable(String),
-    /// A signal ended it before its work was done.
+    /// A signal stopped it before its work was done.
     Interrupted,
 }
 
 impl Exit {
-    /// The process's exit code.
     pub(crate) fn code(&self) -> ExitCode {
         ExitCode::from(self.number())
     }
@@ -44,12 +40,12 @@ impl Exit {
             Exit::Refused => 3,
             Exit::SomeFailed => 4,
             Exit::Unreachable(_) => 5,
-            Exit::Interrupted => 130, // As after a second signal, see `signals::AT_ONCE`.
+            Exit::Interrupted => 130, // The same as after a second signal, see `signals::AT_ONCE`.
         }
     }
 }
 
-/// What is left to say at the end; empty when all was said.
+/// The final error message; empty if everything was already printed.
 impl fmt::Display for Exit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -88,8 +84,7 @@ impl From<std::io::Error> for Exit {
 impl From<StoreError> for Exit {
     fn from(fault: StoreError) -> Exit {
         match fault.kind() {
-            // A Redis Cluster, tables that somebody changed, missing rights: another store must be named, or this one
-            // set up in another way.
+            // A Redis Cluster, changed tables, missing privileges: use another store, or set this one up differently.
             StoreErrorKind::Incompatible => Exit::Usage(fault.to_string()),
             StoreErrorKind::Transient => Exit::Unreachable(fault.to_string()),
             StoreErrorKind::Corrupt | StoreErrorKind::TooLarge | StoreErrorKind::Bug => {

@@ -1,4 +1,4 @@
-//! Logs: to standard error, so that standard output is data only.
+//! Logs go to standard error, so that standard output has only data.
 
 use std::fmt;
 use std::io::{self, IsTerminal, Write};
@@ -21,7 +21,7 @@ pub(crate) struct LogOptions {
     pub(crate) no_color: bool,
 }
 
-/// Starts logging. Called once, before anything is worth a line.
+/// Starts logging. Called once, before anything is logged.
 pub(crate) fn start(options: LogOptions, format: LogFormat) {
     let level = match (options.quiet, options.verbose) {
         (0, 0) => LevelFilter::INFO,
@@ -31,7 +31,7 @@ pub(crate) fn start(options: LogOptions, format: LogFormat) {
         _ => LevelFilter::OFF,
     };
     let no_color = options.no_color || std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
-    // lapin logs as errors what it also returns as such: a queue that is not there yet, for one.
+    // lapin logs errors that it also returns, such as a queue that does not exist yet.
     let filter = tracing_subscriber::EnvFilter::builder()
         .parse_lossy(format!("warn,lapin=off,fetchwell={level},fetchwell_engine={level}"));
     // tracing-subscriber reports its own errors with `eprintln!`, which panics when standard error is closed.
@@ -47,11 +47,11 @@ pub(crate) fn start(options: LogOptions, format: LogFormat) {
             .fmt_fields(debug_fn(write_field).delimited(" "))
             .try_init(),
     };
-    // It fails when a test started logging before: then that one stays.
+    // This fails if a test has already started logging; that logger stays in place.
     drop(started);
 }
 
-/// An event is one line, and nothing in it moves the cursor: URLs come from anywhere.
+/// Keeps an event on one line and free of control characters: URLs may contain anything.
 fn write_field(writer: &mut Writer<'_>, field: &Field, value: &dyn fmt::Debug) -> fmt::Result {
     let text = format!("{value:?}");
     match field.name() {
@@ -65,8 +65,8 @@ pub(crate) fn say(line: &str) {
     Lossy(io::stderr()).put(format!("{line}\n").as_bytes());
 }
 
-/// A writer that never fails. The reader of standard error may go away at any time (`2>&1 | head`), its disk may be
-/// full: then lines are lost, and nothing else is.
+/// A writer that never fails. The reader of standard error may go away at any time (`2>&1 | head`), or its disk may be
+/// full: only log lines are lost then.
 struct Lossy<W>(W);
 
 impl<W: Write> Lossy<W> {

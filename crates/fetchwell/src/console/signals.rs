@@ -1,4 +1,4 @@
-//! SIGTERM and Ctrl-C: the first stops gently, the second at once.
+//! SIGTERM and Ctrl-C: the first signal stops gracefully, the second exits at once.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use tracing::warn;
 /// The exit code after a second signal.
 pub(crate) const AT_ONCE: i32 = 130;
 
-/// A token that the first signal cancels. Nothing is lost by the second: a killed run can be resumed.
+/// A token that the first signal cancels. The second loses nothing either: a killed run can be resumed.
 pub(crate) fn stop_on_signal() -> CancellationToken {
     stop_on_signal_and(|| {})
 }
 
-/// The same for whoever has something to put in order even at the second signal.
+/// The same, with a cleanup that runs even before the immediate exit.
 pub(crate) fn stop_on_signal_and(last: impl Fn() + Send + 'static) -> CancellationToken {
     let stop = CancellationToken::new();
     let token = stop.clone();
@@ -39,7 +39,7 @@ pub(crate) fn stop_on_signal_and(last: impl Fn() + Send + 'static) -> Cancellati
     stop
 }
 
-/// A pause that a stop ends.
+/// Sleeps, unless stopped.
 pub(crate) async fn sleep_unless_stopped(interval: Duration, stop: &CancellationToken) {
     tokio::select! {
         () = stop.cancelled() => {}

@@ -1,11 +1,11 @@
-//! Tables for people.
+//! Text tables.
 
 use crate::console::terminal::printable;
 
-/// A wider column is cut short; JSON has all of it.
+/// Longer cells are truncated; JSON output has all of it.
 const WIDEST: usize = 60;
 
-/// What came from outside, without what a terminal would obey.
+/// Makes text from outside safe for a terminal, and truncates it.
 pub(crate) fn plain(text: &str) -> String {
     let text = printable(text);
     match text.char_indices().nth(WIDEST) {
@@ -14,7 +14,7 @@ pub(crate) fn plain(text: &str) -> String {
     }
 }
 
-/// Rows under a head, in columns.
+/// Formats rows in columns under a header.
 pub(crate) fn table<const N: usize>(head: [&str; N], rows: &[[String; N]]) -> String {
     let head = head.map(str::to_owned);
     let mut widths = [0; N];

@@ -1,4 +1,4 @@
-//! The terminal: what may be written to it, and while a live view has it, how it is given back on every way out.
+//! The terminal: full-screen output for live views, restored on every exit.
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
@@ -9,7 +9,7 @@ use crossterm::{cursor, execute, terminal};
 
 pub(crate) use fetchwell_policy::text::printable;
 
-/// How a piece of text looks.
+/// The style of a piece of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tint {
     Plain,
@@ -20,10 +20,10 @@ pub(crate) enum Tint {
     Bad,
 }
 
-/// One line of the screen, in pieces.
+/// A line of the screen, as styled pieces.
 pub(crate) type Line = Vec<(Tint, String)>;
 
-/// As much of a line as there is room for. Every character counts as one column.
+/// Truncates a line to `width`. Every character counts as one column.
 pub(crate) fn cut(line: Line, width: usize) -> Line {
     let mut left = width;
     let mut pieces = Line::new();
@@ -35,41 +35,37 @@ pub(crate) fn cut(line: Line, width: usize) -> Line {
     pieces
 }
 
-/// A key that somebody pressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Key {
-    /// A letter, a digit, a sign.
+    /// Any printable character.
     Char(char),
-    /// The end of what is typed.
     Enter,
-    /// Takes the last letter back.
     Backspace,
-    /// Esc.
     Escape,
     /// Ctrl-C.
     Interrupt,
 }
 
-/// Whether somebody is in front of a terminal: they see what we say, and can type.
+/// Whether someone is at a terminal, to read what is printed and to type.
 pub(crate) fn is_watched() -> bool {
     io::stderr().is_terminal() && io::stdin().is_terminal()
 }
 
-/// A screen of our own on standard error; standard output is for data.
+/// A full screen on standard error; standard output is for data.
 pub(crate) struct Screen(());
 
 impl Screen {
-    /// Whether there is a terminal that can do it, and somebody in front of it.
+    /// Whether there is a capable terminal with someone at it.
     pub(crate) fn is_possible() -> bool {
         let is_dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
         is_watched() && !is_dumb
     }
 
-    /// Takes the terminal.
+    /// Switches to the alternate screen and raw mode.
     pub(crate) fn open() -> io::Result<Screen> {
         let before = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
-            // Else its words would vanish with the screen.
+            // Otherwise the panic message would vanish with the screen.
             give_back();
             before(panic);
         }));
@@ -79,23 +75,23 @@ impl Screen {
         Ok(screen)
     }
 
-    /// Columns and lines. A terminal that does not know is taken for an ordinary one.
+    /// Columns and lines; 80 by 24 if the terminal does not report its size.
     pub(crate) fn size() -> (usize, usize) {
         let known = terminal::size().ok().filter(|(columns, lines)| *columns > 0 && *lines > 0);
         let (columns, lines) = known.unwrap_or((80, 24));
         (usize::from(columns), usize::from(lines))
     }
 
-    /// Shows these lines and nothing else.
+    /// Draws these lines, replacing everything on the screen.
     pub(crate) fn draw(lines: &[Line]) -> io::Result<()> {
-        // In one piece, and written over the last one: nothing flickers.
+        // In one write, over the previous frame, to avoid flicker.
         let mut text = String::from("\x1b[H");
         for (at, line) in lines.iter().enumerate() {
             if at > 0 {
                 text.push_str("\r\n");
             }
             for (tint, piece) in line {
-                // Text takes whatever is written to it.
+                // Writing to a string cannot fail.
                 write!(text, "{}{piece}\x1b[0m", code(*tint)).unwrap_or_default();
             }
             text.push_str("\x1b[K");
@@ -106,7 +102,7 @@ impl Screen {
         terminal.flush()
     }
 
-    /// The keys that were pressed since the last look, in order.
+    /// The keys pressed since the last call, in order.
     pub(crate) fn keys() -> Vec<Key> {
         let mut keys = Vec::new();
         while event::poll(Duration::ZERO).unwrap_or(false) {
@@ -125,9 +121,9 @@ impl Drop for Screen {
     }
 }
 
-/// Gives the terminal back as it was. It may be called at any moment, and more than once.
+/// Restores the terminal. It may be called at any time, and more than once.
 pub(crate) fn give_back() {
-    // There is nobody left to tell when the terminal is gone.
+    // Errors are ignored: the terminal may be gone.
     execute!(io::stderr(), cursor::Show, terminal::LeaveAlternateScreen).unwrap_or_default();
     terminal::disable_raw_mode().unwrap_or_default();
 }

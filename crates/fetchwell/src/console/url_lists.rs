@@ -1,4 +1,4 @@
-//! Which URLs: from the command line, from files, from standard input.
+//! Reads URLs from the command line, from files and from standard input.
 
 use std::collections::HashSet;
 use std::io::{self, Read};
@@ -8,7 +8,7 @@ use fetchwell_policy::url::WebUrl;
 
 use crate::console::exit::Exit;
 
-/// The URLs exactly as they were given, in their order, each once.
+/// The URLs exactly as given, in order, without duplicates.
 pub(crate) fn read(arguments: &[String]) -> Result<Vec<String>, Exit> {
     read_as(arguments, str::to_owned)
 }
@@ -32,8 +32,8 @@ fn read_as(arguments: &[String], as_url: fn(&str) -> String) -> Result<Vec<Strin
     Ok(urls)
 }
 
-/// A URL with its scheme: `example.com/a` is `https://example.com/a`. What is no URL either way stays as it is,
-/// so that its refusal is about what was typed.
+/// Adds a missing scheme: `example.com/a` becomes `https://example.com/a`. Text that is not a URL either way stays
+/// unchanged, so that the error message quotes what the user typed.
 pub(crate) fn assume_https(text: &str) -> String {
     if has_scheme(text) {
         return text.to_owned();
@@ -42,7 +42,7 @@ pub(crate) fn assume_https(text: &str) -> String {
     if WebUrl::parse(&assumed).is_ok() { assumed } else { text.to_owned() }
 }
 
-/// Whether a text names its scheme. `example.com:8080` does not: a port follows its colon.
+/// Whether a text has a scheme. `example.com:8080` does not: its colon is followed by a port.
 fn has_scheme(text: &str) -> bool {
     let Some((scheme, rest)) = text.split_once(':') else { return false };
     let is_scheme = scheme.starts_with(|first: char| first.is_ascii_alphabetic())
@@ -71,7 +71,7 @@ fn expand(argument: &str) -> Result<Vec<String>, Exit> {
     Ok(lines.filter(|line| !line.is_empty()).map(str::to_owned).collect())
 }
 
-/// `fetch urls.txt` is meant as a list, though it could be a host.
+/// `fetch urls.txt` is probably meant as a list, although it could be a host.
 fn refuse_file_name(argument: &str) -> Result<(), Exit> {
     if has_scheme(argument) || !Path::new(argument).is_file() {
         return Ok(());
@@ -82,8 +82,8 @@ fn refuse_file_name(argument: &str) -> Result<(), Exit> {
     )))
 }
 
-/// A line of a list without its comment, which begins with `#` at the beginning of the line or after white space.
-/// A `#` elsewhere is part of the URL.
+/// A line of a list without its comment. A comment starts with `#` at the start of the line or after white space; any
+/// other `#` is part of the URL.
 fn without_comment(line: &str) -> &str {
     let is_comment = |at: &usize| line[..*at].chars().next_back().is_none_or(char::is_whitespace);
     let comment = line.match_indices('#').map(|(at, _)| at).find(is_comment);

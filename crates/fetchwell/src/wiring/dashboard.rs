@@ -1,4 +1,4 @@
-//! What a dashboard shows that only the settings name.
+//! The parts of a dashboard that come from the settings.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ fn setting_row(setting: &Effective) -> SettingRow {
     }
 }
 
-/// How far batchers that were started in this folder, and workers by these settings, have come.
+/// The progress of batchers in the current folder, and of workers in the output folder of the settings.
 pub(crate) fn crawl_progress(settings: &Settings) -> Arc<dyn CrawlProgress> {
     let output = settings.values.commoncrawl_output.clone();
     Arc::new(CrawlFiles { checkpoints: PathBuf::from("."), output })

@@ -1,4 +1,4 @@
-//! Listeners, by the settings.
+//! Opens listeners.
 
 use std::net::SocketAddr;
 
@@ -8,7 +8,7 @@ use tokio::net::TcpListener;
 
 use crate::console::exit::Exit;
 
-/// What holds for all listeners of this process.
+/// The rules for all listeners of this process.
 pub(crate) fn connection_rules(values: &Values) -> ConnectionRules {
     ConnectionRules {
         per_address: values.api_max_connections_per_address,
@@ -16,7 +16,7 @@ pub(crate) fn connection_rules(values: &Values) -> ConnectionRules {
     }
 }
 
-/// Listens there; if that fails, `fix` is what to do about it.
+/// Binds a listener; `fix` tells the user what to do if that fails.
 pub(crate) async fn listen(address: SocketAddr, fix: &str) -> Result<TcpListener, Exit> {
     TcpListener::bind(address)
         .await

@@ -1,4 +1,4 @@
-//! From settings to what commands work with.
+//! Builds what commands need from the settings.
 
 mod dashboard;
 mod listeners;

@@ -1,4 +1,4 @@
-//! What messages are fetched by: the settings, and those of each retailer.
+//! The rules for fetching messages, in general and per retailer.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use fetchwell_settings::Settings;
 
 use crate::wiring::read_limits;
 
-/// How messages are fetched.
+/// The rules for fetching messages.
 pub(crate) fn message_rules(settings: &Settings) -> MessageRules {
     let values = &settings.values;
     let default_timeouts = Timeouts {
@@ -36,8 +36,8 @@ fn retailers_timeouts(settings: &Settings, default: Timeouts) -> HashMap<String,
     own.collect()
 }
 
-/// The pace of each retailer, besides that of each site. A rate that somebody wrote down for a retailer is the
-/// pace of its sites, too; of a burst only one that was written down beside it.
+/// The rate limit of each retailer, in addition to the pace of each site. An explicit rate of a retailer is also the
+/// pace of its sites; its burst applies there only if it is explicit, too.
 fn retailers_pace(settings: &Settings) -> GroupPace {
     let values = &settings.values;
     let per_second = values.retriever_default_rate_limit;

@@ -1,4 +1,4 @@
-//! What doors go by, as the settings say it.
+//! The rules of the doors, from the settings.
 
 use fetchwell_doors::articles::{ArticleRules, LinkRules};
 use fetchwell_doors::feeds::FeedRules;
@@ -8,13 +8,11 @@ use fetchwell_engine::web::Timeouts;
 use fetchwell_policy::retry::{Backoff, RetryRule};
 use fetchwell_settings::Values;
 
-/// What reading a page may cost.
 pub(crate) fn read_limits(values: &Values) -> ReadLimits {
     let max_text_bytes = usize::try_from(values.extract_max_text).unwrap_or(usize::MAX);
     ReadLimits { max_text_bytes, max_time: values.extract_max_time }
 }
 
-/// How links are fetched.
 pub(crate) fn article_rules(values: &Values) -> ArticleRules {
     let link = LinkRules {
         timeouts: Timeouts { connect: None, request: Some(values.articles_request_timeout) },
@@ -24,12 +22,11 @@ pub(crate) fn article_rules(values: &Values) -> ArticleRules {
     ArticleRules { link, max_wait: values.articles_max_wait }
 }
 
-/// How feeds are read.
 pub(crate) fn feed_rules(values: &Values) -> FeedRules {
     FeedRules { max_wait: values.feeds_max_wait, max_redirects: values.http_max_redirects }
 }
 
-/// How pages are fetched, and how long what comes of them is kept.
+/// The rules for fetching pages, and how long pages and events are kept.
 pub(crate) fn page_rules(values: &Values) -> PageDoorRules {
     let base = values.pages_retry_backoff_base;
     let retry = RetryRule {

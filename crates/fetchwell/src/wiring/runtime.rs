@@ -1,4 +1,4 @@
-//! From settings to the parts of the engine.
+//! Builds the parts of the engine from the settings.
 
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
@@ -26,28 +26,25 @@ use fetchwell_telemetry::traces::Tracer;
 use crate::console::exit::Exit;
 use crate::wiring::{open_politeness, store_clock};
 
-/// How often a name is looked up, over about 5 s, before it is believed that it does not exist.
+/// The number of lookups, over about 5 s, before a name counts as nonexistent.
 const ABSENCE_LOOKUPS: u32 = 3;
 
 /// The parts that every door shares.
 pub(crate) struct Parts {
-    /// Tells the time.
     pub(crate) clock: Clock,
-    /// The politeness store.
     pub(crate) politeness: Arc<dyn Sites>,
-    /// The HTTP client.
     pub(crate) client: Arc<http::Client>,
-    /// Where this process listens: the client never connects there.
+    /// The addresses that this process listens on: the client never connects to them.
     pub(crate) own_listeners: OwnListeners,
-    /// What this process does, counted.
+    /// The metrics of this process.
     pub(crate) measures: Arc<Measures>,
-    /// Which calls to its stores fail.
+    /// Which store calls fail.
     pub(crate) health: Arc<StoreHealth>,
-    /// The same, traced, where somebody collects traces.
+    /// Traces events, if an OTLP endpoint is set.
     tracer: Option<Arc<Tracer>>,
 }
 
-/// What outlives the parts of one cycle: what is counted, and where that is told.
+/// What outlives a single cycle: the metrics, and the address that serves them.
 #[derive(Clone, Default)]
 pub(crate) struct Told {
     pub(crate) measures: Arc<Measures>,
@@ -55,13 +52,12 @@ pub(crate) struct Told {
 }
 
 impl Parts {
-    /// Opens the stores and makes the client.
+    /// Opens the stores and creates the client.
     pub(crate) async fn open(settings: &Settings) -> Result<Parts, Exit> {
         Parts::open_with(settings, client(settings, 1)?).await
     }
 
-    /// The same for a door whose URLs fail when their host does not exist: such a name is looked up more than
-    /// once.
+    /// The same for a door whose URLs fail when their host does not exist: a missing name is looked up several times.
     pub(crate) async fn open_for_fetch(settings: &Settings) -> Result<Parts, Exit> {
         Parts::open_with(settings, client(settings, ABSENCE_LOOKUPS)?).await
     }
@@ -81,7 +77,7 @@ impl Parts {
         })
     }
 
-    /// The same for one cycle of several, which are counted together.
+    /// The same for one of several cycles, which share their metrics.
     pub(crate) async fn open_for_cycle(settings: &Settings, told: &Told) -> Result<Parts, Exit> {
         let parts = Parts::open(settings).await?;
         if let Some(address) = told.at {
@@ -90,7 +86,7 @@ impl Parts {
         Ok(Parts { measures: told.measures.clone(), ..parts })
     }
 
-    /// The same where nothing is shared with others: no store is opened.
+    /// The same without shared state: no store is opened.
     pub(crate) fn in_memory(settings: &Settings) -> Result<Parts, Exit> {
         let clock = Clock::since_boot(Clock::booted_at());
         let politeness = own_politeness(settings, &clock);
@@ -101,29 +97,29 @@ impl Parts {
         Ok(Parts { politeness, clock, client, own_listeners, measures, health, tracer })
     }
 
-    /// The same with sites that no other process hears of, and that are forgotten at the end.
+    /// The same with politeness in memory, not shared with other processes.
     pub(crate) fn with_own_politeness(mut self, settings: &Settings) -> Parts {
         self.politeness = own_politeness(settings, &self.clock);
         self
     }
 
-    /// The same, but counted elsewhere.
+    /// The same with other metrics.
     pub(crate) fn counted_by(mut self, measures: &Arc<Measures>) -> Parts {
         self.measures = measures.clone();
         self
     }
 
-    /// A gate by these settings.
+    /// A gate with the rules of these settings.
     pub(crate) fn gate(&self, settings: &Settings, give_up_after: Option<Duration>) -> Gate {
         self.gate_by(gate_rules(settings, give_up_after))
     }
 
-    /// A gate by these rules.
+    /// A gate with these rules.
     pub(crate) fn gate_by(&self, rules: GateRules) -> Gate {
         Gate::new(self.politeness.clone(), rules, self.clock.clone())
     }
 
-    /// All that the pipeline of this door needs besides the door. What it does is counted.
+    /// The runtime for the pipeline of a door.
     pub(crate) fn plant(
         &self,
         settings: &Settings,
@@ -149,7 +145,7 @@ impl Parts {
         }
     }
 
-    /// Whoever watches the pipeline of a door: counters, then traces, then the door's own.
+    /// The event handlers of a door's pipeline: metrics, then traces, then its own.
     fn watcher(&self, door: DoorName, own: Watcher) -> Watcher {
         let traced = match &self.tracer {
             Some(tracer) => tracer.listening(door, own),
@@ -163,7 +159,7 @@ fn own_politeness(settings: &Settings, clock: &Clock) -> Arc<dyn Sites> {
     Arc::new(MemoryPoliteness::new(clock.clone(), breaker_rule(settings), random_seed()))
 }
 
-/// As many requests at once as there are descriptors for. Where fewer fit than are wanted, that is said.
+/// The number of concurrent requests that the file descriptors allow. Logs if this is fewer than wanted.
 pub(crate) fn fitting_in_flight(wanted: usize) -> usize {
     let descriptors = Descriptors::of_this_process();
     let idle = HttpLimits::default().max_idle_connections;
@@ -184,7 +180,7 @@ fn client(
     Ok((Arc::new(client), own_listeners))
 }
 
-/// A gate without a store, for questions that need none.
+/// A gate without a store.
 pub(crate) fn offline_gate(settings: &Settings) -> Gate {
     let clock = Clock::system();
     let nothing = own_politeness(settings, &clock);
@@ -197,7 +193,6 @@ pub(crate) fn gate_rules(settings: &Settings, give_up_after: Option<Duration>) -
     GateRules { pace, robots, give_up_after, site_attempts: None, missing_hosts_fail: false }
 }
 
-/// How we introduce ourselves.
 pub(crate) fn user_agent(settings: &Settings) -> String {
     let values = &settings.values;
     values
@@ -283,12 +278,11 @@ fn http_settings(
     }
 }
 
-/// Which addresses may be connected to.
 pub(crate) fn address_guard(settings: &Settings) -> AddressGuard {
     AddressGuard::new(settings.values.allow_private.clone())
 }
 
-/// Sites without pacing are for private addresses, unless their owner says that they are his.
+/// Sites without pacing must have private addresses, unless the user claims to own them.
 fn private_only(settings: &Settings) -> Arc<dyn Fn(&Site) -> bool + Send + Sync> {
     if settings.values.i_own_these_sites {
         return Arc::new(|_| false);

@@ -1,4 +1,4 @@
-//! Where sites are looked after, by the settings.
+//! Opens the service that manages sites.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use fetchwell_settings::Settings;
 use crate::console::exit::Exit;
 use crate::wiring::{gate_rules, open_waiting};
 
-/// On a politeness store, and on the queues that the settings name.
+/// Opens it on a politeness store and the queues of the settings.
 pub(crate) async fn open_sites(
     settings: &Settings,
     sites: Arc<dyn Sites>,

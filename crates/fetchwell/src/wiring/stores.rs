@@ -1,4 +1,4 @@
-//! The stores that the settings name, as ports.
+//! Opens the stores of the settings, as ports.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,26 +24,26 @@ use fetchwell_stores::sqlite::SqliteEvents;
 use crate::console::exit::Exit;
 use crate::wiring::breaker_rule;
 
-/// The queue of links that a run of `articles` has found to be new.
+/// The queue of links that `articles` has claimed.
 const CLAIMS: &str = "rss:canonical_queue";
-/// Where that queue would put what it gives up; nothing is.
+/// The dead-letter list of that queue; it stays empty.
 const CLAIMS_GIVEN_UP: &str = "rss:canonical_queue_given_up";
-/// A queue that is empty is looked at at least this often.
+/// The longest interval between checks of an empty queue.
 const LONGEST_POLL: Duration = Duration::from_millis(500);
 
-/// The store that the settings name, with the politeness store that goes with it.
+/// The store of the settings, with its politeness store.
 pub(crate) fn store(settings: &Settings) -> Opened<Store> {
     let values = &settings.values;
     Store::new(&values.store, values.politeness.as_ref())
 }
 
-/// Opens the politeness store that is named, or the store itself.
+/// Opens the politeness store of the settings, or the store itself.
 pub(crate) async fn open_politeness(settings: &Settings) -> Result<Arc<dyn Sites>, Exit> {
     let store = Store::new(politeness_store(settings), None)?;
     Ok(store.politeness(breaker_rule(settings), random_seed()).await?)
 }
 
-/// The same for commands that only read it. `None`: it does not exist yet, or opening it would change it.
+/// The same, for commands that only read it. `None` if it does not exist yet, or if opening it would change it.
 pub(crate) async fn open_politeness_to_read(
     settings: &Settings,
 ) -> Result<Option<Arc<dyn Sites>>, Exit> {
@@ -51,17 +51,17 @@ pub(crate) async fn open_politeness_to_read(
     Ok(store.politeness_to_read(breaker_rule(settings), random_seed()).await?)
 }
 
-/// Where the pace of sites is kept.
+/// The store that keeps the pace of sites.
 pub(crate) fn politeness_store(settings: &Settings) -> &StoreUrl {
     settings.values.politeness.as_ref().unwrap_or(&settings.values.store)
 }
 
-/// What the flow goes by. A server has a clock of its own, and its times are moved to this one.
+/// The clock of the flow. For a server it is a local one, to which the server's times are converted.
 pub(crate) async fn store_clock(settings: &Settings) -> Result<Clock, Exit> {
     Ok(store(settings)?.clock().await?)
 }
 
-/// Opens the store's file for a queue. It keeps to the politeness store it was first used with.
+/// Opens the store's file for a queue. The file stays bound to the politeness store it was first used with.
 pub(crate) async fn open_queue_db(settings: &Settings) -> Result<Db, Exit> {
     Ok(store(settings)?.queue_file().await?)
 }
@@ -86,7 +86,7 @@ fn list_rules(settings: &Settings, binds_politeness: bool) -> QueueRules {
     }
 }
 
-/// Opens the links that `articles` has claimed. A run ends when there are none. Commands that fetch them must bind
+/// Opens the queue of links that `articles` has claimed. A run ends when it is empty. Commands that fetch them must bind
 /// their store to a politeness store.
 pub(crate) async fn open_claims(
     settings: &Settings,
@@ -113,7 +113,7 @@ pub(crate) async fn open_queues(
     Ok(vec![(settings.values.pages_input_queue.clone(), list), (CLAIMS.to_owned(), claims)])
 }
 
-/// Opens a queue, a page cache and a log of events, each on a server or embedded.
+/// Opens the queue, the page cache and the event log of `pages`, each on a server or embedded.
 pub(crate) async fn open_pages(settings: &Settings) -> Result<PagePorts, Exit> {
     Ok(PagePorts {
         queue: open_list(settings, true).await?,
@@ -122,11 +122,11 @@ pub(crate) async fn open_pages(settings: &Settings) -> Result<PagePorts, Exit> {
     })
 }
 
-/// Opens the cache that is named, or the one of the store.
+/// Opens the page cache of the settings, or the one in the store.
 pub(crate) async fn open_page_cache(settings: &Settings) -> Result<Arc<dyn PageCache>, Exit> {
     let values = &settings.values;
     let store = match &values.pages_cache {
-        // A file is for a cache beside its queue.
+        // A file can only hold a cache together with its queue.
         Some(named) if named.file().is_some() => {
             return Err(OpenError::NoPageCache(named.clone()).into());
         }
@@ -144,13 +144,13 @@ async fn open_events(settings: &Settings) -> Result<Arc<dyn EventLog>, Exit> {
     }
 }
 
-/// Opens the log that is used without Kafka.
+/// Opens the event log that is used without Kafka.
 pub(crate) async fn open_embedded_events(settings: &Settings) -> Result<SqliteEvents, Exit> {
     let values = &settings.values;
     Ok(open::embedded_events(&values.store, &values.pages_embedded).await?)
 }
 
-/// Opens the queue of batches, at a broker where one is named.
+/// Opens the queue of batches, on the broker if one is set.
 pub(crate) async fn open_batches(
     settings: &Settings,
     clock: &Clock,
@@ -164,19 +164,17 @@ pub(crate) async fn open_batches(
     Ok(open::broker_batches(url, name, transient, clock).await?)
 }
 
-/// Opens feeds and links.
 pub(crate) async fn open_feeds(settings: &Settings) -> Result<FeedPorts, Exit> {
     let (feeds, links) = store(settings)?.feeds().await?;
     Ok(FeedPorts { feeds, links })
 }
 
-/// Opens links and articles.
 pub(crate) async fn open_articles(settings: &Settings) -> Result<ArticlePorts, Exit> {
     let (links, articles) = store(settings)?.articles().await?;
     Ok(ArticlePorts { links, articles })
 }
 
-/// Opens the articles; `None`: this kind of store has none.
+/// Opens the articles; `None` if this kind of store has none.
 pub(crate) async fn open_articles_if_any(
     settings: &Settings,
 ) -> Result<Option<Arc<dyn Articles>>, Exit> {
@@ -186,17 +184,17 @@ pub(crate) async fn open_articles_if_any(
     }
 }
 
-/// Opens what says how much waits for sites.
+/// Opens the port that counts waiting URLs by site.
 pub(crate) async fn open_waiting(settings: &Settings) -> Result<Arc<dyn Waiting>, Exit> {
     Ok(store(settings)?.waiting(&list_rules(settings, false)).await?)
 }
 
-/// Opens the store as a retriever uses it, with the clock of its flow.
+/// Opens the store as a retriever, with its clock.
 pub(crate) async fn open_retriever(settings: &Settings) -> Result<(RetrieverStore, Clock), Exit> {
     Ok(retriever(settings).await?)
 }
 
-/// The same; `None`: such a store is no inbox.
+/// The same; `None` if this kind of store has no inbox.
 pub(crate) async fn open_retriever_if_any(
     settings: &Settings,
 ) -> Result<Option<(RetrieverStore, Clock)>, Exit> {

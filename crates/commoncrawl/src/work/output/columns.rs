@@ -1,4 +1,4 @@
-//! A segment as Parquet: its lines become columns, a group of rows at a time.
+//! Converts a segment to Parquet, one row group at a time.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Seek, SeekFrom};
@@ -32,12 +32,12 @@ const SCHEMA: &str = "
         }
     }";
 
-/// Rows are written when their texts have come to this: so much of a segment is in memory.
+/// Rows are written when their texts reach this size, which bounds the memory needed.
 const GROUP_TEXT_BYTES: usize = 16 << 20;
-/// And no more rows than this, however short they are.
+/// The maximum number of rows in a group, however short they are.
 const MAX_GROUP_ROWS: usize = 50_000;
 
-/// Writes the documents of a segment to a file that is on the disk when this returns.
+/// Writes the documents of a segment to a file, and syncs it.
 pub(super) fn write(mut segment: &File, path: &Path) -> io::Result<()> {
     segment.seek(SeekFrom::Start(0))?;
     let mut lines = BufReader::new(zstd::Decoder::new(segment)?).split(b'\n');
@@ -102,7 +102,7 @@ fn texts<W: io::Write + Send>(
     column.close()
 }
 
-/// A value that is not there is told by a level of 0 in its row.
+/// A row without a value has the definition level 0.
 fn optional_texts<W: io::Write + Send>(
     group: &mut SerializedRowGroupWriter<'_, W>,
     rows: &[Document],

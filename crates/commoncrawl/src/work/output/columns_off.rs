@@ -1,4 +1,4 @@
-//! Parquet in a build without it.
+//! Stands in for `columns` in a build without Parquet.
 
 use std::fs::File;
 use std::io;
@@ -13,7 +13,7 @@ use thiserror::Error;
 )]
 struct BuiltWithoutParquet;
 
-/// The settings refuse the format, but a build that has it may have left a segment behind.
+/// The settings refuse this format, but a build with Parquet may have left a segment behind.
 pub(super) fn write(_: &File, _: &Path) -> io::Result<()> {
     Err(io::Error::other(BuiltWithoutParquet))
 }

@@ -1,5 +1,4 @@
-//! The file of pages that can't be read, for those who want them read again. It is read without a lock, as far as
-//! its manifest has confirmed it.
+//! Reads `errors.jsonl`, the pages that could not be read, without a lock, up to the length confirmed in the manifest.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -18,7 +17,7 @@ use crate::work::document::{LEFT_OUT, WarcPlace};
 /// The error kind of an item that is not a page. Publishing it again would not help.
 const NO_PAGE: &str = "item";
 
-/// The file, and the manifest that says which of its pages were read since.
+/// The file, and the manifest that records which of its pages were read since.
 pub struct ErrorFile {
     manifest: Connection,
     lines: Option<BufReader<Take<File>>>,
@@ -31,26 +30,25 @@ struct ErrorLine {
     timestamp: String,
     warc: Option<WarcPlace>,
     kind: String,
-    /// Earlier versions did not write it.
+    /// Missing in lines of earlier versions.
     #[serde(default)]
     metadata: BTreeMap<String, String>,
 }
 
-/// What is to be made of a line.
+/// What a line means now.
 #[derive(Debug, PartialEq, Eq)]
 pub(in super::super) enum ErrorEntry {
-    /// A page that has no document, and the kind of its fault or [`LEFT_OUT`].
+    /// A page without a document, with its kind of error or [`LEFT_OUT`].
     Page(CdxRecord, String),
-    /// Its page has a document by now.
+    /// The page has a document by now.
     Read,
-    /// It names no record that could be read.
+    /// The line does not name a record that could be read.
     Nowhere,
-    /// It is no line of ours.
+    /// The line is not valid.
     Garbage,
 }
 
 impl ErrorFile {
-    /// Opens the file of a folder that a worker has written to.
     pub fn open(folder: &Path) -> Result<ErrorFile, CommonCrawlError> {
         let at = folder.to_owned();
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -66,7 +64,6 @@ impl ErrorFile {
         Ok(ErrorFile { manifest, lines })
     }
 
-    /// The next line, if there is one.
     pub(in super::super) fn read_next(&mut self) -> io::Result<Option<ErrorEntry>> {
         let Some(lines) = &mut self.lines else { return Ok(None) };
         let mut line = Vec::new();
@@ -99,7 +96,7 @@ impl ErrorFile {
 }
 
 impl ErrorLine {
-    /// The page as its batch had it; of what an earlier version wrote, as much as reading it takes.
+    /// The page as its batch had it; for lines of earlier versions, only what is needed to read it.
     fn record(self) -> CdxRecord {
         let mut metadata = self.metadata;
         if metadata.is_empty()

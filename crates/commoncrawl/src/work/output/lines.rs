@@ -1,22 +1,21 @@
-//! Records as lines of JSON, each with the page that it is about.
+//! Converts records to JSON lines, each with the position of its page.
 
 use serde::Serialize;
 
 use crate::work::document::WarcPlace;
 use crate::work::record::WorkRecord;
 
-/// What is to be written.
 #[derive(Default)]
 pub(super) struct Lines {
     pub(super) documents: Vec<Line>,
     pub(super) errors: Vec<Line>,
-    /// Pages that could be read and are not wanted.
+    /// Pages that were read but filtered out.
     pub(super) left_out: Vec<(String, u64)>,
 }
 
-/// A line, and the page that it is about.
+/// A line and its page.
 pub(super) struct Line {
-    /// The file and the offset; without one it can't be told whether it was written before.
+    /// File and offset; without them, a repeated line cannot be detected.
     pub(super) page: Option<(String, u64)>,
     pub(super) json: Vec<u8>,
 }
@@ -45,7 +44,7 @@ impl Lines {
 
 impl Line {
     fn of(warc: Option<&WarcPlace>, record: &impl Serialize) -> Line {
-        // Text and numbers can always be written.
+        // Serializing text and numbers cannot fail.
         let mut json = serde_json::to_vec(record).unwrap_or_default();
         json.push(b'\n');
         Line { page: warc.map(|warc| (warc.filename.clone(), warc.offset)), json }

@@ -1,4 +1,4 @@
-//! What is in the folder: which pages, and how much of each segment.
+//! The manifest: which pages the folder contains, and the confirmed length of each segment.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -13,43 +13,43 @@ use super::ERRORS;
 use super::lines::{Line, Lines};
 use super::segment::{Segment, append};
 
-/// How hard segments are compressed: what most take for a good bargain.
+/// A good trade-off between size and speed, and zstd's default.
 const COMPRESSION_LEVEL: i32 = 3;
 
-/// What a write came to.
+/// The result of a write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in super::super) struct Written {
-    /// Documents that are new in the folder.
+    /// Documents that are new.
     pub(in super::super) documents: u64,
-    /// Documents that were there: their batch came again.
+    /// Documents that were already there, because their batch was delivered again.
     pub(in super::super) repeated: u64,
-    /// How long the segment is now.
+    /// The length of the segment now.
     pub(in super::super) segment_bytes: u64,
-    /// How much of that is new.
+    /// The bytes added to it.
     pub(in super::super) new_bytes: u64,
 }
 
 /// The `user_version` of the manifest. Raise it with a change that this program would misread.
 const VERSION: i64 = 0;
 
-/// Opens the manifest, or makes it. One that a newer program has changed is refused.
+/// Opens or creates the manifest. Refuses one of a newer version.
 pub(super) fn open(path: &Path) -> Result<Db, StoreError> {
     Db::open(path, Durability::Disk, VERSION, prepare)
 }
 
-/// Makes the tables, where they are missing.
+/// Creates missing tables.
 fn prepare(connection: &mut Connection) -> rusqlite::Result<()> {
     connection.execute_batch(
         "BEGIN IMMEDIATE;
          CREATE TABLE IF NOT EXISTS file (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;
-         -- Pages that a line was written for; those that could not be read may be, another time.
+         -- Pages that a line was written for; broken ones may still be read another time.
          CREATE TABLE IF NOT EXISTS page (
              file INTEGER NOT NULL,
              offset INTEGER NOT NULL,
              is_broken INTEGER NOT NULL,
              PRIMARY KEY (file, offset)
          ) STRICT, WITHOUT ROWID;
-         -- What lies beyond a length was never confirmed.
+         -- Bytes beyond the length were never confirmed.
          CREATE TABLE IF NOT EXISTS segment (
              name TEXT PRIMARY KEY,
              length INTEGER NOT NULL,
@@ -61,8 +61,8 @@ fn prepare(connection: &mut Connection) -> rusqlite::Result<()> {
     )
 }
 
-/// Writes the lines that are not there yet, and notes them. They are on the disk when this returns, and
-/// there when its transaction has committed.
+/// Appends the lines that are new and records them. The bytes are synced when this returns, and count once the
+/// transaction has committed.
 pub(super) fn write(
     tx: &Connection,
     folder: &Path,
@@ -92,7 +92,7 @@ pub(super) fn write(
     Ok(Written { documents, repeated, segment_bytes: length, new_bytes: length - before })
 }
 
-/// How much of a file is confirmed, and how many documents that is.
+/// The confirmed length of a file, and the number of documents in it.
 pub(super) fn standing(tx: &Connection, name: &str) -> rusqlite::Result<(u64, u64)> {
     tx.prepare_cached("SELECT length, documents FROM segment WHERE name = ?1")?
         .query_row([name], |row| Ok((row.get(0)?, row.get(1)?)))
@@ -100,19 +100,18 @@ pub(super) fn standing(tx: &Connection, name: &str) -> rusqlite::Result<(u64, u6
         .map(Option::unwrap_or_default)
 }
 
-/// The segment has its final name.
+/// Records that a segment has its final name.
 pub(super) fn note_sealed(tx: &Connection, name: &str) -> rusqlite::Result<()> {
     tx.execute("UPDATE segment SET is_sealed = 1 WHERE name = ?1", [name]).map(|_| ())
 }
 
-/// Segments that are not sealed.
 pub(super) fn open_segments(tx: &Connection) -> rusqlite::Result<Vec<String>> {
     tx.prepare("SELECT name FROM segment WHERE is_sealed = 0")?
         .query_map([], |row| row.get(0))?
         .collect()
 }
 
-/// Bad records are few: the file is opened when there is one.
+/// Errors are rare, so the file is opened only when there is one.
 fn write_errors(tx: &Connection, folder: &Path, errors: &[Line]) -> rusqlite::Result<()> {
     let mut fresh = Vec::new();
     for line in errors {
@@ -130,7 +129,7 @@ fn write_errors(tx: &Connection, folder: &Path, errors: &[Line]) -> rusqlite::Re
     let appended = || append(&options.open(&path)?, &fresh, before);
     let length = appended().map_err(|error| io_fault(&path, error))?;
     note(tx, ERRORS, length, 0)?;
-    note_sealed(tx, ERRORS) // It has its final name from the beginning.
+    note_sealed(tx, ERRORS) // It has its final name from the start.
 }
 
 /// Pages that were read later but filtered out are no longer errors. They are not recorded, because a worker with
@@ -146,7 +145,7 @@ fn forget_errors(tx: &Connection, pages: &[(String, u64)]) -> rusqlite::Result<(
     Ok(())
 }
 
-/// Notes a page; whether it was not there. A document takes the place of an error.
+/// Records a page, and returns whether it is new. A document replaces an error.
 fn is_new(tx: &Connection, line: &Line, is_broken: bool) -> rusqlite::Result<bool> {
     let Some((file, offset)) = &line.page else { return Ok(true) };
     let changed = tx
@@ -174,7 +173,7 @@ fn note(tx: &Connection, name: &str, length: u64, documents: u64) -> rusqlite::R
     .map(|_| ())
 }
 
-/// A frame of its own: whoever reads the file reads frame after frame.
+/// A separate frame: a zstd file may consist of several.
 fn compressed(lines: &[&Line]) -> io::Result<Vec<u8>> {
     let mut encoder = zstd::Encoder::new(Vec::new(), COMPRESSION_LEVEL)?;
     for line in lines {

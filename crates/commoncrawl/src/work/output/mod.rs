@@ -1,14 +1,13 @@
-//! A folder of documents, in which each page stands once.
+//! A folder of documents that contains each page once.
 //!
-//! Documents are appended to a segment, a file of JSON lines in compressed frames. `manifest` is a SQLite
-//! file in the folder: it knows which pages are written and how long each segment is. A write is one
-//! transaction of it: the bytes are on the disk before it commits, and what lies beyond the length that was
-//! committed does not exist. So a batch that comes again writes nothing, and a crash leaves neither a
-//! half-written document nor a second one. The manifest's write lock keeps processes apart that share the
-//! folder; memory does not grow with what is in it.
+//! Documents are appended to a segment, a file of JSON lines in compressed frames. `manifest` is an SQLite file in the
+//! folder that records which pages are written and how long each segment is. A write is one transaction of it: the
+//! bytes are synced before it commits, and bytes beyond the committed length are ignored. So a batch that is delivered
+//! again writes nothing, and a crash leaves neither a partial document nor a duplicate. The manifest's write lock
+//! serializes the processes that share the folder. Memory use does not grow with the folder.
 //!
-//! A segment that is large or old enough is sealed: it gets its final form and its final name, as one
-//! step. Those who read the folder take the files that are sealed and need to know nothing of this.
+//! A segment that is large or old enough is sealed: it gets its final format and its final name in one step. Readers
+//! take the sealed files and need to know nothing else.
 
 #[cfg(feature = "parquet")]
 mod columns;
@@ -45,18 +44,17 @@ pub use self::segment::SegmentFormat;
 use super::metrics::WorkMetrics;
 use super::record::WorkRecord;
 
-/// The file that knows what is in the folder.
 const MANIFEST: &str = "manifest.db";
-/// Pages that can't be read, one JSON object a line.
+/// Pages that could not be read, one JSON object per line.
 const ERRORS: &str = "errors.jsonl";
 
-/// When a segment is sealed, and what it becomes.
+/// When a segment is sealed, and in which format.
 #[derive(Clone, Copy, Debug)]
 pub struct SegmentRule {
     pub format: SegmentFormat,
-    /// It is sealed when it has come to this size, compressed…
+    /// The size, compressed, at which it is sealed…
     pub max_bytes: u64,
-    /// …or to this age.
+    /// …or the age.
     pub max_age: Duration,
 }
 
@@ -69,14 +67,14 @@ pub(super) struct Output {
     open: Mutex<Option<OpenSegment>>,
 }
 
-/// The segment that is written to.
+/// The segment that is being written.
 struct OpenSegment {
     segment: Arc<Segment>,
     since: Time,
 }
 
 impl Output {
-    /// Opens or makes the folder. What processes left behind that are gone is sealed.
+    /// Opens or creates the folder, and seals segments that dead processes left behind.
     pub(super) async fn open(
         folder: &Path,
         rule: SegmentRule,
@@ -92,7 +90,7 @@ impl Output {
         Ok(Output { folder, db, rule, clock, metrics, open: Mutex::default() })
     }
 
-    /// Seals the segment if it is old: documents must not wait for others to come.
+    /// Seals the segment if it is old: documents must not wait for others to arrive.
     pub(super) async fn seal_when_old(&self) -> Result<(), StoreError> {
         let mut open = self.open.lock().await;
         let now = self.clock.now();
@@ -102,7 +100,7 @@ impl Output {
         Ok(())
     }
 
-    /// Seals what is open: the end of a run.
+    /// Seals the open segment at the end of a run.
     pub(super) async fn close(&self) -> Result<(), StoreError> {
         self.seal(&mut *self.open.lock().await).await
     }
@@ -144,7 +142,7 @@ impl Sink<WorkRecord> for Output {
     }
 }
 
-/// The folder, made where it is missing, by its full name.
+/// The canonical path of the folder, which is created if missing.
 fn made(folder: &Path) -> Result<PathBuf, StoreError> {
     let make = || {
         std::fs::create_dir_all(folder)?;

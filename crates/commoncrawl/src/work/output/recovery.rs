@@ -1,4 +1,4 @@
-//! What processes left behind that are gone.
+//! Recovers segments that dead processes left behind.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,8 +11,7 @@ use rusqlite::Connection;
 use super::manifest::{note_sealed, open_segments};
 use super::segment::{PART, Segment, format_of};
 
-/// Takes over the segments of those that are gone. Meanwhile nobody begins one: that is done in a
-/// transaction, too.
+/// Takes over the segments of dead processes. No process can start a segment meanwhile: that takes a transaction, too.
 pub(super) async fn left_behind(db: &Db, folder: &Path) -> Result<Vec<Segment>, StoreError> {
     let folder = folder.to_owned();
     db.write(move |tx| take_over_all(tx, &folder)).await
@@ -30,7 +29,7 @@ fn take_over_all(tx: &Connection, folder: &Path) -> rusqlite::Result<Vec<Segment
                 left.push(segment);
             }
         } else if folder.join(&name).exists() {
-            note_sealed(tx, &name)?; // It was renamed, and that was not noted any more.
+            note_sealed(tx, &name)?; // It was renamed, but the crash came before this was recorded.
         } else {
             return Err(own_error(StoreError::transient(format!(
                 "{name} is missing in {}, although documents were written to it: put it back, or \
@@ -42,7 +41,7 @@ fn take_over_all(tx: &Connection, folder: &Path) -> rusqlite::Result<Vec<Segment
     Ok(left)
 }
 
-/// A file that was begun and never committed holds nothing that is known.
+/// A file without a committed write contains no documents.
 fn remove_the_unknown(folder: &Path, known: &[String]) -> io::Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let path: PathBuf = entry?.path();

@@ -1,4 +1,4 @@
-//! A segment gets its final form and its final name.
+//! Seals a segment: gives it its final format and its final name.
 
 use std::fs;
 use std::io;
@@ -14,10 +14,10 @@ use super::columns;
 use super::manifest::{note_sealed, standing};
 use super::segment::{Segment, SegmentFormat, sync_folder};
 
-/// Behind the name of a file that is not finished, and is made anew when that is not noted.
+/// The suffix of a converted file until it is renamed. After a crash, the file is made again.
 const UNFINISHED: &str = ".unfinished";
 
-/// Seals a segment that is ours. When this is cut short, whoever opens the folder next does it again.
+/// Seals a segment of ours. If this is interrupted, the next process that opens the folder does it again.
 pub(super) async fn seal(db: &Db, folder: &Path, segment: Arc<Segment>) -> Result<(), StoreError> {
     let name = segment.name.clone();
     let (length, _) = db.write(move |tx| standing(tx, &name)).await?;
@@ -39,14 +39,14 @@ pub(super) async fn seal(db: &Db, folder: &Path, segment: Arc<Segment>) -> Resul
         note_sealed(tx, &sealed.name)
     })
     .await?;
-    // Only now: until it is noted that the file has its final name, this one may be needed.
+    // Only now: the file is needed until the final name is recorded.
     if let Err(error) = remove(&part) {
         warn!("could not remove {}, which is no longer needed: {error}", part.display());
     }
     Ok(())
 }
 
-/// Ends the file where it was confirmed, and makes of it what it is to be.
+/// Truncates the file to its confirmed length, and converts it to its final format.
 fn shaped(folder: &Path, segment: &Segment, length: u64) -> io::Result<()> {
     let file = segment.file(folder)?;
     file.set_len(length)?;
@@ -64,7 +64,7 @@ fn renamed(folder: &Path, segment: &Segment) -> io::Result<()> {
         SegmentFormat::Parquet => unfinished(folder, segment),
     };
     match fs::rename(from, &name) {
-        // It was renamed before, and that could not be noted.
+        // It was renamed before, but this could not be recorded.
         Err(error) if error.kind() == io::ErrorKind::NotFound && name.exists() => {}
         done => done?,
     }

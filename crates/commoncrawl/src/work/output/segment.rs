@@ -1,4 +1,4 @@
-//! A file that documents are appended to, until it is sealed.
+//! A file that documents are appended to until it is sealed.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -11,28 +11,28 @@ use fetchwell_policy::rfc3339::rfc3339;
 use fetchwell_policy::time::Time;
 use parking_lot::Mutex;
 
-/// Behind the name of a segment that is not sealed.
+/// The suffix of a segment that is not sealed.
 pub(super) const PART: &str = ".part";
 
-/// What a segment is once it is sealed.
+/// The format of a sealed segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SegmentFormat {
-    /// A JSON object per line, compressed.
+    /// One JSON object per line, compressed.
     JsonLines,
     Parquet,
 }
 
-/// A file of documents. While it is open, it is locked: whoever finds it unlocked and not sealed knows that
-/// its process is gone.
+/// A file of documents. It is locked while it is open, so an unlocked file that is not sealed belongs to a dead
+/// process.
 pub(super) struct Segment {
-    /// The name that it has once it is sealed.
+    /// The final name.
     pub(super) name: String,
     pub(super) format: SegmentFormat,
     file: Mutex<Option<Arc<File>>>,
 }
 
 impl Segment {
-    /// One that no other process can have, and that has no file yet.
+    /// A segment with a unique name, and no file yet.
     pub(super) fn new(format: SegmentFormat, began: Time) -> Segment {
         let began: String =
             rfc3339(began).chars().take(19).filter(char::is_ascii_alphanumeric).collect();
@@ -41,12 +41,11 @@ impl Segment {
         Segment::named(format!("documents-{began}-{chance:016x}.{suffix}"), format)
     }
 
-    /// One that is there.
+    /// An existing segment.
     pub(super) fn named(name: String, format: SegmentFormat) -> Segment {
         Segment { name, format, file: Mutex::default() }
     }
 
-    /// Whether it has a file.
     pub(super) fn is_begun(&self) -> bool {
         self.file.lock().is_some()
     }
@@ -55,7 +54,7 @@ impl Segment {
         folder.join(format!("{}{PART}", self.name))
     }
 
-    /// The file, opened and locked; it is made where it is missing, and its name is on the disk.
+    /// The file, opened and locked. It is created if missing, and the folder is synced.
     pub(super) fn file(&self, folder: &Path) -> io::Result<Arc<File>> {
         let mut file = self.file.lock();
         if let Some(file) = &*file {
@@ -67,7 +66,7 @@ impl Segment {
         Ok(file.insert(Arc::new(opened)).clone())
     }
 
-    /// Takes over the file of a process that is gone. `false`: it is not gone.
+    /// Takes over the file of a dead process. Returns `false` if the process is alive.
     pub(super) fn take_over(&self, folder: &Path) -> io::Result<bool> {
         let opened = open_part(&self.part(folder))?;
         match opened.try_lock() {
@@ -82,7 +81,7 @@ impl Segment {
     }
 }
 
-/// Writes at `offset`, ends the file there, and waits for the disk.
+/// Writes at `offset`, truncates the file after that, and syncs it.
 pub(super) fn append(file: &File, bytes: &[u8], offset: u64) -> io::Result<u64> {
     let end = offset + bytes.len() as u64;
     file.write_all_at(bytes, offset)?;
@@ -91,7 +90,7 @@ pub(super) fn append(file: &File, bytes: &[u8], offset: u64) -> io::Result<u64> 
     Ok(end)
 }
 
-/// Waits until the disk has the names in a folder.
+/// Syncs the entries of a folder.
 pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
@@ -103,7 +102,7 @@ pub(super) fn suffix(format: SegmentFormat) -> &'static str {
     }
 }
 
-/// What a sealed segment is, by its name.
+/// The format of a segment, by its name.
 pub(super) fn format_of(name: &str) -> SegmentFormat {
     match name.ends_with(".parquet") {
         true => SegmentFormat::Parquet,

@@ -1,4 +1,4 @@
-//! What workers have written to a folder, for those who only look: read from its manifest, without a lock.
+//! What workers have written to a folder, read from its manifest without a lock.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::MANIFEST;
 
-/// What is in a folder of documents; `None`: no worker has written there.
+/// The totals of a folder; `None` if no worker has written to it.
 pub(crate) fn folder(folder: &Path) -> Option<FolderStanding> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let manifest = Connection::open_with_flags(folder.join(MANIFEST), flags).ok()?;

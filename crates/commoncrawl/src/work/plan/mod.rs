@@ -1,8 +1,8 @@
-//! What is done with a batch: its ranges are asked for, and each captured page in them is read.
+//! The plan of a batch: requests its ranges and reads each captured page in them.
 //!
-//! A job's payload is the message itself: a JSON array of [`CdxRecord`]s. An item that is none is told of and
-//! spoils no other. A batch has one range under way at a time, and batches go side by side: so the texts of one
-//! are made by one thread, those of several by as many as there are, and no two ever wait for each other.
+//! A job's payload is the message itself: a JSON array of [`CdxRecord`]s. An invalid item is reported and does not
+//! affect the others. A batch has one range in flight at a time, and batches run concurrently: so the texts of one
+//! batch are extracted by one thread and those of several by all threads, and no two batches wait for each other.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -30,33 +30,33 @@ use crate::archive::byte_range::{ByteRange, REFUSED_BY_ARCHIVE, RangeFault, afte
 use crate::archive::near_ranges::{JoinRule, join};
 use crate::read_time::ReadTime;
 
-/// A batch whose texts have come to this is written, and the rest of it waits for another turn: so memory
-/// does not grow with what pages say.
+/// When its texts reach this size, a batch is written and the rest of it waits for another turn. This bounds the memory
+/// used.
 const ENOUGH_TEXT_BYTES: usize = 8 << 20;
-/// A batch that could not begin, since others have so much in hand, waits so long.
+/// The delay of a batch that cannot start because others have reached the memory limit.
 const BREATH: Duration = Duration::from_millis(200);
 
-/// What all batches of a worker go by.
+/// The rules for all batches of a worker.
 #[derive(Clone, Debug)]
 pub struct BatchPlanRules {
-    /// The archive's root: a URL that ends in a slash.
+    /// The URL of the archive's files, with a trailing slash.
     pub root: WebUrl,
-    /// Which stretches of a file are asked for as one.
+    /// Which ranges of a file are joined.
     pub join: JoinRule,
-    /// The largest record, inflated.
+    /// The maximum size of a record, inflated.
     pub max_record_bytes: usize,
-    /// How long reading a page may take.
+    /// The time limit for reading a page.
     pub reading: ReadTime,
     pub filter: DocumentFilter,
-    /// What all batches together have not written yet.
+    /// The texts of all batches that are not written yet.
     pub in_hand: InHand,
-    /// Held while a large record is taken apart.
+    /// Held while a large record is processed.
     pub large: Arc<Mutex<()>>,
-    /// Whether there is an archive.
+    /// Detects a wrong base.
     pub base: Arc<BaseCheck>,
 }
 
-/// Makes the plan of a batch. What is no array of anything is given up at once.
+/// Makes the plan of a batch. A payload that is not an array is a dead letter at once.
 pub fn plan(rules: &Arc<BatchPlanRules>, lease: &Lease) -> Box<dyn Plan<WorkRecord>> {
     let items = match read_batch(&lease.job.payload) {
         Ok(items) => items,
@@ -83,27 +83,26 @@ struct BatchPlan {
     rules: Arc<BatchPlanRules>,
     name: String,
     items: Vec<BatchItem>,
-    /// What the batch had been through when it was taken: a round counts once, however many of its
-    /// ranges fail.
+    /// The history when the batch was taken: a round counts once, however many of its ranges fail.
     history: History,
-    /// Still to be asked for.
+    /// The ranges still to request.
     ranges: VecDeque<PageRange>,
     under_way: Option<PageRange>,
     done: Vec<WorkRecord>,
     text_bytes: usize,
-    /// Pages to ask for in another round, by their place.
+    /// Pages to request in another round, by index.
     missing: Vec<usize>,
-    /// Whether a range was not read to its end, since there was enough in hand.
+    /// Whether a range was not read to its end because of the memory limit.
     is_cut_short: bool,
-    /// Some range failed and is worth another round: the latest time that was asked for.
+    /// Set if a range failed and is worth another round: the latest time at which to retry.
     again: Option<(Time, History)>,
-    /// Some range failed once too often.
+    /// Set if a range failed for the last time.
     spent: Option<String>,
-    /// The last answer that a wrong base would give as well.
+    /// The last response that a wrong base would give as well.
     nothing_there: Option<String>,
 }
 
-/// A range of a file, and the pages in it by their places in the batch.
+/// A range of a file, with the indexes of its pages in the batch.
 struct PageRange {
     url: WebUrl,
     range: ByteRange,
@@ -116,7 +115,7 @@ impl Plan<WorkRecord> for BatchPlan {
             None => self.lay_out(),
             Some(outcome) => match &outcome.happened {
                 Happened::Answered(403) => return Step::Halt(REFUSED_BY_ARCHIVE.to_owned()),
-                // All that follows would be refused as well.
+                // All further requests would be refused, too.
                 Happened::Refused(_) => return Step::Halt(outcome.happened.to_string()),
                 _ => self.take(&outcome, moment),
             },
@@ -164,7 +163,7 @@ impl BatchPlan {
         }
     }
 
-    /// Makes ranges of the pages: near ones of a file are asked for together.
+    /// Groups the pages into ranges, joining those that are close together in a file.
     fn lay_out(&mut self) {
         let mut files: BTreeMap<String, Vec<(usize, ByteRange)>> = BTreeMap::new();
         for place in 0..self.items.len() {
@@ -191,7 +190,7 @@ impl BatchPlan {
         }
     }
 
-    /// Where the capture of an item is, if the item is a page and says so.
+    /// The position of an item's capture, if the item is valid and has one.
     fn warc_of(&self, place: usize) -> Result<WarcPlace, DocumentFault> {
         let BatchItem { record, fault } = &self.items[place];
         match fault {
@@ -231,7 +230,7 @@ impl BatchPlan {
         }
     }
 
-    /// An answer that says that the file is not there, or that it is something else.
+    /// Notes a response which shows that the file is missing or is something else.
     fn note_nothing_there(&mut self, asked: &PageRange, answer: &Answer) {
         let status = answer.status;
         let file = self.file_of(asked);
@@ -244,7 +243,7 @@ impl BatchPlan {
         });
     }
 
-    /// The file that a range is of, as batches name it.
+    /// The file of a range, as the batch names it.
     fn file_of(&self, asked: &PageRange) -> String {
         let first = asked.pages.first().map(|place| &self.items[*place].record);
         first.and_then(CdxRecord::filename).unwrap_or_default().to_owned()
@@ -271,7 +270,7 @@ impl BatchPlan {
         }
     }
 
-    /// One page whose place is wrong must not spoil those that it was joined with.
+    /// Requests the pages of a joined range one by one: a page with a wrong position must not affect the others.
     fn try_singly(&mut self, asked: PageRange, fault: &DocumentFault, moment: Moment) {
         let PageRange { url, pages, .. } = asked;
         match (&pages[..], fault) {
@@ -290,7 +289,7 @@ impl BatchPlan {
         }
     }
 
-    /// A page whose range came short is for another round, unless there were enough of them.
+    /// A page with a short response is left for another round, unless its attempts are used up.
     fn ask_again(&mut self, place: usize, fault: &DocumentFault, moment: Moment) {
         self.missing.push(place);
         self.follow(after_short_answer(self.history, moment), fault);
@@ -320,8 +319,8 @@ impl BatchPlan {
         }
     }
 
-    /// Few records are large, and those take many times their size in memory until they are a text: so they are
-    /// taken apart one after another, while small ones go on side by side. Bombs are not even begun with.
+    /// Few records are large, but these take many times their size in memory while their text is extracted. So they are
+    /// processed one at a time, while small ones run concurrently. Bombs are rejected before that.
     fn document(
         &self,
         page: &CdxRecord,
@@ -388,7 +387,7 @@ impl BatchPlan {
         }
     }
 
-    /// What was not asked for yet is for another round.
+    /// Leaves what was not requested yet for another round.
     fn leave_the_rest(&mut self, at: Time, history: History) {
         self.again.get_or_insert((at, history));
         self.leave_the_rest_missing();
@@ -398,7 +397,7 @@ impl BatchPlan {
         self.missing.extend(self.ranges.drain(..).flat_map(|range| range.pages));
     }
 
-    /// Documents that came are kept in each case; another round asks only for what is missing.
+    /// Documents that were read are written in any case; another round requests only what is missing.
     fn settlement(&mut self) -> Settlement {
         match (self.spent.take(), self.again) {
             (Some(reason), _) => Settlement::Dead { reason },
@@ -413,7 +412,7 @@ impl BatchPlan {
     }
 }
 
-/// Failures that another round would only repeat, and that say nothing of other ranges.
+/// Failures that another round would only repeat, and that do not concern other ranges.
 fn is_the_ranges_own(happened: &Happened) -> bool {
     let repeats = !matches!(happened, Happened::Answered(500..=599));
     happened.blame() == Blame::Url && repeats

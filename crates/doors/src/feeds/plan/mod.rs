@@ -1,4 +1,4 @@
-//! What is asked of a feed, or of a link that leads elsewhere; and what came back.
+//! The plans of this door: read a feed, or resolve a link that redirects elsewhere.
 
 use std::time::Duration;
 
@@ -17,25 +17,25 @@ use fetchwell_policy::time::Time;
 use fetchwell_policy::url::WebUrl;
 use serde::{Deserialize, Serialize};
 
-/// Sites that send their visitors on to each other: no more than so many.
+/// Most redirects between sites that are followed for one link.
 const MAX_HOPS: u32 = 5;
-/// Of their answers only the head counts.
+/// Only the headers of such a response matter, so reading stops after this many bytes of its body.
 const ENOUGH_BYTES: usize = 1_024;
 
-/// What a job carries besides its URL.
+/// The payload of a job.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) enum Errand {
-    /// A feed, if it is not as it was.
+    /// Read a feed, unless it is unchanged.
     Feed(Validators),
-    /// A link of a feed that must be asked where it leads.
+    /// Find out where a link of a feed leads.
     Link {
         feed: String,
-        /// Whose pages are the feed's own, and need not be asked.
+        /// The sites whose pages belong to the feed and need no resolving.
         home: Home,
     },
 }
 
-/// What tells an unchanged feed.
+/// The validators for a conditional request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Validators {
     pub etag: Option<String>,
@@ -48,7 +48,7 @@ impl Validators {
         Validators { etag: header("etag"), last_modified: header("last-modified") }
     }
 
-    /// The headers that ask for news only.
+    /// The headers of a conditional request.
     fn headers(self) -> Vec<(&'static str, String)> {
         let etag = self.etag.map(|etag| ("if-none-match", etag));
         let since = self.last_modified.map(|time| ("if-modified-since", time));
@@ -56,49 +56,48 @@ impl Validators {
     }
 }
 
-/// What became of an errand.
+/// The result of an errand.
 #[derive(Clone, Debug)]
 pub(super) enum Found {
-    /// A feed was read, or not.
-    Feed { url: String, reading: Reading },
-    /// A link was asked where it leads.
+    Feed {
+        url: String,
+        reading: Reading,
+    },
     Link {
-        /// Of which feed.
+        /// The URL of the feed.
         feed: String,
         link: String,
-        /// The page; none where nobody knows.
+        /// The page that it leads to; `None` if that is unknown.
         page: Option<WebUrl>,
     },
 }
 
-/// What came of reading a feed.
+/// The result of reading a feed.
 #[derive(Clone, Debug)]
 pub enum Reading {
     Read {
-        /// What it lists.
         feed: Feed,
-        /// For the next time.
+        /// For the next conditional request.
         validators: Validators,
-        /// Where it has moved for good.
+        /// Its new URL, if all redirects were permanent.
         moved_to: Option<WebUrl>,
     },
-    /// There is nothing new in it.
+    /// The feed has not changed.
     Unchanged,
     Disallowed,
-    /// It is gone for good.
+    /// The server answered 410.
     Gone,
     Failed {
         problem: String,
-        /// How long the server asked us to wait.
+        /// The Retry-After of the response.
         retry_after: Option<Duration>,
     },
-    /// Its turn did not come, or we stopped: nothing is known of it.
+    /// The request was not made in time, or the program stopped: nothing is known about the feed.
     NotReached {
         why: String,
     },
 }
 
-/// The job of an errand.
 pub(super) fn job(url: &str, errand: &Errand, deadline: Time) -> NewJob {
     NewJob::now(Job {
         url: url.to_owned(),
@@ -157,18 +156,17 @@ fn unread(url: String, errand: Errand, problem: String) -> Found {
     }
 }
 
-/// How a feed's address led to where it is.
+/// The redirects between a feed's URL and the response.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Hops {
-    /// It is there.
     None,
-    /// By redirects that all say that it has moved for good.
+    /// Only permanent redirects.
     ForGood,
-    /// By others.
+    /// At least one temporary redirect.
     ForNow,
 }
 
-/// Whether another attempt comes before its deadline. One that is ours to make good comes at once.
+/// Whether an attempt at `at` is before the deadline. Retries after our own faults are due at once and always in time.
 fn is_in_time(at: Time, now: Time, deadline: Option<Time>) -> bool {
     at <= now || deadline.is_none_or(|deadline| at < deadline)
 }
@@ -203,7 +201,7 @@ impl Plan<Found> for FeedPlan {
             Stage::Retry { at, history } if is_in_time(at, moment.now, self.deadline) => {
                 Step::Finish(Vec::new(), Settlement::retry(at, history))
             }
-            // Who would wait for another attempt past the deadline has had the last one.
+            // The next attempt would come after the deadline, so this one was the last.
             Stage::Retry { .. } => self.end(failure),
             Stage::Over(arrival) => self.end(reading(&arrival, self.hops, moment.wall)),
         }
@@ -226,7 +224,7 @@ fn reading(arrival: &Arrival, hops: Hops, wall: Time) -> Reading {
         (Happened::Answered(304), _) => Reading::Unchanged,
         (Happened::Answered(410), _) => Reading::Gone,
         (Happened::RobotsDisallow, _) => Reading::Disallowed,
-        // A request that our own deadline cut off is no failure of the feed.
+        // A request that our own deadline cut off is not a failure of the feed.
         (Happened::DeadlinePassed, _) if arrival.attempts > u32::from(arrival.was_sent) => {
             Reading::Failed {
                 problem: format!(
@@ -251,7 +249,7 @@ fn failed(happened: &Happened, answer: Option<&Answer>, wall: Time) -> Reading {
     }
 }
 
-/// Goes from site to site until a link leads home, or to whoever sends nobody on: that is its page.
+/// Follows redirects from site to site until a link leads to the feed's own site or to a page that does not redirect.
 struct LinkPlan {
     feed: String,
     home: Home,
@@ -281,8 +279,8 @@ impl LinkPlan {
         self.request()
     }
 
-    /// Nobody can be asked any further. A page is one all the same: it is fetched later, and what it does
-    /// then is followed. But where a service's link leads nobody knows, so it is asked again the next time.
+    /// The link cannot be followed any further. An ordinary page is added as it is, and `articles` follows its
+    /// redirects later. The target of a redirect service is unknown, so its link is resolved again next time.
     fn end_unanswered(&self) -> Step<Found> {
         let is_page = !leads_elsewhere(&self.at);
         self.end(is_page.then(|| self.at.clone()))
@@ -314,7 +312,7 @@ impl Plan<Found> for LinkPlan {
         }
         match outcome.happened {
             Happened::Answered(200..=299) => self.end(Some(self.at.clone())),
-            // Its turn did not come: nothing is known of it.
+            // The request was not made in time: nothing is known about the link.
             Happened::DeadlinePassed if self.hops == 0 => self.end(None),
             _ => self.end_unanswered(),
         }

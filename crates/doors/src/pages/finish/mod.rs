@@ -1,4 +1,4 @@
-//! Cache, then event, then the end of the lease: whoever reads an event finds its page.
+//! Cache, then event, then settle: whoever reads an event finds its page in the cache.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,25 +16,23 @@ use futures::{StreamExt, TryStreamExt, stream};
 
 use super::record::{DeadLetterDetails, LetterFailure, PageRecord, WebpageFetched};
 
-/// Pages on their way to the cache at the same time.
+/// Pages written to the cache concurrently.
 const MAX_PUTS_AT_ONCE: usize = 32;
 
-/// Puts the pages of a batch into the cache, publishes their events, and leaves the rest to `then`. A page
-/// that the cache or the log will never take becomes a dead letter on the way.
+/// Puts the pages of a batch into the cache, publishes their events, then passes the batch on to `then`. A page that
+/// the cache or the log permanently refuses becomes a dead letter.
 ///
-/// An error means that nothing is known, and the whole batch comes again: pages are replaced by
-/// themselves, and an event that is there twice has the same id.
+/// After an error the whole batch is finished again. That is safe: a page overwrites itself, and a repeated event has
+/// the same ID.
 pub struct CacheThenEvent<F> {
-    /// Where pages go.
     pub cache: Arc<dyn PageCache>,
     pub ttl: Duration,
-    /// Where events go.
     pub log: Arc<dyn EventLog>,
-    /// Ends the leases, and keeps the dead letters.
+    /// Settles the leases and stores the dead letters.
     pub then: F,
 }
 
-/// The sink of what comes after [`CacheThenEvent`], which has written all there is to write.
+/// The sink behind [`CacheThenEvent`], which has already written everything.
 pub struct Written;
 
 #[async_trait]
@@ -44,7 +42,7 @@ impl Sink<PageRecord> for Written {
     }
 }
 
-/// Why pages were not taken, by their place in the batch.
+/// Why pages were refused, by their index in the batch.
 type Refusals = BTreeMap<usize, String>;
 
 #[async_trait]
@@ -78,7 +76,7 @@ impl<F> CacheThenEvent<F> {
                 Err(fault) => Err(fault),
             }
         });
-        // Made before the stream is: the compiler sees no further that what they borrow lives on.
+        // Collected before the stream is made: otherwise the compiler cannot prove that the borrows live long enough.
         let puts: Vec<_> = puts.collect();
         let refused = stream::iter(puts).buffer_unordered(MAX_PUTS_AT_ONCE);
         refused.try_filter_map(|refused| async move { Ok(refused) }).try_collect().await
@@ -105,7 +103,7 @@ impl<F> CacheThenEvent<F> {
     }
 }
 
-/// The pages of a batch, with their places in it.
+/// The pages of a batch, with their index in it.
 fn pages_of(
     batch: &[Finished<PageRecord>],
 ) -> impl Iterator<Item = (usize, &Bytes, &WebpageFetched)> {
@@ -117,7 +115,7 @@ fn pages_of(
     })
 }
 
-/// The same URL as a dead letter.
+/// The same lease, settled as a dead letter.
 fn given_up(finished: &Finished<PageRecord>, reason: String) -> Finished<PageRecord> {
     let lease = &finished.lease;
     let event = finished.records.iter().find_map(|record| match record {
@@ -138,7 +136,7 @@ fn given_up(finished: &Finished<PageRecord>, reason: String) -> Finished<PageRec
     Finished { records: vec![letter], settlement, ..copy_of(finished) }
 }
 
-/// The original still has its share of the byte budget.
+/// The copy holds no share of the byte budget: the original still has it.
 fn copy_of(finished: &Finished<PageRecord>) -> Finished<PageRecord> {
     Finished {
         lease: finished.lease.clone(),

@@ -1,4 +1,4 @@
-//! Looks at what is due, and puts it on the list. Time is passed in.
+//! Finds what is due and queues it. Time is passed in.
 
 use std::sync::Arc;
 
@@ -12,34 +12,32 @@ use tracing::{info, warn};
 use super::entry::{Entry, Kind};
 use super::sitemaps::{Ended, Sitemaps};
 
-/// Rounds that are put at the same time: a file waits for the disk once for all of them.
+/// Rounds stored concurrently, so that a store in a file syncs once for all of them.
 const MAX_PUTS_AT_ONCE: usize = 64;
 
-/// A plan at work.
 pub(super) struct Scheduler {
     places: Vec<Place>,
     rounds: Arc<dyn Rounds>,
     sitemaps: Arc<Sitemaps>,
     max_waiting: u64,
-    /// It was said that the list is too long, and holds still.
+    /// The list was too long at the last pass, and the warning was logged.
     is_too_deep: bool,
 }
 
-/// An entry, and when it is worth looking at.
+/// An entry, and the time at which to check it next.
 struct Place {
     entry: Entry,
     id: String,
     look_at: Time,
 }
 
-/// A round that is due, by the place of its entry.
+/// A round that is due; `place` is the index of its entry.
 struct Due {
     place: usize,
     round: Round,
 }
 
 impl Scheduler {
-    /// A plan that nobody has looked at.
     pub(super) fn new(
         entries: Vec<Entry>,
         rounds: Arc<dyn Rounds>,
@@ -54,7 +52,6 @@ impl Scheduler {
         Scheduler { places, rounds, sitemaps, max_waiting, is_too_deep: false }
     }
 
-    /// The entries that are due, each with its round.
     pub(super) async fn due_entries(
         &mut self,
         now: Time,
@@ -65,7 +62,7 @@ impl Scheduler {
         Ok(entries.collect())
     }
 
-    /// Puts what is due on the list, and begins with the sitemaps that are.
+    /// Queues the URLs that are due, and starts the sitemaps that are.
     pub(super) async fn pass(&mut self, now: Time) -> Result<(), StoreError> {
         self.note_ended().await?;
         let due = self.due(now).await?;
@@ -84,7 +81,7 @@ impl Scheduler {
         Ok(())
     }
 
-    /// Notes the rounds of entries whose sitemaps have all come to an end.
+    /// Records the rounds of entries whose sitemaps are all finished.
     pub(super) async fn note_ended(&self) -> Result<(), StoreError> {
         for Ended { round, is_all_put } in self.sitemaps.ended() {
             if is_all_put {
@@ -122,7 +119,7 @@ impl Scheduler {
         Ok(due)
     }
 
-    /// Whether the list is too long; then what is due waits, and is due the next time, too.
+    /// Whether the list is too long; if so, the due entries stay due for the next pass.
     async fn wait_for_the_list(&mut self, due: usize) -> Result<bool, StoreError> {
         let waiting = self.rounds.waiting().await?;
         let is_too_deep = self.max_waiting > 0 && waiting >= self.max_waiting;
@@ -147,7 +144,7 @@ impl Scheduler {
             let put = rounds.put(round, url.as_slice(), max_waiting).await?;
             Ok((*place, put))
         });
-        // Made before the stream is: the compiler sees no further that what they borrow lives on.
+        // Collected before the stream is made: otherwise the compiler cannot prove that the borrows live long enough.
         let puts: Vec<_> = puts.collect();
         let put: Vec<(usize, Put)> =
             stream::iter(puts).buffered(MAX_PUTS_AT_ONCE).try_collect().await?;

@@ -1,4 +1,4 @@
-//! `fetchwell articles`, as it is typed.
+//! The arguments of `fetchwell articles`.
 
 use clap::{Args, Subcommand, ValueEnum};
 use fetchwell_settings::Flag;
@@ -31,7 +31,7 @@ pub(crate) enum ArticlesCommand {
 }
 
 impl ArticlesCommand {
-    /// What was typed, as settings.
+    /// The flags that override settings.
     pub(crate) fn settings(&self) -> Vec<Flag<'static>> {
         let ArticlesCommand::Watch { metrics_listen } = self else { return Vec::new() };
         let listen = metrics_listen.as_ref();
@@ -53,7 +53,7 @@ pub(crate) struct ArticlesListArgs {
     pub(crate) limit: usize,
 }
 
-/// Whether a link gave an article.
+/// Whether a link yielded an article.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum ArticleStatus {
     /// An article was extracted

@@ -1,4 +1,4 @@
-//! What people ask for beside runs: to see what there is.
+//! `articles list`, `show` and `stats`.
 
 use fetchwell_doors::articles::uid;
 use fetchwell_engine::ports::articles::{Status, Wanted};
@@ -50,7 +50,7 @@ pub(super) async fn show(
 /// `fetchwell articles stats`.
 pub(super) async fn stats(settings: &Settings, as_json: bool) -> Result<Exit, Exit> {
     let ports = open_articles(settings).await?;
-    // Else what is over would be counted.
+    // Otherwise expired entries would be counted.
     ports.articles.trim().await?;
     let counts = ports.articles.count().await?;
     let links = ports.links.snapshot().await?;

@@ -1,6 +1,6 @@
-//! `fetchwell articles`: links of categories become canonical articles, or failures with a code.
+//! `fetchwell articles`: turns links of categories into canonical articles, or failures with a code.
 //!
-//! `run` is one run, `watch` feeds and runs in turn; `commands` and `print` are for people.
+//! `run` is one run; `watch` reads feeds and runs, in a loop. `commands` and `print` show what is stored.
 
 pub(crate) mod args;
 mod commands;
@@ -14,7 +14,6 @@ use crate::commands::articles::args::ArticlesCommand;
 use crate::console::exit::Exit;
 use crate::console::output::Running;
 
-/// Does what was typed.
 pub(crate) fn run(settings: &Settings, command: ArticlesCommand, as_json: bool) -> Running<'_> {
     Box::pin(run_inner(settings, command, as_json))
 }

@@ -1,4 +1,4 @@
-//! Articles as lines, for people and for programs.
+//! Prints articles, as tables or JSON.
 
 use std::collections::BTreeMap;
 
@@ -10,13 +10,13 @@ use serde_json::{Map, Value, json};
 
 use crate::console::table::{plain, table};
 
-/// Fields that are numbers, though the store has texts.
+/// Fields that are numbers, although the store keeps them as text.
 const NUMBERS: [&str; 3] = ["raw_len", "text_len", "fetched_ts"];
-/// What stands above an article's text, where it is known.
+/// The fields printed above the text of an article, if known.
 const ABOUT: [&str; 9] =
     ["url", "final_url", "author", "published", "lang", "category", "site", "image", "uid"];
 
-/// Some articles, a line each.
+/// A list of articles, one line each.
 pub(super) fn list(found: &[Fields], as_json: bool) -> String {
     if as_json {
         return found.iter().map(line).collect();
@@ -37,7 +37,7 @@ pub(super) fn list(found: &[Fields], as_json: bool) -> String {
     table(["fetched", "uid", "category", "title", "url"], &rows.collect::<Vec<_>>())
 }
 
-/// All that is known of one, as a line of JSON.
+/// All fields of an article, as a line of JSON.
 pub(super) fn line(fields: &Fields) -> String {
     let value = |(name, text): (&String, &String)| {
         let number = NUMBERS.contains(&name.as_str()).then(|| text.parse::<i64>().ok()).flatten();
@@ -47,7 +47,7 @@ pub(super) fn line(fields: &Fields) -> String {
     format!("{}\n", Value::Object(line))
 }
 
-/// One to be read: what it is, and what it says.
+/// An article for reading: its fields, then its text.
 pub(super) fn in_full(fields: &Fields) -> String {
     let mut text = String::new();
     if !field(fields, "title").is_empty() {
@@ -69,12 +69,12 @@ pub(super) fn in_full(fields: &Fields) -> String {
     text
 }
 
-/// What it says, as Markdown.
+/// The text as Markdown.
 pub(super) fn markdown(fields: &Fields) -> String {
     format!("{}\n", plain_text(field(fields, "markdown")).trim_end())
 }
 
-/// How much there is of what.
+/// The counts by category and by failure code.
 pub(super) fn stats(counts: &Counts, links: &[CategorySet], as_json: bool) -> String {
     let mut categories: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     for set in links {
@@ -123,7 +123,7 @@ fn fetched(fields: &Fields) -> String {
     }
 }
 
-/// A text from outside, without what a terminal would obey.
+/// Removes control characters, which a terminal would act on.
 fn plain_text(text: &str) -> String {
     text.chars().filter(|c| *c == '\n' || !c.is_control()).collect()
 }

@@ -1,4 +1,4 @@
-//! `fetchwell articles run`: one run.
+//! `fetchwell articles run`.
 
 use std::sync::Arc;
 
@@ -12,7 +12,6 @@ use crate::console::exit::Exit;
 use crate::console::signals::stop_on_signal;
 use crate::wiring::{Parts, Told, article_rules, gate_rules, open_articles, open_claims};
 
-/// Does what was typed.
 pub(super) async fn once(settings: &Settings) -> Result<Exit, Exit> {
     let stop = stop_on_signal();
     let ports = open_articles(settings).await?;
@@ -20,7 +19,7 @@ pub(super) async fn once(settings: &Settings) -> Result<Exit, Exit> {
     Ok(Exit::Ok)
 }
 
-/// Fetches what is new. Where nothing is, nothing is opened and nothing is said.
+/// Fetches the new links. If there are none, nothing is opened and nothing is logged.
 pub(super) async fn run(
     settings: &Settings,
     ports: &ArticlePorts,

@@ -1,4 +1,4 @@
-//! Cycles: feeds are read, then what is new is fetched, and then there is a pause.
+//! `fetchwell articles watch`: reads the feeds, fetches the new links, pauses, and starts over.
 
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ async fn cycles(
     while !stop.is_cancelled() {
         match cycle(settings, ports, told, stop).await {
             Ok(()) => {}
-            // A server that is gone comes back, and nothing is lost meanwhile.
+            // The server may come back, and nothing is lost meanwhile.
             Err(Exit::Unreachable(fault)) => warn!("this cycle ends early: {fault}"),
             Err(exit) => return Err(exit),
         }

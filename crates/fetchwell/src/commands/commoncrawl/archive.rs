@@ -1,4 +1,4 @@
-//! The archive that the settings name, and what a flow on it needs besides.
+//! The archive of the settings, with what a flow on it needs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,26 +13,25 @@ use fetchwell_telemetry::metrics::DoorName;
 use crate::console::exit::Exit;
 use crate::wiring::{Parts, gate_rules};
 
-/// An archive, opened.
 pub(crate) struct OpenArchive {
     pub(crate) archive: Archive,
-    /// What the flow stands on besides.
+    /// What the flow needs besides the archive.
     pub(crate) parts: Parts,
 }
 
 impl OpenArchive {
-    /// Opens the archive that the settings name. All processes on the store share its back-off.
+    /// Opens the archive of the settings. All processes on the store share its back-off.
     pub(crate) async fn open(settings: &Settings) -> Result<OpenArchive, Exit> {
         let parts = Parts::open(&with_room_for_ranges(settings)).await?;
         let parts = match settings.values.commoncrawl_base {
-            // A folder is no site: nobody is to meet it in a list of sites.
+            // A folder is not a site and must not appear in the list of sites.
             ArchiveBase::Folder(_) => parts.with_own_politeness(settings),
             _ => parts,
         };
         OpenArchive::on(settings, parts)
     }
 
-    /// The same for a look at it: a folder needs no store.
+    /// Opens the archive for a lookup: a folder needs no store.
     pub(crate) async fn open_to_look(settings: &Settings) -> Result<OpenArchive, Exit> {
         match settings.values.commoncrawl_base {
             ArchiveBase::Folder(_) => OpenArchive::on(settings, Parts::in_memory(settings)?),
@@ -47,7 +46,7 @@ impl OpenArchive {
         Ok(OpenArchive { archive, parts })
     }
 
-    /// What a run comes to that was halted.
+    /// The exit code of a run that was halted for this reason.
     pub(crate) fn exit_when_halted(&self, reason: &str) -> Exit {
         match self.archive.is_refused_by_us(reason) {
             true => Exit::Refused,
@@ -55,7 +54,7 @@ impl OpenArchive {
         }
     }
 
-    /// All that a pipeline on this archive needs besides a door.
+    /// The runtime for a pipeline on this archive.
     pub(crate) fn plant(
         &self,
         settings: &Settings,
@@ -81,8 +80,8 @@ fn archive(base: &ArchiveBase, parts: &Parts) -> Result<Archive, ArchiveError> {
     }
 }
 
-/// A range is as long as it was asked for: that it may be longer than a page does no harm. All of them
-/// together have the budget of all bodies.
+/// Raises the body limit: a range is never longer than requested, so it may exceed the limit for pages. All ranges
+/// together stay within the byte budget.
 fn with_room_for_ranges(settings: &Settings) -> Settings {
     let mut settings = settings.clone();
     let values = &mut settings.values;

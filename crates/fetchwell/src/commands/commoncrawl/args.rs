@@ -1,4 +1,4 @@
-//! What can be typed after `fetchwell commoncrawl`.
+//! The arguments of `fetchwell commoncrawl`.
 
 use std::path::PathBuf;
 
@@ -75,7 +75,7 @@ pub(crate) struct RetryErrorsArgs {
     pub(crate) batch_size: usize,
 }
 
-/// What every command of this door may be told.
+/// The archive to use.
 #[derive(Debug, Args)]
 pub(crate) struct ArchiveArgs {
     /// The archive: a URL, the path of a folder, or s3://BUCKET [default: data.commoncrawl.org]
@@ -83,7 +83,7 @@ pub(crate) struct ArchiveArgs {
     base: Option<String>,
 }
 
-/// Which crawl of the archive is meant.
+/// The crawl to use.
 #[derive(Debug, Args)]
 pub(crate) struct CrawlArgs {
     /// The crawl; index.commoncrawl.org lists them [default: CC-MAIN-2024-30]
@@ -91,7 +91,7 @@ pub(crate) struct CrawlArgs {
     crawl: Option<String>,
 }
 
-/// Where batches wait.
+/// The queue of batches.
 #[derive(Debug, Args)]
 pub(crate) struct QueueArgs {
     /// Declare a missing queue as transient: it does not survive a restart of the broker
@@ -232,7 +232,7 @@ fn error_kind() -> PossibleValuesParser {
 }
 
 impl CommonCrawlCommand {
-    /// What was typed, as settings.
+    /// The flags that override settings.
     pub(crate) fn settings(&self) -> Vec<Flag<'static>> {
         match self {
             CommonCrawlCommand::Find(args) => both(&args.archive, &args.crawl),

@@ -1,4 +1,4 @@
-//! `fetchwell commoncrawl batch`: the index of a crawl becomes batches of captured pages on a queue.
+//! `fetchwell commoncrawl batch`: turns the index of a crawl into batches of captured pages on a queue.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use crate::console::output::{Running, print};
 use crate::console::signals::stop_on_signal;
 use crate::wiring::{connection_rules, listen_for_metrics};
 
-/// The word that lifts a filter.
+/// The value that disables a filter.
 const ANY: &str = "any";
 
 pub(super) fn run(settings: &Settings, args: BatchArgs, as_json: bool, quiet: u8) -> Running<'_> {
@@ -49,7 +49,7 @@ async fn run_inner(
             (Some(file), kept)
         }
     };
-    // What an earlier version began is finished as that version would, so that no id changes midway.
+    // A run that an earlier version started is finished in the way of that version, so that no batch ID changes midway.
     let across_blocks = kept.as_ref().is_none_or(Checkpoint::is_across_blocks);
     let selection = selection(values, &args, across_blocks);
     let fresh = Checkpoint { selection: selection.clone(), ..Checkpoint::default() };
@@ -153,7 +153,7 @@ fn length_bytes(args: &BatchArgs) -> Option<std::ops::RangeInclusive<u64>> {
     (least.is_some() || most.is_some()).then(|| least.unwrap_or(0)..=most.unwrap_or(u64::MAX))
 }
 
-/// All that batches depend on. Where the archive is does not matter to them.
+/// Everything that batches depend on. The location of the archive does not matter to them.
 fn selection(values: &Values, args: &BatchArgs, across_blocks: bool) -> Json {
     let by_file = args.by_file.then_some(values.commoncrawl_by_file_pages);
     let mut selection = json!({
@@ -194,7 +194,7 @@ fn checkpoint_path(args: &BatchArgs) -> PathBuf {
     })
 }
 
-/// Half of the batches by one filter and half by another would be nobody's wish.
+/// Refuses to continue with other filters: half of the batches would use one set of filters, half another.
 fn refuse_another_selection(
     args: &BatchArgs,
     earlier: &Checkpoint,
@@ -213,7 +213,6 @@ fn refuse_another_selection(
     )))
 }
 
-/// Whether there is nothing left to do.
 fn is_done(args: &BatchArgs, earlier: &Checkpoint) -> bool {
     let is_full = args.limit.is_some_and(|limit| earlier.pages_published() >= limit);
     earlier.is_finished || is_full
@@ -245,7 +244,7 @@ fn exit_of(checkpoint: &Checkpoint) -> Exit {
     if checkpoint.unread_blocks > 0 { Exit::SomeFailed } else { Exit::Ok }
 }
 
-/// What came of it, over all runs.
+/// Prints the totals over all runs.
 fn tell(checkpoint: &Checkpoint, as_json: bool) -> Result<(), Exit> {
     let Checkpoint { batches, counts, unread_blocks, is_finished, .. } = checkpoint;
     let pages = checkpoint.pages_published();

@@ -1,10 +1,9 @@
-//! How far a batcher has come, over all its runs, as a bar for a person.
+//! The progress bar of a batcher, over all its runs.
 
 use fetchwell_commoncrawl::batch::Checkpoint;
 use fetchwell_policy::units::quantity;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// The bar.
 pub(super) struct BatchBar {
     bar: ProgressBar,
     /// The bar counts pages up to this limit; without one it counts bytes of `cluster.idx`.
@@ -12,7 +11,7 @@ pub(super) struct BatchBar {
 }
 
 impl BatchBar {
-    /// Begins where a checkpoint stopped. The bar draws nothing where standard error is no terminal.
+    /// Starts from a checkpoint. Draws nothing if standard error is not a terminal.
     pub(super) fn new(
         earlier: &Checkpoint,
         index_bytes: u64,
@@ -30,7 +29,7 @@ impl BatchBar {
         }
         let bar = BatchBar { bar, limit };
         bar.bar.set_position(bar.position(earlier));
-        // What was done before took no time now.
+        // Earlier runs must not count in the ETA.
         bar.bar.reset_eta();
         bar
     }
@@ -42,7 +41,7 @@ impl BatchBar {
         }
     }
 
-    /// It has come this far.
+    /// Shows a new checkpoint.
     pub(super) fn advance(&self, checkpoint: &Checkpoint) {
         self.bar.set_position(self.position(checkpoint));
         let batches = quantity(checkpoint.batches, "batch", "batches");
@@ -50,7 +49,7 @@ impl BatchBar {
         self.bar.set_message(format!("{batches}, {pages}"));
     }
 
-    /// Leaves the bar as it stands at the end: full, when all is done.
+    /// Leaves the bar on the screen; it is full only if everything is done.
     pub(super) fn end(&self, is_done: bool) {
         if is_done {
             self.bar.finish();

@@ -1,4 +1,4 @@
-//! `fetchwell commoncrawl dead`: batches that workers have given up, and how they are tried again.
+//! `fetchwell commoncrawl dead`: lists and retries the batches that workers gave up.
 
 use std::collections::BTreeSet;
 
@@ -64,7 +64,7 @@ fn listed(batches: &[DeadBatch], as_json: bool) -> String {
     if batches.is_empty() {
         return "there are no dead batches\n".to_owned();
     }
-    // A name is never cut short: it is typed again to retry the batch.
+    // Names are never truncated: they are typed again to retry a batch.
     let row = |batch: &DeadBatch| [batch.id.escape_debug().to_string(), plain(&batch.reason)];
     table(["batch", "reason"], &batches.iter().map(row).collect::<Vec<_>>())
 }

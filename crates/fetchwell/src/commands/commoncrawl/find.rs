@@ -1,4 +1,4 @@
-//! `fetchwell commoncrawl find`: the captures of a page, of all below it, or of a domain.
+//! `fetchwell commoncrawl find`: finds the captures of a page, of everything below it, or of a domain.
 
 use fetchwell_archive::cdxj::CdxRecord;
 use fetchwell_commoncrawl::lookup::Keys;
@@ -36,7 +36,7 @@ async fn run_inner(settings: &Settings, args: FindArgs, as_json: bool) -> Result
     Ok(if found.unread > 0 { Exit::SomeFailed } else { exit })
 }
 
-/// As the index server of Common Crawl has them: the key, the time, and all that the line says.
+/// The format of Common Crawl's index server: the key, the time, and all fields of the line.
 fn json_lines(captures: &[CdxRecord]) -> String {
     let line = |capture: &CdxRecord| {
         let mut object = Map::new();
@@ -62,7 +62,7 @@ fn table(captures: &[CdxRecord]) -> String {
     std::iter::once(head).chain(captures.iter().map(line)).collect()
 }
 
-/// What an archive says must not move the cursor of whoever reads it.
+/// Replaces control characters, so that text from an archive cannot move the cursor.
 fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }

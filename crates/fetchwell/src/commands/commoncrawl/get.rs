@@ -1,4 +1,4 @@
-//! `fetchwell commoncrawl get`: a captured page, brought back.
+//! `fetchwell commoncrawl get`: prints a captured page.
 
 use fetchwell_archive::warc::parse_record;
 use fetchwell_commoncrawl::ReadTime;
@@ -13,7 +13,7 @@ use super::lookup::exit_of;
 use crate::console::exit::Exit;
 use crate::console::output::{Running, print};
 
-/// The longest record that is printed, inflated.
+/// The maximum size of a printed record, inflated.
 const MAX_RECORD_BYTES: usize = 64 << 20;
 
 pub(super) fn run(settings: &Settings, args: GetArgs, as_json: bool) -> Running<'_> {

@@ -1,4 +1,4 @@
-//! What `find` and `get` have in common: a reader of the crawl that the settings name, and how it ends.
+//! The parts that `find` and `get` share: a reader for the crawl of the settings, and the exit codes.
 
 use fetchwell_commoncrawl::lookup::{CrawlReader, LookupError};
 use fetchwell_settings::Settings;
@@ -10,7 +10,7 @@ use crate::console::exit::Exit;
 use crate::console::signals::stop_on_signal;
 
 impl OpenArchive {
-    /// A reader of the crawl that the settings name. A signal stops it.
+    /// A reader for the crawl of the settings. A signal stops it.
     pub(super) fn reader<'a>(&'a self, settings: &'a Settings) -> CrawlReader<'a> {
         let values = &settings.values;
         CrawlReader {
@@ -22,7 +22,7 @@ impl OpenArchive {
     }
 }
 
-/// How the program ends after a lookup that came to nothing. The log says why.
+/// Logs why a lookup failed, and returns the exit code.
 pub(super) fn exit_of(settings: &Settings, error: LookupError) -> Exit {
     let base = &settings.values.commoncrawl_base;
     match error {

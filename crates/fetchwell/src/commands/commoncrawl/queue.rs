@@ -7,7 +7,7 @@ use fetchwell_settings::Settings;
 use crate::console::exit::Exit;
 use crate::wiring::open_batches;
 
-/// Opens the queue of batches, to be filled within the bounds of the settings.
+/// Opens the queue of batches, with the limits of the settings.
 pub(super) async fn open_bounded(settings: &Settings, clock: &Clock) -> Result<BoundedQueue, Exit> {
     Ok(BoundedQueue {
         queue: open_batches(settings, clock).await?,

@@ -1,4 +1,4 @@
-//! `fetchwell commoncrawl retry-errors`: the pages of `errors.jsonl` go back on the queue.
+//! `fetchwell commoncrawl retry-errors`: publishes the pages of `errors.jsonl` again.
 
 use fetchwell_commoncrawl::work::{ErrorFile, RetriedErrors, RetryRules, retry_errors};
 use fetchwell_engine::clock::Clock;

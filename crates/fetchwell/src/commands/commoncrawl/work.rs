@@ -1,4 +1,4 @@
-//! `fetchwell commoncrawl work`: batches of captured pages become text documents.
+//! `fetchwell commoncrawl work`: turns batches of captured pages into text documents.
 
 use fetchwell_commoncrawl::ReadTime;
 use fetchwell_commoncrawl::archive::JoinRule;
@@ -17,7 +17,7 @@ use crate::console::output::Running;
 use crate::console::signals::stop_on_signal;
 use crate::wiring::{connection_rules, listen_for_metrics, open_batches};
 
-/// Works until it is told to stop, or until the archive says no.
+/// Works until it is stopped, or until the archive refuses access.
 pub(super) fn run(settings: &Settings, args: WorkArgs) -> Running<'_> {
     Box::pin(run_inner(settings, args))
 }
@@ -50,7 +50,7 @@ async fn run_inner(settings: &Settings, args: WorkArgs) -> Result<Exit, Exit> {
             stop.clone()
         ),
     );
-    // Also after a fault: what is written need not wait for the next run.
+    // Even after an error: the documents written so far need not wait for the next run.
     worker.close().await?;
     let written = worker.metrics().documents();
     info!("{} written", quantity(written, "document", "documents"));

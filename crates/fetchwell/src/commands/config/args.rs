@@ -1,4 +1,4 @@
-//! `fetchwell config`, as it is typed.
+//! The arguments of `fetchwell config`.
 
 use std::path::PathBuf;
 

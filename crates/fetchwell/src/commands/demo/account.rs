@@ -1,39 +1,38 @@
-//! What went into a door, and what came out of it: judged alike for every door.
+//! Compares what a door accepted with its results. It works the same for every door.
 
 use std::collections::{BTreeMap, HashMap};
 
 use fetchwell_engine::ports::queue::Ledger;
 use serde::Serialize;
 
-/// The account of a door.
+/// The accepted jobs of a door and their results.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Account {
-    /// What the door said it took.
+    /// The number of accepted jobs, as the door reported it.
     pub(super) accepted: usize,
-    /// What came out.
+    /// The number of results.
     pub(super) results: usize,
-    /// Results of what has one already, or of what nobody asked for.
+    /// Results of jobs that already have one, or that were never accepted.
     pub(super) doubled: usize,
-    /// What has no result.
+    /// Jobs without a result.
     pub(super) missing: usize,
     pub(super) by_outcome: BTreeMap<String, usize>,
-    /// The store's own word.
+    /// The ledger of the store.
     pub(super) ledger: Ledger,
-    /// Where the store's counters and rows differ, in words.
+    /// How the counters and rows of the store differ, if they do.
     pub(super) ledger_fault: Option<String>,
 }
 
-/// A result.
 #[derive(Debug)]
 pub(super) struct Outcome {
-    /// Names what it is the result of.
+    /// Identifies the job.
     pub(super) key: String,
     pub(super) url: String,
     pub(super) word: String,
 }
 
 impl Account {
-    /// Of what was accepted, by its keys.
+    /// Compares the accepted jobs, by key, with the results.
     pub(super) fn of(
         accepted: &[String],
         outcomes: &[Outcome],
@@ -58,12 +57,12 @@ impl Account {
         account
     }
 
-    /// What waits or is under way, by the ledger.
+    /// Jobs that wait or are in flight, by the ledger.
     pub(super) fn open(&self) -> i64 {
         self.ledger.unfinished()
     }
 
-    /// What did not go as it should; nothing, if all did. `what`: what its keys name.
+    /// Everything that went wrong; empty if nothing did. `what` is the noun for the jobs.
     pub(super) fn faults(&self, what: &str, stopped_early: bool) -> Vec<String> {
         let Account { accepted, doubled, missing, ledger, .. } = self;
         let open = self.open();

@@ -1,4 +1,4 @@
-//! `fetchwell demo`, as it is typed.
+//! The arguments of `fetchwell demo`.
 
 use clap::Args;
 

@@ -1,4 +1,4 @@
-//! What can be said of the demo at any moment: gathered from the flow, the store and the web.
+//! The state of the demo, collected from the flows, the store and the simulated web.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,7 +18,7 @@ use super::origin::{Judgement, Origin, Seen, by_site};
 use super::scenario::{Scenario, Trouble};
 use crate::wiring::Parts;
 
-/// How things stand.
+/// The state of the demo at one moment.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Snapshot {
     pub(super) elapsed: Duration,
@@ -28,15 +28,15 @@ pub(super) struct Snapshot {
     pub(super) skipped: u64,
     pub(super) failed: u64,
     pub(super) under_way: u64,
-    /// Results in each second so far.
+    /// Results per second, from the start.
     pub(super) results_by_second: Vec<u64>,
     pub(super) judgement: Judgement,
-    /// The sites with trouble.
+    /// The sites that misbehave.
     pub(super) troubled: Vec<SiteLine>,
     pub(super) is_stopping: bool,
-    /// Everything has its result: the dashboard stays until a key is pressed.
+    /// Everything has its result; the dashboard stays until a key is pressed.
     pub(super) is_over: bool,
-    /// Where the dashboard is; '' where there is none.
+    /// The URL of the dashboard; empty if there is none.
     pub(super) dashboard: String,
 }
 
@@ -51,7 +51,7 @@ pub(super) struct SiteLine {
     pub(super) interval: Duration,
 }
 
-/// How a site stands with us.
+/// The state of a site.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Standing {
     Probing,
@@ -62,7 +62,7 @@ pub(super) enum Standing {
 }
 
 impl Standing {
-    /// The least is the most interesting.
+    /// Lower values are more interesting.
     fn urgency(self) -> u8 {
         match self {
             Standing::Probing | Standing::Down { .. } => 0,
@@ -73,12 +73,11 @@ impl Standing {
     }
 }
 
-/// A site that nobody asked for this long has nothing left, or waits for a retry.
+/// A site without requests for this long has no URLs left, or waits for a retry.
 const QUIET_AFTER: Duration = Duration::from_secs(5);
-/// How often the store is asked, and the hits are judged.
+/// How often the store is read and the requests are judged.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
-/// Gathers snapshots.
 pub(super) struct Board<'a> {
     scenario: &'a Scenario,
     origin: &'a Origin,
@@ -105,12 +104,12 @@ impl<'a> Board<'a> {
         Board { scenario, origin, parts, counters, started, looked, limiters, snapshot }
     }
 
-    /// Says where there is more to see.
+    /// Sets the URL of the dashboard.
     pub(super) fn show_address(&mut self, address: &str) {
         self.snapshot.dashboard = address.to_owned();
     }
 
-    /// How things stand now.
+    /// Takes a snapshot.
     pub(super) async fn look(&mut self, is_stopping: bool) -> &Snapshot {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let snapshot = &mut self.snapshot;
@@ -131,7 +130,7 @@ impl<'a> Board<'a> {
         &self.snapshot
     }
 
-    /// How things stand at the end, judged once more. From here on the clock stands still.
+    /// Takes the last snapshot, which is judged once more. The clock stops here.
     pub(super) async fn last_look(&mut self, is_stopping: bool) -> &Snapshot {
         self.looked = None;
         self.look(is_stopping).await;
@@ -139,7 +138,7 @@ impl<'a> Board<'a> {
         &self.snapshot
     }
 
-    /// A 429 is no failure that the flow would tell of; here it is worth a line, once a site.
+    /// Logs the first 429 of each site: the flow does not report it, because it is not a failure.
     fn tell_of_limiters(&mut self, hits: &[Hit]) {
         for hit in hits.iter().filter(|hit| hit.status == Some(429)) {
             if self.limiters.insert(hit.site.to_string()) {
@@ -160,12 +159,12 @@ impl<'a> Board<'a> {
             alike.sort_by_key(|line| line.standing.urgency());
             lines.extend(alike.into_iter().enumerate());
         }
-        // First the most interesting one of each kind, then the second one of each, and so on.
+        // First the most interesting site of each kind, then the second of each, and so on.
         lines.sort_by_key(|(rank, _)| *rank);
         lines.into_iter().map(|(_, line)| line).collect()
     }
 
-    /// What the store knows of the sites with trouble. Asked all at once, they share a transaction.
+    /// The stored state of the sites that misbehave. They are read concurrently, so that they share a transaction.
     async fn states(&self) -> HashMap<String, SiteState> {
         let mut looks = JoinSet::new();
         for site in self.scenario.sites.iter().filter(|site| site.trouble != Trouble::None) {
@@ -202,7 +201,7 @@ impl<'a> Board<'a> {
 }
 
 impl Snapshot {
-    /// Everything that has its result.
+    /// The number of jobs that have a result.
     pub(super) fn finished(&self) -> u64 {
         self.done + self.skipped
     }

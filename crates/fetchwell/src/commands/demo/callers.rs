@@ -1,4 +1,4 @@
-//! The demo's callers: invented, and they send their messages as callers of `serve` would.
+//! The invented callers of the demo, which send messages as callers of `serve` would.
 
 use std::time::Duration;
 
@@ -15,18 +15,18 @@ use tokio_util::sync::CancellationToken;
 use crate::commands::serve::add_caller;
 use crate::console::exit::Exit;
 
-/// Who sends messages.
+/// The callers that send messages.
 pub(super) const CALLERS: [&str; 3] = ["price-watch", "news-desk", "link-check"];
-/// On whose behalf.
+/// The retailers of their messages.
 const RETAILERS: [&str; 4] = ["harbour", "meadow", "summit", "valley"];
-/// Where the audit says that they are.
+/// The origin of their requests, as recorded in the audit log.
 const FROM: &str = "demo";
 
-/// They send a batch after another, so that there is always something new to see for this long.
+/// How long they keep sending, in batches, so that there is always something new to see.
 const SENDING_TAKES: Duration = Duration::from_secs(10);
 const BATCHES: u32 = 40;
 
-/// Lets the callers in.
+/// Adds the callers.
 pub(super) async fn introduce(inbox: &dyn Inbox, audit: &AuditLog) -> Result<(), Exit> {
     for name in CALLERS {
         let caller = Caller { name: name.to_owned(), role: Role::Caller };
@@ -35,8 +35,8 @@ pub(super) async fn introduce(inbox: &dyn Inbox, audit: &AuditLog) -> Result<(),
     Ok(())
 }
 
-/// Sends a message for each URL, in turns, until all are sent or it is time to stop. Returns those that
-/// were accepted.
+/// Sends a message for each URL, taking turns among the callers, until all are sent or `stop`. Returns the accepted
+/// messages.
 pub(super) async fn send(
     inbox: &dyn Inbox,
     clock: &Clock,

@@ -1,4 +1,4 @@
-//! Counts of what the flows do while they do it.
+//! Counters of the flows while they run.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,20 +13,20 @@ use fetchwell_telemetry::metrics::{DoorName, Measures};
 
 use crate::commands::fetch::{Onlooker, Progress};
 
-/// Counts what both flows do. Cheap to clone.
+/// The counters of both flows. Cheap to clone.
 #[derive(Clone, Default)]
 pub(super) struct Counters {
     pub(super) done: Arc<AtomicU64>,
     pub(super) skipped: Arc<AtomicU64>,
     pub(super) under_way: Arc<AtomicU64>,
     pub(super) measures: Arc<Measures>,
-    /// What became of messages.
+    /// The results of messages.
     pub(super) metrics: Arc<Metrics>,
     progress: Arc<Progress>,
 }
 
 impl Counters {
-    /// Looks on while URLs are fetched.
+    /// An onlooker for the flow of URLs.
     pub(super) fn onlooker(&self) -> Onlooker {
         let counters = self.clone();
         Onlooker {
@@ -37,17 +37,17 @@ impl Counters {
         }
     }
 
-    /// Hears the news of the flow of messages.
+    /// An event handler for the flow of messages.
     pub(super) fn watcher_of_messages(&self) -> Watcher {
         self.watcher(DoorName::Serve, DoorName::Fetch)
     }
 
-    /// The web, with a count of the requests that are under way.
+    /// A wrapper that counts the requests in flight.
     pub(super) fn gauged(&self, web: Arc<dyn Web>) -> Arc<dyn Web> {
         Arc::new(Gauged { web, under_way: self.under_way.clone() })
     }
 
-    /// How many URLs failed so far, whichever way they came.
+    /// The number of failed URLs so far, of both flows.
     pub(super) fn failed(&self) -> u64 {
         let results = self.metrics.results();
         let no_failures = [FetchResult::SUCCESS, FetchResult::REFUSED_BY_ROBOTS];
@@ -96,7 +96,7 @@ impl Web for Gauged {
     }
 }
 
-/// Also where a request is given up half-way.
+/// Decrements the counter on drop, so that an aborted request counts, too.
 struct Landed<'a>(&'a AtomicU64);
 
 impl Drop for Landed<'_> {

@@ -1,4 +1,4 @@
-//! The last lines of the log, for the screen: nothing may be written beside it.
+//! The last log lines, shown on the screen because nothing else may write to it.
 
 use std::collections::VecDeque;
 use std::io;
@@ -9,15 +9,15 @@ use tracing::level_filters::LevelFilter;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
 
-/// Lines that are kept.
+/// The number of lines kept.
 const KEPT: usize = 50;
 
-/// The last lines. Cheap to clone.
+/// The last log lines. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Events(Arc<Mutex<VecDeque<String>>>);
 
 impl Events {
-    /// Takes the log.
+    /// Starts to receive the log.
     pub(super) fn listen(&self) {
         let level = LevelFilter::INFO;
         let filter = EnvFilter::builder()
@@ -29,11 +29,11 @@ impl Events {
             .with_target(false)
             .with_level(false)
             .without_time();
-        // It fails when a test started logging before: then that one stays.
+        // This fails if a test has already started logging; that logger stays in place.
         drop(log.try_init());
     }
 
-    /// The last of them, oldest first.
+    /// The last `most` lines, oldest first.
     pub(super) fn last(&self, most: usize) -> Vec<String> {
         let lines = self.0.lock();
         lines.iter().skip(lines.len().saturating_sub(most)).cloned().collect()

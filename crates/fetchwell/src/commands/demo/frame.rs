@@ -1,4 +1,4 @@
-//! A snapshot as lines of a screen: pure, and whatever its size.
+//! Renders a snapshot as lines for a screen of any size. Pure.
 
 use std::time::Duration;
 
@@ -6,11 +6,11 @@ use super::board::{SiteLine, Snapshot, Standing};
 use super::origin::status_word;
 use crate::console::terminal::{Line, Tint, cut};
 
-/// Lines for the events, when there is room.
+/// Lines for events, if there is room.
 const EVENT_LINES: usize = 7;
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// No more lines than `height`, and none longer than `width`.
+/// At most `height` lines, none longer than `width`.
 pub(super) fn frame(
     snapshot: &Snapshot,
     events: &[String],
@@ -20,7 +20,7 @@ pub(super) fn frame(
     let mut lines = head(snapshot, width);
     let foot = foot(snapshot);
     let room = height.saturating_sub(lines.len() + 1);
-    // Each part has a blank line and a heading; where there is little room, the sites have it.
+    // Each part has a blank line and a heading. If there is little room, the sites get it.
     let event_lines = if room > 12 { EVENT_LINES.min(room / 2 - 2) } else { 0 };
     let with_events = if event_lines > 0 { event_lines + 2 } else { 0 };
     let site_lines = room.saturating_sub(with_events + 2);
@@ -67,7 +67,7 @@ fn head(snapshot: &Snapshot, width: usize) -> Vec<Line> {
 }
 
 fn rate_line(results_by_second: &[u64], width: usize) -> Line {
-    // The second that has only begun would always look slow.
+    // The current second is incomplete and would always look slow.
     let whole = &results_by_second[..results_by_second.len().saturating_sub(1)];
     let now = whole.last().copied().unwrap_or_default();
     let room = width.saturating_sub(16).min(60);

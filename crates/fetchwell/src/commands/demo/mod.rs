@@ -1,8 +1,8 @@
-//! `fetchwell demo`: a simulated web, and the whole system on it. No network is needed.
+//! `fetchwell demo`: runs the whole system on a simulated web. It needs no network.
 //!
-//! It is `fetch` to a file and a retriever with callers, on one store in a folder that goes away, and on
-//! sites that record who came when. At the end it judges by what came out: the rows in the file, the results
-//! in the outbox, the store's ledgers, the sites' own records.
+//! It runs `fetch` to a file and a retriever with callers, on one store in a temporary folder, against sites that
+//! record every request. The verdict at the end is based on the output: the rows in the file, the results in the
+//! outbox, the ledgers of the store, and the records of the sites.
 
 mod account;
 pub(crate) mod args;
@@ -46,7 +46,7 @@ use service::Service;
 use show::Show;
 use showing::Showing;
 
-/// Settings that make in a minute what else takes ten. All else is as it is by default.
+/// Settings that shorten the demo from ten minutes to one. Everything else has its default.
 const QUICKER: [(&str, &str); 7] = [
     ("rate", "2"),
     ("breaker.initial_backoff", "2s"),
@@ -57,15 +57,14 @@ const QUICKER: [(&str, &str); 7] = [
     ("retriever.default_rate_limit", "50"),
 ];
 
-/// How long messages may wait for sites that are down, besides what the largest site takes…
+/// How long messages may wait for sites that are down, in addition to the time that the largest site takes…
 const MESSAGES_WAIT: Duration = Duration::from_secs(15);
-/// …and no longer than they may by default.
+/// …but at most as long as by default.
 const MESSAGES_WAIT_AT_MOST: Duration = Duration::from_secs(3_600);
 
-/// What the demo brings itself.
+/// The settings that the demo sets itself.
 const OWN: [&str; 5] = ["store", "politeness", "resolve", "allow_private", "i_own_these_sites"];
 
-/// Runs the demo, and says what it has shown.
 pub(crate) fn run<'a>(
     args: &'a DemoArgs,
     typed: &'a Sources<'a>,
@@ -132,7 +131,7 @@ impl Demo {
         let mut board = Board::new(&self.scenario, &self.origin, parts, counters.clone());
         board.show_address(&showing.address);
         let rows = self.folder.path().join("rows.jsonl");
-        // In a task of its own, so that no drawing holds it up.
+        // In its own task, so that drawing does not delay it.
         let mut flows = tokio::spawn(self.flows(&rows, &service, &counters, &show.stop));
         let mut tick = interval(show.every());
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -145,7 +144,7 @@ impl Demo {
         let accepted = ended.map_err(|error| Exit::Internal(error.into()))??;
         let last = board.last_look(show.stop.is_cancelled()).await;
         let elapsed = last.elapsed;
-        // Whoever stopped it has seen enough; all others may want to look around.
+        // If it was stopped, exit; otherwise give the user time to look around.
         let stopped_early = show.stop.is_cancelled();
         if !stopped_early {
             show.stay(last).await?;
@@ -164,7 +163,7 @@ impl Demo {
         }))
     }
 
-    /// Both doors at work, until nothing is left or it is time to stop. The messages that were accepted.
+    /// Runs both doors until nothing is left or `stop`. Returns the accepted messages.
     fn flows(
         &self,
         rows: &Path,
@@ -191,8 +190,8 @@ impl Demo {
     }
 }
 
-/// The defaults, but quicker, and what was typed; neither a file nor the environment has a say, so
-/// that a demo is the same everywhere.
+/// Shortened defaults and the flags given. Neither a file nor the environment is read, so that a demo is the same
+/// everywhere.
 fn settings(
     typed: &Sources<'_>,
     folder: &Path,
@@ -231,7 +230,7 @@ fn tell(report: &Report, json: bool) -> Result<(), Exit> {
     };
     let mut stdout = io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
-        // Whoever read us has had enough: that is no error of ours.
+        // The reader has closed the pipe: this is not an error.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         written => Ok(written?),
     }

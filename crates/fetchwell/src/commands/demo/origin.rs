@@ -1,4 +1,4 @@
-//! The simulated web on a port of its own, and its judgement of who came.
+//! The simulated web on its own port, and its verdict on the requests.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -12,7 +12,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::scenario::Scenario;
 
-/// The web. It has threads of its own, so that it sees who comes when they come.
+/// The simulated web. It has its own threads, so that it records requests without delay.
 pub(super) struct Origin {
     server: Server,
     control: Control,
@@ -20,29 +20,29 @@ pub(super) struct Origin {
     runtime: Option<Runtime>,
 }
 
-/// What the sites say of their visitor.
+/// The verdict of the sites.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub(super) struct Judgement {
-    /// Requests that they got.
+    /// Requests received.
     pub(super) requests: usize,
-    /// Gaps between two requests to a site that were held against its pace.
+    /// Gaps between two requests to a site that were checked against its pace.
     pub(super) gaps_judged: usize,
-    /// Those that were too short.
+    /// Gaps that were too short.
     pub(super) too_early: usize,
-    /// What was forgiven: what a control sender was late by, one time in a thousand.
+    /// The tolerance: the delay of a control sender, exceeded one time in a thousand.
     pub(super) tolerance_ms: f64,
-    /// Even shorter gaps that were forgiven: at most one per thousand, rounded up.
+    /// Gaps that were too short even with the tolerance, and were ignored: at most one per thousand, rounded up.
     pub(super) stragglers: usize,
 }
 
-/// What a site has seen.
+/// What a site has recorded.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Seen {
     pub(super) hits: usize,
     pub(super) last_at: Duration,
-    /// The last answer; none when the connection was cut.
+    /// The status of the last response; `None` if the connection was dropped.
     pub(super) last_status: Option<u16>,
-    /// How many of each.
+    /// The number of responses by status.
     pub(super) answers: BTreeMap<String, usize>,
 }
 
@@ -63,24 +63,23 @@ impl Origin {
         Ok(Origin { server, control, rule, runtime: Some(runtime) })
     }
 
-    /// Where it listens.
     pub(super) fn addr(&self) -> SocketAddr {
         self.server.addr()
     }
 
-    /// What a site is owed between two requests.
+    /// The required interval between two requests to a site.
     pub(super) fn interval_of(&self, site: &str) -> Duration {
         self.rule.interval_of(site)
     }
 
-    /// Every request so far but the control's.
+    /// All requests so far, except those of the control sender.
     pub(super) fn hits(&self) -> Vec<Hit> {
         let mut hits = self.server.world().hits();
         hits.retain(|hit| &*hit.site != CONTROL_SITE);
         hits
     }
 
-    /// Whether anybody came too soon.
+    /// Checks whether requests came too early.
     pub(super) fn judge(&self, hits: &[Hit]) -> Judgement {
         let tolerance = self.control.tolerance(&self.server).unwrap_or_default();
         let verdict = judge(hits, &self.rule.clone().control(tolerance));
@@ -96,14 +95,14 @@ impl Origin {
 
 impl Drop for Origin {
     fn drop(&mut self) {
-        // A runtime can't wait for its threads within another.
+        // A runtime cannot wait for its threads inside another one.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
     }
 }
 
-/// What each site has seen.
+/// What each site has recorded.
 pub(super) fn by_site(hits: &[Hit]) -> HashMap<&str, Seen> {
     let mut sites: HashMap<&str, Seen> = HashMap::new();
     for hit in hits {
@@ -115,7 +114,7 @@ pub(super) fn by_site(hits: &[Hit]) -> HashMap<&str, Seen> {
     sites
 }
 
-/// A status for people: a cut connection has none.
+/// A status for display; a dropped connection has none.
 pub(super) fn status_word(status: Option<u16>) -> String {
     status.map_or_else(|| "cut".to_owned(), |status| status.to_string())
 }

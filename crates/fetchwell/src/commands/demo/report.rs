@@ -1,4 +1,4 @@
-//! What the demo has shown, told at its end; judged by what came out, not by what was counted on the way.
+//! The report at the end of the demo, based on its output and not on counters kept on the way.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -9,7 +9,7 @@ use super::account::{Account, Outcome};
 use super::origin::{Judgement, by_site};
 use super::scenario::{Scenario, Size, Trouble};
 
-/// The whole of it, as `--json` has it.
+/// The report, as `--json` prints it.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     pub(super) seed: u64,
@@ -17,31 +17,31 @@ pub(super) struct Report {
     pub(super) pages: usize,
     pub(super) elapsed_seconds: f64,
     pub(super) stopped_early: bool,
-    /// URLs, and their rows in the file.
+    /// URLs and their rows in the file.
     pub(super) fetch: Account,
-    /// Messages, and their results in the outbox.
+    /// Messages and their results in the outbox.
     pub(super) messages: Account,
-    /// Of both together.
+    /// For both together.
     pub(super) origin: Judgement,
     pub(super) troubles: Vec<Troubled>,
 }
 
-/// What sites with one trouble got and gave.
+/// The results of the sites with one kind of trouble.
 #[derive(Debug, Serialize)]
 pub(super) struct Troubled {
     pub(super) trouble: Trouble,
     pub(super) about: &'static str,
     pub(super) sites: usize,
     pub(super) requests: usize,
-    /// How many answers of each status.
+    /// The number of responses by status.
     pub(super) answers: BTreeMap<String, usize>,
-    /// What became of its URLs.
+    /// The results of their URLs.
     pub(super) outcomes: BTreeMap<String, usize>,
-    /// What became of messages for it.
+    /// The results of messages for them.
     pub(super) messages: BTreeMap<String, usize>,
 }
 
-/// What a demo leaves to be told.
+/// What a report is made from.
 pub(super) struct Left<'a> {
     pub(super) scenario: &'a Scenario,
     pub(super) size: Size,
@@ -68,7 +68,7 @@ impl Report {
         }
     }
 
-    /// What did not go as it should; nothing, if all did.
+    /// Everything that went wrong; empty if nothing did.
     pub(super) fn faults(&self) -> Vec<String> {
         let mut faults = self.fetch.faults("URLs", self.stopped_early);
         faults.extend(self.messages.faults("messages", self.stopped_early));
@@ -78,7 +78,7 @@ impl Report {
         faults
     }
 
-    /// For people.
+    /// The report as text.
     pub(super) fn text(&self) -> String {
         let Report { sites, elapsed_seconds, origin, seed, fetch, messages, .. } = self;
         let mut text = format!(
@@ -124,7 +124,7 @@ impl Report {
         text
     }
 
-    /// What came out of a door, where these words stand for what went well and for what was skipped.
+    /// The results of a door; `words` are its words for fetched and for skipped.
     fn results(&self, account: &Account, words: [&str; 2]) -> String {
         let [fetched, skipped] =
             words.map(|word| account.by_outcome.get(word).copied().unwrap_or_default());

@@ -1,4 +1,4 @@
-//! What came out of `fetch`: the rows in its file.
+//! The results of `fetch`: the rows in its file.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ struct Row {
     outcome: String,
 }
 
-/// What became of these URLs, and each of their rows.
+/// The account of these URLs, and the outcome of each row.
 pub(super) async fn account(
     settings: &Settings,
     path: &Path,

@@ -1,4 +1,4 @@
-//! The demo's web: which sites there are, what is the matter with some, and what is asked of them.
+//! The simulated web of the demo: its sites, their troubles, and the URLs to fetch.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use fetchwell_policy::chance::Chance;
 use fetchwell_simweb::{Failure, SiteScript, site_name};
 use serde::Serialize;
 
-/// What is the matter with a site.
+/// The trouble of a site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Trouble {
@@ -23,7 +23,7 @@ pub(super) enum Trouble {
 }
 
 impl Trouble {
-    /// Those that are the matter with some site.
+    /// All troubles.
     pub(super) const ALL: [Trouble; 9] = [
         Trouble::CrawlDelay,
         Trouble::Limiter,
@@ -36,7 +36,7 @@ impl Trouble {
         Trouble::Dead,
     ];
 
-    /// How its sites are called.
+    /// The name of its sites.
     pub(super) fn word(self) -> &'static str {
         match self {
             Trouble::CrawlDelay => "crawl-delay",
@@ -52,7 +52,7 @@ impl Trouble {
         }
     }
 
-    /// What it does, for people.
+    /// A short description.
     pub(super) fn about(self) -> &'static str {
         match self {
             Trouble::CrawlDelay => "Crawl-delay of 2 s",
@@ -68,7 +68,7 @@ impl Trouble {
         }
     }
 
-    /// Of how many sites this is the matter with one, at the least with one.
+    /// One in this many sites has the trouble; there is always at least one.
     fn one_in(self) -> usize {
         match self {
             Trouble::Flapping => 60,
@@ -78,7 +78,7 @@ impl Trouble {
     }
 }
 
-/// How large the demo is.
+/// The size of the demo.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Size {
     pub(super) sites: usize,
@@ -88,7 +88,6 @@ pub(super) struct Size {
     pub(super) seed: u64,
 }
 
-/// A site of the demo.
 #[derive(Debug)]
 pub(super) struct DemoSite {
     pub(super) name: String,
@@ -97,27 +96,26 @@ pub(super) struct DemoSite {
     pages: usize,
 }
 
-/// Sites and URLs.
 #[derive(Debug)]
 pub(super) struct Scenario {
     pub(super) sites: Vec<DemoSite>,
-    /// What is given to `fetch`.
+    /// The URLs for `fetch`.
     pub(super) urls: Vec<String>,
-    /// What callers ask for.
+    /// The URLs that callers send.
     pub(super) messages: Vec<String>,
 }
 
-/// One URL in so many is asked for by a caller.
+/// One in this many URLs is sent by a caller.
 const ONE_IN_MESSAGES: usize = 3;
 
-/// How long the largest site that behaves may take; more pages than that make it longer.
+/// The longest time that a site without trouble should take; with very many pages it takes longer.
 const LARGEST_TAKES: Duration = Duration::from_secs(25);
-/// When outages begin, besides three intervals, and when they end.
+/// When outages begin, in addition to three intervals, and when they end.
 const OUTAGE_FROM: Duration = Duration::from_secs(1);
 const OUTAGE_TO: Duration = Duration::from_secs(14);
 
 impl Scenario {
-    /// The same size and seed make the same one.
+    /// The same size and seed give the same scenario.
     pub(super) fn new(size: &Size) -> Scenario {
         let troubled = Trouble::ALL.into_iter().flat_map(|trouble| {
             (1..=(size.sites / trouble.one_in()).max(1)).map(move |number| (trouble, number))
@@ -137,7 +135,7 @@ impl Scenario {
         sites.extend((first_sound..size.sites).map(|at| {
             let name = site_name(at - first_sound + 1);
             let script = SiteScript::new(&name).page_bytes(2_000);
-            // Nobody is perfect.
+            // A few of them have a bad page.
             let script = match at % 10 {
                 0 => script.status("/page/4", 404),
                 5 => script.fails_first("/page/5", 1, 500),
@@ -151,24 +149,23 @@ impl Scenario {
         Scenario { sites, urls, messages }
     }
 
-    /// All that is asked for.
+    /// The total number of URLs.
     pub(super) fn pages(&self) -> usize {
         self.urls.len() + self.messages.len()
     }
 
-    /// How long the largest site takes at this pace, if nothing is the matter with it.
+    /// How long the largest site takes at this pace, if it has no trouble.
     pub(super) fn takes(&self, interval: Duration) -> Duration {
         let most = self.sites.iter().map(|site| site.pages).max().unwrap_or_default();
         interval.saturating_mul(u32::try_from(most).unwrap_or(u32::MAX))
     }
 
-    /// What the sites do.
     pub(super) fn scripts(&self) -> impl Iterator<Item = SiteScript> + '_ {
         self.sites.iter().map(|site| site.script.clone())
     }
 }
 
-/// Enough that some of them meet the trouble, and few enough to be done in time.
+/// Enough pages for some of them to meet the trouble, and few enough to finish in time.
 fn pages_of(trouble: Trouble, interval: Duration) -> usize {
     let in_secs = |secs: f64| (secs / interval.as_secs_f64().max(0.001)) as usize;
     match trouble {
@@ -207,7 +204,7 @@ fn script(
     }
 }
 
-/// Gives each of the sites some of the pages, some sites far more than others.
+/// Distributes the pages over the sites, very unevenly.
 fn share_out(pages: usize, sites: &mut [DemoSite], size: &Size) {
     if sites.is_empty() {
         return;
@@ -222,15 +219,15 @@ fn share_out(pages: usize, sites: &mut [DemoSite], size: &Size) {
         site.pages = share.min(left);
         left -= site.pages;
     }
-    // What rounding and the bound left over goes round.
+    // Distribute what rounding and the maximum left over.
     let count = sites.len();
     for at in 0..left {
         sites[at % count].pages += 1;
     }
 }
 
-/// What callers ask for, and the rest; of each, all first pages, then all second ones, and so on. Every
-/// site has some of both, and callers get other pages of one site than of the next.
+/// Returns the URLs for callers and those for `fetch`; in each, all first pages come first, then all second ones, and
+/// so on. Every site has some of both, and callers get different pages of neighbouring sites.
 fn urls(sites: &[DemoSite], most: usize) -> (Vec<String>, Vec<String>) {
     let longest = sites.iter().map(|site| site.pages).max().unwrap_or_default();
     let with = |page: usize| sites.iter().enumerate().filter(move |(_, site)| site.pages >= page);

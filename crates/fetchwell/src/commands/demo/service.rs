@@ -1,4 +1,4 @@
-//! The demo's second door: a retriever on the same store, which works off what callers send.
+//! The second door of the demo: a retriever on the same store, which fetches what callers send.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,14 +20,14 @@ use crate::commands::serve;
 use crate::console::exit::Exit;
 use crate::wiring::{Parts, open_retriever};
 
-/// The queue of messages, as the store names it.
+/// The name of the message queue in the store.
 const QUEUE: &str = "messages";
-/// How often the ledger is asked whether anything is left.
+/// How often the ledger is checked for remaining messages.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// How much of an outbox is read at once.
 const OUTBOX_MOST: OutboxMost = OutboxMost { results: 1_000, bytes: 16 << 20 };
 
-/// A retriever, and who uses it.
+/// A retriever with its callers.
 #[derive(Clone)]
 pub(super) struct Service {
     pub(super) store: RetrieverStore,
@@ -42,8 +42,7 @@ impl Service {
         Ok(Service { store, clock })
     }
 
-    /// Has these sent and fetched until each has its result, or until it is time to stop. Returns the
-    /// messages that were accepted.
+    /// Sends messages for these URLs and fetches them until each has a result or `stop`. Returns the accepted messages.
     pub(super) async fn run(
         &self,
         settings: &Settings,
@@ -81,12 +80,12 @@ impl Service {
         }
     }
 
-    /// What lies in the outboxes of all callers, as they would read it.
+    /// The results in the outboxes of all callers.
     pub(super) async fn outcomes(&self) -> Result<Vec<Outcome>, StoreError> {
         let mut outcomes = Vec::new();
         for caller in CALLERS {
             let mut after = None;
-            // Nothing is taken out of an outbox here; if it were, it would be told as missing.
+            // Nothing is deleted from an outbox here; if it were, it would be reported as missing.
             while let OutboxPage::Results { results, next } =
                 self.store.inbox.outbox(caller, after, OUTBOX_MOST).await?
                 && !results.is_empty()
@@ -102,7 +101,7 @@ impl Service {
         Ok(outcomes)
     }
 
-    /// What became of the messages that were accepted.
+    /// The account of the accepted messages.
     pub(super) async fn account(
         &self,
         accepted: &[MessageId],

@@ -1,4 +1,4 @@
-//! The demo as it is watched: on a screen of its own, or line by line.
+//! Shows the demo on a full screen or line by line.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,19 +17,18 @@ use crate::console::logs::{self, LogOptions};
 use crate::console::signals::{AT_ONCE, sleep_unless_stopped, stop_on_signal_and};
 use crate::console::terminal::{self, Key, Screen};
 
-/// How often the screen is drawn.
 const FRAME_EVERY: Duration = Duration::from_millis(100);
-/// How often a line of progress is written where there is no screen.
+/// How often progress is logged if there is no screen.
 const LINE_EVERY: Duration = Duration::from_secs(2);
-/// Lines of the log that a screen can use.
+/// The number of log lines passed to the screen.
 const EVENTS_SHOWN: usize = 20;
 
-/// Where the demo is watched: on a screen, or as lines of the log.
+/// Where the demo is shown: on a screen, or as log lines.
 pub(super) struct Show {
     screen: Option<(Screen, Events)>,
-    /// Somebody is in front of a terminal and reads the log.
+    /// Someone is at a terminal and reads the log.
     is_watched: bool,
-    /// Cancelled when somebody wants it to stop.
+    /// Cancelled when the user wants it to stop.
     pub(super) stop: CancellationToken,
     folder: PathBuf,
 }
@@ -58,7 +57,7 @@ impl Show {
         Show { screen, is_watched, stop, folder }
     }
 
-    /// How often it wants to be shown something.
+    /// How often [`Show::show`] should be called.
     pub(super) fn every(&self) -> Duration {
         if self.screen.is_some() { FRAME_EVERY } else { LINE_EVERY }
     }
@@ -79,8 +78,8 @@ impl Show {
         Screen::draw(&frame(snapshot, &events.last(EVENTS_SHOWN), width, height))
     }
 
-    /// Keeps the last of it in sight, and with it the dashboard, until a key is pressed or a signal comes. Where
-    /// nobody is in front of it, it ends at once.
+    /// Keeps the last frame and the dashboard until a key is pressed or a signal arrives. Returns at once if nobody is
+    /// at a terminal.
     pub(super) async fn stay(&self, last: &Snapshot) -> io::Result<()> {
         let Some((_, events)) = &self.screen else {
             if self.is_watched {
@@ -90,7 +89,7 @@ impl Show {
             return Ok(());
         };
         while !self.stop.is_cancelled() {
-            // Drawn again and again, since the terminal may change its size.
+            // Drawn repeatedly, because the terminal may be resized.
             let (width, height) = Screen::size();
             Screen::draw(&frame(last, &events.last(EVENTS_SHOWN), width, height))?;
             if !Screen::keys().is_empty() {
@@ -102,10 +101,10 @@ impl Show {
     }
 }
 
-/// Waits for a line on standard input, or for its end.
+/// Waits for a line on standard input, or its end.
 async fn enter_pressed() {
     let (pressed, waits) = oneshot::channel();
-    // A thread of its own, which the end of the program does not wait for.
+    // In its own thread, which does not keep the program from exiting.
     std::thread::spawn(move || {
         io::stdin().read_line(&mut String::new()).unwrap_or_default();
         pressed.send(()).unwrap_or_default();
@@ -129,11 +128,11 @@ fn say(snapshot: &Snapshot) {
     );
 }
 
-/// What must be put in order when there is no time for anything else.
+/// The cleanup that is needed even on an immediate exit.
 fn at_once(folder: &Path, has_screen: bool) {
     if has_screen {
         terminal::give_back();
     }
-    // The system clears such folders away too, if later.
+    // If this fails, the system removes temporary folders later.
     drop(std::fs::remove_dir_all(folder));
 }

@@ -1,4 +1,4 @@
-//! The demo's dashboard: for everybody on this machine to look at, and for nobody to act on.
+//! The dashboard of the demo: anyone on this machine can view it; it is read-only.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -16,15 +16,14 @@ use super::counters::Counters;
 use crate::console::exit::Exit;
 use crate::wiring::{Parts, connection_rules, crawl_progress, open_sites, system_info};
 
-/// Where it is found, if nobody else is there; else at any free port.
+/// The preferred port; if it is in use, any free one.
 const PORT: u16 = 8082;
 const MAX_CONNECTIONS: usize = 64;
-/// How long an answer under way may take after the end.
+/// How long a response in progress may take after the end.
 const GRACE: Duration = Duration::from_millis(200);
 
-/// A dashboard that is shown until this is dropped.
+/// A dashboard, served until this is dropped.
 pub(super) struct Showing {
-    /// Where it is.
     pub(super) address: String,
     _ends: DropGuard,
 }

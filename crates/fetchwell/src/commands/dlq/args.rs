@@ -1,4 +1,4 @@
-//! `fetchwell dlq`, as it is typed.
+//! The arguments of `fetchwell dlq`.
 
 use std::path::PathBuf;
 
@@ -41,7 +41,7 @@ pub(crate) struct ListArgs {
     pub(crate) limit: usize,
 }
 
-/// Which URLs are meant.
+/// Which dead letters to retry or drop.
 #[derive(Debug, Args)]
 pub(crate) struct Which {
     /// The URL, exactly as it was queued

@@ -1,4 +1,4 @@
-//! Every dead letter, as JSON lines.
+//! Exports all dead letters as JSON lines.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -15,7 +15,7 @@ pub(super) async fn to_standard_output(letters: &dyn DeadLetters) -> Result<Exit
     Ok(Exit::Ok)
 }
 
-/// Under another name first: the file has all of them, or is as it was.
+/// Writes to a temporary file first, so that the file is either complete or unchanged.
 pub(super) async fn to_file(letters: &dyn DeadLetters, path: &Path) -> Result<Exit, Exit> {
     let fault = |error: io::Error| {
         Exit::Usage(format!(

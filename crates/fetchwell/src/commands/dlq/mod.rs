@@ -1,4 +1,4 @@
-//! `fetchwell dlq`: the URLs that `pages` has given up, and what to do about them.
+//! `fetchwell dlq`: lists the URLs that `pages` gave up, and retries, drops or exports them.
 
 pub(crate) mod args;
 mod export;
@@ -17,7 +17,6 @@ use crate::console::exit::Exit;
 use crate::console::output::{Running, print};
 use crate::wiring::open_list;
 
-/// Does what was typed.
 pub(crate) fn run(settings: &Settings, command: DlqCommand, as_json: bool) -> Running<'_> {
     Box::pin(run_inner(settings, command, as_json))
 }
@@ -98,8 +97,7 @@ async fn revise(
     print(format!("{text}\n").as_bytes())
 }
 
-/// Nothing failed and nothing was typed wrongly; yet whoever meant something must learn that it was not
-/// there.
+/// Nothing failed, but a user who named something must learn that it does not exist.
 fn nothing_there(meant: &Letters) -> Exit {
     let what = match meant {
         Letters::OfUrl(url) => format!("for {}", url.escape_debug()),

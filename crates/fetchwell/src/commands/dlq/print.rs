@@ -1,4 +1,4 @@
-//! Dead letters as lines, for people and for programs.
+//! Prints dead letters, as tables or JSON.
 
 use fetchwell_engine::ports::dead_letters::{DeadGroup, DeadLetter, GroupSize};
 use fetchwell_service::views::letters::{details_of, letter_line, site_name};
@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 
 use crate::console::table::{plain, table};
 
-/// The largest groups.
 pub(super) fn groups(groups: &[(DeadGroup, GroupSize)], limit: usize, as_json: bool) -> String {
     let shown = groups.iter().take(limit);
     if as_json {
@@ -26,7 +25,7 @@ pub(super) fn groups(groups: &[(DeadGroup, GroupSize)], limit: usize, as_json: b
     text
 }
 
-/// Some letters, a line each.
+/// A list of dead letters, one line each.
 pub(super) fn letters(letters: &[DeadLetter], as_json: bool) -> String {
     if as_json {
         return letters.iter().map(letter_line).collect();
@@ -41,7 +40,7 @@ pub(super) fn letters(letters: &[DeadLetter], as_json: bool) -> String {
     table(["site", "reason", "url"], &rows.collect::<Vec<_>>())
 }
 
-/// All that is known of each.
+/// All details of each letter.
 pub(super) fn in_full(letters: &[DeadLetter], as_json: bool) -> String {
     if as_json {
         return self::letters(letters, true);

@@ -1,4 +1,4 @@
-//! Which dead letters are meant by what was typed.
+//! Converts arguments to a selection of dead letters.
 
 use fetchwell_engine::ports::dead_letters::{CANARIES, DeadGroup, Letters};
 use fetchwell_policy::url::Site;
@@ -7,7 +7,6 @@ use fetchwell_service::views::letters::NO_SITE;
 use crate::commands::dlq::args::Which;
 use crate::console::exit::Exit;
 
-/// Those that were named.
 pub(super) fn letters(which: &Which) -> Result<Letters, Exit> {
     Ok(match (&which.url, &which.reason, &which.site) {
         (Some(url), ..) => Letters::OfUrl(url.clone()),
@@ -19,7 +18,7 @@ pub(super) fn letters(which: &Which) -> Result<Letters, Exit> {
     })
 }
 
-/// A site as letters name it.
+/// Parses a site name; `-` selects URLs without a site.
 pub(super) fn site(name: &str) -> Result<String, Exit> {
     if name == NO_SITE {
         return Ok(String::new());

@@ -1,42 +1,39 @@
-//! What a check found.
+//! The result of a check.
 
 use serde::Serialize;
 
-/// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Verdict {
-    /// As it should be.
+    /// Everything is fine.
     Ok,
-    /// It works, and something should be better.
+    /// It works, but should be improved.
     Warn,
-    /// Something that is needed is not there.
+    /// Something that is needed is missing.
     Fail,
 }
 
-/// What a check found.
+/// The result of a check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Finding {
-    /// What was looked at, in a word or two.
+    /// What was checked, in a word or two.
     pub(super) check: String,
     pub(super) verdict: Verdict,
     /// What was found.
     pub(super) what: String,
-    /// Why it matters; empty where all is well.
+    /// Why it matters; empty if everything is fine.
     pub(super) why: String,
-    /// What to do about it; empty where all is well.
+    /// How to fix it; empty if everything is fine.
     pub(super) mend: String,
 }
 
 impl Finding {
-    /// As it should be.
     pub(super) fn ok(check: impl Into<String>, what: impl Into<String>) -> Finding {
         let why = String::new();
         let mend = String::new();
         Finding { check: check.into(), verdict: Verdict::Ok, what: what.into(), why, mend }
     }
 
-    /// Something should be better.
     pub(super) fn warn(
         check: impl Into<String>,
         what: impl Into<String>,
@@ -52,7 +49,6 @@ impl Finding {
         }
     }
 
-    /// Something is not there.
     pub(super) fn fail(
         check: impl Into<String>,
         what: impl Into<String>,

@@ -1,4 +1,4 @@
-//! What the machine gives: open files, disk, clock, free ports, name servers.
+//! Checks the machine: open files, disk, clock, free ports, name servers.
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
@@ -13,14 +13,13 @@ use fetchwell_settings::Settings;
 use super::finding::Finding;
 use crate::wiring::Parts;
 
-/// With less room than this on its disk a store is soon full.
+/// With less free space than this on its disk, a store is soon full.
 const LEAST_FREE_BYTES: u64 = 1 << 30;
-/// Before this program was written no clock was right that shows this.
+/// A clock that shows an earlier time is wrong: this program did not exist then.
 const LATEST_PAST: Time = Time::from_secs(1_767_225_600);
-/// A name that is always there, to find out whether names can be looked up.
+/// A host name that always exists, to check whether names can be resolved.
 const WELL_KNOWN: &str = "http://example.com/";
 
-/// Looks at all of it.
 pub(super) async fn examine(settings: &Settings) -> Vec<Finding> {
     let mut findings = vec![open_files(settings, Descriptors::of_this_process())];
     findings.extend(disk(settings));
@@ -38,7 +37,7 @@ pub(super) async fn examine(settings: &Settings) -> Vec<Finding> {
     findings
 }
 
-/// The soft limit was raised to the hard one when the program began.
+/// The soft limit was raised to the hard limit at startup.
 fn open_files(settings: &Settings, descriptors: Descriptors) -> Finding {
     let wanted = settings.values.max_in_flight;
     let fits = descriptors.fit(Connections { in_flight: wanted, idle: 0 }).in_flight;
@@ -56,7 +55,7 @@ fn open_files(settings: &Settings, descriptors: Descriptors) -> Finding {
     Finding::ok("open files", format!("{descriptors}, enough for {wanted} concurrent requests"))
 }
 
-/// The disk that an embedded store is on.
+/// The disk of an embedded store.
 fn disk(settings: &Settings) -> Option<Finding> {
     let path = settings.values.store.file()?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
@@ -89,7 +88,7 @@ fn judge_disk(folder: &Path, free_bytes: u64) -> Finding {
     Finding::ok("disk", format!("{free_mib} MiB free in {folder}"))
 }
 
-/// The clock that everything is decided by must not go back, and the other one should be about right.
+/// The monotonic clock, on which all decisions are based, must not go back; the wall clock should be about right.
 fn clock() -> Finding {
     let steady = Clock::since_boot(Clock::booted_at());
     let first = steady.now();
@@ -103,7 +102,7 @@ fn judge_clock(first: Time, second: Time, wall: Time) -> Finding {
             "clock",
             "the monotonic clock goes backwards",
             "the pace of sites cannot be kept",
-            "this is a bug of the hardware or the hypervisor: use another machine",
+            "this is a bug in the hardware or the hypervisor: use another machine",
         );
     }
     if wall < LATEST_PAST {
@@ -129,7 +128,7 @@ async fn name_servers(settings: &Settings) -> Finding {
     }
 }
 
-/// Whoever says "there is no such name" has answered, too.
+/// A server that answers that there is no such name works, too.
 fn judge_names(found: Result<(), Happened>) -> Finding {
     let why = match found {
         Ok(()) => return Finding::ok("name servers", "answer"),

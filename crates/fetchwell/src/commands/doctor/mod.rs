@@ -1,14 +1,14 @@
-//! `fetchwell doctor`: looks at all that this program needs, and says what is wrong, why that matters, and the
-//! mend. It changes nothing and makes nothing.
+//! `fetchwell doctor`: checks everything that this program needs, and says what is wrong, why it matters and how to fix
+//! it. It changes and creates nothing.
 //!
 //! | file | |
 //! |---|---|
-//! | `finding` | what a check found |
-//! | `settings` | what the settings alone show: contact, politeness stores that differ |
+//! | `finding` | the result of a check |
+//! | `settings` | checks of the settings alone: contact, politeness stores that differ |
 //! | `machine` | open files, disk, clock, listeners, name servers |
-//! | `servers` | asks each store and server that is named, and judges the answers |
+//! | `servers` | checks each store and server in the settings |
 //! | `sites` | sites whose host names do not exist |
-//! | `print` | for people and for programs |
+//! | `print` | prints findings as text or JSON |
 
 mod finding;
 mod machine;
@@ -23,13 +23,12 @@ use crate::console::exit::Exit;
 use crate::console::output::{Running, print as print_bytes};
 use finding::{Finding, Verdict};
 
-/// Examines everything.
 pub(crate) fn run<'a>(sources: &'a Sources<'a>, as_json: bool) -> Running<'a> {
     Box::pin(run_inner(sources, as_json))
 }
 
 async fn run_inner(sources: &Sources<'_>, as_json: bool) -> Result<Exit, Exit> {
-    // The names that a design has for settings count for its door only; all doors are to be looked at.
+    // The setting names of a design apply only to its door, and all doors are checked.
     let loaded = Settings::load(&Sources { own_names_of: &[], ..*sources });
     let pages = Settings::load(&Sources { own_names_of: &[Door::Pages], ..*sources });
     let commoncrawl = Settings::load(&Sources { own_names_of: &[Door::CommonCrawl], ..*sources });
@@ -50,12 +49,15 @@ async fn run_inner(sources: &Sources<'_>, as_json: bool) -> Result<Exit, Exit> {
     }
 }
 
-/// The settings, as the doors see them that have names of their own for some.
+/// The settings as seen by the doors that have their own setting names.
 struct Doors {
-    /// All other doors.
+    /// For all other doors.
     settings: Settings,
     pages: Settings,
-    #[cfg_attr(not(feature = "rabbitmq"), expect(dead_code, reason = "only its broker is asked"))]
+    #[cfg_attr(
+        not(feature = "rabbitmq"),
+        expect(dead_code, reason = "only its broker is checked")
+    )]
     commoncrawl: Settings,
 }
 
@@ -70,7 +72,7 @@ async fn examine(doors: &Doors) -> Vec<Finding> {
     findings
 }
 
-/// What this build can do.
+/// The version and features of this build.
 fn build() -> Finding {
     let what = format!("{}, features: {}", env!("CARGO_PKG_VERSION"), features::built_with());
     Finding::ok("fetchwell", what)

@@ -1,4 +1,4 @@
-//! Findings for people and for programs.
+//! Prints findings, as text or JSON.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::finding::{Finding, Verdict};
 
-/// All of them, and a count at the end.
+/// All findings, followed by a count.
 pub(super) fn text(findings: &[Finding], as_json: bool) -> String {
     let count = |verdict| findings.iter().filter(|finding| finding.verdict == verdict).count();
     let ok = count(Verdict::Ok);
@@ -43,7 +43,7 @@ fn add(text: &mut String, finding: &Finding, widest: usize) {
 }
 
 fn line(text: &mut String, words: std::fmt::Arguments<'_>) {
-    // Writing to a string never fails.
+    // Writing to a string cannot fail.
     writeln!(text, "{words}").ok();
 }
 

@@ -1,11 +1,10 @@
-//! What the settings alone show.
+//! Checks of the settings alone.
 
 use fetchwell_settings::{Settings, SettingsFaults};
 
 use super::finding::Finding;
 use crate::wiring::politeness_store;
 
-/// Each fault as a finding.
 pub(super) fn faults(faults: &SettingsFaults) -> Vec<Finding> {
     let finding = |fault: &fetchwell_settings::Fault| {
         let place = match fault.key.as_str() {
@@ -22,13 +21,13 @@ pub(super) fn faults(faults: &SettingsFaults) -> Vec<Finding> {
     faults.faults().iter().map(finding).collect()
 }
 
-/// They could be read.
+/// The finding for valid settings.
 pub(super) fn sound(settings: &Settings) -> Finding {
     let given = settings.effective().iter().filter(|setting| !settings.is_default(&setting.key));
     Finding::ok("settings", format!("all are valid; {} are set", given.count()))
 }
 
-/// What was set and means nothing.
+/// Settings that have no effect.
 pub(super) fn unknown(settings: &Settings) -> Vec<Finding> {
     let finding = |warning: &fetchwell_settings::Fault| {
         Finding::warn(
@@ -41,7 +40,7 @@ pub(super) fn unknown(settings: &Settings) -> Vec<Finding> {
     settings.warnings().iter().map(finding).collect()
 }
 
-/// Those who run the sites should be able to reach whoever fetches from them.
+/// Site operators should be able to contact whoever fetches from them.
 pub(super) fn contact(settings: &Settings) -> Finding {
     let user_agent = crate::wiring::user_agent(settings);
     match &settings.values.user_agent {
@@ -63,7 +62,7 @@ pub(super) fn contact(settings: &Settings) -> Finding {
     }
 }
 
-/// Doors that keep the pace of sites in different places do not know of each other's requests.
+/// Doors with different politeness stores do not know of each other's requests.
 pub(super) fn politeness(settings: &Settings, pages: &Settings) -> Finding {
     let one = politeness_store(settings);
     let other = politeness_store(pages);

@@ -1,4 +1,4 @@
-//! Sites that nothing but a person can help: their host names do not exist.
+//! Checks for sites whose host names do not exist: only a person can fix these.
 
 use fetchwell_service::sites::missing_hosts;
 use fetchwell_settings::Settings;
@@ -7,10 +7,10 @@ use super::Doors;
 use super::finding::Finding;
 use crate::wiring::{open_politeness_to_read, politeness_store};
 
-/// So many are named in one finding.
+/// The number of sites named in one finding.
 const MOST_NAMED: usize = 20;
 
-/// Looks at the politeness stores that there are. One that can't be read is told of elsewhere.
+/// Checks the politeness stores. A store that cannot be read is reported by `servers`.
 pub(super) async fn examine(doors: &Doors) -> Vec<Finding> {
     let mut findings = vec![names("host names", &doors.settings).await];
     if politeness_store(&doors.pages) != politeness_store(&doors.settings) {

@@ -1,4 +1,4 @@
-//! `fetchwell explain`, as it is typed.
+//! The arguments of `fetchwell explain`.
 
 use std::path::PathBuf;
 

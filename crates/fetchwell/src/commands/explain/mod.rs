@@ -1,4 +1,4 @@
-//! `fetchwell explain`: what would happen to a URL, and why. Fetches robots.txt at most, never a page.
+//! `fetchwell explain`: shows what would happen to a URL, and why. It fetches robots.txt at most, never a page.
 
 pub(crate) mod args;
 
@@ -39,7 +39,7 @@ use crate::console::terminal::printable;
 use crate::console::url_lists::assume_https;
 use crate::wiring::{Parts, offline_gate, user_agent};
 
-/// The answer, field by field as the contract has it.
+/// The explanation, with the fields of the contract.
 #[derive(Debug, Serialize)]
 struct Explanation {
     url: String,
@@ -48,9 +48,9 @@ struct Explanation {
     robots: RobotsPart,
     pace: PacePart,
     breaker: BreakerPart,
-    /// An operator paused the site: nothing goes until it is resumed.
+    /// Set if an operator has paused the site.
     paused: Option<PausedPart>,
-    /// What the next page of the site waits for, in the words of `sites show`.
+    /// What the next page of the site waits for, as `sites show` names it.
     held_up_by: Option<&'static str>,
     /// `None` while the site is paused.
     next_slot_in_seconds: Option<f64>,
@@ -60,9 +60,9 @@ struct Explanation {
 
 #[derive(Debug, Serialize)]
 struct RobotsPart {
-    /// The status of the last answer for it.
+    /// The status of the last response for robots.txt.
     status: Option<u16>,
-    /// What that means, in words.
+    /// The meaning of that status.
     state: String,
     line: Option<u32>,
     rule: Option<String>,
@@ -88,7 +88,6 @@ struct BreakerPart {
     next_probe_in_seconds: Option<f64>,
 }
 
-/// Explains a URL.
 pub(crate) fn run<'a>(settings: &'a Settings, args: &'a ExplainArgs, json: bool) -> Running<'a> {
     Box::pin(run_inner(settings, args, json))
 }
@@ -116,7 +115,7 @@ async fn run_inner(settings: &Settings, args: &ExplainArgs, json: bool) -> Resul
     Ok(if goes { Exit::Ok } else { Exit::Refused })
 }
 
-/// A URL that is fetched for nobody: there is nothing to be said of its site.
+/// A URL that is never fetched: there is nothing to explain about its site.
 fn refused(url: &str, fault: &UrlFault, as_json: bool) -> Result<Exit, Exit> {
     let why = fault.to_string();
     let text = match as_json {
@@ -134,7 +133,7 @@ fn refused(url: &str, fault: &UrlFault, as_json: bool) -> Result<Exit, Exit> {
     Ok(Exit::Refused)
 }
 
-/// By what the store knows, and by the site's robots.txt as it is.
+/// Explains by the stored state and the site's current robots.txt.
 async fn online(settings: &Settings, url: &WebUrl) -> Result<Explanation, Exit> {
     let parts = Parts::open(settings).await?;
     let gate = parts.gate(settings, None);
@@ -152,7 +151,7 @@ async fn online(settings: &Settings, url: &WebUrl) -> Result<Explanation, Exit> 
     Ok(explanation)
 }
 
-/// By a robots.txt at hand: nothing is asked for, and no store is opened.
+/// Explains by a local robots.txt: no request is made and no store is opened.
 fn offline(settings: &Settings, url: &WebUrl, path: &Path) -> Result<Explanation, Exit> {
     let body = std::fs::read(path).map_err(|error| {
         Exit::Usage(format!("could not read the robots.txt {}: {error}", path.display()))
@@ -165,7 +164,7 @@ fn offline(settings: &Settings, url: &WebUrl, path: &Path) -> Result<Explanation
     Ok(explain(url, &gate, None, &view, site, Time::EPOCH))
 }
 
-/// What is known of the URL's robots.txt, after asking for it where need be.
+/// What is known about the URL's robots.txt; it is fetched if needed.
 async fn learn(
     settings: &Settings,
     parts: &Parts,
@@ -177,7 +176,7 @@ async fn learn(
     let state = parts.politeness.look(&url.site()).await?.0.unwrap_or_default();
     let view = gate.view(known.as_ref(), Some(&state));
     let refused = parts.client.addresses(url).await.is_err();
-    // A site that is paused or down is asked for nothing.
+    // No request goes to a site that is paused or down.
     let is_closed = state.orders.paused.is_some() || state.breaker.blocked_until().is_some();
     if is_closed {
         let view = gate.view(known.as_ref(), None);
@@ -188,7 +187,7 @@ async fn learn(
     }
     let mut errand = RobotsErrand::new(origin.clone(), known.clone());
     errand.recoveries = state.health.recoveries;
-    // `None`: it could not be asked for, so nothing more is known than before.
+    // `None`: it could not be requested, so nothing new is known.
     let Some(record) = fetch_robots(settings, parts, errand).await? else {
         return Ok((known, view));
     };
@@ -197,7 +196,7 @@ async fn learn(
     Ok((Some(record), view))
 }
 
-/// Reads robots.txt through the one flow, in a slot of its site like every request.
+/// Fetches robots.txt through the engine's flow, in a slot of its site like every request.
 async fn fetch_robots(
     settings: &Settings,
     parts: &Parts,
@@ -222,7 +221,7 @@ async fn fetch_robots(
         finish: Arc::new(SinkThenSettle { sink: Keep(learnt.clone()), source: instance }),
         obituary: Arc::new(|_, _, _| Vec::new()),
     };
-    // A site whose breaker is open is not waited for.
+    // Do not wait for a site whose breaker is open.
     let gate = parts.gate(settings, Some(Duration::ZERO));
     let plant = parts.plant(settings, gate, DoorName::Errand, Arc::new(|_| {}));
     pipeline::run(door, plant, stop_on_signal()).await?;
@@ -235,7 +234,7 @@ impl Plan<RobotsRecord> for RobotsPlan {
     fn step(&mut self, last: Option<Outcome>, moment: Moment) -> Step<RobotsRecord> {
         let Some(outcome) = last else { return Step::Fetch(vec![self.0.request()]) };
         if matches!(outcome.happened, Happened::SiteStayedDown { .. }) {
-            return Step::Finish(Vec::new(), Settlement::Skipped); // It was not asked for.
+            return Step::Finish(Vec::new(), Settlement::Skipped); // It was not requested.
         }
         match self.0.step(&outcome, moment.now) {
             RobotsStep::Fetch(request) => Step::Fetch(vec![request]),
@@ -340,7 +339,7 @@ fn state_of(record: Option<&RobotsRecord>, view: &RobotsView) -> String {
         (Some(RobotsRecord { status: Some(status), .. }), _) => {
             format!("absent ({status}), so all is allowed")
         }
-        (Some(_), _) => "absent (its redirects lead nowhere), so all is allowed".to_owned(),
+        (Some(_), _) => "absent (its redirects cannot be followed), so all is allowed".to_owned(),
         (None, RobotsView::Known { .. }) => "from the file given".to_owned(),
         (None, _) => "unknown".to_owned(),
     }
@@ -376,7 +375,7 @@ fn in_words(explanation: &Explanation) -> String {
     let paused = explanation.paused.as_ref().map_or(String::new(), |paused| {
         let by = &paused.by;
         let seconds = paused.for_seconds;
-        format!("  paused          by {}, for {seconds:.0} s now\n", by.escape_debug())
+        format!("  paused          by {}, {seconds:.0} s ago\n", by.escape_debug())
     });
     let slot = explanation.next_slot_in_seconds.map_or("none while it is paused".into(), |wait| {
         let because = match explanation.held_up_by {

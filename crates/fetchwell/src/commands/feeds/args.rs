@@ -1,4 +1,4 @@
-//! `fetchwell feeds`, as it is typed.
+//! The arguments of `fetchwell feeds`.
 
 use std::path::PathBuf;
 
@@ -19,7 +19,7 @@ pub(crate) struct FeedsArgs {
 }
 
 impl FeedsArgs {
-    /// What was typed, as settings.
+    /// The flags that override settings.
     pub(crate) fn settings(&self) -> Vec<Flag<'static>> {
         flag("feeds.opml", "--opml", self.opml.as_ref()).into_iter().collect()
     }

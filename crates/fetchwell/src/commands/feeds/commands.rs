@@ -1,4 +1,4 @@
-//! What people ask for beside the reading: to subscribe, to look, and to carry lists in and out.
+//! `feeds add`, `remove`, `list`, `import` and `export`.
 
 use std::path::Path;
 use std::time::Duration;
@@ -21,7 +21,6 @@ use crate::console::terminal::printable;
 use crate::console::url_lists;
 use crate::wiring::open_feeds;
 
-/// Subscribes to feeds.
 pub(super) async fn add(
     settings: &Settings,
     given: &[String],
@@ -72,7 +71,7 @@ async fn subscribe(
     )
 }
 
-/// Whoever adds a feed that is paused wants it read.
+/// Adding a paused feed resumes it.
 async fn resume(ports: &FeedPorts, subscriptions: &[Subscription]) -> Result<(), Exit> {
     let urls: Vec<&str> = subscriptions.iter().map(|some| some.url.as_str()).collect();
     let memories = ports.feeds.memories(&urls).await?;
@@ -84,7 +83,7 @@ async fn resume(ports: &FeedPorts, subscriptions: &[Subscription]) -> Result<(),
     Ok(ports.feeds.forget(&paused).await?)
 }
 
-/// Takes a feed out of the store.
+/// Removes a feed from the store.
 pub(super) async fn remove(
     settings: &Settings,
     url: &str,
@@ -105,7 +104,7 @@ pub(super) async fn remove(
     if removed == 0 {
         return Err(Exit::Usage(match left.iter().find(|(_, some)| some.url == url) {
             Some((by, some)) => {
-                format!("{url} is in {} because of the {by}: remove it there", some.category)
+                format!("{url} is in {} through the {by}: remove it there", some.category)
             }
             None => {
                 format!("{url} is not a feed in the store; run `fetchwell feeds list` to see all")
@@ -121,7 +120,6 @@ pub(super) async fn remove(
     )
 }
 
-/// Lists all feeds.
 pub(super) async fn list(settings: &Settings, as_json: bool) -> Result<Exit, Exit> {
     let ports = open_feeds(settings).await?;
     let feeds = subscribed(settings, &ports).await?;

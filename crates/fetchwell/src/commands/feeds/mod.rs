@@ -1,6 +1,7 @@
-//! `fetchwell feeds`: what feeds list becomes links by category.
+//! `fetchwell feeds`: reads feeds and stores their links by category.
 //!
-//! `subscriptions` says which feeds there are. `commands` and `print` are for people, `trial` reads one feed to look.
+//! `subscriptions` collects the feeds. `commands` and `print` manage and show them, and `trial` reads one feed as a
+//! test.
 
 pub(crate) mod args;
 mod commands;
@@ -23,7 +24,6 @@ use crate::console::signals::stop_on_signal;
 use crate::wiring::{Parts, Told, feed_rules, gate_rules, open_feeds};
 use subscriptions::subscribed;
 
-/// Does what was typed.
 pub(crate) fn run(settings: &Settings, command: FeedsCommand, as_json: bool) -> Running<'_> {
     Box::pin(run_inner(settings, command, as_json))
 }
@@ -51,8 +51,8 @@ async fn run_inner(
     }
 }
 
-/// Reads the feeds that are due, or with `all` every one, once; and ends. What single feeds do is logged and
-/// counted, and is no error.
+/// Reads the feeds that are due, or with `all` every feed, once. Failures of single feeds are logged and counted; they
+/// are not errors.
 pub(crate) async fn ingest(
     settings: &Settings,
     all: bool,

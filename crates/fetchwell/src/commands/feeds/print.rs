@@ -1,4 +1,4 @@
-//! What people are told about feeds: in tables, and as JSON lines.
+//! Prints feeds, as tables or JSON lines.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use serde_json::json;
 use crate::console::table::{plain, table};
 use crate::console::terminal::printable;
 
-/// What a pass came to.
+/// The counters of a round.
 pub(super) fn ingested(ingested: &Ingested, as_json: bool) -> String {
     let Ingested { read, unchanged, disallowed, failed, not_reached, not_due, new_links } =
         ingested;
@@ -42,7 +42,7 @@ pub(super) fn ingested(ingested: &Ingested, as_json: bool) -> String {
     said + "\n"
 }
 
-/// All feeds, with what is remembered of each.
+/// All feeds, with the stored state of each.
 pub(super) fn list(feeds: &[(Subscribed, Option<FeedMemory>)], now: Time, as_json: bool) -> String {
     if as_json {
         return feeds.iter().map(|(feed, memory)| line(feed, memory.as_ref())).collect();
@@ -110,7 +110,7 @@ fn line(feed: &Subscribed, memory: Option<&FeedMemory>) -> String {
     format!("{line}\n")
 }
 
-/// What a feed lists, as it would be added.
+/// The entries of a feed, as they would be added.
 pub(super) fn trial(
     url: &str,
     feed: &Feed,

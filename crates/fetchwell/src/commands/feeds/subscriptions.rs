@@ -1,4 +1,4 @@
-//! Which feeds there are: those of the settings, of a list, and of the store.
+//! The subscriptions in the settings, in an OPML file and in the store.
 
 use std::path::Path;
 
@@ -12,13 +12,13 @@ use tracing::warn;
 
 use crate::console::exit::Exit;
 
-/// Where links go whose feed nobody put into a category.
+/// The category of feeds that name none.
 pub(super) const DEFAULT_CATEGORY: &str = "general";
 
-/// A list that is longer is none.
+/// A larger file is refused.
 const MAX_LIST_BYTES: u64 = 64 * 1024 * 1024;
 
-/// All feeds there are, by address.
+/// All feeds, sorted by URL.
 pub(super) async fn subscribed(
     settings: &Settings,
     ports: &FeedPorts,
@@ -27,7 +27,7 @@ pub(super) async fn subscribed(
     Ok(Subscribed::all(subscriptions, settings.values.feeds_interval))
 }
 
-/// Every subscription, with where it stands.
+/// Every subscription, with where it comes from.
 pub(super) async fn everything(
     settings: &Settings,
     ports: &FeedPorts,
@@ -52,7 +52,7 @@ fn of_settings(settings: &Settings) -> impl Iterator<Item = Subscription> {
     })
 }
 
-/// The feeds of an OPML file. What in it is no feed is said and left out.
+/// The feeds of an OPML file. Invalid entries are logged and skipped.
 pub(super) fn of_list(path: &Path) -> Result<Vec<Subscription>, Exit> {
     let shown = path.display();
     let usage = |why: String| Exit::Usage(format!("cannot read the list {shown}: {why}"));

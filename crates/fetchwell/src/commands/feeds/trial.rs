@@ -1,4 +1,4 @@
-//! `feeds test`: reads a feed once and tells what would be added. Nothing is kept.
+//! `feeds test`: reads a feed once and prints what would be added. Nothing is stored.
 
 use fetchwell_doors::feeds::{Reading, Trial};
 use fetchwell_policy::url::WebUrl;
@@ -11,7 +11,6 @@ use crate::console::exit::Exit;
 use crate::console::signals::stop_on_signal;
 use crate::wiring::{Parts, feed_rules};
 
-/// Does what was typed.
 pub(super) async fn run(settings: &Settings, url: &str, as_json: bool) -> Result<Exit, Exit> {
     WebUrl::parse(url).map_err(|fault| Exit::Usage(format!("{url}: {fault}")))?;
     let parts = Parts::open(settings).await?;

@@ -1,4 +1,4 @@
-//! `fetchwell fetch`, as it is typed.
+//! The arguments of `fetchwell fetch`.
 
 use std::path::PathBuf;
 
@@ -33,7 +33,7 @@ pub(crate) struct FetchArgs {
 }
 
 impl FetchArgs {
-    /// What was typed, as settings.
+    /// The flags that override settings.
     pub(crate) fn settings(&self) -> Vec<Flag<'static>> {
         let after = self.give_up_after.as_ref().map(|after| with_unit(after, "s"));
         flag("fetch.give_up_after", "--give-up-after", after.as_ref()).into_iter().collect()

@@ -1,18 +1,18 @@
-//! How long a run still takes: as long as its slowest site.
+//! Estimates the remaining time of a run: that of its slowest site.
 //!
-//! A site is asked once per interval, however fast the others are. So a rate over all sites promises too much as long
-//! as there are many of them, and the last minutes belong to the site with the most URLs or the longest Crawl-delay.
+//! A site gets one request per interval, however fast the others are. So an overall rate is too optimistic while there
+//! are many sites: the last minutes belong to the site with the most URLs or the longest Crawl-delay.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use fetchwell_policy::url::{Site, WebUrl};
 
-/// What is left, by site.
+/// The remaining URLs, by site.
 #[derive(Debug, Default)]
 pub(super) struct Estimate {
     sites: HashMap<Site, SiteLeft>,
-    /// The site that takes longest, and how long it takes.
+    /// The site that takes longest, and its time.
     slowest: Option<(Site, Duration)>,
 }
 
@@ -29,7 +29,7 @@ impl SiteLeft {
 }
 
 impl Estimate {
-    /// For these URLs; `interval` holds for a site until its first result says otherwise.
+    /// Estimates for these URLs. `interval` applies to a site until its first result shows another.
     pub(super) fn of<'a>(urls: impl Iterator<Item = &'a String>, interval: Duration) -> Estimate {
         let mut sites: HashMap<Site, SiteLeft> = HashMap::new();
         for url in urls.filter_map(|url| WebUrl::parse(url).ok()) {
@@ -41,7 +41,7 @@ impl Estimate {
         estimate
     }
 
-    /// A URL has its result; `interval` is the pace of its site, if it was asked for.
+    /// Counts a result. `interval` is the pace of its site, if the URL got as far as the gate.
     pub(super) fn ended(&mut self, url: &str, interval: Option<Duration>) {
         let Some(site) = WebUrl::parse(url).ok().map(|url| url.site()) else { return };
         let Some(left) = self.sites.get_mut(&site) else { return };
@@ -52,7 +52,7 @@ impl Estimate {
             self.sites.remove(&site);
         }
         match &self.slowest {
-            // The others did not change, so they are looked at only when the slowest site did.
+            // The other sites have not changed, so a search is only needed if the slowest one has.
             Some((slowest, _)) if *slowest == site => self.find_slowest(),
             Some((_, takes)) if left.takes() > *takes => {
                 self.slowest = Some((site, left.takes()));
@@ -61,7 +61,7 @@ impl Estimate {
         }
     }
 
-    /// How long it takes at least.
+    /// The minimum remaining time.
     pub(super) fn left(&self) -> Duration {
         self.slowest.as_ref().map_or(Duration::ZERO, |(_, takes)| *takes)
     }

@@ -1,4 +1,4 @@
-//! `fetchwell fetch`: URLs from the command line, a file or a pipe; results to a file or a pipe.
+//! `fetchwell fetch`: reads URLs from the command line, a file or a pipe; writes results to a file or standard output.
 
 pub(crate) mod args;
 mod estimate;
@@ -50,13 +50,12 @@ pub(crate) use progress::Progress;
 /// The longest Crawl-delay that `fetch` accepts, unless robots.max_crawl_delay is set.
 const MAX_CRAWL_DELAY: Duration = Duration::from_mins(5);
 
-/// URLs put into the queue in one transaction.
+/// URLs enqueued per transaction.
 const CHUNK: usize = 10_000;
 
-/// Queues of runs that print to standard output: nobody resumes them.
+/// The prefix of queues whose runs print to standard output and cannot be resumed.
 const PASSING: &str = "fetch:passing:";
 
-/// Fetches what was asked for, and says how it went.
 pub(crate) fn run(settings: &Settings, args: FetchArgs, json: bool, quiet: u8) -> Running<'_> {
     Box::pin(run_inner(settings, args, json, quiet))
 }
@@ -82,7 +81,7 @@ async fn run_inner(
     }
 }
 
-/// The format that was asked for, or else the one that the name of the output says, or else the one that fits.
+/// The requested format, or else the one that the output's name implies, or else a default by the number of URLs.
 fn format(args: &FetchArgs, json: bool, urls: usize) -> Result<OutputFormat, Exit> {
     let named = args.output.as_deref().and_then(OutputFormat::of_file);
     let format = match (args.format, json) {
@@ -113,15 +112,14 @@ struct Run<'a> {
     format: OutputFormat,
     several: bool,
     quiet: u8,
-    /// Cancelled by a signal.
     signal: CancellationToken,
-    /// Cancelled by that, or when nobody reads standard output any more.
+    /// Cancelled by a signal, or when the reader of standard output has gone.
     stop: CancellationToken,
     onlooker: Onlooker,
 }
 
 impl Run<'_> {
-    /// To standard output: what was printed counts as delivered.
+    /// Writes to standard output: printed results count as delivered.
     async fn to_stdout(&self, urls: Vec<String>) -> Result<Exit, Exit> {
         let db = open_queue_db(self.settings).await?;
         SqliteQueue::discard_abandoned(&db, PASSING, &sqlite::clock(&db).await?).await?;
@@ -136,7 +134,7 @@ impl Run<'_> {
         Ok(exit)
     }
 
-    /// To a file: each URL ends with exactly one row, whatever happens in between.
+    /// Writes to a file: each URL ends with exactly one row, even after a crash.
     async fn to_file(
         &self,
         path: &Path,
@@ -223,7 +221,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Makes room for a new run, unless one stands there that has not ended.
+    /// Prepares a new run, unless an unfinished one uses the file.
     async fn begin(&self, db: &Db, queue: &SqliteQueue, path: &Path) -> Result<(), Exit> {
         let in_use = queue.is_in_use().await?;
         let ledger = queue.ledger().await?;
@@ -245,12 +243,12 @@ impl Run<'_> {
         output::begin(db, path, self.preamble(path)).await
     }
 
-    /// The rows that stand in an output.
+    /// The rows in an output file.
     fn earlier(&self, path: &Path) -> Result<Earlier, Exit> {
         Earlier::open(path, self.format).map_err(|error| cannot(path, &error))
     }
 
-    /// What the output begins with.
+    /// The first bytes of the output.
     fn preamble(&self, path: &Path) -> Vec<u8> {
         match self.format {
             OutputFormat::Warc => {
@@ -260,7 +258,7 @@ impl Run<'_> {
         }
     }
 
-    /// How long these URLs take, by the pace of sites that say nothing else.
+    /// The estimate for these URLs, at the default pace.
     fn estimate<'a>(&self, urls: impl Iterator<Item = &'a String>) -> Estimate {
         Estimate::of(urls, Rate::per_second(self.settings.values.rate, 1).interval)
     }
@@ -332,7 +330,7 @@ impl Run<'_> {
         Ok(progress.exit())
     }
 
-    /// How a run ends that the store, or the output, did not let go on.
+    /// The exit of a run that was ended by a store error or an output error.
     fn gave_up(&self, fault: StoreError, health: &StoreHealth, to_file: bool) -> Exit {
         if !fault.is_transient() {
             return fault.into();
@@ -356,7 +354,7 @@ impl Run<'_> {
     }
 }
 
-/// What this door takes where nobody says otherwise: a person waits for it.
+/// The defaults of this command, which differ because a person is waiting.
 pub(crate) fn with_own_defaults(settings: &Settings) -> Settings {
     let mut own = settings.clone();
     if settings.is_default("robots.max_crawl_delay") {

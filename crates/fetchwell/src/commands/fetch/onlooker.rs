@@ -1,4 +1,4 @@
-//! `fetch` for those who look on: the demo.
+//! Hooks into a run of `fetch`, for the demo.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,18 +18,18 @@ use super::{Run, output};
 use crate::console::exit::Exit;
 use crate::wiring::open_queue_db;
 
-/// Makes of the web one that is looked at.
+/// Wraps the web.
 pub(crate) type Between = dyn Fn(Arc<dyn Web>) -> Arc<dyn Web> + Send + Sync;
 
-/// Who looks on while URLs are fetched.
+/// Observes a run.
 pub(crate) struct Onlooker {
-    /// Hears the news.
+    /// Receives the events of the pipeline.
     pub(crate) watcher: Watcher,
-    /// Stands between the flow and the web.
+    /// Wraps the web that the flow uses.
     pub(crate) web: Box<Between>,
-    /// Counts what came out.
+    /// Counts the results.
     pub(crate) progress: Arc<Progress>,
-    /// Counts what is done.
+    /// The metrics of the pipeline.
     pub(crate) measures: Arc<Measures>,
 }
 
@@ -41,7 +41,7 @@ impl Default for Onlooker {
     }
 }
 
-/// Fetches URLs to a new file, as rows, while somebody looks on.
+/// Fetches URLs to a new file, as JSON rows, with an onlooker.
 pub(crate) async fn run_to_file(
     settings: &Settings,
     urls: Vec<String>,
@@ -49,14 +49,14 @@ pub(crate) async fn run_to_file(
     stop: CancellationToken,
     onlooker: Onlooker,
 ) -> Result<(), Exit> {
-    let signal = CancellationToken::new(); // The caller handles signals, and cancels `stop`.
+    let signal = CancellationToken::new(); // The caller handles signals and cancels `stop`.
     let format = OutputFormat::Json;
     let run = Run { settings, format, several: true, quiet: 1, signal, stop, onlooker };
     run.to_file(path, urls, false).await?;
     Ok(())
 }
 
-/// How many URLs of an output stand where, counted and compared with the counters.
+/// Counts the URLs of an output by state, and compares them with the ledger.
 pub(crate) async fn audit(
     settings: &Settings,
     path: &Path,

@@ -1,4 +1,4 @@
-//! Where results go.
+//! Output to standard output or to a file.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -21,7 +21,7 @@ use crate::console::exit::Exit;
 /// Standard output as a sink.
 pub(super) struct Stdout {
     render: fn(&Row) -> Vec<u8>,
-    /// Cancelled when nobody reads any more.
+    /// Cancelled when the reader has gone.
     stop: CancellationToken,
 }
 
@@ -48,7 +48,7 @@ impl Sink<Row> for Stdout {
     }
 }
 
-/// The queue of an output: the same file always has the same one.
+/// The queue name of an output file: always the same for the same file.
 pub(super) fn queue_name(path: &Path) -> Result<String, Exit> {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -59,7 +59,7 @@ pub(super) fn queue_name(path: &Path) -> Result<String, Exit> {
     Ok(format!("fetch:{}", folder.join(name).display()))
 }
 
-/// Empties the output for a new run, but for what every output of its format begins with.
+/// Empties the output for a new run and writes the preamble of its format.
 pub(super) async fn begin(db: &Db, path: &Path, preamble: Vec<u8>) -> Result<(), Exit> {
     let file = File::create(path).map_err(|error| cannot(path, &error))?;
     revise_length(db, path, move |_| write_preamble(&file, &preamble)).await?;
@@ -145,7 +145,7 @@ fn write_without(path: &Path, parts: &[Range<u64>]) -> io::Result<u64> {
     Ok(new.metadata()?.len())
 }
 
-/// An output goes on in the format in which it began.
+/// Refuses to continue a file in another format.
 fn refuse_another_format(path: &Path, format: OutputFormat) -> Result<(), Exit> {
     let is_other = Earlier::open(path, format)
         .and_then(|mut earlier| earlier.is_of_another_format())

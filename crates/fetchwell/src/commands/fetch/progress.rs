@@ -1,4 +1,4 @@
-//! How it goes: counts for the exit code, a bar on a terminal.
+//! Progress of a run: counters for the exit code, and a bar on a terminal.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,27 +16,25 @@ use tracing::warn;
 use super::estimate::Estimate;
 use crate::console::exit::Exit;
 
-/// Counts what came out.
 #[derive(Default)]
 pub(crate) struct Progress {
-    /// How many rows have each outcome, in the order of [`RowOutcome::ALL`].
+    /// The number of rows per outcome, in the order of [`RowOutcome::ALL`].
     counts: [AtomicU64; RowOutcome::ALL.len()],
     bar: OnceLock<Bar>,
 }
 
-/// What a person sees of it.
 struct Bar {
     bar: ProgressBar,
     estimate: Arc<Mutex<Estimate>>,
 }
 
 impl Progress {
-    /// How many failed so far.
+    /// The number of failures so far.
     pub(crate) fn failed(&self) -> u64 {
         self.with(RowOutcome::is_failure)
     }
 
-    /// How many rows have an outcome of which this is true.
+    /// The number of rows whose outcome satisfies this.
     fn with(&self, wanted: impl Fn(RowOutcome) -> bool) -> u64 {
         let rows = RowOutcome::ALL.into_iter().zip(&self.counts);
         rows.filter(|(outcome, _)| wanted(*outcome))
@@ -44,7 +42,7 @@ impl Progress {
             .sum()
     }
 
-    /// How it went, in a line: `5 URLs in 12 s: 3 fetched, 1 skipped by robots.txt, 1 failed`.
+    /// A one-line summary: `5 URLs in 12 s: 3 fetched, 1 skipped by robots.txt, 1 failed`.
     pub(super) fn summary(&self, left: i64, took: Duration) -> String {
         let rows = self.with(|_| true);
         let mut parts: Vec<String> = RowOutcome::ALL
@@ -67,14 +65,14 @@ impl Progress {
         format!("{urls} in {took}{told}")
     }
 
-    /// Takes over what an earlier run left.
+    /// Counts the rows of earlier runs.
     pub(super) fn count_earlier(&self, earlier: &Earlier) {
         for outcome in &earlier.outcomes {
             self.count(*outcome);
         }
     }
 
-    /// Shows a bar, where a person looks; `estimate` says how long it takes.
+    /// Shows a bar if standard error is a terminal. `estimate` gives the remaining time.
     pub(super) fn show(&self, ledger: Ledger, wanted: bool, estimate: impl FnOnce() -> Estimate) {
         let total = u64::try_from(ledger.accepted).unwrap_or(0);
         if !wanted || total < 2 {
@@ -82,18 +80,18 @@ impl Progress {
         }
         let bar = ProgressBar::new(total);
         if bar.is_hidden() {
-            // Standard error is no terminal.
+            // Standard error is not a terminal.
             return;
         }
         let estimate = Arc::new(Mutex::new(estimate()));
         bar.set_style(style(estimate.clone()));
         bar.set_position(ended(ledger));
-        // What earlier runs did took no time now.
+        // Earlier runs must not count in the ETA.
         bar.reset_eta();
         self.bar.get_or_init(|| Bar { bar, estimate });
     }
 
-    /// Leaves the bar as it stands at the end: full, unless URLs are left. Results that other processes got count, too.
+    /// Leaves the bar on the screen; it is full unless URLs are left. Results of other processes count, too.
     pub(super) fn end(&self, ledger: Option<Ledger>) {
         let Some(Bar { bar, .. }) = self.bar.get() else { return };
         if let Some(ledger) = ledger {
@@ -105,7 +103,7 @@ impl Progress {
         drop(writeln!(std::io::stderr()));
     }
 
-    /// Failures beat refusals.
+    /// Failures take precedence over refusals.
     pub(super) fn exit(&self) -> Exit {
         if self.failed() > 0 {
             Exit::SomeFailed
@@ -137,7 +135,7 @@ impl Progress {
             bar.inc(1);
             bar.set_message(format!("{} failed", self.failed()));
         }
-        // In JSON the row says it, and an archive holds the same; elsewhere there would be silence.
+        // JSON rows and WARC records contain the reason; other formats do not, so it is logged.
         let is_told = matches!(format, OutputFormat::Json | OutputFormat::Warc);
         if let (false, Some(reason)) = (is_told, &row.reason) {
             warn!("{}: {reason}", row.url);
@@ -145,7 +143,7 @@ impl Progress {
     }
 }
 
-/// URLs that have their row.
+/// The number of URLs that have a row.
 fn ended(ledger: Ledger) -> u64 {
     u64::try_from(ledger.ended()).unwrap_or(0)
 }
@@ -155,7 +153,7 @@ fn style(estimate: Arc<Mutex<Estimate>>) -> ProgressStyle {
     let style = ProgressStyle::with_template(template);
     let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
     let left = move |state: &ProgressState, out: &mut dyn std::fmt::Write| {
-        // With very many sites it is the requests under way at once that take the time.
+        // With very many sites, the limit on concurrent requests determines the time.
         let left =
             if state.is_finished() { state.eta() } else { estimate.lock().left().max(state.eta()) };
         write!(out, "{:#}", HumanDuration(left)).unwrap_or_default();
@@ -164,7 +162,7 @@ fn style(estimate: Arc<Mutex<Estimate>>) -> ProgressStyle {
 }
 
 fn write_rate(state: &ProgressState, out: &mut dyn std::fmt::Write) {
-    // A bar that can't be drawn is no reason to stop.
+    // An error in drawing the bar must not stop the run.
     write!(out, "{:.1}/s", state.per_sec()).unwrap_or_default();
 }
 

@@ -1,4 +1,4 @@
-//! `fetchwell messages`, `fetchwell outbox` and `fetchwell ledger`, as they are typed.
+//! The arguments of `fetchwell messages`, `fetchwell outbox` and `fetchwell ledger`.
 
 use clap::{Args, Subcommand};
 
@@ -19,7 +19,7 @@ pub(crate) enum MessagesCommand {
     Cancel(WhichMessages),
 }
 
-/// What messages have in common.
+/// Filters for messages.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct MessageFilter {
     /// Only messages in this state
@@ -69,7 +69,7 @@ pub(crate) struct MessagesListArgs {
     pub(crate) count: bool,
 }
 
-/// Which messages are meant.
+/// Which messages to retry or cancel.
 #[derive(Debug, Args)]
 pub(crate) struct WhichMessages {
     /// Message ids; or select messages with --state and further filters

@@ -1,4 +1,4 @@
-//! `fetchwell ledger`: how many jobs of every queue stand where, and whether the sum is right.
+//! `fetchwell ledger`: counts the jobs of every queue by state, and checks the sum.
 
 use anyhow::anyhow;
 use fetchwell_engine::ports::error::StoreError;
@@ -11,7 +11,6 @@ use crate::console::exit::Exit;
 use crate::console::output::{Running, print};
 use crate::wiring::{open_queues, open_retriever_if_any};
 
-/// Does what was typed.
 pub(crate) fn run<'a>(settings: &'a Settings, args: &'a LedgerArgs, as_json: bool) -> Running<'a> {
     Box::pin(run_inner(settings, args, as_json))
 }
@@ -41,11 +40,11 @@ async fn of_database(oversight: &dyn Oversight, check: bool) -> Result<Vec<Recou
     Ok(oversight.ledgers().await?.into_iter().map(told).collect())
 }
 
-/// The list of `pages`, and what `articles` claimed, in a store that does not know its queues.
+/// The queues of `pages` and `articles`, in a store that has no list of its queues.
 async fn of_queues(settings: &Settings, check: bool) -> Result<Vec<Recount>, Exit> {
     let mut recounts = Vec::new();
     for (name, queue) in open_queues(settings).await? {
-        // What others took off the list of dead letters is dead no more.
+        // Letters that another client removed from the list no longer count as dead.
         queue.follow_dead_list().await?;
         let told = QueueLedger { queue: name, ledger: queue.ledger().await? };
         let mismatch = queue.audit().await?.err().filter(|_| check);

@@ -1,5 +1,5 @@
-//! What operators type: `fetchwell messages`, `fetchwell outbox tail` and `fetchwell ledger`. They work on the
-//! store itself, whether a server runs on it or not.
+//! `fetchwell messages`, `fetchwell outbox tail` and `fetchwell ledger`, for operators. They use the store directly,
+//! whether or not a server is running.
 
 pub(crate) mod args;
 mod ledger;

@@ -1,4 +1,4 @@
-//! What operators see, as lines: for people and for programs.
+//! Prints messages, failures and ledgers, as text or JSON.
 
 use fetchwell_engine::ports::oversight::{
     Act, Acted, Count, Dossier, Failures, Recount, Sighting, Sightings,
@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::console::table::{plain, table};
 
-/// Messages, a line each.
+/// A list of messages, one line each.
 pub(super) fn messages(found: Sightings, as_json: bool) -> String {
     let as_of = rfc3339(found.as_of);
     if as_json {
@@ -43,7 +43,6 @@ pub(super) fn messages(found: Sightings, as_json: bool) -> String {
     text
 }
 
-/// How many there are.
 pub(super) fn count(count: Count, as_json: bool) -> String {
     if as_json {
         return line(&CountView::from(count));
@@ -52,7 +51,7 @@ pub(super) fn count(count: Count, as_json: bool) -> String {
     format!("{at_least}{} as of {}\n", count.found, rfc3339(count.as_of))
 }
 
-/// Why messages failed, and where.
+/// The failures, grouped by reason and site.
 pub(super) fn failures(failures: Failures, as_json: bool) -> String {
     let view = FailuresView::from(failures);
     if as_json {
@@ -72,7 +71,7 @@ pub(super) fn failures(failures: Failures, as_json: bool) -> String {
     text
 }
 
-/// All that is known of a message.
+/// All details of a message.
 pub(super) fn dossier(dossier: Dossier, as_json: bool) -> String {
     let view = DossierView::from(dossier);
     if as_json {
@@ -123,7 +122,7 @@ pub(super) fn dossier(dossier: Dossier, as_json: bool) -> String {
     text
 }
 
-/// What was done.
+/// The result of an action on messages.
 pub(super) fn acted(act: Act, acted: &Acted, as_json: bool) -> String {
     if as_json {
         return format!("{}\n", json!(ActedView::from(acted)));
@@ -140,7 +139,7 @@ pub(super) fn acted(act: Act, acted: &Acted, as_json: bool) -> String {
     text
 }
 
-/// How queues stand.
+/// The ledgers of all queues.
 pub(super) fn ledger(queues: Vec<Recount>, as_json: bool) -> String {
     let views: Vec<QueueView> = queues.into_iter().map(|one| one.told.into()).collect();
     if as_json {

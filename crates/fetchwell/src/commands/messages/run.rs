@@ -13,12 +13,11 @@ use crate::console::exit::Exit;
 use crate::console::output::{Running, print};
 use crate::wiring::open_retriever;
 
-/// Who does what is typed, for the audit.
+/// The caller in the audit log.
 const CALLER: &str = "cli";
-/// Where the audit says that it came from.
+/// The origin in the audit log.
 const FROM: &str = "command line";
 
-/// Does what was typed.
 pub(crate) fn run(settings: &Settings, command: MessagesCommand, as_json: bool) -> Running<'_> {
     Box::pin(run_inner(settings, command, as_json))
 }
@@ -59,7 +58,7 @@ async fn list(
     print(lines::messages(found, as_json).as_bytes())
 }
 
-/// As many as are wanted: a look is bounded, so it may take several.
+/// Up to `most` messages. The store returns a limited number per call, so several calls may be needed.
 async fn find(
     oversight: &dyn Oversight,
     mut filter: Filter,
@@ -112,7 +111,7 @@ async fn act(
     };
     audit.note_act(CALLER, act, &acted, &what, FROM).await?;
     print(lines::acted(act, &acted, as_json).as_bytes())?;
-    // Nothing failed; yet whoever named a message must learn that nothing was done with it.
+    // Nothing failed, but a user who named a message must learn that it was not changed.
     let untouched = acted.done == 0 && (acted.left_alone > 0 || !typed.ids.is_empty());
     Ok(if untouched { Exit::SomeFailed } else { Exit::Ok })
 }

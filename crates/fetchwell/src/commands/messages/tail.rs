@@ -1,4 +1,4 @@
-//! `fetchwell outbox tail`: the newest results of one caller, or of all.
+//! `fetchwell outbox tail`: prints the newest results of one caller or of all.
 
 use std::collections::BTreeMap;
 
@@ -16,17 +16,16 @@ use crate::console::output::{Running, print};
 use crate::console::signals::stop_on_signal;
 use crate::wiring::open_retriever;
 
-/// What is read at once.
+/// How much is read at once.
 const MOST: OutboxMost = OutboxMost { results: 1_000, bytes: 16 << 20 };
 
-/// A result as it is printed, and its place among the others.
+/// A printed result, with what it is sorted by.
 struct Tailed {
     at: Time,
     cursor: i64,
     line: String,
 }
 
-/// Does what was typed.
 pub(crate) fn run<'a>(settings: &'a Settings, args: &'a TailArgs, as_json: bool) -> Running<'a> {
     Box::pin(run_inner(settings, args, as_json))
 }
@@ -49,7 +48,7 @@ async fn run_inner(settings: &Settings, args: &TailArgs, as_json: bool) -> Resul
     Ok(Exit::Ok)
 }
 
-/// Reads on in each outbox, from where it was left; one that was not seen yet from its last lines on.
+/// Reads on in each outbox from the last cursor; in an outbox seen for the first time, from its last lines on.
 async fn advance(
     store: &RetrieverStore,
     args: &TailArgs,
@@ -64,7 +63,7 @@ async fn advance(
         }
         let begin = match is_first_look {
             true => outbox.pruned.max(outbox.newest - i64::from(args.lines)),
-            // It is a new caller's: all of it came since.
+            // A new caller: all of its results are new.
             false => outbox.pruned,
         };
         let cursor = cursors.entry(outbox.caller.clone()).or_insert(begin);
@@ -96,7 +95,7 @@ async fn read(
             *cursor = next;
             Ok(results.into_iter().map(|result| tailed(caller, result, as_json)).collect())
         }
-        // Retention was faster: what is left comes after this.
+        // Retention has deleted results after the cursor; continue with the oldest that is left.
         OutboxPage::Gone { oldest } => {
             *cursor = oldest;
             Ok(Vec::new())

@@ -1,4 +1,4 @@
-//! Which messages are meant by what was typed.
+//! Converts arguments to a selection of messages.
 
 use fetchwell_engine::ports::inbox::MessageId;
 use fetchwell_engine::ports::oversight::{Filter, MessageState};
@@ -8,7 +8,6 @@ use jiff::Timestamp;
 use crate::commands::messages::args::MessageFilter;
 use crate::console::exit::Exit;
 
-/// What was typed, as a filter.
 pub(super) fn filter(typed: &MessageFilter) -> Result<Filter, Exit> {
     Ok(Filter {
         state: typed.state.as_deref().and_then(MessageState::parse),
@@ -22,7 +21,7 @@ pub(super) fn filter(typed: &MessageFilter) -> Result<Filter, Exit> {
     })
 }
 
-/// A message by its name.
+/// Parses a message ID.
 pub(super) fn message(text: &str) -> Result<MessageId, Exit> {
     text.parse().map_err(|fault| {
         Exit::Usage(format!(

@@ -1,4 +1,4 @@
-//! What can be typed after `fetchwell pages`.
+//! The arguments of `fetchwell pages`.
 
 use clap::{Args, Subcommand};
 use fetchwell_settings::Flag;
@@ -15,13 +15,13 @@ pub(crate) struct PagesArgs {
     /// Serve a dashboard [default address: 127.0.0.1:8081]
     #[arg(long, value_name = "ADDR:PORT", num_args = 0..=1, require_equals = true, default_missing_value = "127.0.0.1:8081")]
     pub(crate) dashboard: Option<String>,
-    /// Without one of these it fetches until it is stopped
+    /// Without a subcommand, it fetches until it is stopped
     #[command(subcommand)]
     pub(crate) command: Option<PagesCommand>,
 }
 
 impl PagesArgs {
-    /// What was typed, as settings.
+    /// The flags that override settings.
     pub(crate) fn settings(&self) -> Vec<Flag<'static>> {
         let metrics = self.metrics_listen.as_ref();
         let dashboard = self.dashboard.as_ref();

@@ -1,4 +1,4 @@
-//! What people ask for beside the flow: to put URLs in, and to see what came out.
+//! `pages add`, `events`, `show` and `unpark`.
 
 use std::time::Duration;
 
@@ -17,15 +17,15 @@ use crate::console::terminal::printable;
 use crate::console::url_lists;
 use crate::wiring::{open_embedded_events, open_list, open_page_cache};
 
-/// Events that are read at once.
+/// Events read at once.
 const EVENTS_AT_ONCE: usize = 500;
-/// How often the log is looked at for more.
+/// How often the log is checked for new events.
 const FOLLOW_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Of the URLs that are rejected, so many are named.
+/// The number of rejected URLs that are named.
 const REJECTED_NAMED: usize = 5;
 
-/// Puts URLs on the list: all of them, or none if one could only become a dead letter.
+/// Adds URLs to the list: all of them, or none if one is invalid and would become a dead letter.
 pub(super) async fn add(
     settings: &Settings,
     given: &[String],
@@ -66,7 +66,6 @@ fn reject_unusable(urls: &[String]) -> Result<(), Exit> {
     Err(Exit::Usage(why))
 }
 
-/// Prints events of the embedded log.
 pub(super) async fn events(
     settings: &Settings,
     mut after: i64,
@@ -104,7 +103,6 @@ fn line(cursor: i64, event: &fetchwell_engine::ports::event_log::Event) -> Strin
     format!("{}\n", json!({"cursor": cursor, "id": event.id, "event": value}))
 }
 
-/// Prints a cached page.
 pub(super) async fn show(settings: &Settings, url: &str) -> Result<Exit, Exit> {
     match open_page_cache(settings).await?.get(&cache_key(url)).await? {
         Some(page) => print(&page),
@@ -118,7 +116,7 @@ pub(super) async fn show(settings: &Settings, url: &str) -> Result<Exit, Exit> {
     }
 }
 
-/// Puts all that waits back on the list, and what dead processes hold.
+/// Puts all waiting URLs back on the list, including those held by dead processes.
 pub(super) async fn unpark(settings: &Settings, as_json: bool) -> Result<Exit, Exit> {
     let unparked = open_list(settings, true).await?.unpark(false).await?;
     let Some(Unparked { urls, at_work, held }) = unparked else {

@@ -1,4 +1,4 @@
-//! What monitoring asks this process: its metrics, whether it lives, whether it is ready.
+//! Metrics, liveness and readiness of this process.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,34 +15,34 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// The queue is asked so often at the most, however many ask us.
+/// The queue is asked at most this often, however many scrapes there are.
 const BACKLOG_CACHE: Duration = Duration::from_secs(1);
 
-/// What is told.
+/// What the metrics server reports.
 pub(super) struct Exposition {
     pub(super) queue: Arc<dyn UrlQueue>,
     pub(super) metrics: Arc<PageMetrics>,
     pub(super) measures: Arc<Measures>,
     pub(super) stores: Stores,
     pub(super) log: Arc<WatchedLog>,
-    /// How long the log may be away.
+    /// How long the event log may fail before the instance counts as not ready.
     pub(super) unready_after: Duration,
     pub(super) last: LastBacklog,
 }
 
-/// The backlog as it was last read, and when; `None` for a queue that could not be asked.
+/// The last backlog and when it was read; `None` if the queue could not be read.
 pub(super) type LastBacklog = Mutex<Option<(Instant, Option<Backlog>)>>;
 
-/// Where this process writes, and how that goes.
+/// The stores of this process and their health.
 pub(super) struct Stores {
     pub(super) health: Arc<StoreHealth>,
-    /// Events go to Kafka, which the store knows nothing of.
+    /// Events go to Kafka, which is not part of the store.
     pub(super) events_elsewhere: bool,
 }
 
 impl Stores {
-    /// The failing store call that makes this instance not ready. While Kafka fails, so does every end of a URL:
-    /// that counts after `unready_after` only.
+    /// The failing store call that makes this instance not ready. While Kafka fails, every settlement fails, too: this
+    /// counts only after `unready_after`.
     fn failing(&self, log_fails: bool) -> Option<Failing> {
         let is_of_log =
             |call: StoreCall| self.events_elsewhere && log_fails && call == StoreCall::Finish;
@@ -52,7 +52,7 @@ impl Stores {
 }
 
 impl Exposition {
-    /// Answers until `stop`.
+    /// Serves until `stop`.
     pub(super) async fn serve(
         self,
         listener: TcpListener,
@@ -91,7 +91,7 @@ impl Exposition {
         }
     }
 
-    /// As it was a moment ago; `None`: the queue could not be asked.
+    /// The backlog of at most [`BACKLOG_CACHE`] ago; `None` if the queue could not be read.
     async fn backlog(&self) -> Option<Backlog> {
         let mut last = self.last.lock().await;
         if let Some((at, backlog)) = *last

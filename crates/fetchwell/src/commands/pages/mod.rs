@@ -1,6 +1,7 @@
-//! `fetchwell pages`: URLs of a list become cached pages and events, or dead letters.
+//! `fetchwell pages`: turns the URLs of a list into cached pages and events, or dead letters.
 //!
-//! `serve` is the door at work, `exposition` and `showing` tell how it goes, and `commands` and `status` are for people.
+//! `serve` runs the door, `exposition` and `showing` serve its metrics and its dashboard, and `commands` and `status`
+//! are the subcommands.
 
 pub(crate) mod args;
 mod commands;
@@ -15,7 +16,6 @@ use crate::commands::pages::args::PagesCommand;
 use crate::console::exit::Exit;
 use crate::console::output::Running;
 
-/// Does what was typed.
 pub(crate) fn run(settings: &Settings, command: Option<PagesCommand>, json: bool) -> Running<'_> {
     Box::pin(run_inner(settings, command, json))
 }

@@ -1,4 +1,4 @@
-//! The door at work: one flow, its metrics, its dashboard, one end.
+//! Runs the door with its metrics and its dashboard.
 
 use fetchwell_doors::pages::PageDoor;
 use fetchwell_policy::robots::WhenUnreachable;
@@ -12,10 +12,10 @@ use crate::console::exit::Exit;
 use crate::console::signals::stop_on_signal;
 use crate::wiring::{Parts, connection_rules, listen_for_metrics, open_pages, page_rules};
 
-/// The design's own name.
+/// The user agent that the design specifies.
 const USER_AGENT: &str = "OttoBot/1.0";
 
-/// Fetches until it is told to stop.
+/// Fetches until it is stopped.
 pub(super) async fn serve(settings: &Settings) -> Result<Exit, Exit> {
     let settings = &with_own_defaults(settings);
     let values = &settings.values;
@@ -63,7 +63,7 @@ pub(super) async fn serve(settings: &Settings) -> Result<Exit, Exit> {
     Ok(Exit::Ok)
 }
 
-/// Half of the design's servers is seldom meant.
+/// Setting only one of the design's two servers is rarely intended.
 fn warn_of_half_a_place(settings: &Settings) {
     let values = &settings.values;
     let path = values.store.file().unwrap_or(&values.pages_embedded).display();
@@ -80,7 +80,7 @@ fn warn_of_half_a_place(settings: &Settings) {
     }
 }
 
-/// What this door takes where nobody says otherwise, as its design asks.
+/// The defaults of this door, as its design specifies.
 fn with_own_defaults(settings: &Settings) -> Settings {
     let mut own = settings.clone();
     own.values.user_agent.get_or_insert_with(|| USER_AGENT.to_owned());

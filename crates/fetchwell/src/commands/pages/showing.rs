@@ -1,4 +1,4 @@
-//! The dashboard of this door, on a listener of its own.
+//! The dashboard of this door, on its own listener.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -21,26 +21,26 @@ use crate::wiring::{
     self, Parts, connection_rules, crawl_progress, open_articles_if_any, open_sites, system_info,
 };
 
-/// Those who look are few.
+/// A dashboard has few users.
 const MAX_CONNECTIONS: usize = 256;
-/// How long an answer under way may take after the signal to stop.
+/// How long a response in progress may take after the signal to stop.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// What is shown.
+/// What the dashboard shows.
 pub(super) struct Showing<'a> {
     pub(super) settings: &'a Settings,
     pub(super) ports: &'a PagePorts,
     pub(super) parts: &'a Parts,
 }
 
-/// Listens there, before anything is taken.
+/// Binds the listener before any work is taken.
 pub(super) async fn listen(address: Option<SocketAddr>) -> Result<Option<TcpListener>, Exit> {
     let Some(address) = address else { return Ok(None) };
     wiring::listen(address, "use another address with --dashboard=ADDR:PORT").await.map(Some)
 }
 
 impl Showing<'_> {
-    /// Answers until `stop`. Whatever goes wrong with it stops nobody's fetching.
+    /// Serves until `stop`. An error here does not stop the fetching.
     pub(super) async fn serve(
         &self,
         listener: Option<TcpListener>,
@@ -60,7 +60,7 @@ impl Showing<'_> {
         Ok(())
     }
 
-    /// The hash of the token that was set; else of a new one, which is shown this once.
+    /// The hash of the configured token, or else of a new one, which is printed once.
     fn token(&self, address: SocketAddr) -> Result<[u8; 32], Exit> {
         if let Some(token) = &self.settings.values.dashboard_token {
             return Ok(Sha256::digest(token.reveal().as_bytes()).into());

@@ -1,4 +1,4 @@
-//! `fetchwell pages status`: how many URLs stand where, and which hosts do not exist.
+//! `fetchwell pages status`: counts URLs by state, and lists hosts that do not exist.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::console::output::print;
 use crate::console::table::table;
 use crate::wiring::{open_list, open_politeness};
 
-/// Prints how many URLs wait, where they do, and for how long; and the hosts for which they wait in vain.
+/// Prints how many URLs wait, where and for how long, and which of their hosts do not exist.
 pub(super) async fn status(settings: &Settings, as_json: bool) -> Result<Exit, Exit> {
     let list = open_list(settings, true).await?;
     let backlog = list.backlog().await?;
@@ -26,15 +26,15 @@ pub(super) async fn status(settings: &Settings, as_json: bool) -> Result<Exit, E
     print(text.as_bytes())
 }
 
-/// How many URLs stand where. What waits is the sum of `on_list`, `queued`, `delayed` and `leased`.
+/// The number of URLs by state. `waiting` is the sum of `on_list`, `queued`, `delayed` and `leased`.
 #[derive(Clone, Debug, PartialEq)]
 struct Status {
     waiting: u64,
-    /// Where others put URLs.
+    /// On the list that other programs push to.
     on_list: Option<u64>,
     queued: i64,
     delayed: i64,
-    /// In the hands of an instance that has not begun with them.
+    /// Held by an instance that has not started them.
     leased: i64,
     under_way: i64,
     dead: u64,

@@ -1,4 +1,4 @@
-//! `fetchwell schedule`, as it is typed.
+//! The arguments of `fetchwell schedule`.
 
 use std::path::PathBuf;
 

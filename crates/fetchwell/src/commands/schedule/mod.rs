@@ -1,4 +1,4 @@
-//! `fetchwell schedule`: what a plan has due goes on the list of `pages`.
+//! `fetchwell schedule`: queues the due entries of a plan for `pages`.
 
 pub(crate) mod args;
 
@@ -20,7 +20,6 @@ use crate::console::signals::stop_on_signal;
 use crate::console::terminal::printable;
 use crate::wiring::{Parts, open_list};
 
-/// Does what was typed.
 pub(crate) fn run(settings: &Settings, args: ScheduleArgs, as_json: bool) -> Running<'_> {
     Box::pin(run_inner(settings, args, as_json))
 }
@@ -29,7 +28,8 @@ async fn run_inner(settings: &Settings, args: ScheduleArgs, as_json: bool) -> Re
     let entries = read_plan(&args.plan)?;
     let settings = &with_room_for_sitemaps(settings);
     let values = &settings.values;
-    // A file is bound to the politeness store of the first who opens it; a server, to that of the first who fetches.
+    // A file is bound to the politeness store of the first command that opens it; a server, to that of the first that
+    // fetches.
     let is_file = values.store.file().is_some();
     let rounds: Arc<dyn Rounds> = open_list(settings, is_file).await?;
     let parts = Parts::open(settings).await?;
@@ -50,7 +50,7 @@ async fn run_inner(settings: &Settings, args: ScheduleArgs, as_json: bool) -> Re
     Ok(Exit::Ok)
 }
 
-/// A sitemap may be larger than a page, as far as there is memory for it.
+/// A sitemap may be larger than a page, within the byte budget.
 fn with_room_for_sitemaps(settings: &Settings) -> Settings {
     let mut settings = settings.clone();
     let values = &mut settings.values;

@@ -1,4 +1,4 @@
-//! `fetchwell serve`, `fetchwell callers` and `fetchwell migrate`, as they are typed.
+//! The arguments of `fetchwell serve`, `fetchwell callers` and `fetchwell migrate`.
 
 use clap::{Args, Subcommand};
 use fetchwell_settings::Flag;
@@ -14,7 +14,7 @@ pub(crate) struct ServeArgs {
 }
 
 impl ServeArgs {
-    /// What was typed, as settings.
+    /// The flags that override settings.
     pub(crate) fn settings(&self) -> Vec<Flag<'static>> {
         flag("retriever.listen", "--listen", self.listen.as_ref()).into_iter().collect()
     }

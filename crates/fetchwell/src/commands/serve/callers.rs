@@ -1,4 +1,4 @@
-//! `fetchwell callers`: who may use the API.
+//! `fetchwell callers`: manages the callers of the API.
 
 use fetchwell_doors::webhooks::WebhookSecret;
 use fetchwell_engine::ports::inbox::{Caller, CallerRecord, Inbox, Role};
@@ -13,10 +13,9 @@ use crate::console::exit::Exit;
 use crate::console::output::{Running, print};
 use crate::wiring::open_retriever;
 
-/// Where the audit says that something came from.
+/// The origin in the audit log.
 const FROM: &str = "command line";
 
-/// Does what was typed.
 pub(crate) fn run(settings: &Settings, command: CallersCommand, as_json: bool) -> Running<'_> {
     Box::pin(run_inner(settings, command, as_json))
 }
@@ -54,20 +53,20 @@ async fn run_inner(
             }
             let detail = "its token was revoked".to_owned();
             audit.note(&name, "revoke_caller", detail, FROM).await?;
-            // Servers remember a good token for a moment: when this ends, none takes it any more.
+            // Servers cache valid tokens: wait until none of them accepts this one any more.
             tokio::time::sleep(TOKEN_CACHE).await;
             print(format!("revoked {name}\n").as_bytes())
         }
     }
 }
 
-/// What a new caller is told, once.
+/// The secrets of a new caller, which are shown once.
 pub(crate) struct Added {
     pub(super) token: Token,
     pub(super) secret: WebhookSecret,
 }
 
-/// Adds a caller with a new token; `None`: there is one of that name.
+/// Adds a caller with a new token; `None` if the name is taken.
 pub(crate) async fn add(
     inbox: &dyn Inbox,
     audit: &AuditLog,

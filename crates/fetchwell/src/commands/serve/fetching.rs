@@ -1,4 +1,4 @@
-//! The flow that fetches messages: for `serve`, and for the demo.
+//! The flow that fetches messages, for `serve` and the demo.
 
 use fetchwell_doors::retriever::{self, OnResult};
 use fetchwell_engine::pipeline::{Door, Plant, Watcher};
@@ -9,7 +9,7 @@ use fetchwell_telemetry::metrics::DoorName;
 
 use crate::wiring::{Parts, fitting_in_flight, gate_rules, message_rules};
 
-/// What it takes to fetch the messages of a store.
+/// The door and the runtime for fetching the messages of a store.
 pub(crate) fn messages(
     settings: &Settings,
     parts: &Parts,

@@ -1,4 +1,4 @@
-//! The first start: with no caller at all nobody could get in, so there is one, and its token is shown.
+//! The first start: creates a caller, because nobody could use the API without one, and prints its token.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -11,7 +11,7 @@ use crate::console::output::print;
 
 const NAME: &str = "local";
 
-/// Makes the caller `local` if there is none, and says how to go on.
+/// Creates the caller `local` if there is no caller, and prints what to do next.
 pub(super) async fn welcome(
     inbox: &dyn Inbox,
     audit: &AuditLog,
@@ -21,7 +21,7 @@ pub(super) async fn welcome(
         return Ok(());
     }
     let caller = Caller { name: NAME.to_owned(), role: Role::Operator };
-    // Another process on the store may have been faster: then the token is on its screen.
+    // Another process on the store may have created it first, and printed the token.
     if let Some(added) = add(inbox, audit, &caller, "first start").await? {
         print(text(added.token.reveal(), &added.secret.reveal(), listens_on).as_bytes())?;
     }
@@ -52,7 +52,7 @@ To create more tokens: fetchwell callers add NAME
     )
 }
 
-/// An address at which this machine finds itself.
+/// An address at which this machine can reach itself.
 fn home(listens_on: SocketAddr) -> String {
     let address = match listens_on.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => {

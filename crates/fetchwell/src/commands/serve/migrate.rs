@@ -1,4 +1,4 @@
-//! `fetchwell migrate`: from a SQLite file to a PostgreSQL database, for more than one machine.
+//! `fetchwell migrate`: moves from an SQLite file to a PostgreSQL database, to run on several machines.
 
 use fetchwell_engine::ports::store_url::StoreUrl;
 use fetchwell_settings::Settings;
@@ -9,7 +9,7 @@ use crate::console::exit::Exit;
 use crate::console::output::{Running, print};
 use crate::wiring::store;
 
-/// Moves all that `serve` keeps from the one store to the other.
+/// Moves all data of `serve` from one store to the other.
 pub(crate) fn run<'a>(from: &'a Settings, to: &'a Settings, as_json: bool) -> Running<'a> {
     Box::pin(run_inner(from, to, as_json))
 }

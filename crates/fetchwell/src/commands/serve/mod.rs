@@ -1,8 +1,7 @@
-//! `fetchwell serve`, with `fetchwell callers` and `fetchwell migrate`: an API takes messages, and their pages are
-//! fetched.
+//! `fetchwell serve`, with `fetchwell callers` and `fetchwell migrate`: accepts messages through an API and fetches
+//! their pages.
 //!
-//! `run` is the service, `fetching` the flow that it shares with the demo, `first_start` what is said when there is no
-//! caller yet.
+//! `run` is the service, `fetching` the flow that it shares with the demo, and `first_start` creates the first caller.
 
 pub(crate) mod args;
 mod callers;

@@ -1,4 +1,4 @@
-//! `fetchwell serve`: two flows, one API, one store, one end.
+//! `fetchwell serve`: runs the API, the dashboard and the two flows on one store.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ use crate::wiring::{
     open_articles_if_any, open_retriever, open_sites, system_info,
 };
 
-/// Serves until it is told to stop.
+/// Serves until it is stopped.
 pub(crate) fn run(settings: &Settings) -> Running<'_> {
     Box::pin(run_inner(settings))
 }
@@ -91,7 +91,6 @@ async fn run_inner(settings: &Settings) -> Result<Exit, Exit> {
     Ok(Exit::Ok)
 }
 
-/// What the dashboard shows.
 async fn subject(
     settings: &Settings,
     store: &RetrieverStore,
@@ -127,7 +126,7 @@ fn rules(values: &Values) -> Rules {
     }
 }
 
-/// A flow that can't go on ends everything: a server that accepts and never fetches helps nobody.
+/// Stops everything if a flow ends: a server that accepts messages but never fetches them is of no use.
 async fn ending_all(
     stop: &CancellationToken,
     flow: impl Future<Output = Result<(), StoreError>>,
@@ -137,7 +136,7 @@ async fn ending_all(
     ended
 }
 
-/// Delivers webhooks, at a pace of their own.
+/// Delivers results to webhooks, at their own pace.
 async fn deliveries(
     settings: &Settings,
     parts: &Parts,

@@ -1,4 +1,4 @@
-//! `fetchwell sites`, as it is typed.
+//! The arguments of `fetchwell sites`.
 
 use clap::{Args, Subcommand};
 

@@ -1,4 +1,4 @@
-//! `fetchwell sites`: which sites are known, how each stands, and orders to them. No server need run.
+//! `fetchwell sites`: lists the known sites with their state, and changes it. No server needs to run.
 
 pub(crate) mod args;
 mod print;
@@ -16,7 +16,6 @@ use crate::console::exit::Exit;
 use crate::console::output::{Running, print};
 use crate::wiring::{open_politeness, open_retriever_if_any, open_sites, store_clock};
 
-/// Does what was typed.
 pub(crate) fn run(settings: &Settings, command: SitesCommand, as_json: bool) -> Running<'_> {
     Box::pin(run_inner(settings, command, as_json))
 }

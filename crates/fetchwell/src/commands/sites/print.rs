@@ -1,4 +1,4 @@
-//! Sites as lines, for people and for programs.
+//! Prints sites, as tables or JSON.
 
 use fetchwell_policy::orders::Order;
 use fetchwell_policy::units::quantity;
@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::console::table::{plain, table};
 
-/// Some sites, a line each.
+/// A list of sites, one line each.
 pub(super) fn list(rows: &[SiteRow], next: Option<&str>, as_json: bool) -> String {
     if as_json {
         return rows.iter().map(|row| format!("{}\n", json!(row))).collect();
@@ -33,7 +33,7 @@ pub(super) fn list(rows: &[SiteRow], next: Option<&str>, as_json: bool) -> Strin
     table(head, &rows.iter().map(cells).collect::<Vec<_>>()) + &more
 }
 
-/// All that is known of a site.
+/// All details of a site.
 pub(super) fn in_full(row: &SiteRow, as_json: bool) -> String {
     if as_json {
         return format!("{}\n", json!(row));
@@ -65,7 +65,7 @@ pub(super) fn in_full(row: &SiteRow, as_json: bool) -> String {
     text
 }
 
-/// What became of an order.
+/// The result of an order.
 pub(super) fn obeyed(order: Order, obeyed: &Obeyed, as_json: bool) -> String {
     let Obeyed { changed, row } = obeyed;
     if as_json {
@@ -100,7 +100,7 @@ fn pace(pace: &PaceRow) -> String {
     }
 }
 
-/// What holds a site up.
+/// What the site is waiting for now.
 fn now(row: &SiteRow) -> String {
     match (row.held_up_by, &row.paused) {
         (Some("paused"), Some(paused)) => {
@@ -154,7 +154,7 @@ fn when(seconds: f64) -> String {
     if seconds > 0.0 { format!("in {}", span(seconds)) } else { "now".to_owned() }
 }
 
-/// A span, in the unit that says enough.
+/// A duration in a suitable unit.
 fn span(seconds: f64) -> String {
     match seconds {
         s if s < 120.0 => format!("{s:.0} s"),

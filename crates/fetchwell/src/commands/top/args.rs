@@ -1,4 +1,4 @@
-//! `fetchwell top`, as it is typed.
+//! The arguments of `fetchwell top`.
 
 use clap::Args;
 

@@ -1,21 +1,21 @@
-//! A glance as lines of a screen: pure, and whatever its size.
+//! Renders a glance as lines for a screen of any size. Pure.
 
 use super::glance::{FailureLine, Glance, QueueLine, SiteLine};
 use super::view::View;
 use crate::console::terminal::{Line, Tint, cut, printable};
 
-/// Lines for failures, when there is room.
+/// Lines for failures, if there is room.
 const FAILURE_LINES: usize = 6;
-/// Sites are shown at least so many before there is room for failures.
+/// The number of sites shown before there is room for failures.
 const SITES_FIRST: usize = 4;
-/// From here on there may be more than were counted.
+/// From this number on, the count may be incomplete.
 const COUNTED_UP_TO: u64 = 1_000;
 
-/// Exactly `height` lines, and none longer than `width`.
+/// Exactly `height` lines, none longer than `width`.
 pub(super) fn frame(glance: &Glance, view: &View, width: usize, height: usize) -> Vec<Line> {
     let mut lines = vec![head(glance, view, width), Line::new(), queue_heading()];
     lines.extend(glance.queues.iter().map(queue_line));
-    // Of what is left each part takes a blank line and a heading, and the foot a line.
+    // Each of the two parts takes a blank line and a heading, and the footer one line.
     let room = height.saturating_sub(lines.len() + 3);
     let failures = room.saturating_sub(SITES_FIRST + 2).min(FAILURE_LINES);
     let failures = failures.min(glance.failures.len());
@@ -34,13 +34,13 @@ pub(super) fn frame(glance: &Glance, view: &View, width: usize, height: usize) -
     lines.into_iter().map(|line| cut(line, width)).collect()
 }
 
-/// All of it, as high as it is: for `--once`.
+/// Everything, at full height, for `--once`.
 pub(super) fn page(glance: &Glance, view: &View) -> String {
     let height = glance.queues.len() + glance.sites.len() + FAILURE_LINES + SITES_FIRST + 8;
     let lines = frame(glance, view, usize::MAX, height);
     let text = |line: &Line| line.iter().map(|(_, text)| text.as_str()).collect::<String>();
     let mut lines: Vec<String> = lines.iter().map(text).collect();
-    // The foot is for keys.
+    // The footer only explains keys.
     lines.pop();
     format!("{}\n", lines.join("\n").trim_end())
 }
@@ -154,7 +154,7 @@ fn foot(view: &View) -> Line {
     vec![(Tint::Dim, format!("q quits   s sorts ({})   / filters   {pause}", view.sort.word()))]
 }
 
-/// Seconds in few letters.
+/// A short duration.
 fn span(seconds: f64) -> String {
     match seconds {
         s if s < 60.0 => format!("{s:.1}s"),

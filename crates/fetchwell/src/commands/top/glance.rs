@@ -1,28 +1,27 @@
-//! What there is to see of a store at one moment, and what has changed since another.
+//! The state of a store at one moment, and the rates since an earlier one.
 
 use std::time::Duration;
 
 use fetchwell_engine::ports::queue::Ledger;
 use serde::Serialize;
 
-/// How a store stands.
+/// The state of a store.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Glance {
-    /// When, by the wall clock.
+    /// The wall-clock time.
     pub(super) at: String,
-    /// Which store; without its secrets.
+    /// The URL of the store, without secrets.
     pub(super) store: String,
-    /// Its queues, by name; those that were ever used.
+    /// Its queues, by name, except those that were never used.
     pub(super) queues: Vec<QueueLine>,
-    /// Its sites: those in trouble, and as many others as are looked at.
+    /// Its sites: all that are in trouble, and a limited number of others.
     pub(super) sites: Vec<SiteLine>,
     /// Whether these are all sites.
     pub(super) has_all_sites: bool,
-    /// What failed last, the newest first.
+    /// The latest failures, newest first.
     pub(super) failures: Vec<FailureLine>,
 }
 
-/// A queue.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(super) struct QueueLine {
     pub(super) queue: String,
@@ -33,40 +32,37 @@ pub(super) struct QueueLine {
     pub(super) in_flight: i64,
     pub(super) delayed: i64,
     pub(super) dead: i64,
-    /// Since the last look; `None` at the first.
+    /// Since the previous glance; `None` for the first.
     pub(super) accepted_per_second: Option<f64>,
-    /// Done, skipped and dead, since the last look.
+    /// Done, skipped and dead, since the previous glance.
     pub(super) ended_per_second: Option<f64>,
-    /// How long the oldest has waited; `None`: nothing waits, or the store can't tell.
+    /// How long the oldest has waited; `None` if nothing waits or the store does not know.
     pub(super) oldest_waiting_seconds: Option<f64>,
 }
 
-/// A site.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(super) struct SiteLine {
     pub(super) site: String,
-    /// `paused`, `breaker`, `penalty` or `pace`; `None`: it may be asked now.
+    /// `paused`, `breaker`, `penalty`, `robots` or `pace`; `None` if it can be requested now.
     pub(super) held_up_by: Option<&'static str>,
     /// `closed`, `open` or `half_open`.
     pub(super) breaker: &'static str,
     pub(super) next_probe_in_seconds: Option<f64>,
     pub(super) rests_for_seconds: Option<f64>,
-    /// `None` while it is paused.
+    /// `None` while the site is paused.
     pub(super) next_slot_in_seconds: Option<f64>,
-    /// 0: no pacing.
+    /// 0 for no pacing.
     pub(super) interval_seconds: f64,
-    /// Where the interval comes from.
     pub(super) pace_source: &'static str,
-    /// URLs that wait for it; beyond a thousand of a queue they are not counted.
+    /// Waiting URLs; counted only up to a thousand per queue.
     pub(super) waiting: u64,
     pub(super) limited_last_hour: u32,
     pub(super) failed_last_hour: u32,
 }
 
-/// Something that failed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(super) struct FailureLine {
-    /// When, by the wall clock, where that is known.
+    /// The wall-clock time, if known.
     pub(super) at: Option<String>,
     pub(super) site: String,
     pub(super) reason: String,
@@ -74,7 +70,6 @@ pub(super) struct FailureLine {
 }
 
 impl QueueLine {
-    /// As the counters have it.
     pub(super) fn of(queue: &str, ledger: &Ledger) -> QueueLine {
         QueueLine {
             queue: queue.to_owned(),
@@ -89,13 +84,13 @@ impl QueueLine {
         }
     }
 
-    /// The same where the oldest has waited for so long.
+    /// Sets how long the oldest has waited.
     pub(super) fn with_oldest(mut self, waited: Option<Duration>) -> QueueLine {
         self.oldest_waiting_seconds = waited.map(|waited| waited.as_secs_f64());
         self
     }
 
-    /// The same where URLs wait on a list before they are counted.
+    /// Adds URLs that wait on a list and are not in the ledger yet.
     pub(super) fn with_list(mut self, on_list: u64) -> QueueLine {
         let on_list = i64::try_from(on_list).unwrap_or(i64::MAX);
         self.accepted = self.accepted.saturating_add(on_list);
@@ -109,7 +104,7 @@ impl QueueLine {
 }
 
 impl Glance {
-    /// How fast each queue moves, by an earlier look.
+    /// Sets the rates of each queue since an earlier glance.
     pub(super) fn note_rates(&mut self, earlier: &Glance, between: Duration) {
         let seconds = between.as_secs_f64();
         if seconds <= 0.0 {
@@ -119,7 +114,7 @@ impl Glance {
             let Some(then) = earlier.queues.iter().find(|then| then.queue == line.queue) else {
                 continue;
             };
-            // Retention takes away what has ended: that is no speed.
+            // Retention deletes finished jobs, so a counter may go down: that is not a rate.
             let rate = |now: i64, then: i64| Some((now - then).max(0) as f64 / seconds);
             line.accepted_per_second = rate(line.accepted, then.accepted);
             line.ended_per_second = rate(line.ended(), then.ended());

@@ -1,5 +1,5 @@
-//! `fetchwell top`: a live view of a store. `watched_store` looks, `glance` is what was seen, `view` how it is wanted,
-//! `frame` makes lines of both.
+//! `fetchwell top`: a live view of a store. `watched_store` reads it, `glance` is its state, `view` holds the user's
+//! choices, and `frame` renders both.
 
 pub(crate) mod args;
 mod frame;
@@ -22,12 +22,11 @@ use glance::Glance;
 use view::View;
 use watched_store::WatchedStore;
 
-/// How often keys are heard.
+/// How often keys are read.
 const KEYS_EVERY: Duration = Duration::from_millis(50);
-/// Between the two looks by which `--once` tells rates.
+/// The time between the two glances from which `--once` computes rates.
 const ONCE_AFTER: Duration = Duration::from_secs(1);
 
-/// Does what was typed.
 pub(crate) fn run<'a>(settings: &'a Settings, args: &'a TopArgs, as_json: bool) -> Running<'a> {
     Box::pin(run_inner(settings, args, as_json))
 }

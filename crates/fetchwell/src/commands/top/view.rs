@@ -1,43 +1,41 @@
-//! How somebody wants to see it: which sites come first, which are left out, whether it stands still.
+//! The user's choices: sort order, filter, pause.
 
 use std::cmp::Reverse;
 
 use super::glance::{Glance, SiteLine};
 use crate::console::terminal::Key;
 
-/// The longest filter: longer than any host.
+/// The maximum length of a filter: that of a host name.
 const MAX_FILTER_CHARS: usize = 253;
 
-/// What was chosen by keys so far.
+/// The choices made with keys so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct View {
     pub(super) sort: Sort,
-    /// Sites with this in their names.
+    /// Only sites whose names contain this.
     pub(super) filter: String,
-    /// Whether letters go into the filter now.
+    /// Whether keys go into the filter.
     pub(super) is_typing: bool,
-    /// Whether nothing new is looked at.
+    /// Whether updates are paused.
     pub(super) is_paused: bool,
 }
 
-/// Which sites come first.
+/// The sort order of sites.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Sort {
-    /// Those that most waits for.
+    /// Most waiting URLs first.
     #[default]
     Waiting,
-    /// Those that can be asked last.
+    /// Latest next slot first.
     Slowest,
-    /// Those that failed most in the last hour.
+    /// Most failures in the last hour first.
     Failures,
-    /// By name.
     Name,
 }
 
 impl Sort {
     const ALL: [Sort; 4] = [Sort::Waiting, Sort::Slowest, Sort::Failures, Sort::Name];
 
-    /// In one word.
     pub(super) fn word(self) -> &'static str {
         match self {
             Sort::Waiting => "waiting",
@@ -54,7 +52,7 @@ impl Sort {
 }
 
 impl View {
-    /// A key was pressed; whether that is the end.
+    /// Handles a key. Returns true if it quits.
     pub(super) fn press(&mut self, key: Key) -> bool {
         match key {
             Key::Interrupt => return true,
@@ -78,14 +76,14 @@ impl View {
         false
     }
 
-    /// The sites that are to be shown, in order.
+    /// The sites to show, in order.
     pub(super) fn sites<'a>(&self, glance: &'a Glance) -> Vec<&'a SiteLine> {
         let wanted = |site: &&SiteLine| site.site.contains(&self.filter);
         let mut sites: Vec<&SiteLine> = glance.sites.iter().filter(wanted).collect();
         sites.sort_by_key(|site| site.site.as_str());
         match self.sort {
             Sort::Waiting => sites.sort_by_key(|site| Reverse(site.waiting)),
-            // A site that is paused comes last of all, whenever that is.
+            // A paused site has no next slot, so it counts as the slowest.
             Sort::Slowest => sites.sort_by(|a, b| slot_of(b).total_cmp(&slot_of(a))),
             Sort::Failures => {
                 sites.sort_by_key(|site| Reverse(site.failed_last_hour + site.limited_last_hour));

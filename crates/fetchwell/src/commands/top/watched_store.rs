@@ -1,4 +1,4 @@
-//! Where a glance comes from: the queues, sites and failures of the store that the settings name.
+//! Reads the queues, sites and failures of the store in the settings.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,9 +18,9 @@ use super::glance::{FailureLine, Glance, QueueLine, SiteLine};
 use crate::console::exit::Exit;
 use crate::wiring::{open_politeness, open_queues, open_retriever_if_any, open_sites, store_clock};
 
-/// Sites that are looked at by name, besides those in trouble.
+/// The number of sites read in order of name, besides those in trouble.
 const MOST_SITES: usize = 2_000;
-/// How sites stand that are looked at wherever their names come.
+/// Sites in these conditions are always read.
 const TROUBLES: [Condition; 5] = [
     Condition::Paused,
     Condition::BreakerOpen,
@@ -28,14 +28,13 @@ const TROUBLES: [Condition; 5] = [
     Condition::FailedLately,
     Condition::LimitedLately,
 ];
-/// Failures that are looked at.
+/// The number of failures read.
 const MOST_FAILURES: u32 = 20;
 
-/// What is looked at.
 pub(super) struct WatchedStore {
-    /// Of a store that knows its queues.
+    /// For a store that has a list of its queues.
     oversight: Option<Arc<dyn Oversight>>,
-    /// Of any other: the list of `pages`, and what `articles` claimed.
+    /// For any other store: the list of `pages` and the queue of `articles`.
     queues: Vec<(String, Arc<dyn UrlQueue>)>,
     sites: SiteDesk,
     clock: Clock,
@@ -43,7 +42,6 @@ pub(super) struct WatchedStore {
 }
 
 impl WatchedStore {
-    /// Opens what the settings name.
     pub(super) async fn open(settings: &Settings) -> Result<WatchedStore, Exit> {
         let (oversight, queues, clock) = match open_retriever_if_any(settings).await? {
             Some((store, clock)) => (Some(store.oversight), Vec::new(), clock),
@@ -55,7 +53,7 @@ impl WatchedStore {
         Ok(WatchedStore { oversight, queues, sites, clock, store })
     }
 
-    /// Looks once; `filter`: only sites with this in their names are wanted.
+    /// Takes a glance, with only the sites whose names contain `filter`.
     pub(super) async fn look(&self, filter: &str) -> Result<Glance, StoreError> {
         let (sites, has_all_sites) = self.look_at_sites(filter).await?;
         let mut queues = self.ledgers().await?;
@@ -152,7 +150,7 @@ fn failure_of_message(message: &Sighting) -> FailureLine {
     }
 }
 
-/// When it died stands in the door's own words about it.
+/// The time of death is in the details that the door wrote.
 fn failure_of_letter(letter: &DeadLetter) -> FailureLine {
     let details =
         letter.details.as_deref().and_then(|text| serde_json::from_str::<Value>(text).ok());

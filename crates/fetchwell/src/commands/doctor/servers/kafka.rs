@@ -1,4 +1,4 @@
-//! A topic of a Kafka cluster.
+//! Checks a Kafka topic.
 
 use fetchwell_settings::Settings;
 use fetchwell_stores::kafka::{self, KafkaFacts, TopicFacts};

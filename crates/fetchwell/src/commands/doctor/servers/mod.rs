@@ -1,5 +1,5 @@
-//! Asks each store and server that the settings name, and says what the answers mean. One file per kind of
-//! server, whose `judge` is pure, so that every case can be shown.
+//! Checks each store and server in the settings. There is one file per kind of server; its `judge` is pure, so that
+//! every case can be tested.
 
 #[cfg(feature = "kafka")]
 mod kafka;
@@ -24,7 +24,6 @@ use super::finding::Finding;
 use crate::wiring::politeness_store;
 use skew::skew;
 
-/// Asks all of them.
 pub(super) async fn examine(doors: &Doors) -> Vec<Finding> {
     let mut asked: Vec<(String, StoreUrl)> = Vec::new();
     let mut findings = Vec::new();
@@ -45,7 +44,7 @@ pub(super) async fn examine(doors: &Doors) -> Vec<Finding> {
     findings
 }
 
-/// Where URLs, results and the pace of sites are kept, with what each place is called.
+/// The stores for URLs, results and the pace of sites, each with its name in the report.
 fn places(doors: &Doors) -> Vec<(String, StoreUrl)> {
     let mut places = vec![("store", &doors.settings.values.store)];
     places.push(("politeness", politeness_store(&doors.settings)));
@@ -57,7 +56,7 @@ fn places(doors: &Doors) -> Vec<(String, StoreUrl)> {
 /// What a store is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum StoreUse {
-    /// URLs, results or the pace of sites: none of it may get lost.
+    /// URLs, results or the pace of sites: none of it may be lost.
     Store,
     /// Pages, which can be fetched again.
     Cache,
@@ -88,7 +87,7 @@ async fn facts_of(place: &StoreUrl) -> Opened<(Facts, Option<Time>)> {
 
 #[cfg_attr(
     not(feature = "redis"),
-    expect(unused_variables, reason = "only Redis need not be careful with a cache")
+    expect(unused_variables, reason = "only Redis is judged differently as a cache")
 )]
 fn judge(check: &str, place: &StoreUrl, facts: &Facts, used_as: StoreUse) -> Vec<Finding> {
     match facts {

@@ -1,4 +1,4 @@
-//! A PostgreSQL server.
+//! Checks a PostgreSQL server.
 
 use fetchwell_stores::postgres::PostgresFacts;
 

@@ -1,4 +1,4 @@
-//! A queue of a broker.
+//! Checks a RabbitMQ queue.
 
 use fetchwell_policy::units::quantity;
 use fetchwell_settings::Settings;

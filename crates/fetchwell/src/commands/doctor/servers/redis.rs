@@ -1,11 +1,11 @@
-//! A Redis server.
+//! Checks a Redis server.
 
 use fetchwell_stores::redis::RedisFacts;
 
 use super::StoreUse;
 use crate::commands::doctor::finding::Finding;
 
-/// Only what keeps what must not be lost needs to be careful.
+/// A cache needs no checks of eviction and durability: its pages can be fetched again.
 pub(super) fn judge(check: &str, facts: &RedisFacts, used_as: StoreUse) -> Vec<Finding> {
     let mut findings = vec![Finding::ok(check, format!("Redis {} answers", facts.version))];
     if used_as == StoreUse::Cache {

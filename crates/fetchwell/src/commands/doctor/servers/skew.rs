@@ -1,4 +1,4 @@
-//! The clock of a server beside ours.
+//! Compares the clock of a server with ours.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use fetchwell_policy::time::Time;
 
 use crate::commands::doctor::finding::Finding;
 
-/// Clocks that differ by less are as good as equal.
+/// A smaller difference does not matter.
 const MAX_SKEW: Duration = Duration::from_secs(2);
 
-/// The clock of a server beside ours, which was read before and after.
+/// Compares the clock of a server with ours, which was read before and after.
 pub(super) fn skew(check: &str, server: Time, before: Time, after: Time) -> Finding {
     let ahead = server.since(after);
     let behind = before.since(server);

@@ -1,4 +1,4 @@
-//! The file of an embedded store.
+//! Checks the file of an embedded store.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -7,10 +7,10 @@ use fetchwell_stores::sqlite::SqliteFacts;
 
 use crate::commands::doctor::finding::Finding;
 
-/// Reading or writing by anybody but the owner.
+/// The mode bits that let others read or write.
 const OTHERS: u32 = 0o066;
 
-/// The file and those that belong to it, each with its mode.
+/// The file and its WAL and shared-memory files, each with its mode.
 pub(super) fn modes(path: &Path) -> Vec<(String, u32)> {
     let mode = |ending: &str| {
         let name = format!("{}{ending}", path.display());
