@@ -131,7 +131,7 @@ impl Archived {
 }
 
 /// The first record of a file.
-pub fn warcinfo(path: &Path, user_agent: &str, now: Time) -> Vec<u8> {
+pub(super) fn warcinfo(path: &Path, user_agent: &str, now: Time) -> Vec<u8> {
     let fields = format!(
         "{SOFTWARE}\r\nformat: WARC File Format 1.1\r\n\
          conformsTo: https://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/\r\n\

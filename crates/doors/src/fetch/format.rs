@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-/// The output format of `fetch`.
+/// The output format of `fetch` and of `commoncrawl get`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutputFormat {
     /// The page's text as Markdown.
@@ -14,6 +14,17 @@ pub enum OutputFormat {
     Json,
     /// The requests and responses.
     Warc,
+}
+
+/// The part of a page that an output is made from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FormatContent {
+    /// The article in the page.
+    Article,
+    /// The page's source.
+    Source,
+    /// The requests and responses.
+    Exchanges,
 }
 
 impl OutputFormat {
@@ -53,19 +64,67 @@ impl OutputFormat {
         OutputFormat::ALL.into_iter().find(|format| format.name() == name)
     }
 
+    /// The endings of file names that imply this format. The help texts list the first one.
+    pub const fn endings(self) -> &'static [&'static str] {
+        match self {
+            OutputFormat::Markdown => &[".md", ".markdown"],
+            OutputFormat::Text => &[".txt"],
+            OutputFormat::Html => &[".html", ".htm"],
+            OutputFormat::Json => &[".jsonl", ".json"],
+            OutputFormat::Warc => &[".warc.gz"],
+        }
+    }
+
+    /// Whether the output has a row for every URL. It says which URLs are done, so that a run can be resumed, and why
+    /// one of them failed.
+    pub const fn has_rows(self) -> bool {
+        match self {
+            OutputFormat::Json | OutputFormat::Warc => true,
+            OutputFormat::Markdown | OutputFormat::Text | OutputFormat::Html => false,
+        }
+    }
+
+    /// Whether `fetch` writes the format to files only.
+    pub const fn needs_file(self) -> bool {
+        match self {
+            OutputFormat::Warc => true,
+            OutputFormat::Markdown
+            | OutputFormat::Text
+            | OutputFormat::Html
+            | OutputFormat::Json => false,
+        }
+    }
+
+    pub(super) const fn content(self) -> FormatContent {
+        match self {
+            OutputFormat::Markdown | OutputFormat::Text | OutputFormat::Json => {
+                FormatContent::Article
+            }
+            OutputFormat::Html => FormatContent::Source,
+            OutputFormat::Warc => FormatContent::Exchanges,
+        }
+    }
+
     /// The format that a file name implies.
     pub fn of_file(path: &Path) -> Option<OutputFormat> {
-        const ENDINGS: [(&[u8], OutputFormat); 8] = [
-            (b".md", OutputFormat::Markdown),
-            (b".markdown", OutputFormat::Markdown),
-            (b".txt", OutputFormat::Text),
-            (b".html", OutputFormat::Html),
-            (b".htm", OutputFormat::Html),
-            (b".json", OutputFormat::Json),
-            (b".jsonl", OutputFormat::Json),
-            (b".warc.gz", OutputFormat::Warc),
-        ];
         let name = path.as_os_str().as_encoded_bytes().to_ascii_lowercase();
-        ENDINGS.iter().find(|(ending, _)| name.ends_with(ending)).map(|(_, format)| *format)
+        let is_ending = |ending: &&str| name.ends_with(ending.as_bytes());
+        OutputFormat::ALL.into_iter().find(|format| format.endings().iter().any(is_ending))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_name_implies_the_format_of_its_ending() {
+        for format in OutputFormat::ALL {
+            for ending in format.endings() {
+                let name = format!("Pages{}", ending.to_uppercase());
+                assert_eq!(OutputFormat::of_file(Path::new(&name)), Some(format), "{name}");
+            }
+        }
+        assert_eq!(OutputFormat::of_file(Path::new("pages.gz")), None);
     }
 }

@@ -11,10 +11,10 @@ mod plan;
 mod row;
 mod run;
 
-pub use capture::{Archived, warcinfo};
+pub use capture::Archived;
 pub use earlier::Earlier;
 pub use format::OutputFormat;
 pub use jobs::jobs;
 pub use plan::FetchRules;
-pub use row::{Row, RowOutcome, renderer};
+pub use row::{ArchivedPage, Row, RowOutcome, preamble, print_archived, renderer};
 pub use run::{door, gate_rules};

@@ -11,7 +11,7 @@ use fetchwell_policy::retry::RetryRule;
 use fetchwell_policy::url::{UrlFault, WebUrl};
 
 use super::capture::Capture;
-use super::format::OutputFormat;
+use super::format::{FormatContent, OutputFormat};
 use super::row::Row;
 use crate::read_limits::ReadLimits;
 
@@ -34,7 +34,7 @@ pub(super) struct FetchPlan {
     reading: ReadLimits,
     /// The size of the finished row.
     held_bytes: Option<usize>,
-    /// The exchanges of this attempt; only collected for WARC output.
+    /// The exchanges of this attempt; only collected for a format made from them.
     captures: Vec<Capture>,
 }
 
@@ -60,7 +60,7 @@ impl Plan<Row> for FetchPlan {
             }
         };
         let Some(outcome) = last else { return Step::Fetch(vec![journey.request()]) };
-        if self.format == OutputFormat::Warc {
+        if self.format.content() == FormatContent::Exchanges {
             self.captures.extend(Capture::of(journey.at(), &outcome, moment.wall));
         }
         match journey.step(outcome, moment) {
@@ -80,11 +80,9 @@ impl Plan<Row> for FetchPlan {
     }
 
     fn working_bytes(&self, body_bytes: usize) -> usize {
-        match self.format {
-            OutputFormat::Html | OutputFormat::Warc => decoding_bytes(body_bytes),
-            OutputFormat::Json | OutputFormat::Markdown | OutputFormat::Text => {
-                self.reading.working_bytes(body_bytes)
-            }
+        match self.format.content() {
+            FormatContent::Article => self.reading.working_bytes(body_bytes),
+            FormatContent::Source | FormatContent::Exchanges => decoding_bytes(body_bytes),
         }
     }
 

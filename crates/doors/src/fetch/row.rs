@@ -1,5 +1,6 @@
 //! One result, and how it is printed.
 
+use std::path::Path;
 use std::time::Duration;
 
 use fetchwell_engine::pipeline::{GiveUp, INTERNAL};
@@ -15,8 +16,8 @@ use fetchwell_policy::text::printable;
 use fetchwell_policy::time::Time;
 use serde::{Deserialize, Serialize};
 
-use super::capture::{Archived, Capture};
-use super::format::OutputFormat;
+use super::capture::{Archived, Capture, warcinfo};
+use super::format::{FormatContent, OutputFormat};
 use crate::read_limits::ReadLimits;
 
 /// The outcome of a URL.
@@ -94,7 +95,7 @@ pub struct Row {
     /// The page as UTF-8; only for HTML output.
     #[serde(skip)]
     html: Option<String>,
-    /// The exchanges as WARC records; only for WARC output.
+    /// The exchanges as WARC records; only for a format made from them.
     #[serde(skip)]
     archived: Archived,
 }
@@ -172,8 +173,8 @@ impl Row {
             row.content_type = answer.header("content-type").map(str::to_owned);
             row.content_length = Some(answer.body.len());
             row.content_hash = Some(sha256_hex(&answer.body));
-            // A WARC file holds the page itself.
-            if row.outcome == RowOutcome::Fetched && format != OutputFormat::Warc {
+            // The exchanges hold the page itself.
+            if row.outcome == RowOutcome::Fetched && format.content() != FormatContent::Exchanges {
                 row.read(&answer.body, final_url.as_str(), format, reading);
             }
         }
@@ -199,7 +200,7 @@ impl Row {
             return;
         }
         let text = decode(body, content_type).text;
-        if format == OutputFormat::Html {
+        if format.content() == FormatContent::Source {
             self.html = Some(text.into_owned());
             return;
         }
@@ -276,7 +277,7 @@ impl Weighed for Row {
 /// How rows are printed. With `several` URLs, a line with the URL precedes each page.
 pub fn renderer(format: OutputFormat, several: bool) -> fn(&Row) -> Vec<u8> {
     match (format, several) {
-        (OutputFormat::Json, _) => json_line,
+        (OutputFormat::Json, _) => json_line::<Row>,
         (OutputFormat::Warc, _) => Row::as_warc,
         (OutputFormat::Markdown, false) => Row::as_markdown,
         (OutputFormat::Markdown, true) => |row| row.headed("<!-- ", " -->", row.as_markdown()),
@@ -287,15 +288,61 @@ pub fn renderer(format: OutputFormat, several: bool) -> fn(&Row) -> Vec<u8> {
     }
 }
 
-fn json_line(row: &Row) -> Vec<u8> {
+/// The first bytes of an output file.
+pub fn preamble(format: OutputFormat, path: &Path, user_agent: &str, now: Time) -> Vec<u8> {
+    match format {
+        OutputFormat::Warc => warcinfo(path, user_agent, now),
+        OutputFormat::Markdown | OutputFormat::Text | OutputFormat::Html | OutputFormat::Json => {
+            Vec::new()
+        }
+    }
+}
+
+/// A page of an archive, which has no row.
+pub trait ArchivedPage {
+    type Error;
+
+    /// The content of JSON output. Serializing it must not fail.
+    fn fields(&self) -> Result<impl Serialize, Self::Error>;
+
+    fn article(&self) -> Result<Article, Self::Error>;
+
+    fn source(&self) -> Result<Vec<u8>, Self::Error>;
+
+    /// Its WARC record, as stored in the archive.
+    fn warc(&self) -> Vec<u8>;
+}
+
+/// Prints a page of an archive.
+pub fn print_archived<P: ArchivedPage>(
+    page: &P,
+    format: OutputFormat,
+) -> Result<Vec<u8>, P::Error> {
+    Ok(match format {
+        OutputFormat::Json => json_line(&page.fields()?),
+        OutputFormat::Warc => page.warc(),
+        OutputFormat::Html => page.source()?,
+        OutputFormat::Markdown => ended_by_one_newline(page.article()?.markdown),
+        OutputFormat::Text => ended_by_one_newline(page.article()?.text),
+    })
+}
+
+fn json_line<T: Serialize>(row: &T) -> Vec<u8> {
     let mut line = json(row);
     line.push(b'\n');
     line
 }
 
 /// Serializing a row cannot fail.
-fn json(row: &Row) -> Vec<u8> {
+fn json<T: Serialize>(row: &T) -> Vec<u8> {
     serde_json::to_vec(row).unwrap_or_default()
+}
+
+/// Replaces white space at the end with one newline.
+fn ended_by_one_newline(mut text: String) -> Vec<u8> {
+    text.truncate(text.trim_end().len());
+    text.push('\n');
+    text.into_bytes()
 }
 
 fn ended_by_newline(content: Option<&str>) -> Vec<u8> {

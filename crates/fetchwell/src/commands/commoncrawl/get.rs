@@ -3,8 +3,10 @@
 use fetchwell_archive::warc::parse_record;
 use fetchwell_commoncrawl::ReadTime;
 use fetchwell_commoncrawl::lookup::{CapturedPage, Keys};
-use fetchwell_doors::fetch::OutputFormat;
+use fetchwell_doors::fetch::{ArchivedPage, OutputFormat, print_archived};
+use fetchwell_extract::Article;
 use fetchwell_settings::Settings;
+use serde::Serialize;
 use tracing::{error, info};
 
 use super::archive::OpenArchive;
@@ -43,7 +45,7 @@ async fn run_inner(settings: &Settings, args: GetArgs, as_json: bool) -> Result<
     };
     info!("captured at {}: {}", page.capture.timestamp, page.capture.url().unwrap_or_default());
     let reading = ReadTime(settings.values.extract_max_time);
-    match render(&page, format, reading) {
+    match print_archived(&ReadPage { page: &page, reading }, format) {
         Ok(text) => print(&text),
         Err(fault) => {
             error!("{}: {fault}", args.url);
@@ -52,35 +54,59 @@ async fn run_inner(settings: &Settings, args: GetArgs, as_json: bool) -> Result<
     }
 }
 
-fn render(page: &CapturedPage, format: OutputFormat, reading: ReadTime) -> anyhow::Result<Vec<u8>> {
-    if format == OutputFormat::Warc {
-        return Ok(page.stored.to_vec());
+/// A captured page, and the time limit for reading it.
+struct ReadPage<'a> {
+    page: &'a CapturedPage,
+    reading: ReadTime,
+}
+
+enum PageBody {
+    /// HTML, as UTF-8.
+    Html(String),
+    Other(Vec<u8>),
+}
+
+impl ReadPage<'_> {
+    fn body(&self) -> anyhow::Result<PageBody> {
+        let bytes = self.page.record(MAX_RECORD_BYTES)?;
+        let record = parse_record(&bytes)?;
+        let response = record.http()?;
+        let mut scratch = Vec::new();
+        let body = response.body(&mut scratch, MAX_RECORD_BYTES);
+        let content_type = response.headers.get("content-type");
+        if !fetchwell_extract::is_html(content_type.as_deref(), body.bytes) {
+            return Ok(PageBody::Other(body.bytes.to_vec()));
+        }
+        let html = fetchwell_extract::decode(body.bytes, content_type.as_deref()).text;
+        Ok(PageBody::Html(html.into_owned()))
     }
-    if format == OutputFormat::Json {
-        let document = page.document(MAX_RECORD_BYTES, reading)?;
-        return Ok(format!("{}\n", serde_json::to_string(&document)?).into_bytes());
+}
+
+impl ArchivedPage for ReadPage<'_> {
+    type Error = anyhow::Error;
+
+    fn fields(&self) -> anyhow::Result<impl Serialize> {
+        Ok(self.page.document(MAX_RECORD_BYTES, self.reading)?)
     }
-    let bytes = page.record(MAX_RECORD_BYTES)?;
-    let record = parse_record(&bytes)?;
-    let response = record.http()?;
-    let mut scratch = Vec::new();
-    let body = response.body(&mut scratch, MAX_RECORD_BYTES);
-    let content_type = response.headers.get("content-type");
-    let is_html = fetchwell_extract::is_html(content_type.as_deref(), body.bytes);
-    if format == OutputFormat::Html && !is_html {
-        return Ok(body.bytes.to_vec());
+
+    fn article(&self) -> anyhow::Result<Article> {
+        let PageBody::Html(html) = self.body()? else {
+            anyhow::bail!("the page is not HTML; --format html prints it as it is");
+        };
+        let url = url::Url::parse(self.page.capture.url().unwrap_or_default())?;
+        self.reading.article(&html, &url).map_err(|slow| anyhow::anyhow!("{slow}"))
     }
-    anyhow::ensure!(is_html, "the page is not HTML; --format html prints it as it is");
-    let html = fetchwell_extract::decode(body.bytes, content_type.as_deref()).text;
-    if format == OutputFormat::Html {
-        return Ok(html.into_owned().into_bytes());
+
+    fn source(&self) -> anyhow::Result<Vec<u8>> {
+        Ok(match self.body()? {
+            PageBody::Html(html) => html.into_bytes(),
+            PageBody::Other(bytes) => bytes,
+        })
     }
-    let url = url::Url::parse(page.capture.url().unwrap_or_default())?;
-    let article = reading.article(&html, &url).map_err(|slow| anyhow::anyhow!("{slow}"))?;
-    let mut text = if format == OutputFormat::Text { article.text } else { article.markdown };
-    text.truncate(text.trim_end().len());
-    text.push('\n');
-    Ok(text.into_bytes())
+
+    fn warc(&self) -> Vec<u8> {
+        self.page.stored.to_vec()
+    }
 }
 
 #[cfg(test)]
@@ -118,7 +144,8 @@ mod tests {
                 (OutputFormat::Html, "<p>Words.</p>"),
                 (OutputFormat::Json, "\"text\":"),
             ] {
-                let printed = render(&page, format, ReadTime::default()).unwrap();
+                let read = ReadPage { page: &page, reading: ReadTime::default() };
+                let printed = print_archived(&read, format).unwrap();
                 let printed = String::from_utf8(printed).unwrap();
                 assert!(printed.contains(want), "{format:?}: {printed}");
             }

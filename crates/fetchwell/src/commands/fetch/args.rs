@@ -16,9 +16,7 @@ pub(crate) struct FetchArgs {
     /// comment); - reads standard input
     #[arg(required = true, value_name = "URL|@FILE|-")]
     pub(crate) urls: Vec<String>,
-    /// Output format [default: by the extension of --output (.md, .txt, .html, .jsonl, .warc.gz),
-    /// else markdown for one URL and json for several]
-    #[arg(long, value_parser = output_format())]
+    #[arg(long, value_parser = output_format(), help = format_help())]
     pub(crate) format: Option<OutputFormat>,
     /// Write to this file instead of standard output
     #[arg(long, short, value_name = "FILE")]
@@ -30,6 +28,16 @@ pub(crate) struct FetchArgs {
     /// [default: 10m]
     #[arg(long, value_name = "DURATION")]
     pub(crate) give_up_after: Option<String>,
+}
+
+fn format_help() -> String {
+    let endings = OutputFormat::ALL.into_iter().filter_map(|format| format.endings().first());
+    let endings: Vec<&str> = endings.copied().collect();
+    format!(
+        "Output format [default: by the extension of --output ({}), else markdown for one URL and \
+         json for several]",
+        endings.join(", ")
+    )
 }
 
 impl FetchArgs {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fetchwell_doors::fetch::{
-    self, Earlier, FetchRules, OutputFormat, Row, jobs, renderer, warcinfo,
+    self, Earlier, FetchRules, OutputFormat, Row, jobs, preamble, renderer,
 };
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::finish::{Observed, SinkThenSettle};
@@ -96,13 +96,17 @@ fn format(args: &FetchArgs, json: bool, urls: usize) -> Result<OutputFormat, Exi
             None => OutputFormat::Json,
         },
     };
-    if args.resume && !matches!(format, OutputFormat::Json | OutputFormat::Warc) {
-        let why = "--resume needs --format json or warc: other formats do not record which URLs \
-                   are done";
-        return Err(Exit::Usage(why.into()));
+    if args.resume && !format.has_rows() {
+        let with_rows = OutputFormat::ALL.into_iter().filter(|format| format.has_rows());
+        let names: Vec<&str> = with_rows.map(OutputFormat::name).collect();
+        return Err(Exit::Usage(format!(
+            "--resume needs --format {}: other formats do not record which URLs are done",
+            names.join(" or ")
+        )));
     }
-    if format == OutputFormat::Warc && args.output.is_none() {
-        return Err(Exit::Usage("--format warc needs --output FILE.warc.gz".into()));
+    if format.needs_file() && args.output.is_none() {
+        let ending = format.endings().first().copied().unwrap_or_default();
+        return Err(Exit::Usage(format!("--format {} needs --output FILE{ending}", format.name())));
     }
     Ok(format)
 }
@@ -250,12 +254,7 @@ impl Run<'_> {
 
     /// The first bytes of the output.
     fn preamble(&self, path: &Path) -> Vec<u8> {
-        match self.format {
-            OutputFormat::Warc => {
-                warcinfo(path, &user_agent(self.settings), Clock::system().wall())
-            }
-            _ => Vec::new(),
-        }
+        preamble(self.format, path, &user_agent(self.settings), Clock::system().wall())
     }
 
     /// The estimate for these URLs, at the default pace.

@@ -177,7 +177,7 @@ pub(super) fn cannot(path: &Path, error: &io::Error) -> Exit {
 
 #[cfg(test)]
 mod tests {
-    use fetchwell_doors::fetch::{Archived, warcinfo};
+    use fetchwell_doors::fetch::{Archived, preamble};
     use fetchwell_policy::time::Time;
 
     use super::*;
@@ -199,7 +199,7 @@ mod tests {
         ];
         let lines = lines.map(String::into_bytes);
         let archived = lines.clone().map(|line| Archived::default().with_row("x", "y", &line));
-        let info = warcinfo(&path, "agent", Time::EPOCH);
+        let info = preamble(OutputFormat::Warc, &path, "agent", Time::EPOCH);
         for (format, first, [a, b, c, d]) in
             [(OutputFormat::Json, Vec::new(), lines), (OutputFormat::Warc, info, archived)]
         {

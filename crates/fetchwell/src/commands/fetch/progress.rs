@@ -135,9 +135,8 @@ impl Progress {
             bar.inc(1);
             bar.set_message(format!("{} failed", self.failed()));
         }
-        // JSON rows and WARC records contain the reason; other formats do not, so it is logged.
-        let is_told = matches!(format, OutputFormat::Json | OutputFormat::Warc);
-        if let (false, Some(reason)) = (is_told, &row.reason) {
+        // Without a row, the output does not contain the reason, so it is logged.
+        if let (false, Some(reason)) = (format.has_rows(), &row.reason) {
             warn!("{}: {reason}", row.url);
         }
     }
