@@ -29,7 +29,7 @@ pub enum Errand {
 
 /// The request of a probe.
 pub fn probe(url: WebUrl) -> Request {
-    Request::ungoverned(url).by(Method::Head)
+    Request::ungoverned(url).by(Method::HEAD)
 }
 
 /// Reads a robots.txt through its redirects. The rules count for the origin that was asked first.

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use fetchwell_policy::outcome::Happened;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::WebUrl;
+pub use http::Method;
 use tokio::time::Instant;
 
 use crate::budget::Share;
@@ -19,6 +20,8 @@ pub struct Request {
     pub url: WebUrl,
     /// How.
     pub method: Method,
+    /// What is sent; empty for most methods.
+    pub body: Bytes,
     /// Headers besides the client's own.
     pub headers: Vec<(&'static str, String)>,
     /// Whether robots.txt has a say. It has none over itself, over an archive or over a webhook.
@@ -44,16 +47,18 @@ pub struct Timeouts {
 impl Request {
     /// Whether the body of an answer with this status is to be read.
     pub fn wants_body_of(&self, status: u16) -> bool {
-        self.method != Method::Head && self.wanted_status.is_none_or(|wanted| wanted == status)
+        self.method != Method::HEAD && self.wanted_status.is_none_or(|wanted| wanted == status)
     }
 
     /// A page, by the rules of its robots.txt.
     pub fn page(url: WebUrl) -> Request {
-        let method = Method::Get;
+        let method = Method::GET;
+        let body = Bytes::new();
         let headers = Vec::new();
         Request {
             url,
             method,
+            body,
             headers,
             obeys_robots: true,
             enough_bytes: None,
@@ -90,27 +95,11 @@ impl Request {
         self.method = method;
         self
     }
-}
 
-/// The methods that this program uses.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Method {
-    /// Fetches.
-    Get,
-    /// Probes.
-    Head,
-    /// Delivers a webhook.
-    Post(Bytes),
-}
-
-impl Method {
-    /// As it stands in a request.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Method::Get => "GET",
-            Method::Head => "HEAD",
-            Method::Post(_) => "POST",
-        }
+    /// The same with a body.
+    pub fn with_body(mut self, body: impl Into<Bytes>) -> Request {
+        self.body = body.into();
+        self
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use fetchwell_engine::budget::Share;
-use fetchwell_engine::web::{Answer, Exchange, Leave, Method, Phases, Request, Web};
+use fetchwell_engine::web::{Answer, Exchange, Leave, Phases, Request, Web};
 use fetchwell_policy::outcome::{Happened, NetworkFault, Phase};
 use fetchwell_simweb::{Manner, World};
 use tokio::time::{Duration, Instant};
@@ -37,11 +37,6 @@ impl Web for SimulatedWeb {
         if !leave.to_write().await {
             return Exchange::NotSent;
         }
-        let method = match request.method {
-            Method::Get => http::Method::GET,
-            Method::Head => http::Method::HEAD,
-            Method::Post(_) => http::Method::POST,
-        };
         let site = request.url.site();
         let condition = request.headers.iter().find(|(name, _)| *name == "if-none-match");
         let if_none_match = condition.map_or("", |(_, value)| value.as_str());
@@ -49,7 +44,7 @@ impl Web for SimulatedWeb {
             self.started.elapsed(),
             fetchwell_simweb::Request {
                 host: site.as_str(),
-                method: &method,
+                method: &request.method,
                 path_and_query: request.url.path_and_query(),
                 user_agent: &self.user_agent,
                 if_none_match,

@@ -94,7 +94,7 @@ impl Client {
         let request_timeout = request.timeouts.request.unwrap_or(limits.request_timeout);
         let total = request_timeout.saturating_sub(phases.connect);
         let patience = Patience::new(limits.idle_read_timeout, total);
-        let may_ask_anew = was_kept && !matches!(request.method, Method::Post(_));
+        let may_ask_anew = was_kept && request.method.is_idempotent();
         let answer = match send(&mut sender, head, leave, patience).await {
             Ok(response) => {
                 phases.first_byte = written.elapsed();
@@ -125,7 +125,7 @@ impl Client {
     /// there is one to be had is what it asks, and on a kept one that died it would count as not sent.
     async fn connection(&self, request: &Request) -> Result<(Sender, bool), Happened> {
         let url = &request.url;
-        let is_probe = request.method == Method::Head;
+        let is_probe = request.method == Method::HEAD;
         if !is_probe && let Some(sender) = self.pool.take(url).await {
             return Ok((sender, true));
         }
@@ -151,13 +151,8 @@ impl Client {
             Version::HTTP_2 => url.as_str(),
             _ => url.path_and_query(),
         };
-        let (method, body) = match &request.method {
-            Method::Get => (http::Method::GET, Bytes::new()),
-            Method::Head => (http::Method::HEAD, Bytes::new()),
-            Method::Post(body) => (http::Method::POST, body.clone()),
-        };
-        let mut head = http::Request::new(Full::new(body));
-        *head.method_mut() = method;
+        let mut head = http::Request::new(Full::new(request.body.clone()));
+        *head.method_mut() = request.method.clone();
         *head.uri_mut() = target.parse::<Uri>().ok()?;
         let headers = head.headers_mut();
         if version != Version::HTTP_2 {

@@ -215,7 +215,7 @@ impl<R> Fetch<R> {
             purpose: self.purpose,
             lease: self.lease,
             url: url.clone(),
-            method: method.name(),
+            method: method.clone(),
             happened: happened.clone(),
             phases: self.phases,
             answer: answer.map(facts),

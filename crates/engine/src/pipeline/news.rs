@@ -12,7 +12,7 @@ use fetchwell_policy::url::{Origin, Site, WebUrl};
 use crate::ports::error::StoreError;
 use crate::ports::finish::Settlement;
 use crate::ports::job::{Lease, LeaseId};
-use crate::web::Phases;
+use crate::web::{Method, Phases};
 
 /// Something that a pipeline did or met with.
 #[derive(Clone, Debug)]
@@ -66,7 +66,7 @@ pub struct Requested {
     /// Where to.
     pub url: WebUrl,
     /// By which method.
-    pub method: &'static str,
+    pub method: Method,
     /// What happened.
     pub happened: Happened,
     /// Where its time went.

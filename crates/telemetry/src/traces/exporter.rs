@@ -82,7 +82,8 @@ impl Exporter {
     async fn send(&self, spans: &[Span]) -> Result<(), NoAnswer> {
         let body = request_body(&self.service, spans);
         let request = Request::ungoverned(self.collector.clone())
-            .by(Method::Post(body.into()))
+            .by(Method::POST)
+            .with_body(body)
             .with_header("content-type", "application/json");
         self.client.ask(&request).await.map(|_| ())
     }

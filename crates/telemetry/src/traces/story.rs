@@ -86,7 +86,7 @@ fn request_spans(door: DoorName, request: &Requested) -> Vec<Span> {
         kind: Kind::Client,
         attributes: http_attributes(request),
         failed: Failure::of(&request.happened).is_some(),
-        ..span(request.method, written_at, first_byte + body)
+        ..span(request.method.as_str(), written_at, first_byte + body)
     });
     spans
 }
@@ -99,7 +99,7 @@ fn http_attributes(request: &Requested) -> Vec<(&'static str, Value)> {
         Purpose::Probe => "probe",
     };
     let mut attributes: Vec<(&'static str, Value)> = vec![
-        ("http.request.method", request.method.into()),
+        ("http.request.method", request.method.as_str().into()),
         ("url.full", redacted(url).into()),
         ("server.address", url.host().into()),
         ("server.port", i64::from(url.port()).into()),

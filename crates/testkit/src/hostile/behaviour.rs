@@ -77,7 +77,7 @@ impl Behaviour {
     /// Over TCP or TLS.
     pub(super) fn new(name: &'static str, does: &'static str, script: Vec<Step>) -> Behaviour {
         let over = Over::Either;
-        let method = Method::Get;
+        let method = Method::GET;
         let good = Vec::new();
         Behaviour { name, does, over, method, script, good }
     }

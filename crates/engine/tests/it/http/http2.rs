@@ -84,10 +84,10 @@ async fn requests_are_written_as_expected() {
     let url = url(address, "/a?b=c");
     let answer = fetch(&client, url.clone()).await;
     assert_eq!(answer.body, format!("GET https://{NAME}:{port}/a?b=c Tester/1.0 0"));
-    let post = Request::page(url.clone()).by(Method::Post(Bytes::from("12345")));
+    let post = Request::page(url.clone()).by(Method::POST).with_body(Bytes::from("12345"));
     let answer = answered(exchange(&client, post).await);
     assert_eq!(answer.body, format!("POST https://{NAME}:{port}/a?b=c Tester/1.0 5"));
-    let answer = answered(exchange(&client, Request::page(url).by(Method::Head)).await);
+    let answer = answered(exchange(&client, Request::page(url).by(Method::HEAD)).await);
     assert_eq!((answer.status, answer.body.len()), (200, 0));
     // A probe has a connection of its own.
     assert_eq!(echo.connections(), 2);

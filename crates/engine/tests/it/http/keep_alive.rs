@@ -51,7 +51,7 @@ async fn a_probe_is_told_what_became_of_it_whatever_became_of_kept_connections()
     let server = Server::start([hangs_up, vec![Step::Read], answer(ok("", b""))]).await;
     let client = client();
     fetch(&client, server.url("/")).await;
-    let probe = || Request::ungoverned(server.url("/")).by(Method::Head);
+    let probe = || Request::ungoverned(server.url("/")).by(Method::HEAD);
     let failed = exchange(&client, probe()).await;
     assert!(matches!(failed, Exchange::Failed(Happened::Network(_))), "{failed:?}");
     answered(exchange(&client, probe()).await);
@@ -64,7 +64,7 @@ async fn a_post_is_never_repeated_on_the_quiet() {
     let server = Server::start([hangs_up]).await;
     let client = client();
     fetch(&client, server.url("/")).await;
-    let post = Request::page(server.url("/")).by(Method::Post(Bytes::from("x")));
+    let post = Request::page(server.url("/")).by(Method::POST).with_body(Bytes::from("x"));
     let exchange = exchange(&client, post).await;
     assert!(matches!(exchange, Exchange::Failed(_)), "{exchange:?}");
     assert_eq!(server.seen().requests.len(), 2);
@@ -101,7 +101,7 @@ async fn hasty_server() -> Server {
 }
 
 fn large_post(server: &Server) -> Request {
-    Request::page(server.url("/")).by(Method::Post(Bytes::from(vec![b'x'; 32 << 20])))
+    Request::page(server.url("/")).by(Method::POST).with_body(Bytes::from(vec![b'x'; 32 << 20]))
 }
 
 #[tokio::test]

@@ -77,7 +77,7 @@ async fn a_head_request_reads_no_body() {
     ];
     let server = Server::start([script.concat()]).await;
     let client = client();
-    let request = Request::page(server.url("/")).by(Method::Head);
+    let request = Request::page(server.url("/")).by(Method::HEAD);
     let answer = answered(exchange(&client, request).await);
     assert_eq!((answer.status, answer.body.len()), (200, 0));
     fetch(&client, server.url("/next")).await;
@@ -88,7 +88,8 @@ async fn a_head_request_reads_no_body() {
 #[tokio::test]
 async fn a_post_request_brings_its_body() {
     let server = Server::answering(ok("", b"thanks")).await;
-    let request = Request::page(server.url("/hook")).by(Method::Post(Bytes::from("{\"a\":1}")));
+    let request =
+        Request::page(server.url("/hook")).by(Method::POST).with_body(Bytes::from("{\"a\":1}"));
     assert_eq!(answered(exchange(&client(), request).await).body, "thanks");
     let written = &server.seen().requests[0];
     assert!(written.starts_with("POST /hook HTTP/1.1\r\n"), "{written}");

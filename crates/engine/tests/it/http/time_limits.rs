@@ -103,7 +103,7 @@ async fn informational_answers_without_end_are_not_listened_to_for_ever() {
 async fn a_server_that_does_not_read_is_given_up() {
     let server = Server::start([vec![Step::Pause(Duration::from_secs(60))]]).await;
     let body = Bytes::from(vec![b'x'; 32 << 20]);
-    let post = Request::page(server.url("/")).by(Method::Post(body));
+    let post = Request::page(server.url("/")).by(Method::POST).with_body(body);
     let exchange = exchange(&impatient_over_all(), post).await;
     assert!(matches!(exchange, Exchange::Failed(Happened::TimedOut(_))), "{exchange:?}");
 }

@@ -61,7 +61,7 @@ fn odd_statuses() -> Vec<Behaviour> {
         says("not-modified-with-body", "304 with a body", "304 Not Modified").status(304),
         says("switching-unasked", "101 that nobody asked for", "101 Switching").status(101),
         says("head-with-body", "a body in answer to HEAD", "200 OK")
-            .asked_by(Method::Head)
+            .asked_by(Method::HEAD)
             .good([Good::Page(b""), Good::Page(HELLO)]),
         Behaviour::says("early-hints", "103, then the page", hints).page(HELLO),
         Behaviour::new("endless-continue", "100 Continue without end", endless).bad(NotHttp),
