@@ -83,13 +83,13 @@ impl Web for SignedWeb {
         leave: &mut dyn Leave,
         phases: &mut Phases,
     ) -> Exchange {
-        let range = request.headers.iter().find(|(name, _)| *name == "range");
+        let is_range = request.headers.iter().any(|(name, _)| *name == "range");
         let is_ours = request.url.as_str().starts_with(self.root.as_str());
-        let Some((_, range)) = range.filter(|_| is_ours) else {
+        if !is_range || !is_ours {
             return self.inner.exchange(request, leave, phases).await;
-        };
+        }
         let mut signed = request.clone();
-        signed.headers.extend(self.signer.headers(&request.url, range, self.clock.wall()));
+        signed.headers.extend(self.signer.headers(request, self.clock.wall()));
         self.inner.exchange(&signed, leave, phases).await
     }
 }

@@ -1,5 +1,6 @@
-//! AWS Signature Version 4, for requests without a body.
+//! AWS Signature Version 4, for requests without a query.
 
+use fetchwell_engine::web::Request;
 use fetchwell_policy::digest::{hex, sha256_hex};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Scheme, WebUrl};
@@ -7,9 +8,6 @@ use hmac::{Hmac, KeyInit, Mac};
 use jiff::Timestamp;
 use sha2::Sha256;
 use zeroize::Zeroizing;
-
-/// The SHA-256 of an empty body.
-const EMPTY_BODY: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
 /// Signs requests. It has no `Debug`, so that it cannot be printed by accident.
 pub(super) struct Signer {
@@ -20,24 +18,18 @@ pub(super) struct Signer {
 }
 
 impl Signer {
-    /// The headers that sign a GET of a range at this time.
-    pub(super) fn headers(
-        &self,
-        url: &WebUrl,
-        range: &str,
-        wall: Time,
-    ) -> Vec<(&'static str, String)> {
+    /// The headers that sign a request at this time.
+    pub(super) fn headers(&self, request: &Request, wall: Time) -> Vec<(&'static str, String)> {
         let time = amz_time(wall);
-        let host = authority(url);
+        let body_hash = sha256_hex(&request.body);
+        let range = request.headers.iter().find(|(name, _)| *name == "range");
         let token = self.session_token.as_ref().map(|token| token.to_string());
-        let mut signed = vec![
-            ("host", host),
-            ("range", range.to_owned()),
-            ("x-amz-content-sha256", EMPTY_BODY.to_owned()),
-            ("x-amz-date", time.clone()),
-        ];
+        let mut signed = vec![("host", authority(&request.url))];
+        signed.extend(range.cloned());
+        signed.push(("x-amz-content-sha256", body_hash.clone()));
+        signed.push(("x-amz-date", time.clone()));
         signed.extend(token.map(|token| ("x-amz-security-token", token)));
-        let authorization = self.authorization(url, &signed, &time);
+        let authorization = self.authorization(request, &signed, &body_hash, &time);
         // The client adds the Host header itself, and the request already has the range.
         signed.retain(|(name, _)| name.starts_with("x-amz-"));
         signed.push(("authorization", authorization));
@@ -45,13 +37,20 @@ impl Signer {
     }
 
     /// `headers` must be sorted by name.
-    fn authorization(&self, url: &WebUrl, headers: &[(&str, String)], time: &str) -> String {
+    fn authorization(
+        &self,
+        request: &Request,
+        headers: &[(&str, String)],
+        body_hash: &str,
+        time: &str,
+    ) -> String {
         let names: Vec<&str> = headers.iter().map(|(name, _)| *name).collect();
         let names = names.join(";");
         let lines: String =
             headers.iter().map(|(name, value)| format!("{name}:{value}\n")).collect();
-        let path = canonical_path(url.path_and_query());
-        let request = format!("GET\n{path}\n\n{lines}\n{names}\n{EMPTY_BODY}");
+        let path = canonical_path(request.url.path_and_query());
+        let method = &request.method;
+        let request = format!("{method}\n{path}\n\n{lines}\n{names}\n{body_hash}");
         let day = time.get(..8).unwrap_or_default();
         let scope = format!("{day}/{}/s3/aws4_request", self.region);
         let digest = sha256_hex(request.as_bytes());
@@ -132,7 +131,8 @@ mod tests {
     #[test]
     fn the_signature_is_the_one_that_the_documentation_of_s3_works_out() {
         let url = WebUrl::parse("https://examplebucket.s3.amazonaws.com/test.txt").unwrap();
-        let headers = signer(None).headers(&url, "bytes=0-9", THEN);
+        let request = Request::ungoverned(url).with_header("range", "bytes=0-9");
+        let headers = signer(None).headers(&request, THEN);
         let value = |wanted: &str| {
             headers.iter().find(|(name, _)| *name == wanted).map(|(_, value)| value.as_str())
         };
@@ -151,7 +151,8 @@ mod tests {
     #[test]
     fn a_token_is_sent_and_signed() {
         let url = WebUrl::parse("http://127.0.0.1:9000/bucket/a=b+c").unwrap();
-        let headers = signer(Some("secret-token")).headers(&url, "bytes=0-9", THEN);
+        let request = Request::ungoverned(url.clone()).with_header("range", "bytes=0-9");
+        let headers = signer(Some("secret-token")).headers(&request, THEN);
         assert!(headers.contains(&("x-amz-security-token", "secret-token".to_owned())));
         let (_, authorization) = headers.last().unwrap();
         assert!(authorization.contains(";x-amz-security-token,"), "{authorization}");
