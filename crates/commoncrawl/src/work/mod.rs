@@ -27,7 +27,7 @@ pub use filter::DocumentFilter;
 pub use in_hand::{InHand, Part};
 pub use metrics::WorkMetrics;
 pub(crate) use output::standing;
-pub use output::{ErrorFile, SegmentFormat, SegmentRule};
+pub use output::{ErrorFile, OutputTarget, SegmentFormat, SegmentRule};
 pub use plan::{BatchPlanRules, plan};
 pub use record::{BrokenPage, WorkRecord};
 pub use retry_errors::{RetriedErrors, RetryRules, retry_errors};

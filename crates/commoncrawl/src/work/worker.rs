@@ -1,6 +1,5 @@
 //! Runs the worker: the flow, the sealing of segments, and an orderly exit.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,7 +20,7 @@ use super::begun::Begun;
 use super::filter::DocumentFilter;
 use super::in_hand::InHand;
 use super::metrics::WorkMetrics;
-use super::output::{Output, SegmentRule};
+use super::output::{Output, OutputTarget, SegmentRule};
 use super::plan::{BatchPlanRules, plan};
 use super::report::report;
 use crate::archive::{Archive, JoinRule};
@@ -37,7 +36,7 @@ const LEAVE_WITHIN: Duration = Duration::from_secs(5);
 pub struct WorkRules {
     /// The archive, as given by the user.
     pub base: String,
-    pub output: PathBuf,
+    pub output: OutputTarget,
     /// When a segment is sealed, and in which format.
     pub segments: SegmentRule,
     /// The maximum number of batches in progress.
@@ -59,10 +58,11 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Opens or creates the output folder.
+    /// Opens the output folder.
     pub async fn open(rules: WorkRules, clock: Clock) -> Result<Worker, StoreError> {
         let metrics = Arc::new(WorkMetrics::default());
-        let output = Output::open(&rules.output, rules.segments, clock, metrics.clone()).await?;
+        let target = rules.output.clone();
+        let output = Output::open(target, rules.segments, clock, metrics.clone()).await?;
         Ok(Worker { rules, output: Arc::new(output), metrics })
     }
 
@@ -101,7 +101,7 @@ impl Worker {
         let worker = queue.worker(self.rules.prefetch);
         // The folder counts who died over a batch: a broker does not, and the store does not know what else was
         // under way.
-        let begun = Arc::new(Begun::open(&self.rules.output, worker.clone())?);
+        let begun = Arc::new(Begun::open(self.rules.output.folder(), worker.clone())?);
         let batches = Arc::new(WrappedSource::new(worker, begun.clone()));
         let at_archive = Arc::new(AtArchive(archive.root.site()));
         let source = Arc::new(WrappedSource::new(batches, at_archive));

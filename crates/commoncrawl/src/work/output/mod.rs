@@ -21,8 +21,8 @@ mod recovery;
 mod seal;
 mod segment;
 pub(crate) mod standing;
+mod target;
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -41,6 +41,7 @@ use self::lines::Lines;
 pub(super) use self::manifest::Written;
 use self::segment::Segment;
 pub use self::segment::SegmentFormat;
+pub use self::target::OutputTarget;
 use super::metrics::WorkMetrics;
 use super::record::WorkRecord;
 
@@ -59,7 +60,7 @@ pub struct SegmentRule {
 }
 
 pub(super) struct Output {
-    folder: PathBuf,
+    target: OutputTarget,
     db: Db,
     rule: SegmentRule,
     clock: Clock,
@@ -74,20 +75,19 @@ struct OpenSegment {
 }
 
 impl Output {
-    /// Opens or creates the folder, and seals segments that dead processes left behind.
+    /// Opens the folder, and seals segments that dead processes left behind.
     pub(super) async fn open(
-        folder: &Path,
+        target: OutputTarget,
         rule: SegmentRule,
         clock: Clock,
         metrics: Arc<WorkMetrics>,
     ) -> Result<Output, StoreError> {
-        let folder = made(folder)?;
-        let db = manifest::open(&folder.join(MANIFEST))?;
-        for left in recovery::left_behind(&db, &folder).await? {
+        let db = manifest::open(&target.folder().join(MANIFEST))?;
+        for left in recovery::left_behind(&db, target.folder()).await? {
             warn!("{} was left open by a process that has ended: closing it", left.name);
-            seal::seal(&db, &folder, Arc::new(left)).await?;
+            seal::seal(&db, &target, Arc::new(left)).await?;
         }
-        Ok(Output { folder, db, rule, clock, metrics, open: Mutex::default() })
+        Ok(Output { target, db, rule, clock, metrics, open: Mutex::default() })
     }
 
     /// Seals the segment if it is old: documents must not wait for others to arrive.
@@ -108,7 +108,7 @@ impl Output {
     async fn seal(&self, open: &mut Option<OpenSegment>) -> Result<(), StoreError> {
         if let Some(sealing) = open {
             if sealing.segment.is_begun() {
-                seal::seal(&self.db, &self.folder, sealing.segment.clone()).await?;
+                seal::seal(&self.db, &self.target, sealing.segment.clone()).await?;
                 self.metrics.segment_sealed();
             }
             *open = None;
@@ -131,28 +131,15 @@ impl Sink<WorkRecord> for Output {
         }
         let mut open = self.open.lock().await;
         let segment = open.get_or_insert_with(|| self.begin()).segment.clone();
-        let folder = self.folder.clone();
-        let written =
-            self.db.write(move |tx| manifest::write(tx, &folder, &segment, &lines)).await?;
+        let target = self.target.clone();
+        let write = self.db.write(move |tx| manifest::write(tx, target.folder(), &segment, &lines));
+        let written = write.await?;
         self.metrics.written(&written);
         if written.segment_bytes >= self.rule.max_bytes {
             self.seal(&mut open).await?;
         }
         Ok(())
     }
-}
-
-/// The canonical path of the folder, which is created if missing.
-fn made(folder: &Path) -> Result<PathBuf, StoreError> {
-    let make = || {
-        std::fs::create_dir_all(folder)?;
-        folder.canonicalize()
-    };
-    make().map_err(|error| {
-        StoreError::transient(format!("cannot use the folder {}", folder.display()))
-            .with_source(error)
-            .with_advice("use another one with --output")
-    })
 }
 
 #[cfg(test)]

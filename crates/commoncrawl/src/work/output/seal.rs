@@ -13,15 +13,20 @@ use tracing::warn;
 use super::columns;
 use super::manifest::{note_sealed, standing};
 use super::segment::{Segment, SegmentFormat, sync_folder};
+use super::target::OutputTarget;
 
 /// The suffix of a converted file until it is renamed. After a crash, the file is made again.
 const UNFINISHED: &str = ".unfinished";
 
 /// Seals a segment of ours. If this is interrupted, the next process that opens the folder does it again.
-pub(super) async fn seal(db: &Db, folder: &Path, segment: Arc<Segment>) -> Result<(), StoreError> {
+pub(super) async fn seal(
+    db: &Db,
+    target: &OutputTarget,
+    segment: Arc<Segment>,
+) -> Result<(), StoreError> {
     let name = segment.name.clone();
     let (length, _) = db.write(move |tx| standing(tx, &name)).await?;
-    let folder = folder.to_owned();
+    let folder = target.folder().to_owned();
     let sealed = segment.clone();
     let shape = {
         let folder = folder.clone();

@@ -1,5 +1,6 @@
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
+use std::path::PathBuf;
 
 use fetchwell_engine::clock::Clock;
 use parquet::file::reader::{FileReader, SerializedFileReader};
@@ -48,9 +49,13 @@ fn broken(file: &str, offset: u64) -> WorkRecord {
     }))
 }
 
+fn target(folder: &TempDir) -> OutputTarget {
+    OutputTarget::create(folder.path()).unwrap()
+}
+
 async fn open(folder: &TempDir, rule: SegmentRule) -> Output {
     let metrics = Arc::<WorkMetrics>::default();
-    Output::open(folder.path(), rule, Clock::system(), metrics).await.unwrap()
+    Output::open(target(folder), rule, Clock::system(), metrics).await.unwrap()
 }
 
 async fn write(output: &Output, records: &[WorkRecord]) {
@@ -137,7 +142,7 @@ async fn a_rename_that_was_not_noted_is_noted_and_a_lost_segment_is_told() {
     drop(output);
     fs::remove_file(files(&folder, ".part").remove(0)).unwrap();
     let metrics = Arc::<WorkMetrics>::default();
-    let opened = Output::open(folder.path(), SMALL, Clock::system(), metrics).await;
+    let opened = Output::open(target(&folder), SMALL, Clock::system(), metrics).await;
     let fault = opened.err().unwrap().to_string();
     assert!(fault.contains("is missing") && fault.contains("put it back"), "{fault}");
 }

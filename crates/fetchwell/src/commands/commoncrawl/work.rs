@@ -2,8 +2,11 @@
 
 use fetchwell_commoncrawl::ReadTime;
 use fetchwell_commoncrawl::archive::JoinRule;
-use fetchwell_commoncrawl::work::{DocumentFilter, SegmentFormat, SegmentRule, WorkRules, Worker};
+use fetchwell_commoncrawl::work::{
+    DocumentFilter, OutputTarget, SegmentFormat, SegmentRule, WorkRules, Worker,
+};
 use fetchwell_engine::pipeline::Ended;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_policy::units::quantity;
 use fetchwell_service::metrics_server::{self, at_once};
 use fetchwell_settings::{DocumentFormat, Settings, Values};
@@ -28,7 +31,7 @@ async fn run_inner(settings: &Settings, args: WorkArgs) -> Result<Exit, Exit> {
     let stop = stop_on_signal();
     let archive = OpenArchive::open(settings).await?;
     let clock = archive.parts.clock.clone();
-    let worker = Worker::open(rules(values, args), clock.clone()).await?;
+    let worker = Worker::open(rules(values, args)?, clock.clone()).await?;
     let queue = open_batches(settings, &clock).await?;
     if let Some(listener) = &listener {
         let address = listener.local_addr()?;
@@ -60,11 +63,11 @@ async fn run_inner(settings: &Settings, args: WorkArgs) -> Result<Exit, Exit> {
     }
 }
 
-fn rules(values: &Values, args: WorkArgs) -> WorkRules {
+fn rules(values: &Values, args: WorkArgs) -> Result<WorkRules, StoreError> {
     let WorkArgs { min_length, max_length, lang, .. } = args;
-    WorkRules {
+    Ok(WorkRules {
         base: values.commoncrawl_base.to_string(),
-        output: values.commoncrawl_output.clone(),
+        output: OutputTarget::create(&values.commoncrawl_output)?,
         segments: segment_rule(values),
         prefetch: values.commoncrawl_prefetch,
         join: JoinRule {
@@ -74,7 +77,7 @@ fn rules(values: &Values, args: WorkArgs) -> WorkRules {
         max_record_bytes: usize::try_from(values.commoncrawl_max_record).unwrap_or(usize::MAX),
         reading: ReadTime(values.extract_max_time),
         filter: DocumentFilter { min_chars: min_length, max_chars: max_length, languages: lang },
-    }
+    })
 }
 
 fn segment_rule(values: &Values) -> SegmentRule {
