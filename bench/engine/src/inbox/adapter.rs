@@ -46,17 +46,12 @@ pub(super) fn submission<'a>(
 
 fn new_message(text: &Text, names: &mut Names) -> Result<NewMessage> {
     let (id, _) = names.next();
+    let site = WebUrl::parse(&text.url)?.site();
     Ok(NewMessage {
-        id,
-        url: text.url.clone(),
-        site: WebUrl::parse(&text.url)?.site(),
         retailer: text.retailer.clone(),
         correlation_id: text.correlation_id.clone(),
-        deadline_in: A_DAY,
-        callback_url: None,
         options: b"{}".to_vec(),
-        kind: id.0,
-        max_age: None,
+        ..NewMessage::new(id, text.url.clone(), site, A_DAY)
     })
 }
 

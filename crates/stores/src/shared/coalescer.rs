@@ -192,18 +192,8 @@ mod tests {
     }
 
     fn submission(messages: usize) -> Submission {
-        let message = NewMessage {
-            id: MessageId([0; 16]),
-            url: String::new(),
-            site: Site::parse("a.test").unwrap(),
-            retailer: String::new(),
-            correlation_id: String::new(),
-            deadline_in: Duration::ZERO,
-            callback_url: None,
-            options: Vec::new(),
-            kind: [0; 16],
-            max_age: None,
-        };
+        let site = Site::parse("a.test").unwrap();
+        let message = NewMessage::new(MessageId([0; 16]), String::new(), site, Duration::ZERO);
         Submission {
             caller: String::new(),
             from: String::new(),

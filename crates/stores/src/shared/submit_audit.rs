@@ -31,22 +31,15 @@ mod tests {
     use std::time::Duration;
 
     use fetchwell_engine::ports::inbox::{MessageId, NewMessage};
-    use fetchwell_policy::url::WebUrl;
+    use fetchwell_policy::url::Site;
 
     use super::*;
 
     fn submission(caller: &str, from: &str, ids: &[u8]) -> Submission {
-        let message = |id: &u8| NewMessage {
-            id: MessageId([*id; 16]),
-            url: "http://a.test/".to_owned(),
-            site: WebUrl::parse("http://a.test/").unwrap().site(),
-            retailer: "r".to_owned(),
-            correlation_id: "c".to_owned(),
-            deadline_in: Duration::ZERO,
-            callback_url: None,
-            options: Vec::new(),
-            kind: [0; 16],
-            max_age: None,
+        let site = Site::parse("a.test").unwrap();
+        let message = |id: &u8| {
+            let url = "http://a.test/".to_owned();
+            NewMessage::new(MessageId([*id; 16]), url, site.clone(), Duration::ZERO)
         };
         let messages = ids.iter().map(message).collect();
         Submission { caller: caller.into(), from: from.into(), idempotency: None, messages }

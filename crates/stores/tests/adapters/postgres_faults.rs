@@ -113,17 +113,15 @@ fn host_and_port(address: &str) -> &str {
 
 fn message(site: u64, unique: u128) -> NewMessage {
     let url = format!("http://site{}.test/{unique}", site % 9);
+    let id = MessageId(unique.to_be_bytes());
+    let its_site = WebUrl::parse(&url).unwrap().site();
     NewMessage {
-        id: MessageId(unique.to_be_bytes()),
-        site: WebUrl::parse(&url).unwrap().site(),
-        url,
         retailer: format!("shop-{}", site % 3),
         correlation_id: unique.to_string(),
-        deadline_in: Duration::from_secs(3_600),
         callback_url: Some("https://hooks.test/".to_owned()),
-        options: Vec::new(),
         kind: [u8::try_from(site % 200).unwrap(); 16],
         max_age: site.is_multiple_of(4).then_some(Duration::from_secs(1)),
+        ..NewMessage::new(id, url, its_site, Duration::from_secs(3_600))
     }
 }
 

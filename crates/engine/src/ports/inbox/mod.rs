@@ -123,6 +123,24 @@ pub struct NewMessage {
     pub max_age: Option<Duration>,
 }
 
+impl NewMessage {
+    /// A message with nothing else set. Its kind is its own, so it asks for the same as no other.
+    pub fn new(id: MessageId, url: String, site: Site, deadline_in: Duration) -> NewMessage {
+        NewMessage {
+            id,
+            url,
+            site,
+            retailer: String::new(),
+            correlation_id: String::new(),
+            deadline_in,
+            callback_url: None,
+            options: Vec::new(),
+            kind: id.0,
+            max_age: None,
+        }
+    }
+}
+
 /// What became of a submission.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Submitted {

@@ -85,16 +85,12 @@ fn message(
     let mut chance = [0; 16];
     getrandom::fill(&mut chance).map_err(|error| Exit::Internal(error.into()))?;
     let options = Options::default().to_payload();
+    let id = MessageId::new(clock.wall(), u128::from_be_bytes(chance));
     Ok(NewMessage {
-        id: MessageId::new(clock.wall(), u128::from_be_bytes(chance)),
-        url: url.to_owned(),
-        site,
         retailer: RETAILERS[number % RETAILERS.len()].to_owned(),
         correlation_id: format!("{caller}-{number}"),
-        deadline_in,
-        callback_url: None,
         kind: fetchwell_engine::ports::inbox::options::kind(caller, url, &options),
         options,
-        max_age: None,
+        ..NewMessage::new(id, url.to_owned(), site, deadline_in)
     })
 }

@@ -182,17 +182,13 @@ impl Trial {
 /// A message that nobody sent before.
 pub(super) fn message(url: &str) -> NewMessage {
     let number = next_number();
+    let id = MessageId::new(Time::from_secs(1_700_000_000), u128::from(number));
+    let site = WebUrl::parse(url).expect("a URL").site();
     NewMessage {
-        id: MessageId::new(Time::from_secs(1_700_000_000), u128::from(number)),
-        url: url.to_owned(),
-        site: WebUrl::parse(url).expect("a URL").site(),
         retailer: "a-shop".to_owned(),
         correlation_id: format!("number {number}"),
-        deadline_in: DEADLINE,
-        callback_url: None,
-        options: Vec::new(),
         kind: u128::from(number).to_le_bytes(),
-        max_age: None,
+        ..NewMessage::new(id, url.to_owned(), site, DEADLINE)
     }
 }
 
