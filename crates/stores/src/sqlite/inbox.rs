@@ -9,22 +9,20 @@ use fetchwell_engine::clock::Clock;
 use fetchwell_engine::finish::{NoRecords, SinkThenSettle};
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::inbox::{
-    AuditEntry, Bell, Caller, CallerRecord, Inbox, Message, MessageId, MessageStatus, OutboxMost,
-    OutboxPage, Submission, Submitted, TokenHash,
+    AuditEntry, Bell, Caller, CallerRecord, Inbox, Message, MessageId, OutboxMost, OutboxPage,
+    Submission, Submitted, TokenHash,
 };
 use fetchwell_engine::ports::queue::Ledger;
 use fetchwell_engine::ports::retriever_store::{RetrieverStore, Station};
-use fetchwell_policy::time::Time;
 use fetchwell_sqlite::db::{Db, Durability};
-use rusqlite::{Connection, OptionalExtension, Row};
+use rusqlite::Connection;
 
 use super::outbox::{self, MessageFinish};
 use super::oversight::SqliteOversight;
 use super::queue::read_ledger;
 use super::submitting::Desk;
-use super::{SqliteQueue, callers, open, retention};
+use super::{SqliteQueue, callers, message_row, open, retention};
 use crate::shared::coalescer::{BatchRule, Coalescer};
-use crate::shared::job_state::JobState;
 
 /// All that a retriever does with a SQLite file. What others put in is looked for every `poll`.
 pub async fn open_retriever(
@@ -93,7 +91,7 @@ impl Inbox for SqliteInbox {
     ) -> Result<Option<Message>, StoreError> {
         let queue = self.messages.queue;
         let of = of.map(str::to_owned);
-        self.reader.write(move |tx| message(tx, queue, id, of.as_deref())).await
+        self.reader.write(move |tx| message_row::read(tx, queue, id, of.as_deref())).await
     }
 
     async fn outbox(
@@ -159,46 +157,4 @@ impl Inbox for SqliteInbox {
                      ON CONFLICT (key) DO UPDATE SET value = excluded.value";
         self.write(move |tx| tx.prepare_cached(write)?.execute([now]).map(|_| ())).await
     }
-}
-
-fn message(
-    tx: &Connection,
-    queue: i64,
-    id: MessageId,
-    of: Option<&str>,
-) -> rusqlite::Result<Option<Message>> {
-    let found = tx
-        .prepare_cached(
-            "SELECT job.id, url, grp, correlation_id, party, state, created_at,
-                 attempts + url_failures + site_failures + paced
-             FROM job JOIN lane ON lane.id = job.lane
-             WHERE job.queue = ?1 AND key = ?2 AND (?3 IS NULL OR party = ?3)",
-        )?
-        .query_row((queue, id.0, of), |row| Ok((row.get(0)?, message_of(row, id)?)))
-        .optional()?;
-    let Some((job, mut message)) = found else { return Ok(None) };
-    message.outbox = outbox::of_job(tx, job)?;
-    if let Some(ended) = &message.outbox {
-        message.attempts = ended.result.attempts;
-    }
-    Ok(Some(message))
-}
-
-fn message_of(row: &Row<'_>, id: MessageId) -> rusqlite::Result<Message> {
-    Ok(Message {
-        id,
-        url: row.get(1)?,
-        retailer: row.get(2)?,
-        correlation_id: row.get(3)?,
-        caller: row.get(4)?,
-        status: match row.get::<_, JobState>(5)? {
-            JobState::Queued | JobState::Delayed => MessageStatus::Queued,
-            JobState::Leased => MessageStatus::Processing,
-            JobState::Completed => MessageStatus::Completed,
-            JobState::Dead | JobState::Failed => MessageStatus::Failed,
-        },
-        created_at: Time::from_micros(row.get(6)?),
-        attempts: row.get(7)?,
-        outbox: None,
-    })
 }

@@ -15,6 +15,7 @@ mod feeds;
 mod files;
 mod inbox;
 mod links;
+mod message_row;
 mod meta;
 mod moves;
 #[cfg(feature = "postgres")]

@@ -1,11 +1,26 @@
 //! What operators do with messages, as moves.
 
+use std::sync::LazyLock;
+
 use fetchwell_engine::ports::inbox::{FetchResult, MessageId};
 use fetchwell_engine::ports::job::LeaseId;
 use fetchwell_policy::time::Time;
 
 use super::{Ending, LaneId, Moves};
 use crate::shared::job_state::JobState;
+use crate::sqlite::message_row;
+
+/// As it was sent, but for its name and its times.
+static RENEW: LazyLock<String> = LazyLock::new(|| {
+    let columns = message_row::COLUMN_LIST.as_str();
+    format!(
+        "INSERT INTO job (queue, key, url, site, lane, payload, deadline, state, due, accepted_at,
+             created_at, retry_of, {columns})
+         SELECT queue, ?2, url, site, lane, payload, ?3 + deadline - accepted_at, ?5, ?3, ?3,
+             ?4, key, {columns} FROM job WHERE id = ?1
+         RETURNING site, lane, deadline"
+    )
+});
 
 impl Moves<'_> {
     /// Ends a message that waits, as an operator wishes. Those that follow it go their own way.
@@ -32,16 +47,8 @@ impl Moves<'_> {
         new: MessageId,
         wall: Time,
     ) -> rusqlite::Result<()> {
-        let (site, lane, deadline): (String, LaneId, Option<i64>) = self
-            .tx
-            .prepare_cached(
-                "INSERT INTO job (queue, key, url, site, lane, payload, deadline, state, due,
-                     accepted_at, correlation_id, callback_url, kind, created_at, retry_of)
-                 SELECT queue, ?2, url, site, lane, payload, ?3 + deadline - accepted_at, ?5, ?3,
-                     ?3, correlation_id, callback_url, kind, ?4, key FROM job WHERE id = ?1
-                 RETURNING site, lane, deadline",
-            )?
-            .query_row(
+        let (site, lane, deadline): (String, LaneId, Option<i64>) =
+            self.tx.prepare_cached(&RENEW)?.query_row(
                 (id, new.0, self.now.as_micros(), wall.as_micros(), JobState::Queued),
                 |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
             )?;

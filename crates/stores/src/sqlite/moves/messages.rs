@@ -1,15 +1,17 @@
 //! The moves of messages: jobs that stay when they have ended, each with a row in the outbox.
 
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use fetchwell_engine::ports::inbox::{Attempt, FetchResult, MessageId, NewMessage};
 use fetchwell_engine::ports::job::{Job, Lane, LeaseId, NewJob};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Site, WebUrl};
-use rusqlite::OptionalExtension;
+use rusqlite::{OptionalExtension, ToSql};
 
 use super::{LaneId, Moves};
 use crate::shared::job_state::{JobState, sql};
+use crate::sqlite::message_row;
 
 /// Adds a line to a job's story, if there is one to add. When the story is long already, which is after eight
 /// attempts or so, its oldest line goes.
@@ -28,6 +30,19 @@ macro_rules! add_to_story {
         )
     };
 }
+
+/// Values of a message that shares results, beside those of [`message_row::COLUMNS`].
+const OWN: usize = 12;
+
+static INSERT_SHARING: LazyLock<String> = LazyLock::new(|| {
+    let columns = message_row::COLUMN_LIST.as_str();
+    format!(
+        "INSERT INTO job (queue, key, url, site, lane, payload, deadline, state, due, accepted_at,
+             follows, created_at, shares, {columns})
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, 1, {})",
+        message_row::places(OWN + 1)
+    )
+});
 
 /// How messages end, all of them at one time.
 pub(in crate::sqlite) struct Ending<'a> {
@@ -75,29 +90,29 @@ impl Moves<'_> {
         let due = if leader.is_some() { deadline } else { self.now };
         let lane = Lane { group: Some(new.retailer.clone()), party: Some(caller.to_owned()) };
         let lane = self.lane_id(&lane)?;
-        self.tx
-            .prepare_cached(
-                "INSERT INTO job (queue, key, url, site, lane, payload, deadline, state, due,
-                     accepted_at, correlation_id, callback_url, kind, shares, follows, created_at)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, 1, ?14, ?15)",
-            )?
-            .execute((
-                self.queue,
-                new.id.0,
-                &new.url,
-                new.site.as_str(),
-                lane,
-                &new.options,
-                deadline.as_micros(),
-                if leader.is_some() { JobState::Delayed } else { JobState::Queued },
-                due.as_micros(),
-                self.now.as_micros(),
-                &new.correlation_id,
-                &new.callback_url,
-                new.kind,
-                leader,
-                ending.wall.as_micros(),
-            ))?;
+        let site = new.site.as_str();
+        let deadline_us = deadline.as_micros();
+        let state = if leader.is_some() { JobState::Delayed } else { JobState::Queued };
+        let due_us = due.as_micros();
+        let now_us = self.now.as_micros();
+        let wall_us = ending.wall.as_micros();
+        let mut values: Vec<&dyn ToSql> = Vec::with_capacity(OWN + message_row::COLUMNS.len());
+        values.extend([
+            &self.queue as &dyn ToSql,
+            &new.id.0,
+            &new.url,
+            &site,
+            &lane,
+            &new.options,
+            &deadline_us,
+            &state,
+            &due_us,
+            &now_us,
+            &leader,
+            &wall_us,
+        ]);
+        values.extend(message_row::values(new));
+        self.tx.prepare_cached(&INSERT_SHARING)?.execute(values.as_slice())?;
         let id = self.tx.last_insert_rowid();
         self.change.accepted += 1;
         *self.messages.entry(lane).or_default() += 1;

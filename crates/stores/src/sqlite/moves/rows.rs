@@ -11,6 +11,7 @@ use rusqlite::ToSql;
 
 use super::{LaneId, Moves};
 use crate::shared::job_state::JobState;
+use crate::sqlite::message_row;
 
 /// Rows in one statement.
 const ROWS: usize = 32;
@@ -21,7 +22,7 @@ static INSERT_ONE: LazyLock<String> = LazyLock::new(|| insert(1));
 
 /// Values that are the same for all rows of a statement, and values of each row.
 const COMMON: usize = 4;
-const OWN: usize = 9;
+const OWN: usize = 6 + message_row::COLUMNS.len();
 
 fn insert(rows: usize) -> String {
     let row = |row: usize| {
@@ -30,10 +31,11 @@ fn insert(rows: usize) -> String {
         format!("(?1, ?2, ?3, ?3, ?4, {})", own.join(", "))
     };
     let rows: Vec<String> = (0..rows).map(row).collect();
+    let columns = message_row::COLUMN_LIST.as_str();
     // Or fail: the transaction is undone anyway, so nothing need be kept to undo the statement alone.
     format!(
         "INSERT OR FAIL INTO job (queue, state, due, accepted_at, created_at, key, url, site, lane, payload,
-             deadline, correlation_id, callback_url, kind)
+             deadline, {columns})
          VALUES {}",
         rows.join(", ")
     )
@@ -96,10 +98,8 @@ impl Moves<'_> {
                 lane,
                 &new.options,
                 deadline_us,
-                &new.correlation_id,
-                &new.callback_url,
-                &new.kind,
             ]);
+            values.extend(message_row::values(new));
         }
         self.tx.prepare_cached(sql)?.execute(values.as_slice())?;
         // One statement numbers its rows one after the other.
