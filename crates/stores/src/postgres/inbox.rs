@@ -21,7 +21,7 @@ use super::oversight::PostgresOversight;
 use super::queue::PostgresQueue;
 use super::submission::Queues;
 use super::submitting::Desk;
-use super::{callers, ledger, reading, retention};
+use super::{callers, ledger, message_row, reading, retention};
 use crate::shared::coalescer::{BatchRule, Coalescer};
 
 /// All that a retriever does with a PostgreSQL database. What others put in is looked for every `poll`.
@@ -95,7 +95,7 @@ impl Inbox for PostgresInbox {
         id: MessageId,
         of: Option<&str>,
     ) -> Result<Option<Message>, StoreError> {
-        reading::message(&self.db, self.messages.queue, id, of).await
+        message_row::read(&self.db, self.messages.queue, id, of).await
     }
 
     async fn outbox(

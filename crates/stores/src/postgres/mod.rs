@@ -15,6 +15,7 @@ mod instance;
 mod keeper;
 mod lanes;
 mod ledger;
+pub(super) mod message_row;
 mod meta;
 mod moment;
 mod moves;

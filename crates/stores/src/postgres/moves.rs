@@ -116,7 +116,7 @@ impl Moves {
     }
 
     /// Puts rows in, but for those whose keys are there already. Returns how many went in.
-    pub(super) async fn put_in(&mut self, rows: Vec<NewRow>) -> sqlx::Result<usize> {
+    pub(super) async fn put_in(&mut self, rows: Vec<NewRow<'_>>) -> sqlx::Result<usize> {
         if rows.is_empty() {
             return Ok(0);
         }

@@ -8,7 +8,7 @@ use sqlx::{AssertSqlSafe, Postgres, Row};
 use tokio::sync::{mpsc, oneshot};
 
 use super::database::{Database, Tx, writable};
-use crate::shared::transfer::{Column, Kind, Part, Table};
+use crate::shared::transfer::{Column, Part, Table};
 
 /// While it moves in, nobody else is to put anything in; who reads does not wait.
 const LOCK: &str = "LOCK TABLE fetchwell_caller, fetchwell_job, fetchwell_meta IN EXCLUSIVE MODE";
@@ -164,15 +164,7 @@ fn statement(table: &Table) -> String {
         .columns
         .iter()
         .zip(1..)
-        .map(|((_, kind), place)| {
-            let kind = match kind {
-                Kind::Whole => "BIGINT",
-                Kind::Text => "TEXT",
-                Kind::Bytes => "BYTEA",
-                Kind::Flag => "BOOLEAN",
-            };
-            format!("${place}::{kind}[]")
-        })
+        .map(|((_, kind), place)| format!("${place}::{}[]", kind.sql_type()))
         .collect();
     format!(
         "INSERT INTO {} ({}) OVERRIDING SYSTEM VALUE SELECT * FROM unnest({})",

@@ -1,18 +1,21 @@
 //! New rows in the table of jobs.
 
 use std::collections::HashSet;
+use std::sync::LazyLock;
 
+use fetchwell_engine::ports::inbox::NewMessage;
 use fetchwell_engine::ports::job::LeaseId;
 use fetchwell_policy::time::Time;
 use sqlx::Row;
 
 use super::database::{Tx, writable};
 use super::lanes::LaneId;
+use super::message_row;
 use super::moves::QueueId;
-use crate::shared::job_state::{JobState, sql};
+use crate::shared::job_state::JobState;
 
 /// A row to be put in.
-pub(super) struct NewRow {
+pub(super) struct NewRow<'a> {
     pub(super) id: LeaseId,
     pub(super) queue: QueueId,
     pub(super) lane: LaneId,
@@ -23,55 +26,60 @@ pub(super) struct NewRow {
     pub(super) deadline: Option<Time>,
     pub(super) due: Time,
     pub(super) state: JobState,
-    pub(super) message: Option<MessagePart>,
+    pub(super) message: Option<MessagePart<'a>>,
 }
 
 /// What a message has besides.
-pub(super) struct MessagePart {
-    pub(super) caller: String,
-    pub(super) retailer: String,
-    pub(super) correlation_id: String,
-    pub(super) callback_url: Option<String>,
-    pub(super) kind: [u8; 16],
-    pub(super) shares: bool,
+#[derive(Clone, Copy)]
+pub(super) struct MessagePart<'a> {
+    pub(super) new: &'a NewMessage,
+    pub(super) caller: &'a str,
     pub(super) follows: Option<LeaseId>,
 }
 
-impl NewRow {
+impl NewRow<'_> {
     /// Whether it is to be handed out; else it has ended already.
     pub(super) fn waits(&self) -> bool {
         self.state.waits()
     }
 }
 
+/// Values of a row, and the time, beside those of [`message_row::COLUMNS`].
+const OWN: usize = 16;
+
 /// In the order of their keys: two that put in the same ones do not wait for each other. Of two with one
 /// key the first goes in.
-const INSERT: &str = sql!("
-    INSERT INTO fetchwell_job (id, queue, lane, key, site, url, odd_url, payload, deadline, due, state,
-        caller, retailer, correlation_id, callback_url, kind, shares, follows, accepted_at, ended_at)
-    SELECT id, queue, lane, key, site, url, odd_url, payload, deadline, due, state,
-        caller, retailer, correlation_id, callback_url, kind, shares, follows, $19,
-        CASE WHEN state > {leased} THEN $19 END
-    FROM unnest($1::BIGINT[], $2::INTEGER[], $3::BIGINT[], $4::BYTEA[], $5::TEXT[], $6::TEXT[],
-            $7::BYTEA[], $8::BYTEA[], $9::BIGINT[], $10::BIGINT[], $11::SMALLINT[], $12::TEXT[],
-            $13::TEXT[], $14::TEXT[], $15::TEXT[], $16::BYTEA[], $17::BOOLEAN[], $18::BIGINT[])
-        AS new (id, queue, lane, key, site, url, odd_url, payload, deadline, due, state,
-            caller, retailer, correlation_id, callback_url, kind, shares, follows)
-    ORDER BY key, id
-    ON CONFLICT (queue, key) WHERE key IS NOT NULL DO NOTHING
-    RETURNING id");
+static INSERT: LazyLock<String> = LazyLock::new(|| {
+    let columns = message_row::COLUMN_LIST.as_str();
+    let arrays = message_row::arrays(OWN + 1);
+    let leased = JobState::Leased.number();
+    format!(
+        "INSERT INTO fetchwell_job (id, queue, lane, key, site, url, odd_url, payload, deadline, due,
+            state, caller, retailer, shares, follows, {columns}, accepted_at, ended_at)
+        SELECT id, queue, lane, key, site, url, odd_url, payload, deadline, due,
+            state, caller, retailer, shares, follows, {columns}, $16,
+            CASE WHEN state > {leased} THEN $16 END
+        FROM unnest($1::BIGINT[], $2::INTEGER[], $3::BIGINT[], $4::BYTEA[], $5::TEXT[], $6::TEXT[],
+                $7::BYTEA[], $8::BYTEA[], $9::BIGINT[], $10::BIGINT[], $11::SMALLINT[], $12::TEXT[],
+                $13::TEXT[], $14::BOOLEAN[], $15::BIGINT[], {arrays})
+            AS new (id, queue, lane, key, site, url, odd_url, payload, deadline, due,
+                state, caller, retailer, shares, follows, {columns})
+        ORDER BY key, id
+        ON CONFLICT (queue, key) WHERE key IS NOT NULL DO NOTHING
+        RETURNING id"
+    )
+});
 
 /// Puts rows in, but for those whose keys are there already. Returns which went in.
 pub(super) async fn insert(
     tx: &mut Tx,
-    rows: &[NewRow],
+    rows: &[NewRow<'_>],
     now: Time,
 ) -> sqlx::Result<HashSet<LeaseId>> {
-    let odd_url = |row: &NewRow| row.url.contains('\0').then(|| row.url.clone().into_bytes());
-    let message = |row: &NewRow, read: fn(&MessagePart) -> &str| -> Option<String> {
-        row.message.as_ref().map(|message| read(message).to_owned())
-    };
-    let query = sqlx::query(INSERT)
+    let odd_url = |row: &NewRow<'_>| row.url.contains('\0').then(|| row.url.clone().into_bytes());
+    let messages: Vec<Option<&NewMessage>> =
+        each(rows, |row| row.message.map(|message| message.new));
+    let query = sqlx::query(INSERT.as_str())
         .bind(each(rows, |row| row.id))
         .bind(each(rows, |row| row.queue))
         .bind(each(rows, |row| row.lane))
@@ -83,18 +91,16 @@ pub(super) async fn insert(
         .bind(each(rows, |row| row.deadline.map(Time::as_micros)))
         .bind(each(rows, |row| row.due.as_micros()))
         .bind(each(rows, |row| row.state.number()))
-        .bind(each(rows, |row| message(row, |message| &message.caller)))
-        .bind(each(rows, |row| message(row, |message| &message.retailer)))
-        .bind(each(rows, |row| message(row, |message| &message.correlation_id)))
-        .bind(each(rows, |row| row.message.as_ref().and_then(|m| m.callback_url.clone())))
-        .bind(each(rows, |row| row.message.as_ref().map(|m| m.kind.to_vec())))
-        .bind(each(rows, |row| row.message.as_ref().is_some_and(|m| m.shares)))
-        .bind(each(rows, |row| row.message.as_ref().and_then(|m| m.follows)))
+        .bind(each(rows, |row| row.message.map(|message| message.caller)))
+        .bind(each(rows, |row| row.message.map(|message| message.new.retailer.as_str())))
+        .bind(each(rows, |row| row.message.is_some_and(|message| message.new.max_age.is_some())))
+        .bind(each(rows, |row| row.message.and_then(|message| message.follows)))
         .bind(now.as_micros());
+    let query = message_row::bind(query, &messages);
     tx.fetch(query).await?.iter().map(|row| row.try_get(0)).collect()
 }
 
 /// A column of the rows.
-fn each<'a, T>(rows: &'a [NewRow], read: impl Fn(&'a NewRow) -> T) -> Vec<T> {
+fn each<'a, T>(rows: &'a [NewRow<'a>], read: impl Fn(&'a NewRow<'a>) -> T) -> Vec<T> {
     rows.iter().map(read).collect()
 }

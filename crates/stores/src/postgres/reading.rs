@@ -1,23 +1,14 @@
-//! Messages and results, as their callers see them. Each is one statement, and so one moment.
+//! Results, as their callers see them.
 
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::inbox::{
-    FetchResult, Message, MessageId, MessageStatus, OutboxMessage, OutboxMost, OutboxPage,
+    FetchResult, MessageId, OutboxMessage, OutboxMost, OutboxPage,
 };
 use fetchwell_policy::time::Time;
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 
 use super::database::Database;
-use super::moves::QueueId;
-use crate::shared::job_state::JobState;
-
-const MESSAGE: &str = "
-    SELECT key, url, odd_url, retailer, correlation_id, job.caller, state, accepted_at,
-        url_failures + site_failures + paced AS failures,
-        cursor, stored_at, status, content, content_type, http_status, error, extracted, attempts
-    FROM fetchwell_job AS job LEFT JOIN fetchwell_outbox AS outbox ON outbox.job = job.id
-    WHERE queue = $1 AND key = $2 AND ($3::TEXT IS NULL OR job.caller = $3)";
 
 /// The sizes of contents are known without reading them: what is too much is left where it is.
 const PAGE: &str = "
@@ -41,18 +32,7 @@ const PAGE: &str = "
     ) AS page ON TRUE
     WHERE caller.name = $1";
 
-/// A message with its result; `of`: only if it is this caller's.
-pub(super) async fn message(
-    db: &Database,
-    queue: QueueId,
-    id: MessageId,
-    of: Option<&str>,
-) -> Result<Option<Message>, StoreError> {
-    let rows = db.read(sqlx::query(MESSAGE).bind(queue).bind(id.0.to_vec()).bind(of)).await?;
-    rows.first().map(message_of).transpose().map_err(|error| db.fault(error))
-}
-
-/// A part of a caller's results.
+/// A part of a caller's results: one statement, and so one moment.
 pub(super) async fn page(
     db: &Database,
     caller: &str,
@@ -85,31 +65,6 @@ fn page_of(rows: &[PgRow], after: Option<i64>) -> sqlx::Result<OutboxPage> {
         next = results.last().map_or(next.max(pruned), |last: &OutboxMessage| last.cursor);
     }
     Ok(OutboxPage::Results { results, next })
-}
-
-fn message_of(row: &PgRow) -> sqlx::Result<Message> {
-    let outbox = result_of(row)?;
-    let failures: i64 = row.try_get("failures")?;
-    let attempts = match &outbox {
-        Some(outbox) => outbox.result.attempts,
-        None => u32::try_from(failures).unwrap_or(u32::MAX),
-    };
-    Ok(Message {
-        id: MessageId(row.try_get("key")?),
-        url: url_of(row)?,
-        retailer: row.try_get("retailer")?,
-        correlation_id: row.try_get("correlation_id")?,
-        caller: row.try_get("caller")?,
-        status: match row.try_get::<JobState, _>("state")? {
-            JobState::Queued | JobState::Delayed => MessageStatus::Queued,
-            JobState::Leased => MessageStatus::Processing,
-            JobState::Completed => MessageStatus::Completed,
-            JobState::Dead | JobState::Failed => MessageStatus::Failed,
-        },
-        created_at: Time::from_micros(row.try_get("accepted_at")?),
-        attempts,
-        outbox,
-    })
 }
 
 pub(super) fn result_of(row: &PgRow) -> sqlx::Result<Option<OutboxMessage>> {

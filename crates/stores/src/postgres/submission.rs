@@ -101,13 +101,13 @@ struct Standing {
     follows: Option<LeaseId>,
 }
 
-fn row_of(
-    message: &NewMessage,
-    caller: &str,
+fn row_of<'a>(
+    message: &'a NewMessage,
+    caller: &'a str,
     queue: QueueId,
     now: Time,
     standing: &Standing,
-) -> NewRow {
+) -> NewRow<'a> {
     let deadline = now + message.deadline_in;
     // A follower is not handed out before its deadline: until then its leader may bring the result.
     let (state, due) = match (standing.copies, standing.follows) {
@@ -126,15 +126,7 @@ fn row_of(
         deadline: Some(deadline),
         due,
         state,
-        message: Some(MessagePart {
-            caller: caller.to_owned(),
-            retailer: message.retailer.clone(),
-            correlation_id: message.correlation_id.clone(),
-            callback_url: message.callback_url.clone(),
-            kind: message.kind,
-            shares: message.max_age.is_some(),
-            follows: standing.follows,
-        }),
+        message: Some(MessagePart { new: message, caller, follows: standing.follows }),
     }
 }
 

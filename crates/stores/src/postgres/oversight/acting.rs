@@ -1,6 +1,7 @@
 //! Operators' acts: each is decided by where a message stands, with its row held until the commit.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::LazyLock;
 
 use fetchwell_engine::ports::inbox::{FetchResult, MessageId};
 use fetchwell_engine::ports::job::{Lane, LeaseId};
@@ -11,6 +12,7 @@ use sqlx::postgres::PgRow;
 
 use crate::postgres::ending::{End, Ended, ended_of};
 use crate::postgres::lanes::LaneId;
+use crate::postgres::message_row;
 use crate::postgres::moves::{Moves, QueueId};
 use crate::shared::intervening::{Standing, Verdict, cancelled, new_name};
 use crate::shared::job_state::{JobState, sql};
@@ -21,14 +23,18 @@ const STANDINGS: &str = "
     FROM fetchwell_job WHERE queue = $1 AND key = ANY($2) ORDER BY id FOR UPDATE";
 
 /// As it was sent, but for its name and its times.
-const RENEW: &str = "
-    INSERT INTO fetchwell_job (id, queue, lane, key, site, url, odd_url, payload, deadline, due, state,
-        caller, retailer, correlation_id, callback_url, kind, accepted_at, retry_of)
-    SELECT new.id, queue, new.lane, new.key, site, url, odd_url, payload, $5 + deadline - accepted_at,
-        $5, $6, caller, retailer, correlation_id, callback_url, kind, $5, job.key
-    FROM unnest($1::BIGINT[], $2::BIGINT[], $3::BYTEA[], $4::BIGINT[]) AS new (old, id, key, lane)
-    JOIN fetchwell_job AS job ON job.id = new.old ORDER BY new.key
-    RETURNING site, lane";
+static RENEW: LazyLock<String> = LazyLock::new(|| {
+    let columns = message_row::COLUMN_LIST.as_str();
+    format!(
+        "INSERT INTO fetchwell_job (id, queue, lane, key, site, url, odd_url, payload, deadline, due,
+            state, caller, retailer, accepted_at, retry_of, {columns})
+        SELECT new.id, queue, new.lane, new.key, site, url, odd_url, payload,
+            $5 + deadline - accepted_at, $5, $6, caller, retailer, $5, job.key, {columns}
+        FROM unnest($1::BIGINT[], $2::BIGINT[], $3::BYTEA[], $4::BIGINT[]) AS new (old, id, key, lane)
+        JOIN fetchwell_job AS job ON job.id = new.old ORDER BY new.key
+        RETURNING site, lane"
+    )
+});
 
 /// A message that is to be sent anew.
 struct Renewal {
@@ -142,7 +148,7 @@ impl Moves {
         let old: Vec<LeaseId> = renewals.iter().map(|renewal| renewal.old).collect();
         let keys: Vec<Vec<u8>> = renewals.iter().map(|renewal| renewal.key.0.to_vec()).collect();
         let lanes: Vec<LaneId> = renewals.iter().map(|renewal| renewal.lane).collect();
-        let query = sqlx::query(RENEW).bind(&old).bind(ids).bind(&keys).bind(lanes);
+        let query = sqlx::query(RENEW.as_str()).bind(&old).bind(ids).bind(&keys).bind(lanes);
         for row in
             self.tx.fetch(query.bind(now.as_micros()).bind(JobState::Queued.number())).await?
         {

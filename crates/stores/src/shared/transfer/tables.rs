@@ -14,6 +14,18 @@ pub(crate) enum Kind {
     Flag,
 }
 
+impl Kind {
+    /// The type of such a column in the database.
+    pub(crate) fn sql_type(self) -> &'static str {
+        match self {
+            Kind::Whole => "BIGINT",
+            Kind::Text => "TEXT",
+            Kind::Bytes => "BYTEA",
+            Kind::Flag => "BOOLEAN",
+        }
+    }
+}
+
 /// Values of a column.
 #[derive(Debug)]
 pub(crate) enum Column {
