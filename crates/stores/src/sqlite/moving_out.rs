@@ -17,7 +17,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::queue::is_in_use;
 use super::{SqliteQueue, meta};
 use crate::politeness::Texts;
-use crate::shared::transfer::{Column, Differences, Kind, Part, ROBOTS, SITES, TABLES, Table};
+use crate::shared::transfer::{Column, Differences, Kind, Part, Table};
 
 /// A part has so many rows at the most, and ends when its values have so many bytes.
 const MAX_ROWS: usize = 1_000;
@@ -25,6 +25,29 @@ const MAX_BYTES: usize = 4 << 20;
 
 /// For how long we are an instance ourselves, to rescue what dead ones held.
 const RESCUE_WITHIN: Duration = Duration::from_secs(20);
+
+/// Sites, whose states are translated one by one.
+static SITES: Table = Table {
+    what: "sites",
+    into: "fetchwell_site",
+    columns: &[
+        ("site", Kind::Text),
+        ("rate_limit", Kind::Text),
+        ("circuit", Kind::Text),
+        ("notes", Kind::Text),
+        ("forgettable_at", Kind::Whole),
+        ("notable", Kind::Flag),
+    ],
+    select: "SELECT site, state FROM site",
+};
+
+/// Copies of robots.txt, likewise.
+static ROBOTS: Table = Table {
+    what: "robots.txt",
+    into: "fetchwell_robots",
+    columns: &[("origin", Kind::Text), ("record", Kind::Text), ("kept_at", Kind::Whole)],
+    select: "SELECT origin, record FROM robots",
+};
 
 /// A queue of the file, to see whether anybody is at work on it.
 pub(crate) async fn queue(db: &Db, name: &str, clock: &Clock) -> Result<SqliteQueue, StoreError> {
@@ -61,6 +84,8 @@ pub(crate) struct Departure {
     pub(crate) clock: Clock,
     pub(crate) to_name: String,
     pub(crate) differences: Differences,
+    /// What leaves as it is, in this order.
+    pub(crate) tables: Vec<&'static Table>,
 }
 
 impl Departure {
@@ -79,7 +104,7 @@ impl Departure {
             return Ok(Left::InUse);
         }
         let mut counts = Vec::new();
-        for table in TABLES {
+        for table in self.tables.iter().copied() {
             counts.push((table, self.send(tx, table, parts, |row| as_it_is(table, row))?));
         }
         if keeps_politeness(tx)? {

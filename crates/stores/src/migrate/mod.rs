@@ -5,6 +5,8 @@
 //! the file in use. Between the database's commit and the mark both have everything: whoever moves once
 //! more finds the file's name in the database, and only sets the mark.
 
+mod tables;
+
 use std::path::PathBuf;
 
 use fetchwell_engine::clock::Clock;
@@ -71,6 +73,7 @@ pub async fn move_retriever(
             queues_here: queues.each_ref().map(|queue| queue.queue),
             queues_there: arrival.queues,
         },
+        tables: tables::tables(),
     };
     match arrival.standing.clone() {
         Standing::HasOthers => Ok(Moved::DatabaseNotEmpty),

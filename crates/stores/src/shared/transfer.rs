@@ -1,10 +1,49 @@
 //! What passes from a file to a database when a store moves.
 
-mod tables;
-
 use fetchwell_policy::time::Time;
 
-pub(crate) use tables::{Column, Kind, ROBOTS, SITES, TABLES, Table};
+/// What a column holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Whole,
+    Text,
+    Bytes,
+    Flag,
+}
+
+impl Kind {
+    /// The type of such a column in the database.
+    pub(crate) fn sql_type(self) -> &'static str {
+        match self {
+            Kind::Whole => "BIGINT",
+            Kind::Text => "TEXT",
+            Kind::Bytes => "BYTEA",
+            Kind::Flag => "BOOLEAN",
+        }
+    }
+}
+
+/// Values of a column.
+#[derive(Debug)]
+pub(crate) enum Column {
+    Whole(Vec<Option<i64>>),
+    Text(Vec<Option<String>>),
+    Bytes(Vec<Option<Vec<u8>>>),
+    Flag(Vec<Option<bool>>),
+}
+
+/// Rows that move.
+#[derive(Debug)]
+pub(crate) struct Table {
+    /// What people call them.
+    pub(crate) what: &'static str,
+    /// The table in the database.
+    pub(crate) into: &'static str,
+    /// Its columns.
+    pub(crate) columns: &'static [(&'static str, Kind)],
+    /// Gives them, in that order, from the file.
+    pub(crate) select: &'static str,
+}
 
 /// A part of what moves.
 pub(crate) enum Part {
