@@ -2,7 +2,6 @@
 //! sent elsewhere.
 
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
 
 use fetchwell_engine::ports::store_url::{SecretUrl, StoreUrl};
 use fetchwell_policy::address::ResolveRule;
@@ -11,7 +10,7 @@ use ipnet::IpNet;
 use serde_json::Value as Json;
 
 use super::fault::{Wrong, quoted};
-use super::features::Feature;
+use super::features::{Feature, of_store};
 use super::kinds::Kind;
 use super::layer::Raw;
 
@@ -23,24 +22,13 @@ impl Kind for Store {
 
     fn read(&self, raw: &Raw) -> Result<StoreUrl, Wrong> {
         let text = raw.one()?;
-        if let Some(path) = text.strip_prefix("sqlite:").filter(|path| !path.is_empty()) {
-            return Ok(StoreUrl::Sqlite(PathBuf::from(path)));
+        let store = StoreUrl::parse(text).ok_or_else(|| {
+            Wrong::new("is not a known kind of store", format!("write {}", StoreUrl::FORMS))
+        })?;
+        if let Some(feature) = of_store(&store) {
+            feature.require()?;
         }
-        let server = text.split_once("://").filter(|(_, address)| !address.is_empty());
-        match server.map(|(scheme, _)| scheme) {
-            Some("postgres" | "postgresql") => cfg_select! {
-                feature = "postgres" => Ok(StoreUrl::Postgres(SecretUrl::new(text))),
-                _ => Err(super::features::POSTGRES.missing()),
-            },
-            Some("redis" | "rediss") => cfg_select! {
-                feature = "redis" => Ok(StoreUrl::Redis(SecretUrl::new(text))),
-                _ => Err(super::features::REDIS.missing()),
-            },
-            _ => Err(Wrong::new(
-                "is not a known kind of store",
-                r#"write "sqlite:PATH", "postgres://HOST/DATABASE" or "redis://HOST""#,
-            )),
-        }
+        Ok(store)
     }
 
     fn show(&self, value: &StoreUrl) -> Json {

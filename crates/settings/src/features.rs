@@ -2,6 +2,8 @@
 
 use std::sync::LazyLock;
 
+use fetchwell_engine::ports::store_url::StoreUrl;
+
 use super::fault::Wrong;
 
 /// A part of the program that a build may leave out.
@@ -21,13 +23,27 @@ macro_rules! feature {
     };
 }
 
-pub const POSTGRES: Feature = feature!("postgres", "PostgreSQL");
-pub const REDIS: Feature = feature!("redis", "Redis");
 pub const KAFKA: Feature = feature!("kafka", "Kafka");
 pub const RABBITMQ: Feature = feature!("rabbitmq", "RabbitMQ");
 pub const PARQUET: Feature = feature!("parquet", "Parquet");
 
-const ALL: [Feature; 5] = [POSTGRES, REDIS, KAFKA, RABBITMQ, PARQUET];
+macro_rules! with_stores {
+    ($($store:ident: $constant:ident, $name:literal, $product:literal;)+) => {
+        $(pub const $constant: Feature = feature!($name, $product);)+
+
+        const ALL: &[Feature] = &[$($constant,)+ KAFKA, RABBITMQ, PARQUET];
+
+        /// The feature that a store needs; a file needs none.
+        pub(super) fn of_store(store: &StoreUrl) -> Option<Feature> {
+            match store {
+                StoreUrl::Sqlite(_) => None,
+                $(StoreUrl::$store(_) => Some($constant),)+
+            }
+        }
+    };
+}
+
+fetchwell_engine::for_server_stores!(with_stores);
 
 impl Feature {
     /// An error where this build does not have it.
@@ -78,8 +94,8 @@ mod tests {
     #[test]
     fn a_missing_feature_is_named_with_the_way_to_get_it() {
         for feature in ALL {
-            assert_eq!(Feature { is_on: true, ..feature }.require(), Ok(()));
-            let wrong = without(feature).require().unwrap_err();
+            assert_eq!(Feature { is_on: true, ..*feature }.require(), Ok(()));
+            let wrong = without(*feature).require().unwrap_err();
             assert!(wrong.problem.contains(feature.product), "{}", wrong.problem);
             assert!(wrong.mend.contains(&format!("--features {}", feature.name)), "{}", wrong.mend);
         }

@@ -14,7 +14,35 @@ pub enum StoreUrl {
     Redis(SecretUrl),
 }
 
+/// Gives another macro the stores on servers: each with its variant of `StoreUrl`, and the constant, the name and the
+/// product of its Cargo feature. This is a macro because only a crate that has a feature can ask whether it is on.
+#[macro_export]
+macro_rules! for_server_stores {
+    ($then:ident) => {
+        $then! {
+            Postgres: POSTGRES, "postgres", "PostgreSQL";
+            Redis: REDIS, "redis", "Redis";
+        }
+    };
+}
+
 impl StoreUrl {
+    /// How to write one, for error messages.
+    pub const FORMS: &str = r#""sqlite:PATH", "postgres://HOST/DATABASE" or "redis://HOST""#;
+
+    /// The store that a text names; `None` if it is not of a known kind.
+    pub fn parse(text: &str) -> Option<StoreUrl> {
+        if let Some(path) = text.strip_prefix("sqlite:").filter(|path| !path.is_empty()) {
+            return Some(StoreUrl::Sqlite(PathBuf::from(path)));
+        }
+        let (scheme, _) = text.split_once("://").filter(|(_, address)| !address.is_empty())?;
+        match scheme {
+            "postgres" | "postgresql" => Some(StoreUrl::Postgres(SecretUrl::new(text))),
+            "redis" | "rediss" => Some(StoreUrl::Redis(SecretUrl::new(text))),
+            _ => None,
+        }
+    }
+
     /// The file of an embedded store; none for a server.
     pub fn file(&self) -> Option<&Path> {
         match self {
