@@ -2,6 +2,7 @@
 
 #![warn(missing_docs)]
 
+pub mod finding;
 #[cfg(feature = "kafka")]
 pub mod kafka;
 #[cfg(feature = "postgres")]

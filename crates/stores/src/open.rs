@@ -24,6 +24,7 @@ use fetchwell_sqlite::db::{Db, Durability};
 
 #[cfg(any(feature = "postgres", feature = "redis"))]
 use crate::StoreClock;
+use crate::finding::{Finding, StoreUse};
 #[cfg(feature = "kafka")]
 use crate::kafka::KafkaLog;
 #[cfg(feature = "postgres")]
@@ -31,16 +32,16 @@ use crate::migrate::{Moved, move_retriever};
 #[cfg(any(feature = "postgres", feature = "redis"))]
 use crate::politeness::SharedPoliteness;
 #[cfg(feature = "postgres")]
-use crate::postgres::{self, Database, PostgresFacts};
+use crate::postgres::{self, Database};
 #[cfg(feature = "rabbitmq")]
 use crate::rabbitmq::RabbitQueue;
 #[cfg(feature = "redis")]
 use crate::redis::{
-    self, QueueNames, RedisArticles, RedisFacts, RedisFeeds, RedisLinks, RedisPages, RedisQueue,
+    self, QueueNames, RedisArticles, RedisFeeds, RedisLinks, RedisPages, RedisQueue,
 };
 use crate::sqlite::{
-    self, SqliteArticles, SqliteEvents, SqliteFacts, SqliteFeeds, SqliteLinks, SqlitePages,
-    SqlitePoliteness, SqliteQueue, SqliteWaiting,
+    self, SqliteArticles, SqliteEvents, SqliteFeeds, SqliteLinks, SqlitePages, SqlitePoliteness,
+    SqliteQueue, SqliteWaiting,
 };
 
 /// Why a store was not opened.
@@ -127,18 +128,6 @@ pub struct QueueRules {
     pub run_once: bool,
     /// Whether opening the queue binds its store to the given politeness store. Required for fetching.
     pub binds_politeness: bool,
-}
-
-/// What an examination of a store found.
-pub enum Facts {
-    /// A file.
-    Sqlite(SqliteFacts),
-    /// A PostgreSQL server.
-    #[cfg(feature = "postgres")]
-    Postgres(PostgresFacts),
-    /// A Redis server.
-    #[cfg(feature = "redis")]
-    Redis(RedisFacts),
 }
 
 /// A store, and the politeness store that goes with it. Each method opens a port, or says that the store has none.
@@ -382,22 +371,28 @@ impl Store {
         Ok(move_retriever(&file, &clock, &database, &other.url.to_string()).await?)
     }
 
-    /// Diagnostic facts about the store for `doctor`, and the time on the clock of a server. Changes nothing,
-    /// and creates nothing.
-    pub async fn examine(&self) -> Opened<(Facts, Option<Time>)> {
+    /// Checks the store for `doctor`: the findings, and the time on the clock of a server. Changes nothing, and
+    /// creates nothing.
+    #[cfg_attr(
+        not(feature = "redis"),
+        expect(unused_variables, reason = "only Redis is judged differently as a cache")
+    )]
+    pub async fn examine(
+        &self,
+        check: &str,
+        used_as: StoreUse,
+    ) -> Opened<(Vec<Finding>, Option<Time>)> {
         Ok(match &self.kind {
-            Kind::Sqlite(path) => (Facts::Sqlite(sqlite::examine(path)?), None),
+            Kind::Sqlite(path) => (vec![sqlite::examine(path)?.judge(check, path)], None),
             #[cfg(feature = "postgres")]
             Kind::Postgres(url) => {
                 let facts = postgres::examine(url.reveal()).await?;
-                let now = facts.now;
-                (Facts::Postgres(facts), Some(now))
+                (facts.judge(check), Some(facts.now))
             }
             #[cfg(feature = "redis")]
             Kind::Redis(url) => {
                 let facts = redis::examine(url.reveal()).await?;
-                let now = facts.now;
-                (Facts::Redis(facts), Some(now))
+                (facts.judge(check, used_as), Some(facts.now))
             }
         })
     }

@@ -7,6 +7,7 @@ use sqlx::{PgConnection, Row};
 
 use super::connections::{Connections, within};
 use super::database::options_of;
+use crate::finding::Finding;
 
 /// What a server says of itself.
 #[derive(Clone, Debug)]
@@ -23,6 +24,38 @@ pub struct PostgresFacts {
     pub now: Time,
     /// Why this program cannot use the database: a newer one has changed it.
     pub newer: Option<StoreError>,
+}
+
+impl PostgresFacts {
+    /// Judges the server.
+    pub(crate) fn judge(&self, check: &str) -> Vec<Finding> {
+        if self.is_replica {
+            return vec![Finding::fail(
+                check,
+                format!("PostgreSQL {} answers, but is a replica", self.version),
+                "replicas are read-only",
+                "use the address of the primary server",
+            )];
+        }
+        if let Some(newer) = &self.newer {
+            return vec![Finding::fail(
+                check,
+                format!("PostgreSQL {} answers; {newer}", self.version),
+                "every command that uses it exits with code 2",
+                "use the newer fetchwell, or restore a backup from before the upgrade",
+            )];
+        }
+        let mut findings = vec![Finding::ok(check, format!("PostgreSQL {} answers", self.version))];
+        if !self.is_durable {
+            findings.push(Finding::warn(
+                format!("{check}: durability"),
+                "fsync or full_page_writes is off",
+                "a power failure may corrupt the database, not only lose recent data",
+                "set fsync = on and full_page_writes = on in postgresql.conf",
+            ));
+        }
+        findings
+    }
 }
 
 const QUESTION: &str = "SELECT current_setting('server_version'), pg_is_in_recovery(),

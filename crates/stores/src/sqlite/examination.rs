@@ -9,6 +9,7 @@ use fetchwell_sqlite::errors::store_error;
 use rusqlite::{Connection, OpenFlags};
 
 use super::schema::NEWEST;
+use crate::finding::Finding;
 
 /// How a file is.
 #[derive(Clone, Debug)]
@@ -21,6 +22,42 @@ pub struct SqliteFacts {
     pub damage: Vec<String>,
     /// Why this program cannot use it: a newer one has changed it.
     pub newer: Option<StoreError>,
+}
+
+impl SqliteFacts {
+    /// Judges the file at this path.
+    pub(crate) fn judge(&self, check: &str, path: &Path) -> Finding {
+        let path = path.display();
+        if let Some(first) = self.damage.first() {
+            return Finding::fail(
+                check,
+                format!("{path} is damaged: {first}"),
+                "data on the damaged pages cannot be read",
+                format!(
+                    "stop all processes that use it, then run: sqlite3 {path} .recover | sqlite3 \
+                     recovered.db"
+                ),
+            );
+        }
+        if let Some(newer) = &self.newer {
+            return Finding::fail(
+                check,
+                format!("{path}: {newer}"),
+                "every command that uses it exits with code 2",
+                "use the newer fetchwell, or restore a backup from before the upgrade",
+            );
+        }
+        if !self.journal_mode.eq_ignore_ascii_case("wal") {
+            return Finding::warn(
+                check,
+                format!("{path} is intact, but its journal mode is {}", self.journal_mode),
+                "readers and writers block each other",
+                "open it once with fetchwell, which sets the mode to wal; network file systems do \
+                 not support that",
+            );
+        }
+        Finding::ok(check, format!("{path} is intact (SQLite {}, wal)", self.version))
+    }
 }
 
 /// Looks at a file that is there.

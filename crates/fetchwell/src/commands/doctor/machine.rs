@@ -9,8 +9,8 @@ use fetchwell_policy::outcome::{Happened, NameFault, NetworkFault};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::WebUrl;
 use fetchwell_settings::Settings;
+use fetchwell_stores::finding::Finding;
 
-use super::finding::Finding;
 use crate::wiring::Parts;
 
 /// With less free space than this on its disk, a store is soon full.
@@ -161,7 +161,8 @@ fn listener(door: &str, address: SocketAddr) -> Finding {
 
 #[cfg(test)]
 mod tests {
-    use super::super::finding::Verdict;
+    use fetchwell_stores::finding::Verdict;
+
     use super::*;
 
     #[test]

@@ -3,14 +3,12 @@
 //!
 //! | file | |
 //! |---|---|
-//! | `finding` | the result of a check |
 //! | `settings` | checks of the settings alone: contact, politeness stores that differ |
 //! | `machine` | open files, disk, clock, listeners, name servers |
 //! | `servers` | checks each store and server in the settings |
 //! | `sites` | sites whose host names do not exist |
 //! | `print` | prints findings as text or JSON |
 
-mod finding;
 mod machine;
 mod print;
 mod servers;
@@ -18,10 +16,10 @@ mod settings;
 mod sites;
 
 use fetchwell_settings::{Door, Settings, Sources, features};
+use fetchwell_stores::finding::{Finding, Verdict};
 
 use crate::console::exit::Exit;
 use crate::console::output::{Running, print as print_bytes};
-use finding::{Finding, Verdict};
 
 pub(crate) fn run<'a>(sources: &'a Sources<'a>, as_json: bool) -> Running<'a> {
     Box::pin(run_inner(sources, as_json))

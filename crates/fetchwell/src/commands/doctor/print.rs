@@ -2,9 +2,8 @@
 
 use std::fmt::Write;
 
+use fetchwell_stores::finding::{Finding, Verdict};
 use serde_json::json;
-
-use super::finding::{Finding, Verdict};
 
 /// All findings, followed by a count.
 pub(super) fn text(findings: &[Finding], as_json: bool) -> String {

@@ -1,8 +1,8 @@
 //! Checks of the settings alone.
 
 use fetchwell_settings::{Settings, SettingsFaults};
+use fetchwell_stores::finding::Finding;
 
-use super::finding::Finding;
 use crate::wiring::politeness_store;
 
 pub(super) fn faults(faults: &SettingsFaults) -> Vec<Finding> {

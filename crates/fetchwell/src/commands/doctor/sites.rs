@@ -2,9 +2,9 @@
 
 use fetchwell_service::sites::missing_hosts;
 use fetchwell_settings::Settings;
+use fetchwell_stores::finding::Finding;
 
 use super::Doors;
-use super::finding::Finding;
 use crate::wiring::{open_politeness_to_read, politeness_store};
 
 /// The number of sites named in one finding.
@@ -48,7 +48,8 @@ fn judge(check: &str, missing: &[String]) -> Finding {
 
 #[cfg(test)]
 mod tests {
-    use super::super::finding::Verdict;
+    use fetchwell_stores::finding::Verdict;
+
     use super::*;
 
     #[test]

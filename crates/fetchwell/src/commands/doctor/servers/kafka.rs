@@ -1,10 +1,10 @@
 //! Checks a Kafka topic.
 
 use fetchwell_settings::Settings;
+use fetchwell_stores::finding::Finding;
 use fetchwell_stores::kafka::{self, KafkaFacts, TopicFacts};
 
 use super::unreachable;
-use crate::commands::doctor::finding::Finding;
 
 pub(super) async fn examine(settings: &Settings) -> Option<Finding> {
     let servers = settings.values.pages_kafka_bootstrap_servers.as_ref()?;
@@ -50,8 +50,9 @@ fn judge(topic: &str, facts: &KafkaFacts) -> Finding {
 
 #[cfg(test)]
 mod tests {
+    use fetchwell_stores::finding::Verdict;
+
     use super::*;
-    use crate::commands::doctor::finding::Verdict;
 
     #[test]
     fn partitions_that_may_get_lost_are_told() {

@@ -1,26 +1,22 @@
-//! Checks each store and server in the settings. There is one file per kind of server; its `judge` is pure, so that
-//! every case can be tested.
+//! Checks each store and server in the settings. A store judges itself; a server that is no store has a file here, whose
+//! `judge` is pure, so that every case can be tested.
 
+mod file_modes;
 #[cfg(feature = "kafka")]
 mod kafka;
-#[cfg(feature = "postgres")]
-mod postgres;
 #[cfg(feature = "rabbitmq")]
 mod rabbitmq;
-#[cfg(feature = "redis")]
-mod redis;
 mod skew;
-mod sqlite;
 
 use std::fmt;
 
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::store_url::StoreUrl;
 use fetchwell_policy::time::Time;
-use fetchwell_stores::open::{Facts, Opened, Store};
+use fetchwell_stores::finding::{Finding, StoreUse};
+use fetchwell_stores::open::{Opened, Store};
 
 use super::Doors;
-use super::finding::Finding;
 use crate::wiring::politeness_store;
 use skew::skew;
 
@@ -53,15 +49,6 @@ fn places(doors: &Doors) -> Vec<(String, StoreUrl)> {
     places.into_iter().map(|(check, place)| (check.to_owned(), place.clone())).collect()
 }
 
-/// What a store is used for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum StoreUse {
-    /// URLs, results or the pace of sites: none of it may be lost.
-    Store,
-    /// Pages, which can be fetched again.
-    Cache,
-}
-
 async fn store(check: &str, place: &StoreUrl, used_as: StoreUse) -> Vec<Finding> {
     if place.file().is_some_and(|path| !path.exists()) {
         let what = format!("{place} does not exist yet; it is created on first use");
@@ -69,37 +56,24 @@ async fn store(check: &str, place: &StoreUrl, used_as: StoreUse) -> Vec<Finding>
     }
     let clock = Clock::system();
     let before = clock.now();
-    let mut findings = match facts_of(place).await {
-        Ok((facts, now)) => {
-            let mut findings = judge(check, place, &facts, used_as);
+    let mut findings = match examine_store(check, place, used_as).await {
+        Ok((mut findings, now)) => {
             findings.extend(now.map(|now| skew(check, now, before, clock.now())));
             findings
         }
         Err(error) => vec![unreachable(check, &error)],
     };
-    findings.extend(place.file().and_then(|path| sqlite::judge_modes(check, &sqlite::modes(path))));
+    findings
+        .extend(place.file().and_then(|path| file_modes::judge(check, &file_modes::read(path))));
     findings
 }
 
-async fn facts_of(place: &StoreUrl) -> Opened<(Facts, Option<Time>)> {
-    Store::new(place, None)?.examine().await
-}
-
-#[cfg_attr(
-    not(feature = "redis"),
-    expect(unused_variables, reason = "only Redis is judged differently as a cache")
-)]
-fn judge(check: &str, place: &StoreUrl, facts: &Facts, used_as: StoreUse) -> Vec<Finding> {
-    match facts {
-        Facts::Sqlite(facts) => {
-            let path = place.file().map(|path| path.display().to_string()).unwrap_or_default();
-            vec![sqlite::judge(check, &path, facts)]
-        }
-        #[cfg(feature = "postgres")]
-        Facts::Postgres(facts) => postgres::judge(check, facts),
-        #[cfg(feature = "redis")]
-        Facts::Redis(facts) => redis::judge(check, facts, used_as),
-    }
+async fn examine_store(
+    check: &str,
+    place: &StoreUrl,
+    used_as: StoreUse,
+) -> Opened<(Vec<Finding>, Option<Time>)> {
+    Store::new(place, None)?.examine(check, used_as).await
 }
 
 fn unreachable(check: &str, fault: &impl fmt::Display) -> Finding {

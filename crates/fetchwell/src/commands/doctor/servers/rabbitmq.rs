@@ -2,10 +2,10 @@
 
 use fetchwell_policy::units::quantity;
 use fetchwell_settings::Settings;
+use fetchwell_stores::finding::Finding;
 use fetchwell_stores::rabbitmq::{self, QueueFacts, RabbitFacts};
 
 use super::unreachable;
-use crate::commands::doctor::finding::Finding;
 
 pub(super) async fn examine(settings: &Settings) -> Option<Finding> {
     let url = settings.values.commoncrawl_rabbitmq_url.as_ref()?;
@@ -37,8 +37,9 @@ fn judge(queue: &str, facts: &RabbitFacts) -> Finding {
 
 #[cfg(test)]
 mod tests {
+    use fetchwell_stores::finding::Verdict;
+
     use super::*;
-    use crate::commands::doctor::finding::Verdict;
 
     #[test]
     fn a_queue_that_is_lost_with_its_broker_is_told() {

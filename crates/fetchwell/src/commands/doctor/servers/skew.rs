@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use fetchwell_policy::time::Time;
-
-use crate::commands::doctor::finding::Finding;
+use fetchwell_stores::finding::Finding;
 
 /// A smaller difference does not matter.
 const MAX_SKEW: Duration = Duration::from_secs(2);
@@ -29,8 +28,9 @@ pub(super) fn skew(check: &str, server: Time, before: Time, after: Time) -> Find
 
 #[cfg(test)]
 mod tests {
+    use fetchwell_stores::finding::Verdict;
+
     use super::*;
-    use crate::commands::doctor::finding::Verdict;
 
     #[test]
     fn a_clock_is_judged_by_what_it_may_have_shown_while_we_asked() {

@@ -1,10 +1,11 @@
-//! The result of a check.
+//! The result of a check of `doctor`.
 
 use serde::Serialize;
 
+/// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Verdict {
+pub enum Verdict {
     /// Everything is fine.
     Ok,
     /// It works, but should be improved.
@@ -15,26 +16,29 @@ pub(super) enum Verdict {
 
 /// The result of a check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Finding {
+pub struct Finding {
     /// What was checked, in a word or two.
-    pub(super) check: String,
-    pub(super) verdict: Verdict,
+    pub check: String,
+    /// How bad it is.
+    pub verdict: Verdict,
     /// What was found.
-    pub(super) what: String,
+    pub what: String,
     /// Why it matters; empty if everything is fine.
-    pub(super) why: String,
+    pub why: String,
     /// How to fix it; empty if everything is fine.
-    pub(super) mend: String,
+    pub mend: String,
 }
 
 impl Finding {
-    pub(super) fn ok(check: impl Into<String>, what: impl Into<String>) -> Finding {
+    /// Everything is fine.
+    pub fn ok(check: impl Into<String>, what: impl Into<String>) -> Finding {
         let why = String::new();
         let mend = String::new();
         Finding { check: check.into(), verdict: Verdict::Ok, what: what.into(), why, mend }
     }
 
-    pub(super) fn warn(
+    /// It works, but should be improved.
+    pub fn warn(
         check: impl Into<String>,
         what: impl Into<String>,
         why: impl Into<String>,
@@ -49,7 +53,8 @@ impl Finding {
         }
     }
 
-    pub(super) fn fail(
+    /// Something that is needed is missing.
+    pub fn fail(
         check: impl Into<String>,
         what: impl Into<String>,
         why: impl Into<String>,
@@ -57,4 +62,13 @@ impl Finding {
     ) -> Finding {
         Finding { verdict: Verdict::Fail, ..Finding::warn(check, what, why, mend) }
     }
+}
+
+/// What a store is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StoreUse {
+    /// URLs, results or the pace of sites: none of it may be lost.
+    Store,
+    /// Pages, which can be fetched again.
+    Cache,
 }
