@@ -1,4 +1,4 @@
-//! The command line: its commands and flags, and the settings that they override.
+//! The command line: its global flags, the settings that they override, and the commands about itself.
 
 mod manual;
 mod run;
@@ -9,20 +9,7 @@ use clap::{ArgAction, Args, Parser, Subcommand};
 use fetchwell_settings::Flag;
 use fetchwell_settings::features::long_version;
 
-use crate::commands::articles::args::ArticlesCommand;
-use crate::commands::commoncrawl::args::CommonCrawlCommand;
-use crate::commands::config::args::ConfigCommand;
-use crate::commands::demo::args::DemoArgs;
-use crate::commands::dlq::args::DlqCommand;
-use crate::commands::explain::args::ExplainArgs;
-use crate::commands::feeds::args::FeedsArgs;
-use crate::commands::fetch::args::FetchArgs;
-use crate::commands::messages::args::{LedgerArgs, MessagesCommand, OutboxCommand};
-use crate::commands::pages::args::PagesArgs;
-use crate::commands::schedule::args::ScheduleArgs;
-use crate::commands::serve::args::{CallersCommand, MigrateArgs, ServeArgs};
-use crate::commands::sites::args::SitesCommand;
-use crate::commands::top::args::TopArgs;
+use crate::commands::Command;
 use crate::console::logs::LogOptions;
 
 pub use run::main;
@@ -38,9 +25,26 @@ pub use run::main;
 )]
 pub(crate) struct Cli {
     #[command(flatten)]
-    pub(crate) global: GlobalFlags,
+    global: GlobalFlags,
     #[command(subcommand)]
-    pub(crate) command: Command,
+    command: CliCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum CliCommand {
+    #[command(flatten)]
+    Command(Box<Command>),
+    /// Print a completion script for your shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page, or write one page per command
+    Man {
+        /// Write the pages of all commands into this folder instead
+        #[arg(long, short, value_name = "FOLDER")]
+        output: Option<PathBuf>,
+    },
 }
 
 /// The flags of every command.
@@ -118,105 +122,5 @@ impl GlobalFlags {
     fn log_options(&self) -> LogOptions {
         let GlobalFlags { quiet, verbose, no_color, .. } = *self;
         LogOptions { quiet, verbose, no_color }
-    }
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum Command {
-    /// Fetch URLs and print the results
-    Fetch(FetchArgs),
-    /// Show whether a URL would be fetched, and why; fetches no page
-    Explain(ExplainArgs),
-    /// Run an HTTP service that accepts URLs and returns results
-    Serve(ServeArgs),
-    /// Manage the callers of "serve" and their API tokens
-    Callers {
-        #[command(subcommand)]
-        command: CallersCommand,
-    },
-    /// Move the data of "serve" from SQLite to a PostgreSQL database, without losing a message
-    Migrate(MigrateArgs),
-    /// List, show, retry and cancel the messages of "serve", for all callers
-    Messages {
-        #[command(subcommand)]
-        command: MessagesCommand,
-    },
-    /// Print the results of "serve", for all callers
-    Outbox {
-        #[command(subcommand)]
-        command: OutboxCommand,
-    },
-    /// Count the jobs of every queue by state, and check that none is missing
-    Ledger(LedgerArgs),
-    /// Fetch the URLs of a list into a page cache, and publish an event for each page
-    Pages(PagesArgs),
-    /// Inspect, retry and drop the dead letters of "pages"
-    Dlq {
-        #[command(subcommand)]
-        command: DlqCommand,
-    },
-    /// Add URLs and the pages of sitemaps to the list of "pages" at intervals
-    Schedule(ScheduleArgs),
-    /// Read feeds, and store the links of their entries by category
-    Feeds(FeedsArgs),
-    /// Extract articles from the links of feeds
-    Articles {
-        #[command(subcommand)]
-        command: ArticlesCommand,
-    },
-    /// Find and read pages in the Common Crawl archive; extract the text of a whole crawl
-    #[command(name = "commoncrawl")]
-    CommonCrawl {
-        /// Which part of the work
-        #[command(subcommand)]
-        command: CommonCrawlCommand,
-    },
-    /// Show the state of sites; pause and resume them, and set their rates
-    Sites {
-        #[command(subcommand)]
-        command: SitesCommand,
-    },
-    /// Check settings, stores, servers, clocks and limits, and say how to fix each problem
-    Doctor,
-    /// Check whether a service is ready; exits with 0 if it is
-    Health {
-        /// URL to check; without a path: /readyz, or /livez if there is no /readyz
-        #[arg(default_value = "http://127.0.0.1:8080/readyz", value_name = "URL")]
-        url: String,
-    },
-    /// Show a live view of a store: queues, sites and recent failures
-    Top(TopArgs),
-    /// Run a demo on a simulated web; needs no network
-    Demo(DemoArgs),
-    /// Write, show or check the settings
-    Config {
-        #[command(subcommand)]
-        command: ConfigCommand,
-    },
-    /// Print a completion script for your shell
-    Completions {
-        /// The shell
-        shell: clap_complete::Shell,
-    },
-    /// Print the manual page, or write one page per command
-    Man {
-        /// Write the pages of all commands into this folder instead
-        #[arg(long, short, value_name = "FOLDER")]
-        output: Option<PathBuf>,
-    },
-}
-
-impl Command {
-    /// The flags of this command that override settings.
-    fn settings(&self) -> Vec<Flag<'static>> {
-        match self {
-            Command::Fetch(args) => args.settings(),
-            Command::Serve(args) => args.settings(),
-            Command::Pages(args) => args.settings(),
-            Command::Articles { command } => command.settings(),
-            Command::Feeds(args) => args.settings(),
-            Command::CommonCrawl { command } => command.settings(),
-            _ => Vec::new(),
-        }
     }
 }

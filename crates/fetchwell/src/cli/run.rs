@@ -1,4 +1,4 @@
-//! Dispatches commands.
+//! Runs the program: reads the command line, runs the command, and prints its final error.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -6,15 +6,9 @@ use std::time::Duration;
 
 use clap::{CommandFactory, Parser};
 use fetchwell_engine::descriptors;
-use fetchwell_settings::{Door, Flag, Settings, Sources, process_environment};
-use tracing::warn;
+use fetchwell_settings::{Sources, process_environment};
 
-use super::{Cli, Command, GlobalFlags, manual};
-use crate::commands::messages::args::OutboxCommand;
-use crate::commands::{
-    articles, commoncrawl, config, demo, dlq, doctor, explain, feeds, fetch, health, messages,
-    pages, schedule, serve, sites, top,
-};
+use super::{Cli, CliCommand, manual};
 use crate::console::exit::Exit;
 use crate::console::logs;
 use crate::console::output::print;
@@ -46,141 +40,29 @@ async fn run_to_the_end() -> ExitCode {
 }
 
 async fn run(cli: Cli) -> Result<Exit, Exit> {
-    let log_options = cli.global.log_options();
-    let environment = process_environment();
-    let working_directory = std::env::current_dir()?;
-    let mut flags = cli.global.settings();
-    flags.extend(cli.command.settings());
-    let sources = Sources {
-        flags: &flags,
-        config_file: cli.global.config.as_deref(),
-        environment: &environment,
-        working_directory: &working_directory,
-        own_names_of: own_names_of(&cli.command),
-    };
-    let load = || Settings::load(&sources).map_err(|faults| Exit::Usage(faults.to_string()));
-    match cli.command {
-        Command::Completions { shell } => {
+    let global = cli.global;
+    let command = match cli.command {
+        CliCommand::Command(command) => command,
+        CliCommand::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "fetchwell", &mut script);
-            print(&script)
+            return print(&script);
         }
-        Command::Man { output: None } => print(&manual::main_page()?),
-        Command::Man { output: Some(folder) } => write_manual(&folder),
-        Command::Config { command } => config::run(&command, &sources, cli.global.json),
-        Command::Fetch(args) => {
-            let settings = load()?;
-            logs::start(log_options, settings.values.log_format);
-            fetch::run(&settings, args, cli.global.json, cli.global.quiet).await
-        }
-        Command::Serve(_) => {
-            let settings = load()?;
-            logs::start(log_options, settings.values.log_format);
-            serve::run(&settings).await
-        }
-        Command::Callers { command } => {
-            let settings = load()?;
-            logs::start(log_options, settings.values.log_format);
-            serve::callers(&settings, command, cli.global.json).await
-        }
-        Command::Migrate(args) => {
-            let settings = load()?;
-            let mut flags = flags.clone();
-            flags.retain(|flag| flag.key != "store");
-            flags.push(Flag { key: "store", name: "--to", value: args.to });
-            let target = Settings::load(&Sources { flags: &flags, ..sources })
-                .map_err(|faults| Exit::Usage(faults.to_string()))?;
-            logs::start(log_options, settings.values.log_format);
-            serve::migrate(&settings, &target, cli.global.json).await
-        }
-        Command::Messages { command } => {
-            let settings = load()?;
-            logs::start(log_options, settings.values.log_format);
-            messages::run(&settings, command, cli.global.json).await
-        }
-        Command::Outbox { command: OutboxCommand::Tail(args) } => {
-            let settings = load()?;
-            logs::start(log_options, settings.values.log_format);
-            messages::tail(&settings, &args, cli.global.json).await
-        }
-        Command::Ledger(args) => {
-            let settings = load()?;
-            logs::start(log_options, settings.values.log_format);
-            messages::ledger(&settings, &args, cli.global.json).await
-        }
-        Command::Pages(args) => {
-            let settings = load()?;
-            logs::start(log_options, settings.values.log_format);
-            warn_of_settings(&settings);
-            pages::run(&settings, args.command, cli.global.json).await
-        }
-        Command::Dlq { command } => {
-            let settings = load()?;
-            logs::start(log_options, settings.values.log_format);
-            warn_of_settings(&settings);
-            dlq::run(&settings, command, cli.global.json).await
-        }
-        Command::Schedule(args) => {
-            let settings = load()?;
-            logs::start(log_options, settings.values.log_format);
-            warn_of_settings(&settings);
-            schedule::run(&settings, args, cli.global.json).await
-        }
-        Command::Articles { command } => {
-            let settings = load()?;
-            logs::start(log_options, settings.values.log_format);
-            articles::run(&settings, command, cli.global.json).await
-        }
-        Command::Feeds(args) => {
-            let settings = load()?;
-            logs::start(log_options, settings.values.log_format);
-            feeds::run(&settings, args.command, cli.global.json).await
-        }
-        Command::CommonCrawl { command } => {
-            let settings = load()?;
-            logs::start(log_options, settings.values.log_format);
-            let GlobalFlags { json, quiet, .. } = cli.global;
-            commoncrawl::run(&settings, command, json, quiet).await
-        }
-        Command::Sites { command } => {
-            let settings = load()?;
-            logs::start(log_options, settings.values.log_format);
-            sites::run(&settings, command, cli.global.json).await
-        }
-        Command::Doctor => doctor::run(&sources, cli.global.json).await,
-        Command::Health { url } => health::run(&url).await,
-        Command::Top(args) => {
-            let settings = load()?;
-            logs::start(log_options, settings.values.log_format);
-            top::run(&settings, &args, cli.global.json).await
-        }
-        Command::Demo(args) => demo::run(&args, &sources, cli.global.json, log_options).await,
-        Command::Explain(args) => {
-            let settings = load()?;
-            logs::start(log_options, settings.values.log_format);
-            explain::run(&settings, &args, cli.global.json).await
-        }
-    }
-}
-
-/// Warns about settings that have no effect.
-fn warn_of_settings(settings: &Settings) {
-    for warning in settings.warnings() {
-        warn!("{}: {}", warning.origin, warning.wrong);
-    }
-}
-
-/// The doors whose own setting names apply to a command: those of its door, or all of them for commands that inspect
-/// several doors, so that these use the same stores as the doors.
-fn own_names_of(command: &Command) -> &'static [Door] {
-    match command {
-        Command::Pages(_) | Command::Dlq { .. } | Command::Schedule(_) => &[Door::Pages],
-        Command::CommonCrawl { .. } => &[Door::CommonCrawl],
-        Command::Config { .. } | Command::Ledger(_) | Command::Sites { .. } | Command::Top(_) => {
-            Door::ALL
-        }
-        _ => &[],
-    }
+        CliCommand::Man { output: None } => return print(&manual::main_page()?),
+        CliCommand::Man { output: Some(folder) } => return write_manual(&folder),
+    };
+    let environment = process_environment();
+    let working_directory = std::env::current_dir()?;
+    let mut flags = global.settings();
+    flags.extend(command.settings());
+    let sources = Sources {
+        flags: &flags,
+        config_file: global.config.as_deref(),
+        environment: &environment,
+        working_directory: &working_directory,
+        own_names_of: command.own_names_of(),
+    };
+    command.run(&sources, global.json, global.log_options()).await
 }
 
 fn write_manual(folder: &Path) -> Result<Exit, Exit> {
