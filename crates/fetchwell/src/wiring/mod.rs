@@ -2,16 +2,14 @@
 
 mod dashboard;
 mod listeners;
-mod retailers;
-mod rules;
+mod read_limits;
 mod runtime;
 mod sites;
 mod stores;
 
 pub(crate) use dashboard::{crawl_progress, system_info};
 pub(crate) use listeners::{connection_rules, listen, listen_for_metrics};
-pub(crate) use retailers::message_rules;
-pub(crate) use rules::{article_rules, feed_rules, page_rules, read_limits};
+pub(crate) use read_limits::read_limits;
 pub(crate) use runtime::{
     Parts, Told, address_guard, breaker_rule, fitting_in_flight, gate_rules, offline_gate,
     user_agent,

@@ -1,9 +1,12 @@
-//! The arguments of `fetchwell articles`.
+//! The arguments of `fetchwell articles`, and the rules of its door.
 
 use clap::{Args, Subcommand, ValueEnum};
-use fetchwell_settings::Flag;
+use fetchwell_doors::articles::{ArticleRules, LinkRules};
+use fetchwell_engine::web::Timeouts;
+use fetchwell_settings::{Flag, Values};
 
 use crate::commands::args::flag;
+use crate::wiring::read_limits;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ArticlesCommand {
@@ -37,6 +40,16 @@ impl ArticlesCommand {
         let listen = metrics_listen.as_ref();
         flag("articles.metrics_listen", "--metrics-listen", listen).into_iter().collect()
     }
+}
+
+/// The rules of the door, from the settings.
+pub(super) fn rules(values: &Values) -> ArticleRules {
+    let link = LinkRules {
+        timeouts: Timeouts { connect: None, request: Some(values.articles_request_timeout) },
+        max_redirects: values.http_max_redirects,
+        reading: read_limits(values),
+    };
+    ArticleRules { link, max_wait: values.articles_max_wait }
 }
 
 /// `fetchwell articles list`.

@@ -8,9 +8,10 @@ use fetchwell_settings::Settings;
 use fetchwell_telemetry::metrics::DoorName;
 use tokio_util::sync::CancellationToken;
 
+use super::args;
 use crate::console::exit::Exit;
 use crate::console::signals::stop_on_signal;
-use crate::wiring::{Parts, Told, article_rules, gate_rules, open_articles, open_claims};
+use crate::wiring::{Parts, Told, gate_rules, open_articles, open_claims};
 
 pub(super) async fn once(settings: &Settings) -> Result<Exit, Exit> {
     let stop = stop_on_signal();
@@ -32,5 +33,5 @@ pub(super) async fn run(
     let parts = Parts::open_for_cycle(settings, told).await?;
     let gate = parts.gate_by(articles::gate_rules(gate_rules(settings, None)));
     let plant = parts.plant(settings, gate, DoorName::Articles, Arc::new(|_| {}));
-    Ok(run.fetch(&*claims, article_rules(&settings.values), plant, stop).await?)
+    Ok(run.fetch(&*claims, args::rules(&settings.values), plant, stop).await?)
 }

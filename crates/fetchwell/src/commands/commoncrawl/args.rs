@@ -1,15 +1,28 @@
-//! The arguments of `fetchwell commoncrawl`.
+//! The arguments of `fetchwell commoncrawl`, and the rules of its doors.
 
 use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
-use fetchwell_commoncrawl::work::{LASTING_KINDS, PASSING_KINDS};
+use fetchwell_archive::cdxj::{Filter, Language, LanguagePlace};
+use fetchwell_commoncrawl::ReadTime;
+use fetchwell_commoncrawl::archive::JoinRule;
+use fetchwell_commoncrawl::batch::BatchRules;
+use fetchwell_commoncrawl::batch::block::Batching;
+use fetchwell_commoncrawl::work::{
+    DocumentFilter, LASTING_KINDS, OutputTarget, PASSING_KINDS, SegmentFormat, SegmentRule,
+    WorkRules,
+};
 use fetchwell_doors::fetch::OutputFormat;
+use fetchwell_engine::ports::error::StoreError;
 use fetchwell_policy::units::parse_size;
-use fetchwell_settings::Flag;
+use fetchwell_settings::{DocumentFormat, Flag, Values};
 
 use crate::commands::args::{flag, output_format, whole};
+use crate::console::exit::Exit;
+
+/// The value that disables a filter.
+const ANY: &str = "any";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum CommonCrawlCommand {
@@ -261,6 +274,46 @@ impl BatchArgs {
         flags.extend(flag(key, "--metrics-listen", listen));
         flags
     }
+
+    /// The rules of `batch`, from the arguments and the settings.
+    pub(super) fn rules(&self, values: &Values) -> Result<BatchRules, Exit> {
+        Ok(BatchRules {
+            cluster_idx: self.cluster_idx.clone(),
+            crawl: values.commoncrawl_crawl.clone(),
+            batching: self.batching()?,
+            batch_size: self.batch_size,
+            by_file_pages: values.commoncrawl_by_file_pages,
+            limit: self.limit,
+            max_concurrency: values.commoncrawl_max_concurrency,
+        })
+    }
+
+    fn batching(&self) -> Result<Batching, Exit> {
+        let status = match self.status.as_str() {
+            ANY => None,
+            status => Some(status.parse().map_err(|_| {
+                Exit::Usage(format!(
+                    "--status {status} is not a status: use a number such as 200, or any"
+                ))
+            })?),
+        };
+        let place = if self.primary { LanguagePlace::Primary } else { LanguagePlace::Any };
+        let language = (self.lang != ANY).then(|| Language { code: self.lang.clone(), place });
+        let filter = Filter {
+            status,
+            language,
+            mime: self.mime.clone(),
+            url_prefix: self.url_prefix.clone(),
+            length_bytes: self.length_bytes(),
+        };
+        Ok(Batching { filter, by_file: self.by_file })
+    }
+
+    fn length_bytes(&self) -> Option<std::ops::RangeInclusive<u64>> {
+        let least = self.min_length;
+        let most = self.max_length;
+        (least.is_some() || most.is_some()).then(|| least.unwrap_or(0)..=most.unwrap_or(u64::MAX))
+    }
 }
 
 impl WorkArgs {
@@ -274,6 +327,28 @@ impl WorkArgs {
         let listen = self.metrics_listen.as_ref();
         flags.extend(flag(key, "--metrics-listen", listen));
         flags
+    }
+
+    /// The rules of `work`, from the arguments and the settings.
+    pub(super) fn rules(self, values: &Values) -> Result<WorkRules, StoreError> {
+        let WorkArgs { min_length, max_length, lang, .. } = self;
+        Ok(WorkRules {
+            base: values.commoncrawl_base.to_string(),
+            output: OutputTarget::create(&values.commoncrawl_output)?,
+            segments: segment_rule(values),
+            prefetch: values.commoncrawl_prefetch,
+            join: JoinRule {
+                max_gap_bytes: values.commoncrawl_join_gap,
+                max_range_bytes: values.commoncrawl_max_range,
+            },
+            max_record_bytes: usize::try_from(values.commoncrawl_max_record).unwrap_or(usize::MAX),
+            reading: ReadTime(values.extract_max_time),
+            filter: DocumentFilter {
+                min_chars: min_length,
+                max_chars: max_length,
+                languages: lang,
+            },
+        })
     }
 }
 
@@ -297,5 +372,16 @@ impl QueueArgs {
         flag("commoncrawl.queue_transient", "--queue-transient", typed.as_ref())
             .into_iter()
             .collect()
+    }
+}
+
+fn segment_rule(values: &Values) -> SegmentRule {
+    SegmentRule {
+        format: match values.commoncrawl_format {
+            DocumentFormat::JsonLines => SegmentFormat::JsonLines,
+            DocumentFormat::Parquet => SegmentFormat::Parquet,
+        },
+        max_bytes: values.commoncrawl_segment_size,
+        max_age: values.commoncrawl_segment_age,
     }
 }

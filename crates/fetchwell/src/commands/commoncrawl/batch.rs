@@ -3,10 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use fetchwell_archive::cdxj::{Filter, Language, LanguagePlace};
-use fetchwell_commoncrawl::batch::block::Batching;
 use fetchwell_commoncrawl::batch::{
-    ACROSS_BLOCKS, BatchProgress, BatchRules, BatchTarget, Batcher, Checkpoint, CheckpointFile,
+    ACROSS_BLOCKS, BatchProgress, BatchTarget, Batcher, Checkpoint, CheckpointFile,
 };
 use fetchwell_engine::pipeline::Ended;
 use fetchwell_policy::units::quantity;
@@ -26,9 +24,6 @@ use crate::console::output::{Running, print};
 use crate::console::signals::stop_on_signal;
 use crate::wiring::{connection_rules, listen_for_metrics};
 
-/// The value that disables a filter.
-const ANY: &str = "any";
-
 pub(super) fn run(settings: &Settings, args: BatchArgs, as_json: bool, quiet: u8) -> Running<'_> {
     Box::pin(run_inner(settings, args, as_json, quiet))
 }
@@ -40,7 +35,7 @@ async fn run_inner(
     quiet: u8,
 ) -> Result<Exit, Exit> {
     let values = &settings.values;
-    let rules = rules(values, &args)?;
+    let rules = args.rules(values)?;
     let index_bytes = index_bytes(&args)?;
     let (file, kept) = match args.dry_run {
         true => (None, None),
@@ -112,45 +107,6 @@ async fn run_inner(
         return Ok(archive.exit_when_halted(reason));
     }
     Ok(say_end(&args, &ended, &checkpoint))
-}
-
-fn rules(values: &Values, args: &BatchArgs) -> Result<BatchRules, Exit> {
-    Ok(BatchRules {
-        cluster_idx: args.cluster_idx.clone(),
-        crawl: values.commoncrawl_crawl.clone(),
-        batching: batching(args)?,
-        batch_size: args.batch_size,
-        by_file_pages: values.commoncrawl_by_file_pages,
-        limit: args.limit,
-        max_concurrency: values.commoncrawl_max_concurrency,
-    })
-}
-
-fn batching(args: &BatchArgs) -> Result<Batching, Exit> {
-    let status = match args.status.as_str() {
-        ANY => None,
-        status => Some(status.parse().map_err(|_| {
-            Exit::Usage(format!(
-                "--status {status} is not a status: use a number such as 200, or any"
-            ))
-        })?),
-    };
-    let place = if args.primary { LanguagePlace::Primary } else { LanguagePlace::Any };
-    let language = (args.lang != ANY).then(|| Language { code: args.lang.clone(), place });
-    let filter = Filter {
-        status,
-        language,
-        mime: args.mime.clone(),
-        url_prefix: args.url_prefix.clone(),
-        length_bytes: length_bytes(args),
-    };
-    Ok(Batching { filter, by_file: args.by_file })
-}
-
-fn length_bytes(args: &BatchArgs) -> Option<std::ops::RangeInclusive<u64>> {
-    let least = args.min_length;
-    let most = args.max_length;
-    (least.is_some() || most.is_some()).then(|| least.unwrap_or(0)..=most.unwrap_or(u64::MAX))
 }
 
 /// Everything that batches depend on. The location of the archive does not matter to them.

@@ -1,15 +1,10 @@
 //! `fetchwell commoncrawl work`: turns batches of captured pages into text documents.
 
-use fetchwell_commoncrawl::ReadTime;
-use fetchwell_commoncrawl::archive::JoinRule;
-use fetchwell_commoncrawl::work::{
-    DocumentFilter, OutputTarget, SegmentFormat, SegmentRule, WorkRules, Worker,
-};
+use fetchwell_commoncrawl::work::Worker;
 use fetchwell_engine::pipeline::Ended;
-use fetchwell_engine::ports::error::StoreError;
 use fetchwell_policy::units::quantity;
 use fetchwell_service::metrics_server::{self, at_once};
-use fetchwell_settings::{DocumentFormat, Settings, Values};
+use fetchwell_settings::Settings;
 use fetchwell_telemetry::metrics::DoorName;
 use tracing::info;
 
@@ -31,7 +26,7 @@ async fn run_inner(settings: &Settings, args: WorkArgs) -> Result<Exit, Exit> {
     let stop = stop_on_signal();
     let archive = OpenArchive::open(settings).await?;
     let clock = archive.parts.clock.clone();
-    let worker = Worker::open(rules(values, args)?, clock.clone()).await?;
+    let worker = Worker::open(args.rules(values)?, clock.clone()).await?;
     let queue = open_batches(settings, &clock).await?;
     if let Some(listener) = &listener {
         let address = listener.local_addr()?;
@@ -60,33 +55,5 @@ async fn run_inner(settings: &Settings, args: WorkArgs) -> Result<Exit, Exit> {
     match ended? {
         Ended::Halted(reason) => Ok(archive.exit_when_halted(&reason)),
         Ended::Stopped | Ended::Exhausted => Ok(Exit::Ok),
-    }
-}
-
-fn rules(values: &Values, args: WorkArgs) -> Result<WorkRules, StoreError> {
-    let WorkArgs { min_length, max_length, lang, .. } = args;
-    Ok(WorkRules {
-        base: values.commoncrawl_base.to_string(),
-        output: OutputTarget::create(&values.commoncrawl_output)?,
-        segments: segment_rule(values),
-        prefetch: values.commoncrawl_prefetch,
-        join: JoinRule {
-            max_gap_bytes: values.commoncrawl_join_gap,
-            max_range_bytes: values.commoncrawl_max_range,
-        },
-        max_record_bytes: usize::try_from(values.commoncrawl_max_record).unwrap_or(usize::MAX),
-        reading: ReadTime(values.extract_max_time),
-        filter: DocumentFilter { min_chars: min_length, max_chars: max_length, languages: lang },
-    })
-}
-
-fn segment_rule(values: &Values) -> SegmentRule {
-    SegmentRule {
-        format: match values.commoncrawl_format {
-            DocumentFormat::JsonLines => SegmentFormat::JsonLines,
-            DocumentFormat::Parquet => SegmentFormat::Parquet,
-        },
-        max_bytes: values.commoncrawl_segment_size,
-        max_age: values.commoncrawl_segment_age,
     }
 }

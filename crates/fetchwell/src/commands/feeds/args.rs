@@ -1,9 +1,10 @@
-//! The arguments of `fetchwell feeds`.
+//! The arguments of `fetchwell feeds`, and the rules of its door.
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use fetchwell_settings::Flag;
+use fetchwell_doors::feeds::FeedRules;
+use fetchwell_settings::{Flag, Values};
 
 use super::subscriptions::DEFAULT_CATEGORY;
 use crate::commands::args::flag;
@@ -23,6 +24,11 @@ impl FeedsArgs {
     pub(crate) fn settings(&self) -> Vec<Flag<'static>> {
         flag("feeds.opml", "--opml", self.opml.as_ref()).into_iter().collect()
     }
+}
+
+/// The rules of the door, from the settings.
+pub(super) fn rules(values: &Values) -> FeedRules {
+    FeedRules { max_wait: values.feeds_max_wait, max_redirects: values.http_max_redirects }
 }
 
 #[derive(Debug, Subcommand)]

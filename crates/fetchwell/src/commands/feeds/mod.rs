@@ -21,7 +21,7 @@ use crate::commands::feeds::args::FeedsCommand;
 use crate::console::exit::Exit;
 use crate::console::output::Running;
 use crate::console::signals::stop_on_signal;
-use crate::wiring::{Parts, Told, feed_rules, gate_rules, open_feeds};
+use crate::wiring::{Parts, Told, gate_rules, open_feeds};
 use subscriptions::subscribed;
 
 pub(crate) fn run(settings: &Settings, command: FeedsCommand, as_json: bool) -> Running<'_> {
@@ -62,7 +62,7 @@ pub(crate) async fn ingest(
     let ports = open_feeds(settings).await?;
     let feeds = subscribed(settings, &ports).await?;
     let parts = Parts::open_for_cycle(settings, told).await?;
-    let rules = feed_rules(&settings.values);
+    let rules = args::rules(&settings.values);
     let round = FeedRound::begin(ports, parts.clock.clone(), rules, feeds, all).await?;
     if round.is_empty() {
         return Ok(round.ingested());

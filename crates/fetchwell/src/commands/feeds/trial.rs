@@ -6,16 +6,16 @@ use fetchwell_settings::Settings;
 use fetchwell_telemetry::metrics::DoorName;
 use tracing::error;
 
-use super::{plant, print};
+use super::{args, plant, print};
 use crate::console::exit::Exit;
 use crate::console::signals::stop_on_signal;
-use crate::wiring::{Parts, feed_rules};
+use crate::wiring::Parts;
 
 pub(super) async fn run(settings: &Settings, url: &str, as_json: bool) -> Result<Exit, Exit> {
     WebUrl::parse(url).map_err(|fault| Exit::Usage(format!("{url}: {fault}")))?;
     let parts = Parts::open(settings).await?;
     let trial = Trial {
-        rules: feed_rules(&settings.values),
+        rules: args::rules(&settings.values),
         clock: parts.clock.clone(),
         plant: &|| plant(settings, &parts, DoorName::Errand),
         stop: stop_on_signal(),

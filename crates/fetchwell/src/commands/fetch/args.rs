@@ -1,13 +1,16 @@
-//! The arguments of `fetchwell fetch`.
+//! The arguments of `fetchwell fetch`, and the rules of its door.
 
 use std::path::PathBuf;
 
 use clap::Args;
-use fetchwell_doors::fetch::OutputFormat;
+use fetchwell_doors::fetch::{FetchRules, OutputFormat};
+use fetchwell_engine::plan::redirect_chain::Patience;
+use fetchwell_policy::time::Time;
 use fetchwell_policy::units::with_unit;
-use fetchwell_settings::Flag;
+use fetchwell_settings::{Flag, Values};
 
 use crate::commands::args::{flag, output_format};
+use crate::wiring::read_limits;
 
 /// `fetchwell fetch`.
 #[derive(Debug, Args)]
@@ -45,5 +48,15 @@ impl FetchArgs {
     pub(crate) fn settings(&self) -> Vec<Flag<'static>> {
         let after = self.give_up_after.as_ref().map(|after| with_unit(after, "s"));
         flag("fetch.give_up_after", "--give-up-after", after.as_ref()).into_iter().collect()
+    }
+}
+
+/// The rules of the door, from the settings. Its patience counts from this time.
+pub(super) fn rules(values: &Values, format: OutputFormat, since: Time) -> FetchRules {
+    FetchRules {
+        format,
+        reading: read_limits(values),
+        max_redirects: values.http_max_redirects,
+        patience: Patience { since, lasts: values.fetch_give_up_after },
     }
 }

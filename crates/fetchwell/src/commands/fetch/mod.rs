@@ -10,13 +10,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use fetchwell_doors::fetch::{
-    self, Earlier, FetchRules, OutputFormat, Row, jobs, preamble, renderer,
-};
+use fetchwell_doors::fetch::{self, Earlier, OutputFormat, Row, jobs, preamble, renderer};
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::finish::{Observed, SinkThenSettle};
 use fetchwell_engine::pipeline;
-use fetchwell_engine::plan::redirect_chain::Patience;
 use fetchwell_engine::ports::dead_letters::{DeadLetters, LETTERS_PER_PAGE, Revision};
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::Finish;
@@ -40,7 +37,7 @@ use crate::console::exit::Exit;
 use crate::console::output::Running;
 use crate::console::signals::stop_on_signal;
 use crate::console::url_lists::read_pages;
-use crate::wiring::{Parts, gate_rules, open_queue_db, read_limits, user_agent};
+use crate::wiring::{Parts, gate_rules, open_queue_db, user_agent};
 use estimate::Estimate;
 use output::{Stdout, cannot};
 
@@ -283,14 +280,8 @@ impl Run<'_> {
         let progress = &self.onlooker.progress;
         let format = self.format;
         let clock = parts.clock.clone();
-        let patience = Patience { since: clock.now(), lasts: values.fetch_give_up_after };
+        let rules = args::rules(values, format, clock.now());
         progress.show(queue.ledger().await?, self.quiet == 0, estimate);
-        let rules = FetchRules {
-            format,
-            reading: read_limits(values),
-            max_redirects: values.http_max_redirects,
-            patience,
-        };
         let counts = progress.clone();
         let finish = Arc::new(Observed {
             inner: Arc::new(finish),

@@ -1,7 +1,9 @@
-//! The arguments of `fetchwell pages`.
+//! The arguments of `fetchwell pages`, and the rules of its door.
 
 use clap::{Args, Subcommand};
-use fetchwell_settings::Flag;
+use fetchwell_doors::pages::{PageDoorRules, PageRules};
+use fetchwell_policy::retry::{Backoff, RetryRule};
+use fetchwell_settings::{Flag, Values};
 
 use crate::commands::args::flag;
 
@@ -30,6 +32,23 @@ impl PagesArgs {
             flag("pages.dashboard_listen", "--dashboard", dashboard),
         ];
         flags.into_iter().flatten().collect()
+    }
+}
+
+/// The rules of the door, from the settings.
+pub(super) fn rules(values: &Values) -> PageDoorRules {
+    let base = values.pages_retry_backoff_base;
+    let retry = RetryRule {
+        server_error_attempts: values.pages_max_retries,
+        soft_refusal_attempts: values.pages_max_retries,
+        backoff: Backoff { base, ..RetryRule::PAGES.backoff },
+        site_backoff: Backoff { base, ..RetryRule::PAGES.site_backoff },
+        ..RetryRule::PAGES
+    };
+    PageDoorRules {
+        page: PageRules { retry, max_redirects: values.http_max_redirects },
+        cache_ttl: values.pages_cache_ttl,
+        event_retention: values.pages_event_retention,
     }
 }
 

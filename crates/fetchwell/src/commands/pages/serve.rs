@@ -6,11 +6,12 @@ use fetchwell_settings::Settings;
 use fetchwell_telemetry::metrics::DoorName;
 use tracing::{info, warn};
 
+use super::args;
 use super::exposition::{Exposition, LastBacklog, Stores};
 use super::showing;
 use crate::console::exit::Exit;
 use crate::console::signals::stop_on_signal;
-use crate::wiring::{Parts, connection_rules, listen_for_metrics, open_pages, page_rules};
+use crate::wiring::{Parts, connection_rules, listen_for_metrics, open_pages};
 
 /// The user agent that the design specifies.
 const USER_AGENT: &str = "OttoBot/1.0";
@@ -54,7 +55,7 @@ pub(super) async fn serve(settings: &Settings) -> Result<Exit, Exit> {
     };
     let shown = showing::Showing { settings, ports: &door.ports, parts: &parts };
     let (ended, (), shown) = tokio::join!(
-        door.run(page_rules(values), plant, &parts.health, &stop),
+        door.run(args::rules(values), plant, &parts.health, &stop),
         telling,
         shown.serve(shown_at, &stop),
     );

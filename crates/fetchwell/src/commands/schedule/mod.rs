@@ -4,7 +4,7 @@ pub(crate) mod args;
 
 use std::sync::Arc;
 
-use fetchwell_doors::schedule::{Entry, Schedule, ScheduleRules, read_plan};
+use fetchwell_doors::schedule::{Entry, Schedule, read_plan};
 use fetchwell_engine::ports::rounds::Rounds;
 use fetchwell_feed::sitemap::MAX_SITEMAP_BYTES;
 use fetchwell_policy::rfc3339::rfc3339;
@@ -33,8 +33,8 @@ async fn run_inner(settings: &Settings, args: ScheduleArgs, as_json: bool) -> Re
     let is_file = values.store.file().is_some();
     let rounds: Arc<dyn Rounds> = open_list(settings, is_file).await?;
     let parts = Parts::open(settings).await?;
-    let ends = args.once || args.dry_run;
-    let rules = ScheduleRules { max_waiting: values.schedule_max_queue, ends };
+    let rules = args.rules(values);
+    let ends = rules.ends;
     let schedule = Schedule::new(entries, rounds, parts.clock.clone(), rules);
     if args.dry_run {
         return dry_run(schedule, as_json).await;

@@ -1,9 +1,14 @@
-//! The arguments of `fetchwell serve`, `fetchwell callers` and `fetchwell migrate`.
+//! The arguments of `fetchwell serve`, `fetchwell callers` and `fetchwell migrate`, and the rules of `serve`.
 
 use clap::{Args, Subcommand};
-use fetchwell_settings::Flag;
+use fetchwell_doors::retriever::MessageRules;
+use fetchwell_engine::web::Timeouts;
+use fetchwell_service::api::Rules;
+use fetchwell_settings::{Flag, Settings, Values};
 
+use super::retailers;
 use crate::commands::args::flag;
+use crate::wiring::read_limits;
 
 /// `fetchwell serve`.
 #[derive(Debug, Args)]
@@ -17,6 +22,34 @@ impl ServeArgs {
     /// The flags that override settings.
     pub(crate) fn settings(&self) -> Vec<Flag<'static>> {
         flag("retriever.listen", "--listen", self.listen.as_ref()).into_iter().collect()
+    }
+}
+
+/// The rules of the API, from the settings.
+pub(super) fn api_rules(values: &Values) -> Rules {
+    Rules {
+        default_deadline: values.retriever_deadline,
+        max_batch_body_bytes: values.retriever_max_batch_body,
+        public_metrics: values.retriever_public_metrics,
+        caller_rate: values.retriever_caller_rate,
+        caller_burst: values.retriever_caller_burst,
+    }
+}
+
+/// The rules for fetching messages.
+pub(super) fn message_rules(settings: &Settings) -> MessageRules {
+    let values = &settings.values;
+    let default_timeouts = Timeouts {
+        connect: values.retriever_connection_timeout,
+        request: values.retriever_request_timeout,
+    };
+    MessageRules {
+        max_attempts: values.retriever_max_retries,
+        max_redirects: values.http_max_redirects,
+        reading: read_limits(values),
+        default_timeouts,
+        timeouts: retailers::timeouts(settings, default_timeouts),
+        pace: retailers::pace(settings),
     }
 }
 

@@ -7,7 +7,8 @@ use fetchwell_engine::ports::retriever_store::RetrieverStore;
 use fetchwell_settings::Settings;
 use fetchwell_telemetry::metrics::DoorName;
 
-use crate::wiring::{Parts, fitting_in_flight, gate_rules, message_rules};
+use super::args::message_rules;
+use crate::wiring::{Parts, fitting_in_flight, gate_rules};
 
 /// The door and the runtime for fetching the messages of a store.
 pub(crate) fn messages(

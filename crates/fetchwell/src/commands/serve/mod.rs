@@ -12,6 +12,7 @@ mod migrate;
 #[cfg(not(feature = "postgres"))]
 #[path = "migrate_off.rs"]
 mod migrate;
+mod retailers;
 mod run;
 
 pub(crate) use callers::{add as add_caller, run as callers};

@@ -7,18 +7,19 @@ use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::inbox::Message;
 use fetchwell_engine::ports::retriever_store::RetrieverStore;
 use fetchwell_policy::pace::Rate;
-use fetchwell_service::api::{Api, Foundation, Metrics, Rules};
+use fetchwell_service::api::{Api, Foundation, Metrics};
 use fetchwell_service::audit::{AuditLog, AuthFailures};
 use fetchwell_service::dashboard::{self, Dashboard, Doorkeeper, History, Subject};
 use fetchwell_service::server::{self, Connections};
 use fetchwell_service::sites::SiteDesk;
 use fetchwell_service::views::messages::MessageView;
-use fetchwell_settings::{Settings, Values};
+use fetchwell_settings::Settings;
 use fetchwell_telemetry::metrics::DoorName;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
+use super::args::api_rules;
 use super::fetching::messages;
 use super::first_start;
 use crate::console::exit::Exit;
@@ -65,7 +66,7 @@ async fn run_inner(settings: &Settings) -> Result<Exit, Exit> {
         stop: stop.clone(),
     };
     let values = &settings.values;
-    let api = Api::new(foundation, rules(values));
+    let api = Api::new(foundation, api_rules(values));
     let most = values.retriever_max_connections;
     let bounds = Connections::new(connection_rules(values), most, values.shutdown_grace);
     let shown = subject(settings, &store, &parts, sites, audit, auth_failures).await?;
@@ -114,16 +115,6 @@ async fn subject(
         articles: open_articles_if_any(settings).await?,
         crawl_progress: crawl_progress(settings),
     })
-}
-
-fn rules(values: &Values) -> Rules {
-    Rules {
-        default_deadline: values.retriever_deadline,
-        max_batch_body_bytes: values.retriever_max_batch_body,
-        public_metrics: values.retriever_public_metrics,
-        caller_rate: values.retriever_caller_rate,
-        caller_burst: values.retriever_caller_burst,
-    }
 }
 
 /// Stops everything if a flow ends: a server that accepts messages but never fetches them is of no use.

@@ -1,33 +1,13 @@
-//! The rules for fetching messages, in general and per retailer.
+//! The timeouts and the pace of each retailer.
 
 use std::collections::HashMap;
 
-use fetchwell_doors::retriever::MessageRules;
 use fetchwell_engine::gate::GroupPace;
 use fetchwell_engine::web::Timeouts;
 use fetchwell_policy::pace::Rate;
 use fetchwell_settings::Settings;
 
-use crate::wiring::read_limits;
-
-/// The rules for fetching messages.
-pub(crate) fn message_rules(settings: &Settings) -> MessageRules {
-    let values = &settings.values;
-    let default_timeouts = Timeouts {
-        connect: values.retriever_connection_timeout,
-        request: values.retriever_request_timeout,
-    };
-    MessageRules {
-        max_attempts: values.retriever_max_retries,
-        max_redirects: values.http_max_redirects,
-        reading: read_limits(values),
-        default_timeouts,
-        timeouts: retailers_timeouts(settings, default_timeouts),
-        pace: retailers_pace(settings),
-    }
-}
-
-fn retailers_timeouts(settings: &Settings, default: Timeouts) -> HashMap<String, Timeouts> {
+pub(super) fn timeouts(settings: &Settings, default: Timeouts) -> HashMap<String, Timeouts> {
     let own = settings.retailers().iter().map(|(name, own)| {
         let connect = own.connection_timeout.or(default.connect);
         let request = own.request_timeout.or(default.request);
@@ -38,7 +18,7 @@ fn retailers_timeouts(settings: &Settings, default: Timeouts) -> HashMap<String,
 
 /// The rate limit of each retailer, in addition to the pace of each site. An explicit rate of a retailer is also the
 /// pace of its sites; its burst applies there only if it is explicit, too.
-fn retailers_pace(settings: &Settings) -> GroupPace {
+pub(super) fn pace(settings: &Settings) -> GroupPace {
     let values = &settings.values;
     let per_second = values.retriever_default_rate_limit;
     let burst = values.retriever_default_burst_size;
@@ -82,7 +62,7 @@ mod tests {
             working_directory: folder.path(),
             own_names_of: &[],
         });
-        let pace = retailers_pace(&settings.unwrap());
+        let pace = pace(&settings.unwrap());
         let ms = |rate: &Rate| (rate.interval.as_millis(), rate.burst);
         assert_eq!(pace.at_sites.get("both").map(ms), Some((250, 3)));
         assert_eq!(pace.at_sites.get("rate").map(ms), Some((200, 1)));
