@@ -1,5 +1,5 @@
-//! One byte budget for all that is held for pages: their bodies, what a step takes to read them, and what it makes of
-//! them, until that is stored.
+//! One byte budget for all pages in memory: their bodies, what a step needs to read them, and the resulting records
+//! until they are stored.
 
 use std::sync::Arc;
 
@@ -8,23 +8,22 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// The budget is counted in units of this size, since a semaphore counts in 32 bits.
 const UNIT_BYTES: usize = 1_024;
 
-/// Bytes that all pages in memory may take together.
+/// The memory that all pages together may take.
 ///
-/// A page grows into its share piece by piece. When the budget is used up, one page at a time may go
-/// over it, so that pages that wait for each other can't stand still: the memory used is at most the
-/// budget and one page more.
+/// A page grows into its share piece by piece. When the budget is used up, one page at a time may exceed it, so that
+/// pages that wait for each other cannot deadlock: the memory used is at most the budget plus one page.
 #[derive(Clone, Debug)]
 pub struct Budget {
     units: Arc<Semaphore>,
     overdraft: Arc<Semaphore>,
-    /// All units that there are.
+    /// The total number of units.
     most: usize,
 }
 
-/// What a page holds of the budget. Returned when it is dropped.
+/// The part of the budget that a page holds. It is returned on drop.
 #[derive(Debug, Default)]
 pub struct Share {
-    /// Where it grows.
+    /// `None` until the share first grows.
     budget: Option<Budget>,
     held: Option<OwnedSemaphorePermit>,
     units: usize,
@@ -32,17 +31,17 @@ pub struct Share {
 }
 
 impl Share {
-    /// Of nothing: for bodies that were never read from the network.
+    /// An empty share, for bodies that were not read from the network.
     pub fn none() -> Share {
         Share::default()
     }
 
-    /// What it is for.
+    /// The size of the share, in whole units.
     pub fn bytes(&self) -> usize {
         self.units.saturating_mul(UNIT_BYTES)
     }
 
-    /// Lets it grow or shrink to `bytes`; waits while the budget is used up. A share of nothing stays one.
+    /// Grows or shrinks the share to `bytes`; waits while the budget is used up. A share that never grew stays empty.
     pub async fn change_to(&mut self, bytes: usize) {
         if let Some(budget) = self.budget.clone() {
             self.shrink_to(bytes);
@@ -50,7 +49,7 @@ impl Share {
         }
     }
 
-    /// Returns what is more than `bytes`.
+    /// Returns what exceeds `bytes`.
     pub fn shrink_to(&mut self, bytes: usize) {
         let wanted = bytes.div_ceil(UNIT_BYTES);
         if wanted >= self.units {
@@ -66,14 +65,13 @@ impl Share {
 }
 
 impl Budget {
-    /// A budget of so many bytes.
     pub fn of_bytes(bytes: usize) -> Budget {
         let most = (bytes / UNIT_BYTES).clamp(1, Semaphore::MAX_PERMITS >> 1);
         let units = Arc::new(Semaphore::new(most));
         Budget { units, overdraft: Arc::new(Semaphore::new(1)), most }
     }
 
-    /// Lets `share` grow to `bytes`; waits while the budget is used up.
+    /// Grows `share` to `bytes`; waits while the budget is used up.
     pub async fn grow(&self, share: &mut Share, bytes: usize) {
         let wanted = bytes.div_ceil(UNIT_BYTES);
         let Some(more) = wanted.checked_sub(share.units).filter(|more| *more > 0) else { return };
@@ -101,7 +99,6 @@ impl Budget {
         share.units = wanted;
     }
 
-    /// Bytes that are free.
     pub fn free_bytes(&self) -> usize {
         self.units.available_permits() * UNIT_BYTES
     }

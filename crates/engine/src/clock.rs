@@ -1,4 +1,4 @@
-//! The one home of the clocks.
+//! The clocks: for decisions, for timestamps, and for CPU time.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use fetchwell_policy::time::Time;
 use rustix::time::{ClockId, clock_gettime};
 
-/// Runs on while the machine sleeps, where there is such a clock.
+/// Continues while the machine sleeps, if the system has such a clock.
 #[cfg(target_os = "linux")]
 const SINCE_BOOT: ClockId = ClockId::Boottime;
 #[cfg(not(target_os = "linux"))]
@@ -15,7 +15,7 @@ const SINCE_BOOT: ClockId = ClockId::Monotonic;
 
 type Reading = Arc<dyn Fn() -> Time + Send + Sync>;
 
-/// Tells the time. Cheap to clone; everything that asks for the time holds one.
+/// Cheap to clone; everything that needs the time holds one.
 #[derive(Clone)]
 pub struct Clock {
     read: Reading,
@@ -23,18 +23,17 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// The machine's wall clock. It jumps when somebody sets it.
+    /// The machine's wall clock. It jumps when it is set.
     pub fn system() -> Clock {
         Clock::new(wall_clock)
     }
 
-    /// A clock that never jumps, and that all processes on the machine share: it showed `booted_at`
-    /// when the machine was started.
+    /// A clock that never jumps, and that all processes on the machine share: it showed `booted_at` at boot.
     pub fn since_boot(booted_at: Time) -> Clock {
         Clock { read: Arc::new(move || booted_at + time_since_boot()), wall: Arc::new(wall_clock) }
     }
 
-    /// When the machine was started, by what the wall clock shows now.
+    /// When the machine was booted, according to the current wall clock.
     pub fn booted_at() -> Time {
         wall_clock() - time_since_boot()
     }
@@ -45,34 +44,34 @@ impl Clock {
         Clock::new(move || start + origin.elapsed())
     }
 
-    /// A clock of your own, for tests that set the time by hand.
+    /// A custom clock, for tests that set the time by hand.
     pub fn new(read: impl Fn() -> Time + Send + Sync + 'static) -> Clock {
         let read = Arc::new(read);
         Clock { wall: read.clone(), read }
     }
 
-    /// What time it is, for everything that is decided.
+    /// The time on which decisions are based.
     pub fn now(&self) -> Time {
         (self.read)()
     }
 
-    /// What the wall clock shows, for everything that is told to the world.
+    /// The wall clock, for timestamps that are visible outside.
     pub fn wall(&self) -> Time {
         (self.wall)()
     }
 }
 
-/// The processor time of a thread: what its work costs, however busy the machine is, and however long it slept.
+/// The CPU time of a thread: what its work costs, however busy the machine is, and however long the thread slept.
 #[derive(Clone, Copy, Debug)]
 pub struct ThreadTime(Duration);
 
 impl ThreadTime {
-    /// What the thread that asks has used so far.
+    /// The CPU time that the current thread has used so far.
     pub fn now() -> ThreadTime {
         ThreadTime(Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default())
     }
 
-    /// What it has used since; of the same thread.
+    /// The CPU time used since then. Must be called on the same thread.
     pub fn elapsed(self) -> Duration {
         ThreadTime::now().0.saturating_sub(self.0)
     }

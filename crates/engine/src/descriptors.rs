@@ -1,7 +1,7 @@
-//! File descriptors: how many this process may open, and what is made to fit into them.
+//! File descriptors: how many this process may open, and how connections are made to fit.
 //!
-//! Each connection is one. A process that wants more than it may have fails requests to healthy sites, so the limit
-//! is raised as far as the system allows, and what still does not fit is made smaller.
+//! Each connection takes one. A process that runs out fails requests to healthy sites, so the limit is raised as far as
+//! the system allows, and the numbers of connections are reduced if they still do not fit.
 
 use std::fmt;
 use std::sync::Once;
@@ -9,7 +9,7 @@ use std::sync::Once;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tracing::warn;
 
-/// For all but connections: stores, output, standard streams, the runtime's own.
+/// For everything except connections: stores, output, standard streams, the runtime.
 const RESERVED: usize = 40;
 
 /// Incoming connections get 1/`FOR_LISTENERS` of the descriptors.
@@ -23,29 +23,29 @@ const FOR_HEALTH_CHECKS: usize = 4;
 /// A request takes a connection, and two more descriptors while its name is looked up (one each for IPv4 and IPv6).
 const PER_REQUEST: usize = 3;
 
-/// Raises the soft limit to the hard one: what a process may have, it may have by asking.
+/// Raises the soft limit to the hard limit, which every process may do.
 pub fn raise_limit() {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current != maximum {
-        // Some systems call the hard limit unlimited and refuse it. Then the soft one stays, and all else is made
-        // to fit into that.
+        // Some systems report an unlimited hard limit but refuse to set it. Then the soft limit stays, and everything
+        // is made to fit into that.
         setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).unwrap_or_default();
     }
 }
 
-/// What there is for connections.
+/// The limit on open files, and how many connections fit into it.
 #[derive(Clone, Copy, Debug)]
 pub struct Descriptors {
     /// The soft limit.
     limit: usize,
 }
 
-/// How many connections of each kind.
+/// The number of connections of each kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Connections {
-    /// Requests under way.
+    /// For concurrent requests.
     pub in_flight: usize,
-    /// Kept for later requests.
+    /// Kept open for later requests.
     pub idle: usize,
 }
 
@@ -59,24 +59,23 @@ pub struct Incoming {
 }
 
 impl Descriptors {
-    /// What this process may open now.
+    /// The current limit of this process.
     pub fn of_this_process() -> Descriptors {
         let limit = getrlimit(Resource::Nofile).current;
         let limit = limit.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
         Descriptors { limit }
     }
 
-    /// What a process with this limit may open.
     pub fn with_limit(limit: usize) -> Descriptors {
         Descriptors { limit }
     }
 
-    /// How many there may be. `None`: any number.
+    /// The limit; `None` if unlimited.
     pub fn limit(self) -> Option<u64> {
         (self.limit != usize::MAX).then_some(self.limit as u64)
     }
 
-    /// As many of the connections that are wanted as there are descriptors for; requests come first.
+    /// Reduces the wanted connections to what the limit allows. Concurrent requests take precedence.
     pub fn fit(self, wanted: Connections) -> Connections {
         let reserved = RESERVED.saturating_add(self.limit / FOR_LISTENERS);
         let left = self.limit.saturating_sub(reserved);
@@ -85,7 +84,7 @@ impl Descriptors {
         Connections { in_flight, idle }
     }
 
-    /// As many of the wanted connections as one of the process's `listeners` has descriptors for.
+    /// Reduces the wanted connections to the share of one of the process's `listeners`.
     pub fn fit_listener(self, wanted: usize, listeners: usize) -> Incoming {
         let share = self.limit / FOR_LISTENERS / listeners;
         let health_checks = MAX_HEALTH_CHECKS.min(share / FOR_HEALTH_CHECKS).max(1);
@@ -93,7 +92,7 @@ impl Descriptors {
         Incoming { most, health_checks }
     }
 
-    /// Says once in a process that fewer connections fit than are wanted, and what to do about it.
+    /// Warns once per process that fewer connections fit than are wanted, and what to do about it.
     pub fn say_what_fits(self, wanted: Connections, fits: Connections) {
         static SAID: Once = Once::new();
         if wanted == fits {
@@ -110,7 +109,6 @@ impl Descriptors {
     }
 }
 
-/// The limit.
 impl fmt::Display for Descriptors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.limit {

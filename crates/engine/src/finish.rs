@@ -1,4 +1,4 @@
-//! Finishes that doors are put together from.
+//! Building blocks for the [`Finish`] of a door.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use crate::ports::error::StoreError;
 use crate::ports::finish::{Finish, Finished, Settle, Settled, Sink};
 
-/// For a flow that only settles: its records have no values.
+/// The sink of a door that only settles: its record type has no values.
 pub struct NoRecords;
 
 #[async_trait]
@@ -18,11 +18,9 @@ impl Sink<Infallible> for NoRecords {
     }
 }
 
-/// Sink, then settle: for a sink and a source that share no transaction.
+/// Writes the records, then settles the leases: for a sink and a source that share no transaction.
 pub struct SinkThenSettle<S, Q> {
-    /// Where the records go first.
     pub sink: S,
-    /// Where the leases end after that.
     pub source: Q,
 }
 
@@ -46,7 +44,7 @@ where
 /// Called with a finished lease and how it was settled.
 pub type OnSettled<R> = Box<dyn Fn(&Finished<R>, Settled) + Send + Sync>;
 
-/// Reports how each lease was settled, to count or to log it. A batch that fails comes again, and is not reported.
+/// Reports how each lease was settled, to count or to log it. A batch that fails is repeated, and is not reported.
 pub struct Observed<R> {
     /// Settles the leases.
     pub inner: Arc<dyn Finish<R>>,

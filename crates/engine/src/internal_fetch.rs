@@ -1,4 +1,4 @@
-//! Errands: what the engine fetches for itself, through the same flow as every page.
+//! Errands: requests that the engine sends for itself, through the same pipeline as every page.
 
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use fetchwell_policy::url::{Origin, Site, WebUrl};
 use crate::ports::politeness::{RobotsRecord, Unreachable};
 use crate::web::{Method, Outcome, Request};
 
-/// A robots.txt may redirect this often.
+/// The maximum number of redirects of a robots.txt.
 const MAX_ROBOTS_REDIRECTS: u32 = 5;
 
-/// How soon an unreachable robots.txt is tried again.
+/// The delay before an unreachable robots.txt is requested again.
 const TRY_AGAIN: Backoff =
     Backoff { base: Duration::from_secs(5), factor: 2.0, cap: Duration::from_secs(300) };
 
-/// Something that the engine needs to know before pages can go.
+/// Something that the engine needs to know before pages can be sent.
 #[derive(Debug)]
 pub enum Errand {
     /// An origin's robots.txt.
@@ -32,32 +32,32 @@ pub fn probe(url: WebUrl) -> Request {
     Request::ungoverned(url).by(Method::HEAD)
 }
 
-/// Reads a robots.txt through its redirects. The rules count for the origin that was asked first.
+/// Reads a robots.txt through its redirects. The rules apply to the origin that was requested first.
 #[derive(Clone, Debug)]
 pub struct RobotsErrand {
-    /// Whose rules they are.
+    /// The origin to which the rules apply.
     pub origin: Origin,
-    /// How often the site of `origin` had recovered when the file was last asked for.
+    /// How many times the site of `origin` had recovered when the file was last requested.
     pub recoveries: u32,
-    /// What was known before.
+    /// The previous record, if there is one.
     known: Option<RobotsRecord>,
     at: WebUrl,
     redirects: u32,
 }
 
-/// What follows in a robots.txt errand.
+/// What to do next about a robots.txt.
 #[derive(Debug)]
 pub enum RobotsStep {
-    /// This request.
+    /// Send this request.
     Fetch(Request),
-    /// The result.
+    /// The file was read, or counts as missing or unreachable.
     Learnt(RobotsRecord),
-    /// The origin itself may not be connected to, or does not exist: no page of it either.
+    /// The origin itself must not be connected to, or does not exist, so its pages cannot be fetched either.
     Refused(Happened),
 }
 
 impl RobotsErrand {
-    /// Starts for an origin, with what was known of it before.
+    /// Starts for an origin, with its previous record.
     pub fn new(origin: Origin, known: Option<RobotsRecord>) -> RobotsErrand {
         let at = origin.robots_url();
         let mut errand = RobotsErrand { origin, recoveries: 0, known, at, redirects: 0 };
@@ -65,7 +65,7 @@ impl RobotsErrand {
         errand
     }
 
-    /// How the file could not be reached before.
+    /// The previous failure to reach the file.
     pub fn last_failure(&self) -> Option<&Unreachable> {
         self.known.as_ref()?.unreachable.as_ref()
     }
@@ -75,19 +75,19 @@ impl RobotsErrand {
         self.known.as_ref()?.body.as_deref()
     }
 
-    /// The request to make now.
+    /// The next request to send.
     pub fn request(&self) -> Request {
-        // One byte more than counts, so that a last line that is cut off can be told.
+        // One byte over the limit, so that a truncated last line can be detected.
         Request::ungoverned(self.at.clone()).with_enough(MAX_ROBOTS_BYTES + 1)
     }
 
-    /// Whether the origin itself is asked, and never answered before as far as is known.
+    /// Whether the origin itself is requested, and has never answered as far as is known.
     pub fn is_first_contact(&self) -> bool {
         let has_answered = |known: &RobotsRecord| known.body.is_some();
         self.redirects == 0 && !self.known.as_ref().is_some_and(has_answered)
     }
 
-    /// Takes the outcome of that request.
+    /// Takes the outcome of that request, and decides what to do next.
     pub fn step(&mut self, outcome: &Outcome, now: Time) -> RobotsStep {
         let Some(answer) = &outcome.answer else {
             return match &outcome.happened {
@@ -107,7 +107,8 @@ impl RobotsErrand {
         })
     }
 
-    /// A file over a limit of ours was reachable but can't be read: only its absence is sure.
+    /// Bad redirects mean that there is no file. Any other failure, including a file over a limit, counts as
+    /// unreachable: only a missing file allows everything.
     fn without_answer(&self, outcome: &Outcome, now: Time) -> RobotsRecord {
         match &outcome.happened {
             Happened::BadAnswer(AnswerFault::TooManyRedirects | AnswerFault::BadRedirect) => {

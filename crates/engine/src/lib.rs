@@ -1,4 +1,4 @@
-//! The engine: one flow from a queued URL to a settled result, whatever the door.
+//! The engine: one pipeline from a queued URL to a settled result, for every door.
 //!
 //! Read [`pipeline`] first. A door brings a [`ports::source::Source`], a [`ports::plan::Plan`] and a
 //! [`ports::finish::Finish`]; the engine brings the loop, the politeness and the only HTTP client.

@@ -1,4 +1,4 @@
-//! In memory: for tests on a simulated clock, with the same meaning as the durable adapters.
+//! In-memory stores for tests on a simulated clock. They behave like the durable ones.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
@@ -46,7 +46,6 @@ struct Shared {
 }
 
 impl MemoryPoliteness {
-    /// An empty one.
     pub fn new(clock: Clock, rule: BreakerRule, seed: u64) -> MemoryPoliteness {
         let chance = Chance::seeded(seed);
         let state = Shared {
@@ -58,7 +57,6 @@ impl MemoryPoliteness {
         MemoryPoliteness { clock, rule, state: Mutex::new(state) }
     }
 
-    /// How many sites are remembered.
     pub fn sites_known(&self) -> usize {
         self.lock().sites.len()
     }
@@ -190,7 +188,6 @@ pub struct MemoryPages {
 }
 
 impl MemoryPages {
-    /// An empty one.
     pub fn new(clock: Clock) -> MemoryPages {
         MemoryPages { clock, pages: Mutex::default() }
     }
@@ -227,7 +224,7 @@ impl PageCache for MemoryPages {
 pub struct MemoryEvents(Mutex<Vec<Event>>);
 
 impl MemoryEvents {
-    /// All that was published, in order.
+    /// All published events, in order.
     pub fn published(&self) -> Vec<Event> {
         self.0.lock().clone()
     }
@@ -258,11 +255,11 @@ pub struct MemoryQueue {
 struct QueueState {
     jobs: BTreeMap<LeaseId, Stored>,
     keys: BTreeSet<[u8; 16]>,
-    /// What waits, by site and lane.
+    /// Waiting jobs, by site and lane.
     waiting: HashMap<Place, BTreeSet<(Time, LeaseId)>>,
-    /// What waits, by its deadline.
+    /// Waiting jobs, by deadline.
     deadlines: BTreeSet<(Time, LeaseId)>,
-    /// Sites with something waiting, by when they may next give.
+    /// Sites with waiting jobs, by when they may next hand one out.
     rooms: BTreeSet<(Time, Place)>,
     room_of: HashMap<Place, Room>,
     instances: BTreeMap<u64, Time>,
@@ -271,10 +268,10 @@ struct QueueState {
     next_epoch: u64,
 }
 
-/// A site, and a lane of it.
+/// A site and one of its lanes.
 type Place = (String, Lane);
 
-/// When a site with something waiting may next give: not while it is closed.
+/// When a site with waiting jobs may next hand one out: not while it is closed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Room {
     due: Time,
@@ -304,18 +301,18 @@ enum Standing {
     Dead(String),
 }
 
-/// One instance's hold on a [`MemoryQueue`].
+/// An instance that takes leases from a [`MemoryQueue`].
 pub struct MemoryInstance {
     queue: MemoryQueue,
     epoch: Mutex<Option<u64>>,
-    /// The lane whose turn it was first at the last take.
+    /// The lane that was first at the last take.
     turn: Mutex<Lane>,
-    /// Leases of dead instances that it let wait again.
+    /// The number of leases that it rescued from dead instances.
     rescued: AtomicU64,
 }
 
 impl MemoryQueue {
-    /// An empty queue; `run_once` doors end when it is empty.
+    /// An empty queue; with `run_once`, the run ends when it is empty.
     pub fn new(clock: Clock, lease_ttl: Duration, run_once: bool) -> MemoryQueue {
         MemoryQueue { clock, lease_ttl, run_once, state: Arc::default() }
     }
@@ -330,7 +327,7 @@ impl MemoryQueue {
         }
     }
 
-    /// Puts jobs in; one whose key is there already is not put in again. Returns how many went in.
+    /// Adds jobs, except those whose keys are already present. Returns how many were added.
     pub fn enqueue(&self, jobs: Vec<NewJob>) -> usize {
         let now = self.clock.now();
         let mut queue = self.lock();
@@ -351,12 +348,12 @@ impl MemoryQueue {
         accepted
     }
 
-    /// How many jobs stand where.
+    /// How many jobs are in each state.
     pub fn ledger(&self) -> Ledger {
         self.lock().ledger
     }
 
-    /// The dead, with their reasons.
+    /// The URLs of dead jobs, with the reasons.
     pub fn dead(&self) -> Vec<(String, String)> {
         let queue = self.lock();
         let dead = queue.jobs.values().filter_map(|stored| match &stored.standing {
@@ -385,14 +382,14 @@ impl Queue for MemoryQueue {
         Ok(MemoryQueue::ledger(self))
     }
 
-    /// Jobs in memory are not counted: nobody else could have changed them.
+    /// The jobs are not counted again, because nothing else could have changed them.
     async fn audit(&self) -> Result<Result<Ledger, LedgerMismatch>, StoreError> {
         Ok(Ok(MemoryQueue::ledger(self)))
     }
 }
 
 impl QueueState {
-    /// Lets a job wait until `due`; it must not be waiting already.
+    /// Makes a job wait until `due`; it must not be waiting already.
     fn wait(&mut self, id: LeaseId, due: Time, delayed: bool) {
         let Some(stored) = self.jobs.get_mut(&id) else { return };
         stored.due = due;
@@ -415,13 +412,13 @@ impl QueueState {
         self.put_room(place, Room { due: before.min(due.max(closed_until)), closed_until });
     }
 
-    /// A site that is closed is so for every lane.
+    /// A closed site is closed for every lane.
     fn closed_until(&self, site: &str) -> Time {
         let of_site = self.room_of.iter().filter(|((name, _), _)| name == site);
         of_site.map(|(_, room)| room.closed_until).max().unwrap_or(Time::EPOCH)
     }
 
-    /// The last word on a site holds: a closing can be taken back by an earlier one.
+    /// The last call for a site wins, even if its time is earlier.
     fn close_until(&mut self, site: &str, until: Time) {
         let of_site = self.waiting.iter().filter(|((name, _), _)| name == site);
         let first = |(place, waiting): (&Place, &BTreeSet<(Time, LeaseId)>)| {
@@ -447,7 +444,7 @@ impl QueueState {
         }
     }
 
-    /// The sites that may give, lane by lane, the lanes after `turn` first; none of groups that rest.
+    /// The sites that may hand out jobs, by lane, starting with the lane after `turn`; without groups that rest.
     fn due_by_lane(&self, demand: &Demand, turn: &Lane, now: Time) -> Vec<(Lane, Vec<String>)> {
         let mut lanes: BTreeMap<Lane, Vec<String>> = BTreeMap::new();
         for (_, (site, lane)) in self.rooms.iter().take_while(|(due, _)| *due <= now) {
@@ -470,7 +467,7 @@ impl QueueState {
         leases
     }
 
-    /// What nobody waits for any more is handed out, however long its site is closed.
+    /// Jobs whose deadlines have passed are handed out, however long their sites are closed.
     fn lease_overdue(&mut self, most: usize, epoch: u64, now: Time) -> Vec<Lease> {
         let overdue = self.deadlines.range(..=(now, LeaseId::MAX)).take(most).map(|(_, id)| *id);
         let overdue: Vec<LeaseId> = overdue.collect();
@@ -514,7 +511,7 @@ impl QueueState {
         }
     }
 
-    /// What dead instances held waits again. Returns how many leases that were.
+    /// Makes the leases of dead instances wait again. Returns how many there were.
     fn rescue(&mut self, now: Time) -> usize {
         let dead: BTreeSet<u64> = self
             .instances
@@ -579,7 +576,7 @@ impl MemoryInstance {
         *self.epoch.lock()
     }
 
-    /// The epoch, when this instance still lives by the queue's clock.
+    /// The epoch, if this instance is still alive by the queue's clock.
     fn live_epoch(&self, queue: &QueueState, now: Time) -> Option<u64> {
         let epoch = self.epoch()?;
         (*queue.instances.get(&epoch)? > now).then_some(epoch)
@@ -669,7 +666,7 @@ impl Source for MemoryInstance {
         let queue = self.queue.lock();
         let waits =
             |stored: &&Stored| matches!(stored.standing, Standing::Queued | Standing::Delayed);
-        // Ids come in the order of acceptance.
+        // Ids are in the order of acceptance.
         Ok(queue.jobs.values().find(waits).map(|stored| stored.lease.accepted_at))
     }
 }

@@ -1,6 +1,6 @@
-//! Where chance begins.
+//! The seed of random numbers.
 
-/// Jitter must differ between processes; a clock would do, but this can't repeat.
+/// A seed for jitter, which must differ between processes.
 pub fn random_seed() -> u64 {
     getrandom::u64().unwrap_or(0)
 }

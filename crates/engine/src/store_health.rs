@@ -1,8 +1,8 @@
-//! Which calls to the stores fail at present. One outage is one line in the log per minute, with a count, however
-//! many calls fail; `/readyz` and `--give-up-after` go by the same record.
+//! Which store calls fail at present. An outage is logged once per minute, with a count, however many calls fail;
+//! `/readyz` and `--give-up-after` use the same record.
 //!
-//! An error that is not transient is not tried again: it is kept here, `/readyz` says so from then on, and every
-//! pipeline of the process hands back what it holds and ends.
+//! An error that is not transient is not retried: it is kept here, `/readyz` reports it from then on, and every
+//! pipeline of the process hands back its leases and ends.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -15,13 +15,13 @@ use tracing::{debug, error, info, warn};
 
 use crate::ports::error::{StoreError, StoreErrorKind};
 
-/// While a store fails, there is a line about it this often.
+/// How often a continuing outage is logged.
 const LINE_EVERY: Duration = Duration::from_secs(60);
-/// A call that last failed longer ago than this does not count as failing: nobody has repeated it since. It is longer
-/// than several calls in a row can wait for a locked file.
+/// A call that last failed longer ago than this does not count as failing, because it has not been repeated since. This
+/// is longer than several calls in a row can wait for a locked file.
 const RECENT: Duration = Duration::from_secs(60);
 
-/// What a store was asked to do.
+/// A call to a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum StoreCall {
     /// Hand out work.
@@ -34,15 +34,15 @@ pub enum StoreCall {
     Pace,
     /// Read a robots.txt.
     Robots,
-    /// Note that a fetch has begun, or what robots.txt says; sweep old sites.
+    /// Record that a fetch has begun, or a robots.txt; sweep old sites.
     Note,
-    /// Tell what has waited longest, or what operators ordered.
+    /// Read the age of the oldest job, or the orders of operators.
     Look,
-    /// Answer a request of the API.
+    /// Serve a request of the API.
     Answer,
-    /// Take out what is old.
+    /// Delete old messages.
     Prune,
-    /// Nothing: a pipeline panicked, so the process cannot go on, whatever the store does.
+    /// No store call: a pipeline panicked, so the process cannot continue, whatever the store does.
     Engine,
 }
 
@@ -63,12 +63,12 @@ impl StoreCall {
         }
     }
 
-    /// Whether it keeps work out of the store, or results.
+    /// Whether a failure keeps work from being taken, or results from being stored.
     pub fn is_storing(self) -> bool {
         matches!(self, StoreCall::Take | StoreCall::Finish | StoreCall::Renew)
     }
 
-    /// Whether the politeness store was asked.
+    /// Whether it is a call to the politeness store.
     pub fn is_politeness(self) -> bool {
         matches!(self, StoreCall::Pace | StoreCall::Robots)
     }
@@ -77,16 +77,15 @@ impl StoreCall {
 /// A call that fails.
 #[derive(Clone, Debug)]
 pub struct Failing {
-    /// Which.
     pub call: StoreCall,
     /// Time from the first to the last failure without a success in between. Excludes the time since the last failure,
     /// because no call has been made since then.
     pub lasts: Duration,
-    /// What the store said last.
+    /// The last error.
     pub fault: StoreError,
 }
 
-/// The record of one pipeline. Those of one process share the lines in the log.
+/// The record of one pipeline. All pipelines of a process share the log lines.
 #[derive(Default)]
 pub struct StoreHealth {
     pipeline: u32,
@@ -121,7 +120,7 @@ impl Streak {
     }
 }
 
-/// What the log was told.
+/// What was logged.
 struct Outage {
     since: Instant,
     last_failure: Instant,
@@ -183,7 +182,6 @@ impl StoreHealth {
         error!(%fault, "{}; a retry cannot fix this: handing back leases, then stopping", call.means());
     }
 
-    /// A call worked.
     pub fn worked(&self, call: StoreCall) {
         let mut state = self.state();
         if state.failing.remove(&(self.pipeline, call)).is_some() {
@@ -191,7 +189,7 @@ impl StoreHealth {
         }
     }
 
-    /// Nobody will repeat what failed in this pipeline.
+    /// Forgets the failures of this pipeline, because the calls will not be repeated.
     pub fn forget(&self) {
         let mut state = self.state();
         state.failing.retain(|(pipeline, _), _| *pipeline != self.pipeline);
@@ -203,7 +201,8 @@ impl StoreHealth {
         self.longest(|pipeline, _| pipeline == self.pipeline)
     }
 
-    /// The call of any pipeline of the process that has failed for the longest time, of those that `which` is true of.
+    /// The call that has failed for the longest time in any pipeline of the process, of those for which `which` is
+    /// true.
     pub fn failing_anywhere(&self, which: impl Fn(StoreCall) -> bool) -> Option<Failing> {
         self.longest(|_, call| which(call))
     }
@@ -224,7 +223,7 @@ impl StoreHealth {
 }
 
 impl State {
-    /// Says so, if no call fails any more.
+    /// Logs the end of the outage, if no call fails any more.
     fn end_outage(&mut self) {
         if !self.failing.is_empty() {
             return;
@@ -247,7 +246,7 @@ impl State {
         }
     }
 
-    /// Counts a failure, and says which line it is worth.
+    /// Counts a failure, and decides which log line it gets.
     fn note(&mut self, now: Instant) -> Line {
         let outage = self.outage.take().filter(|outage| now - outage.last_failure <= RECENT);
         let Some(mut outage) = outage else {
@@ -268,7 +267,7 @@ impl State {
     }
 }
 
-/// What the log says of a failure.
+/// The log line for a failure.
 #[derive(Debug, PartialEq, Eq)]
 enum Line {
     First,

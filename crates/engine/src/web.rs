@@ -1,4 +1,4 @@
-//! Requests and what comes back: the words that plans and the HTTP client share.
+//! Requests and responses: the types that plans and the HTTP client share.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use crate::budget::Share;
 
-/// One request that a plan wants made.
+/// A request from a plan.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// Where to.
@@ -24,33 +24,32 @@ pub struct Request {
     pub body: Bytes,
     /// Headers besides the client's own.
     pub headers: Vec<(&'static str, String)>,
-    /// Whether robots.txt has a say. It has none over itself, over an archive or over a webhook.
+    /// Whether robots.txt applies. It does not apply to itself, to an archive or to a webhook.
     pub obeys_robots: bool,
-    /// So much of the body is enough: what comes after is not read, and is no fault.
+    /// Read only this much of the body. A longer body is not an error.
     pub enough_bytes: Option<usize>,
-    /// Only an answer with this status has a body that is wanted; that of another is not read, however
-    /// long it is.
+    /// Read the body only if the response has this status.
     pub wanted_status: Option<u16>,
-    /// Time limits of its own.
+    /// Timeouts for this request.
     pub timeouts: Timeouts,
 }
 
-/// Time limits of a request; `None`: the client's own.
+/// The timeouts of a request; `None` for the client's own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Timeouts {
-    /// Looking up the name, connecting and the TLS handshake together.
+    /// For the name lookup, connecting and the TLS handshake together.
     pub connect: Option<Duration>,
-    /// The whole request.
+    /// For the whole request.
     pub request: Option<Duration>,
 }
 
 impl Request {
-    /// Whether the body of an answer with this status is to be read.
+    /// Whether to read the body of a response with this status.
     pub fn wants_body_of(&self, status: u16) -> bool {
         self.method != Method::HEAD && self.wanted_status.is_none_or(|wanted| wanted == status)
     }
 
-    /// A page, by the rules of its robots.txt.
+    /// A request for a page, which obeys robots.txt.
     pub fn page(url: WebUrl) -> Request {
         let method = Method::GET;
         let body = Bytes::new();
@@ -67,30 +66,30 @@ impl Request {
         }
     }
 
-    /// Something that robots.txt does not govern.
+    /// A request to which robots.txt does not apply.
     pub fn ungoverned(url: WebUrl) -> Request {
         Request { obeys_robots: false, ..Request::page(url) }
     }
 
-    /// The same with a header.
+    /// Adds a header.
     pub fn with_header(mut self, name: &'static str, value: impl Into<String>) -> Request {
         self.headers.push((name, value.into()));
         self
     }
 
-    /// The same for the beginning of a body.
+    /// Limits how much of the body is read.
     pub fn with_enough(mut self, bytes: usize) -> Request {
         self.enough_bytes = Some(bytes);
         self
     }
 
-    /// The same for the body of an answer with this status only.
+    /// Reads the body only if the response has this status.
     pub fn with_wanted_status(mut self, status: u16) -> Request {
         self.wanted_status = Some(status);
         self
     }
 
-    /// The same with another method.
+    /// Sets the method.
     pub fn by(mut self, method: Method) -> Request {
         self.method = method;
         self
@@ -103,63 +102,62 @@ impl Request {
     }
 }
 
-/// An answer that was read whole, or as far as was wanted, within every limit.
+/// A response that was read completely, or as far as requested, within all limits.
 #[derive(Debug)]
 pub struct Answer {
-    /// The status code.
     pub status: u16,
-    /// The headers, as received.
+    /// The headers as received.
     pub headers: http::HeaderMap,
-    /// The body with its content encoding undone; that of a range as it came.
+    /// The decoded body; for a range request, the body as received.
     pub body: Bytes,
-    /// The body's share of the budget that all bodies have together; returned when this is dropped.
+    /// The body's share of the byte budget of all bodies. It is returned when this is dropped.
     pub share: Share,
-    /// How it came about, for those who keep a record.
+    /// Details of the exchange, for archives.
     pub wire: Box<Wire>,
 }
 
-/// What was on the wire besides the answer itself.
+/// Details of an exchange besides the response itself.
 #[derive(Clone, Debug, Default)]
 pub struct Wire {
-    /// The version of HTTP that was spoken.
+    /// The version of HTTP that was used.
     pub version: http::Version,
-    /// Who answered, where there was a connection.
+    /// The address of the server, if there was a connection.
     pub peer: Option<IpAddr>,
-    /// The headers of the request, as sent.
+    /// The request headers as sent.
     pub request_headers: http::HeaderMap,
 }
 
 impl Answer {
-    /// A header as text, when it is there and is text.
+    /// The value of a header, if it exists and is text.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).and_then(|value| value.to_str().ok())
     }
 
-    /// Where the answer sends us, when it does: the raw `Location`.
+    /// The raw `Location` of a redirect.
     pub fn redirect(&self) -> Option<&str> {
         matches!(self.status, 301 | 302 | 303 | 307 | 308).then(|| self.header("location"))?
     }
 }
 
-/// What became of a request, for its plan.
+/// The outcome of a request, for its plan.
 #[derive(Debug)]
 pub struct Outcome {
-    /// Whether a request went out, or was at least tried.
+    /// Whether a request was sent, or at least attempted.
     pub was_sent: bool,
     /// What happened.
     pub happened: Happened,
-    /// The answer, when there was one: for 4xx and 5xx too.
+    /// The response, if there was one, also for 4xx and 5xx.
     pub answer: Option<Answer>,
-    /// How long the server asked us to wait.
+    /// The server's `Retry-After`.
     pub retry_after: Option<Duration>,
-    /// Why it went, or did not go.
+    /// Why the request was sent or not.
     pub why: Why,
-    /// Where the time went.
+    /// How long each phase took.
     pub phases: Phases,
 }
 
 impl Outcome {
-    /// An outcome without a request: the gate said no.
+    /// The outcome if the gate refused to send the request.
     pub fn unsent(happened: Happened, why: Why) -> Outcome {
         let answer = None;
         let retry_after = None;
@@ -168,81 +166,81 @@ impl Outcome {
     }
 }
 
-/// What the gate went by.
+/// What the gate based its decision on.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Why {
     /// The robots.txt rule that decided, with its line: `line 3: Disallow: /private/`.
     pub robots: Option<String>,
     /// The interval between requests to the site.
     pub interval: Duration,
-    /// Where that interval comes from.
+    /// The origin of that interval.
     pub interval_source: &'static str,
     /// When the site last served a page, as far as the store knows.
     pub site_last_served: Option<Time>,
-    /// What kept it from going until its deadline passed, in words.
+    /// What delayed it until its deadline passed, as text.
     pub held_up_by: Option<String>,
 }
 
-/// Where the time of one request went.
+/// How long each phase of a request took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Phases {
-    /// In the store, from acceptance until it was taken.
+    /// In the store, from acceptance until the job was taken.
     pub queued: Duration,
     /// Waiting for the site's robots.txt.
     pub robots: Duration,
-    /// Waiting for the site's slot and for a free place in flight.
+    /// Waiting for the site's slot, and for room under the limit on requests in flight.
     pub slot: Duration,
-    /// The part of `slot` in which the site's turn had come and no place in flight was free.
+    /// The part of `slot` in which the site's slot had come, but the limit on requests in flight was reached.
     pub place: Duration,
-    /// Looking up the name, connecting, the TLS handshake. Zero on a kept connection.
+    /// The name lookup, connecting and the TLS handshake. Zero on a reused connection.
     pub connect: Duration,
-    /// From the request head to the answer's head.
+    /// From the request head to the response head.
     pub first_byte: Duration,
     /// Reading the body.
     pub body: Duration,
-    /// From the plan's last step until the sink confirmed.
+    /// From the last step of the plan until the sink confirmed.
     pub sink: Duration,
 }
 
-/// What an exchange came to.
+/// The result of an exchange.
 #[derive(Debug)]
 pub enum Exchange {
-    /// No request head was written: leave was not given in time. The item asks anew.
+    /// No request was sent: permission did not come in time, or a reused connection had died. The caller asks again.
     NotSent,
-    /// An answer was read whole.
+    /// A response was read.
     Answered(Answer),
-    /// It failed.
+    /// The exchange failed.
     Failed(Happened),
 }
 
-/// Leave to write one request head, asked for at the last moment.
+/// Permission to write one request head, requested at the last moment.
 #[async_trait]
 pub trait Leave: Send {
-    /// Waits for the slot when it is near. `false`: not now; write nothing.
+    /// Waits for the slot if it is near. Returns `false` if the head must not be written now.
     async fn to_write(&mut self) -> bool;
 
-    /// When it was given; `None`: it does not matter when the head leaves.
+    /// When permission was given; `None` if the time of the write does not matter.
     fn given(&self) -> Option<Given> {
         None
     }
 
-    /// The head has only now begun to leave, later than it was given leave for.
+    /// Called if the head was written later than permitted.
     fn left_late(&mut self) {}
 }
 
-/// When leave was given.
+/// When permission was given.
 #[derive(Clone, Copy, Debug)]
 pub struct Given {
-    /// When we had it.
+    /// When we received it.
     pub at: Instant,
-    /// How long before that it may have been decided.
+    /// How long before that the decision may have been made.
     pub decided_before: Duration,
 }
 
-/// The web, as the pipeline sees it: the real one, or a simulated one in tests.
+/// The web as seen by the pipeline: the real one, or a simulated one in tests.
 #[async_trait]
 pub trait Web: Send + Sync {
-    /// Connects, asks for leave, writes the request, and reads the answer within the limits.
+    /// Connects, asks for permission, writes the request, and reads the response within the limits.
     async fn exchange(
         &self,
         request: &Request,

@@ -1,4 +1,4 @@
-//! A source that does something about the leases of another one before it hands them out.
+//! A source that processes the leases of another source before it hands them out.
 
 use std::sync::Arc;
 
@@ -10,18 +10,19 @@ use crate::ports::error::StoreError;
 use crate::ports::job::{Lease, LeaseId};
 use crate::ports::source::{Demand, Renewal, Source, Taken};
 
-/// What is done about the leases of a [`WrappedSource`].
+/// How a [`WrappedSource`] processes leases.
 #[async_trait]
 pub trait LeaseHooks: Send + Sync {
-    /// Changes leases before they are handed out, or removes some. After an error it is called with the same again.
+    /// Changes leases before they are handed out, or removes some. After an error, it is called again with the same
+    /// leases.
     async fn prepare(&self, leases: &mut Vec<Lease>) -> Result<(), StoreError>;
 
-    /// These are about to be fetched, and the source has noted it.
+    /// These leases are about to be fetched, and the source has recorded that.
     async fn started(&self, _leases: &[LeaseId]) -> Result<(), StoreError> {
         Ok(())
     }
 
-    /// The source lost its leases, or is about to give them back.
+    /// The source lost its leases, or is about to hand them back.
     async fn released(&self) -> Result<(), StoreError> {
         Ok(())
     }
@@ -31,12 +32,11 @@ pub trait LeaseHooks: Send + Sync {
 pub struct WrappedSource {
     inner: Arc<dyn Source>,
     hooks: Arc<dyn LeaseHooks>,
-    /// Leases that are ours, and that could not be prepared yet.
+    /// Leases that were taken but could not be prepared yet.
     unprepared: Mutex<Vec<Lease>>,
 }
 
 impl WrappedSource {
-    /// Wraps `inner`.
     pub fn new(inner: Arc<dyn Source>, hooks: Arc<dyn LeaseHooks>) -> WrappedSource {
         WrappedSource { inner, hooks, unprepared: Mutex::default() }
     }

@@ -9,7 +9,7 @@ use fetchwell_policy::url::Site;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 
-/// The last head of each site, by the monotonic clock: the store's clock may jump, this one can't.
+/// The last head of each site, by the monotonic clock: unlike the store's clock, it cannot jump.
 #[derive(Debug)]
 pub(super) struct Heads {
     since: Instant,
@@ -18,17 +18,17 @@ pub(super) struct Heads {
     answer_took_us: AtomicU64,
 }
 
-/// In microseconds: there is one for each of a million sites.
+/// In microseconds, to save memory: there may be a million sites.
 #[derive(Clone, Copy, Debug)]
 struct Head {
     written_us: u64,
     interval_us: u64,
-    /// When all that was taken of a burst is earned again.
+    /// When all that was used of a burst is available again.
     used_until_us: u64,
 }
 
 impl Head {
-    /// The same where the last one had been taken by this rate.
+    /// The same, if the last head had been sent at this rate.
     fn used_until_us_at(self, rate: Rate) -> u64 {
         let last_us = self.used_until_us.saturating_sub(self.interval_us);
         last_us.saturating_add(micros(rate.interval))
@@ -52,7 +52,7 @@ impl Heads {
         Duration::from_micros(self.answer_took_us.load(Ordering::Relaxed))
     }
 
-    /// How long until the last head is an interval away, or a burst has room for another one.
+    /// How long until another head may be sent: an interval after the last one, or when a burst has room for it.
     pub(super) fn gap_left(&self, site: &Site, rate: Rate) -> Duration {
         self.lock().get(site).map_or(Duration::ZERO, |last| {
             let free_us = match rate.burst {
@@ -66,7 +66,7 @@ impl Heads {
         })
     }
 
-    /// Whether the last head is less than half of its interval away.
+    /// Whether the last head was written less than half of its interval ago.
     pub(super) fn is_near(&self, site: &Site) -> bool {
         self.lock().get(site).is_some_and(|last| {
             self.now_us() < last.written_us.saturating_add(last.interval_us / 2)

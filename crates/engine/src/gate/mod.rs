@@ -1,7 +1,7 @@
-//! The gate: the one place that says *go*, *not before t*, or *never, because…*.
+//! The gate: the only place that decides *go*, *not before t*, or *never, because…*.
 //!
-//! It combines robots.txt, the pace of the site and the breaker. What all processes share lives in the
-//! politeness store; here is what this process makes of it.
+//! It combines robots.txt, the pace of the site and the breaker. The state that all processes share is in the
+//! politeness store; the gate applies the rules of this process to it.
 
 mod heads;
 pub mod namespaced;
@@ -31,26 +31,25 @@ use crate::store_health::StoreHealth;
 
 /// The gate of one process.
 pub struct Gate {
-    /// What all processes on one store share.
+    /// Shared by all processes on one store.
     pub politeness: Arc<dyn Politeness>,
     rules: GateRules,
     clock: Clock,
     /// When this process last wrote a head to each site, by a clock that never jumps.
     heads: Arc<Heads>,
     started_at: Time,
-    /// Which calls to the stores fail: the pipeline's, and those of its requests.
+    /// Which store calls fail, of the pipeline and of its requests.
     pub health: Arc<StoreHealth>,
 }
 
 impl Gate {
-    /// A gate on a politeness store.
     pub fn new(politeness: Arc<dyn Politeness>, rules: GateRules, clock: Clock) -> Gate {
         let started_at = clock.now();
         let heads = Arc::new(Heads::new());
         Gate { politeness, rules, clock, heads, started_at, health: Arc::default() }
     }
 
-    /// The same in a process that keeps one record of its stores for all its pipelines.
+    /// Uses a health record that all pipelines of a process share.
     pub fn recording(self, health: StoreHealth) -> Gate {
         Gate { health: Arc::new(health), ..self }
     }
@@ -60,7 +59,7 @@ impl Gate {
         self.rules.rate(site, crawl_delay)
     }
 
-    /// The pace of a site in the light of what an operator ordered, and where it comes from.
+    /// The pace of a site under an operator's orders, and where it comes from.
     pub fn rate_under_orders(
         &self,
         state: &SiteState,
@@ -70,7 +69,7 @@ impl Gate {
         self.rules.ordered(state, self.rate(site, crawl_delay))
     }
 
-    /// The pace of a site for a request in the name of a group, and where it comes from.
+    /// The pace of a site for a request of a group, and where it comes from.
     pub fn rate_for(
         &self,
         site: &Site,
@@ -80,7 +79,7 @@ impl Gate {
         self.rules.rate_for(site, crawl_delay, group)
     }
 
-    /// The shortest interval that a site has for requests in the name of any of these groups.
+    /// The shortest interval of a site for requests of any of these groups.
     pub(crate) fn shortest_interval<'a>(
         &self,
         site: &Site,
@@ -89,12 +88,12 @@ impl Gate {
     ) -> Duration {
         let interval_for = |group| self.rate_for(site, crawl_delay, group).0.interval;
         if self.rules.pace.groups.at_sites.is_empty() {
-            return interval_for(None); // All are alike, and there may be many.
+            return interval_for(None); // They are all equal, and there may be many.
         }
         groups.map(interval_for).min().unwrap_or_else(|| interval_for(None))
     }
 
-    /// The pace of a permit, and where it comes from, in the light of what robots.txt asks for by now.
+    /// The pace of a permit, given what robots.txt asks for by now, and where it comes from.
     pub(crate) fn rate_of(
         &self,
         permit: &Permit,
@@ -112,13 +111,13 @@ impl Gate {
         (Rate { interval, burst: permit.rate.burst.min(asked.burst), ..asked }, source)
     }
 
-    /// The pace of a group, when it has one.
+    /// The pace of a group, if it has one.
     pub fn group_rate(&self, group: &str) -> Option<Rate> {
         let GroupPace { default, named, .. } = &self.rules.pace.groups;
         named.get(group).copied().or(*default).filter(|rate| !rate.interval.is_zero())
     }
 
-    /// The fastest pace that a group has.
+    /// The fastest pace of any group.
     pub fn fastest_group_rate(&self) -> Option<Rate> {
         let GroupPace { default, named, .. } = &self.rules.pace.groups;
         let within_a_second = |rate: &Rate| {
@@ -128,12 +127,12 @@ impl Gate {
         named.values().copied().chain(*default).max_by_key(within_a_second)
     }
 
-    /// How many requests an archive origin may have at once.
+    /// The maximum number of concurrent requests to an archive.
     pub fn concurrency(&self, site: &Site) -> Option<usize> {
         self.rules.pace.concurrency.get(site).copied()
     }
 
-    /// Whether a Crawl-delay is longer than we put up with; then, why its URLs fail.
+    /// Why the URLs of a site fail, if its Crawl-delay is longer than allowed.
     pub fn crawl_delay_refusal(&self, robots: &Robots) -> Option<String> {
         let delay = robots.crawl_delay()?;
         let most = self.rules.robots.max_crawl_delay?;
@@ -162,12 +161,12 @@ impl Gate {
         self.rules.outlook(state, rate, robots, times)
     }
 
-    /// How many attempts a URL has whose site is down; `None`: it waits unharmed.
+    /// How many attempts a URL has while its site is down; `None` if waiting costs it no attempts.
     pub fn site_attempts(&self) -> Option<u32> {
         self.rules.site_attempts
     }
 
-    /// What becomes of pages whose robots.txt can't be reached, as a log says it.
+    /// What happens to pages whose robots.txt is unreachable, for a log line.
     pub(crate) fn while_robots_are_unreachable(&self) -> &'static str {
         match self.rules.robots.when_unreachable {
             WhenUnreachable::Defer => "pages wait",
@@ -176,13 +175,13 @@ impl Gate {
         }
     }
 
-    /// Whether pages hear of it when their robots.txt can't be reached.
+    /// Whether pages fail if their robots.txt cannot be reached.
     pub fn pages_fail_with_robots(&self) -> bool {
         self.rules.robots.pages_fail_with_it
     }
 
-    /// What a probe asks for: the root, or robots.txt where we may not ask for the root. `copy` is an older copy of
-    /// a robots.txt that could not be read.
+    /// The URL of a probe: the root, or robots.txt if the root is disallowed. `copy` is an older copy of a robots.txt
+    /// that could not be read.
     pub fn probe_url(
         &self,
         origin: &Origin,
@@ -202,39 +201,39 @@ impl Gate {
         self.rules.give_up_after.map(|after| since.max(self.started_at) + after)
     }
 
-    /// How long a store may fail before the run gives up; `None`: for ever.
+    /// How long a store may fail before the run gives up; `None` if it never does.
     pub fn patience_with_stores(&self) -> Option<Duration> {
         self.rules.give_up_after
     }
 
-    /// What happens to a URL whose site asks for this wait, where we don't wait that long.
+    /// The outcome for a URL whose site asks for this wait, if that is too long.
     pub fn wait_too_long(&self, asked_by: WaitAskedBy, wait: Duration) -> Option<Happened> {
         let most = self.rules.give_up_after?;
         (wait > most).then_some(Happened::WaitTooLong { asked_by, wait, most })
     }
 
-    /// Whether the URLs of a host fail that does not exist and never answered.
+    /// Whether URLs fail if their host does not exist and never answered.
     pub fn missing_hosts_fail(&self) -> bool {
         self.rules.missing_hosts_fail
     }
 
-    /// Leave to write one request head under `permit`, whose time by our clock is `at`.
+    /// The right to write one request head under `permit`, which is due at `at` by the local clock.
     pub fn leave(&self, site: Site, permit: Permit, at: Time, rate: Rate) -> GateLeave {
         GateLeave::new(self, site, permit, at, rate)
     }
 
-    /// Whether this process's last head to a site is so near that nobody else's can have come since: all keep
-    /// an interval from it. The second half of that is left for the way to the store.
+    /// Whether this process's last head to a site is so recent that no other process can have sent one since, because
+    /// all keep an interval from it. Half of the interval is left for the call to the store.
     pub fn was_last_to_ask(&self, site: &Site) -> bool {
         self.heads.is_near(site)
     }
 
-    /// Sites whose pace this process has kept lately.
+    /// The number of sites whose pace this process tracks.
     pub fn sites_known(&self) -> usize {
         self.heads.sites_known()
     }
 
-    /// Forgets when heads were written, where it does not matter any more.
+    /// Forgets heads that are too old to matter.
     pub fn sweep_heads(&self) {
         self.heads.sweep();
     }

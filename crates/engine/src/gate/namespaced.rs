@@ -1,4 +1,4 @@
-//! Politeness of a realm of its own: what is asked for here has nothing to do with the web's own pace.
+//! Politeness state in a namespace of its own, separate from the pace of fetches.
 //!
 //! Webhooks go to hosts that may be fetched from, too. A receiver that fails must not close the site to
 //! fetches, and fetches must not hold up deliveries.
@@ -14,14 +14,14 @@ use fetchwell_policy::url::{Origin, Site};
 use crate::ports::error::StoreError;
 use crate::ports::politeness::{Politeness, RobotsRecord, SiteAsk, SiteReport, Turn};
 
-/// The sites of `inner` that belong to one realm.
+/// The sites of `inner` in one namespace.
 pub struct Apart {
     inner: Arc<dyn Politeness>,
     realm: &'static str,
 }
 
 impl Apart {
-    /// Keeps this realm apart from all else in `inner`.
+    /// Keeps the sites of `realm` separate from all others in `inner`.
     pub fn new(inner: Arc<dyn Politeness>, realm: &'static str) -> Apart {
         Apart { inner, realm }
     }
@@ -41,7 +41,7 @@ impl Politeness for Apart {
         let moved_asks: Vec<SiteAsk> =
             asks.iter().map(|ask| SiteAsk { site: self.site(&ask.site), ..ask.clone() }).collect();
         let mut turn = self.inner.turn(&moved_reports, &moved_asks).await?;
-        // Whoever asked knows its sites by their own names.
+        // The caller knows its sites by their original names.
         let named = || reports.iter().map(|r| &r.site).chain(asks.iter().map(|ask| &ask.site));
         for (site, _) in &mut turn.transitions {
             if let Some(own) = named().find(|own| self.site(own) == *site) {

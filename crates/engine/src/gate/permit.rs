@@ -1,4 +1,4 @@
-//! The permit for one request head, from the slot that the store reserved to the moment at which it is written.
+//! The permit for one request head, from the slot that the store reserved to the moment when the head is written.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,22 +21,22 @@ use crate::web::{Given, Leave};
 /// A held connection waits at most this long for its slot; a longer wait goes back to the workbench.
 const LONGEST_WAIT_IN_FLIGHT: Duration = Duration::from_secs(2);
 
-/// A head that is early by less than timers can tell is not early.
+/// A head that is early by less than the resolution of timers is not early.
 const TIMER_GRAIN: Duration = Duration::from_millis(1);
 
-/// A store's answer that a head may go is good for a tenth of the interval: the next head comes that much too soon
-/// when the answer takes as long as this. Within these bounds, because no store answers at once…
+/// The store's answer that a head may be sent is valid for a tenth of the interval: if the answer takes that long, the
+/// next head comes that much too soon. There is a minimum, because no store answers at once…
 const LEAST_GOOD_FOR: Duration = Duration::from_millis(20);
-/// …and an answer that takes longer says that the process or the store was stopped.
+/// …and a maximum, because a longer answer means that the process or the store was suspended.
 const MOST_GOOD_FOR: Duration = Duration::from_millis(250);
 
 /// How many times a permit is spent when each answer arrives too late to use; after that it is given back.
 const MOST_SPENDINGS: u32 = 4;
 
-/// Where the pace of groups is kept, among the sites.
+/// The namespace for the pace of groups, among the sites.
 const GROUPS: &str = "group";
 
-/// A permit, and what it takes to spend it.
+/// A permit, and everything that is needed to spend it.
 pub struct GateLeave {
     politeness: Arc<dyn Politeness>,
     clock: Clock,
@@ -44,17 +44,17 @@ pub struct GateLeave {
     health: Arc<StoreHealth>,
     site: Site,
     permit: Permit,
-    /// Its time, by our clock.
+    /// When to use it, by the local clock.
     at: Time,
-    /// Until then, by our clock, it need not be spent.
+    /// Until then, by the local clock, it need not be spent.
     free_until: Option<Time>,
     given: Option<Given>,
-    /// The store's clock showed this time at or after this moment of ours.
+    /// A time of the store's clock, and a local instant at or after which the clock showed it.
     word: Option<(Time, Instant)>,
     rate: Rate,
     follows_robots: bool,
     group: Option<(Site, Rate)>,
-    /// Nothing more of the group goes before then, by our clock.
+    /// Nothing more of the group may be sent before then, by the local clock.
     group_rests_until: Option<Time>,
     /// How much too early the head leaves.
     early_by: Option<Duration>,
@@ -84,24 +84,25 @@ impl GateLeave {
         }
     }
 
-    /// A page of a group takes a turn of the group's, too.
+    /// A page of a group takes a turn of the group, too.
     pub fn in_the_name_of(mut self, group: Option<(&str, Rate)>) -> GateLeave {
         self.group = group.map(|(name, rate)| (Site::apart(GROUPS, name), rate));
         self
     }
 
-    /// What was heard of the group: nothing more of it goes before then, by our clock.
+    /// Until when nothing more of the group may be sent, by the local clock, if the store said so.
     pub fn group_rests_until(&self) -> Option<Time> {
         self.group_rests_until
     }
 
-    /// How much sooner after the last one the head leaves than the pace allows; `None`: it keeps its
-    /// distance, as it always should.
+    /// How much sooner after the previous head this one leaves than the pace allows; `None` if it keeps its distance,
+    /// as it always should.
     pub fn early_by(&self) -> Option<Duration> {
         self.early_by
     }
 
-    /// Takes a turn of the group's, and waits for a near one. `false`: it is too far.
+    /// Takes a turn of the group, and waits for it if it is near. Returns false if it is too far ahead, or the store
+    /// fails.
     async fn take_groups_turn(&mut self) -> bool {
         let Some((group, rate)) = self.group.clone() else { return true };
         let ask = SiteAsk { site: group, rate, follows_robots: false };
@@ -129,13 +130,13 @@ impl GateLeave {
         true
     }
 
-    /// The page of a robots.txt may follow it at once.
+    /// Whether the page may follow its robots.txt without a pause.
     pub fn following_robots(mut self, follows: bool) -> GateLeave {
         self.follows_robots = follows;
         self
     }
 
-    /// What the store must hear of a head that leaves only now: the others keep their distance from it.
+    /// The report on a head that leaves only now, so that others keep their distance from it.
     pub fn late_report(&self) -> Option<SiteReport> {
         self.heads.mark(&self.site, self.rate);
         let (time, since) = self.word?;
@@ -144,7 +145,7 @@ impl GateLeave {
         Some(SiteReport { site: self.site.clone(), report })
     }
 
-    /// When the head may be written, by the store's clock: that is now. `None`: it may not.
+    /// When the head may be written, by the store's clock, which is now. `None` if it may not.
     async fn settle_time(&mut self) -> Option<Time> {
         let now = self.clock.now();
         match self.free_until {
@@ -157,13 +158,13 @@ impl GateLeave {
         }
     }
 
-    /// Asks the store, and waits for a near slot. `None`: the permit is void or the slot too far.
+    /// Asks the store, and waits for the slot if it is near. `None` if the permit is void or the slot is too far ahead.
     async fn spend(&mut self) -> Option<Time> {
         let good_for = (self.rate.interval / 10).clamp(LEAST_GOOD_FOR, MOST_GOOD_FOR);
         let lead_for = |took: Duration| {
             if took > good_for { (took * 2).min(LONGEST_WAIT_IN_FLIGHT) } else { Duration::ZERO }
         };
-        // A store that was slow a moment ago is taken to be slow still.
+        // If the store was slow a moment ago, it is assumed to be slow still.
         self.permit.lead = lead_for(self.heads.last_answer_took());
         let mut spendings_left = MOST_SPENDINGS;
         loop {
@@ -172,7 +173,7 @@ impl GateLeave {
             let took = asked.elapsed();
             self.heads.answer_took(took);
             match answer {
-                // Somebody else may have gone meanwhile, a whole interval after the store's word.
+                // Another process may have sent a request meanwhile, a whole interval after the store's answer.
                 Ok((Spend::Go, _)) if took > good_for.max(self.permit.lead) => {
                     spendings_left -= 1;
                     if spendings_left == 0 {
@@ -209,7 +210,7 @@ impl Leave for GateLeave {
     async fn to_write(&mut self) -> bool {
         let early = self.at.since(self.clock.now());
         if self.rate.interval.is_zero() {
-            // Only a site that rests has a slot ahead, and its rest is over then, not a little before.
+            // Only a site that rests has a slot in the future, and it must rest until then.
             if !early.is_zero() {
                 tokio::time::sleep(early).await;
             }

@@ -11,12 +11,12 @@ use fetchwell_policy::time::Time;
 use super::GateRules;
 use crate::ports::politeness::{RobotsRecord, Unreachable};
 
-/// A robots.txt that was just read is good for at least this long, whatever the setting.
+/// A robots.txt that was just read is valid for at least this long, whatever the setting.
 const LEAST_FRESH: Duration = Duration::from_secs(60);
 
 impl GateRules {
-    /// What a robots.txt record means at `now`, where its site is in `state`. `None`: it was just read, so the
-    /// state says nothing that the record does not know.
+    /// What a robots.txt record means at `now`, if its site is in `state`. `state` is `None` for a record that was just
+    /// read, because then it says nothing that the record does not.
     pub fn view(
         &self,
         record: Option<&RobotsRecord>,
@@ -64,32 +64,29 @@ impl GateRules {
 pub enum RobotsView {
     /// It must be fetched first.
     Fetch,
-    /// It is known, and need not be asked for again before `until`.
+    /// The rules are known, and need not be requested again before `until`.
     Known {
-        /// The rules.
         robots: Arc<Robots>,
-        /// Until when they are good.
         until: Time,
-        /// They stand in for a file that could not be read when its site had recovered this often.
+        /// The rules replace a file that could not be read when its site had recovered this many times.
         unread_as_of: Option<u32>,
     },
-    /// Its origin may not be connected to, or does not exist: this happens to its pages.
+    /// The origin must not be connected to, or does not exist: its pages get this outcome.
     Refused(Happened),
-    /// It cannot be reached: no page is asked for before `until`.
+    /// The file is unreachable: no page is requested before `until`.
     Blocked {
-        /// When to try again.
         until: Time,
-        /// Since when it has been so.
+        /// Since when it has been unreachable.
         since: Time,
-        /// How often the site had recovered when the file could not be read.
+        /// How many times the site had recovered when the file could not be read.
         unread_as_of: u32,
-        /// The site asked us to wait until then.
+        /// The site itself asked for this wait.
         is_asked_for: bool,
     },
 }
 
 impl RobotsView {
-    /// The rules, when they are known.
+    /// The rules, if they are known.
     pub fn robots(&self) -> Option<&Robots> {
         match self {
             RobotsView::Known { robots, .. } => Some(robots),
@@ -97,7 +94,7 @@ impl RobotsView {
         }
     }
 
-    /// How often the site had recovered when its file could not be read; `None`: it could be.
+    /// How many times the site had recovered when its file could not be read; `None` if it could.
     pub fn unread_as_of(&self) -> Option<u32> {
         match self {
             RobotsView::Known { unread_as_of, .. } => *unread_as_of,

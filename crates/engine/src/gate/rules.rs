@@ -1,4 +1,4 @@
-//! The rules that a gate is given, and the pace that follows from them.
+//! The rules of a gate, and the pace that follows from them.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -8,70 +8,67 @@ use fetchwell_policy::robots::WhenUnreachable;
 use fetchwell_policy::site::SiteState;
 use fetchwell_policy::url::Site;
 
-/// Where a pace comes from that an operator ordered…
+/// The source of a pace: an operator's order…
 pub const BY_ORDER: &str = "operator";
-/// …one that robots.txt asks for…
+/// …the Crawl-delay in robots.txt…
 pub const CRAWL_DELAY: &str = "Crawl-delay";
-/// …and one that a group was given.
+/// …or the limit of a group.
 pub const GROUP_LIMIT: &str = "retailer limit";
 
 /// The rules of robots.txt.
 #[derive(Clone, Debug)]
 pub struct RobotsRules {
-    /// The name by which robots.txt files know us.
+    /// The product token to look for in robots.txt files.
     pub product_token: String,
     /// What an unreachable file means.
     pub when_unreachable: WhenUnreachable,
     /// How long a copy is fresh.
     pub fresh_for: Duration,
-    /// How old a copy may be that stands in for a file that cannot be reached.
+    /// How old a copy may be that replaces an unreachable file.
     pub stale_for: Duration,
     /// A longer Crawl-delay makes the site's URLs fail.
     pub max_crawl_delay: Option<Duration>,
-    /// A site that can't be reached for its robots.txt can't be reached for its pages either: with this,
-    /// those that wait for it hear of that as of an attempt of their own.
+    /// If a site cannot be reached for its robots.txt, its pages cannot be reached either: if set, this counts as a
+    /// failed attempt of each page that waits for the file.
     pub pages_fail_with_it: bool,
 }
 
-/// The pace that a site is given, and by whom.
+/// The pace of sites and groups.
 #[derive(Clone, Debug)]
 pub struct PaceRules {
-    /// The interval where nothing else is said.
+    /// The interval of sites without a setting of their own.
     pub default_interval: Duration,
-    /// Intervals of single sites.
+    /// Intervals of individual sites.
     pub sites: HashMap<Site, Duration>,
     /// Sites that are paced by concurrency instead: archives that are made to be read in bulk.
     pub concurrency: HashMap<Site, usize>,
-    /// The pace of groups, which holds besides that of their sites.
+    /// The pace of groups, which applies in addition to that of their sites.
     pub groups: GroupPace,
 }
 
-/// The pace of groups.
 #[derive(Clone, Debug, Default)]
 pub struct GroupPace {
-    /// Where nothing else is said; `None`: groups have no pace of their own.
+    /// For groups without a setting of their own; `None` if those have no pace.
     pub default: Option<Rate>,
-    /// Of single groups.
+    /// For individual groups.
     pub named: HashMap<String, Rate>,
-    /// Of single groups at each of their sites, in place of the site's own: for those whose limit somebody
-    /// wrote down.
+    /// For individual groups at each of their sites, in place of the site's own pace. Only groups with an explicit
+    /// limit are listed.
     pub at_sites: HashMap<String, Rate>,
 }
 
-/// All that the gate goes by.
+/// All rules of a gate.
 #[derive(Clone, Debug)]
 pub struct GateRules {
-    /// The pace.
     pub pace: PaceRules,
-    /// robots.txt.
     pub robots: RobotsRules,
-    /// A site that has been down this long, while we were there to see it, is given up; so is one that asks for a
-    /// longer wait, and a run whose store has failed for this long.
+    /// A site that has been down this long while this process was running is given up; so is one that asks for a longer
+    /// wait, and a run whose store has failed for this long.
     pub give_up_after: Option<Duration>,
-    /// While a site's breaker is open, each failed probe is an attempt of every URL that waited for it, and a URL
-    /// ends when it has had this many. `None`: URLs wait unharmed.
+    /// While a site's breaker is open, each failed probe counts as an attempt of every URL that waited for it, and a
+    /// URL ends when it has had this many. `None`: waiting costs no attempts.
     pub site_attempts: Option<u32>,
-    /// The URLs of a host that does not exist, and never answered, fail for that; else the site does.
+    /// If set, the URLs of a host that does not exist and never answered fail. Otherwise it is a failure of the site.
     pub missing_hosts_fail: bool,
 }
 
@@ -92,8 +89,8 @@ impl GateRules {
         (Rate { least_interval, ..Rate::every(interval) }, source)
     }
 
-    /// The same for a request in the name of a group. The limit that a group was given is the site's pace for
-    /// it, unless the site has a rate of its own or asks for more time.
+    /// The same for a request of a group. The limit of the group is the site's pace for it, unless the site has a rate
+    /// of its own or a longer Crawl-delay.
     pub fn rate_for(
         &self,
         site: &Site,
@@ -110,12 +107,12 @@ impl GateRules {
         if least_interval > limit.interval {
             return (Rate::at_most_every(least_interval), CRAWL_DELAY);
         }
-        // A burst would be too soon for any Crawl-delay.
+        // A burst would violate any Crawl-delay.
         let burst = if least_interval.is_zero() { limit.burst } else { 1 };
         (Rate { least_interval, burst, ..*limit }, GROUP_LIMIT)
     }
 
-    /// The pace that holds in the light of what an operator ordered, and where it comes from.
+    /// The pace under an operator's orders, and where it comes from.
     pub fn ordered(
         &self,
         state: &SiteState,

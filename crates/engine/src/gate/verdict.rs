@@ -1,4 +1,4 @@
-//! What the gate says of a site's next page, and which rule of robots.txt a verdict comes from.
+//! What a site's next page waits for, and which rule of robots.txt a verdict is based on.
 
 use std::time::Duration;
 
@@ -13,16 +13,16 @@ use crate::ports::politeness::RobotsRecord;
 /// What a site's next page waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outlook {
-    /// `paused`, `breaker`, `penalty`, `robots` (it can't be read, and is tried again later) or `pace`; `None`: it
-    /// can go now.
+    /// `paused`, `breaker`, `penalty`, `robots` (it cannot be read, and is retried later) or `pace`; `None` if the page
+    /// can be sent now.
     pub held_up_by: Option<&'static str>,
-    /// When it could go, as things stand; `None`: not before an operator resumes the site.
+    /// When it could be sent, as things stand; `None` if not before an operator resumes the site.
     pub next_slot_in: Option<Duration>,
 }
 
 impl GateRules {
-    /// What a site's next page waits for, where `rate` is the pace and these are the records of its robots.txt:
-    /// the one answer for everything that shows it. `store_now` is the time by the store's clock, `now` by ours.
+    /// What a site's next page waits for, at this `rate` and with these records of its robots.txt. Everything that
+    /// shows this uses this function. `store_now` is the time by the store's clock, `now` by the local one.
     pub fn outlook<'a>(
         &self,
         state: &SiteState,
@@ -52,7 +52,7 @@ impl GateRules {
     }
 }
 
-/// The rule that a verdict came of, for a row's `why`.
+/// The rule that a verdict is based on, for the `why` of a row.
 pub fn rule_of(verdict: RobotsVerdict) -> Option<String> {
     let line = verdict.line?;
     let rule = verdict.rule?;

@@ -1,14 +1,14 @@
-//! What an error of hyper's says: that somebody hung up, or that an answer breaks the rules of HTTP.
+//! Classifies hyper's errors: a broken connection, or a response that violates HTTP.
 
 use std::error::Error;
 use std::io;
 
-/// Whether an error is a breach of HTTP by the server, as opposed to a connection that broke.
+/// Whether the server violated HTTP, as opposed to a broken connection.
 pub(super) fn is_breach_of_http(error: &hyper::Error) -> bool {
     error.is_parse() || causes(error).any(|cause| is_bad_chunk(cause) || is_bad_frame(cause))
 }
 
-/// Whether the connection ended before the server did anything about the request.
+/// Whether the connection ended before the server processed the request.
 pub(super) fn died_unanswered(error: &hyper::Error) -> bool {
     error.is_canceled()
         || error.is_closed()
@@ -20,7 +20,7 @@ fn causes(error: &hyper::Error) -> impl Iterator<Item = &(dyn Error + 'static)> 
     std::iter::successors(error.source(), |cause: &&(dyn Error + 'static)| (*cause).source())
 }
 
-/// hyper says it with the kind of an I/O error, and so does TLS about its records.
+/// hyper reports bad chunks only through the kind of an I/O error, which TLS also uses for bad records.
 fn is_bad_chunk(cause: &(dyn Error + 'static)) -> bool {
     cause.downcast_ref::<io::Error>().is_some_and(|error| {
         let is_tls = matches!(error.get_ref(), Some(inner) if inner.is::<rustls::Error>());
@@ -28,7 +28,7 @@ fn is_bad_chunk(cause: &(dyn Error + 'static)) -> bool {
     })
 }
 
-/// The server leaves the connection, or takes no more streams on it.
+/// The server closes the HTTP/2 connection, or refuses the stream.
 fn was_turned_away(cause: &(dyn Error + 'static)) -> bool {
     cause.downcast_ref::<h2::Error>().is_some_and(|error| {
         let is_refusal = error.reason() == Some(h2::Reason::REFUSED_STREAM);
@@ -36,7 +36,7 @@ fn was_turned_away(cause: &(dyn Error + 'static)) -> bool {
     })
 }
 
-/// An HTTP/2 stream or connection that our own side ended, because of what came.
+/// Our own side ended the HTTP/2 stream or connection, because of an invalid frame.
 fn is_bad_frame(cause: &(dyn Error + 'static)) -> bool {
     cause.downcast_ref::<h2::Error>().is_some_and(h2::Error::is_library)
 }

@@ -1,4 +1,4 @@
-//! One request, from the pool or a new connection to an answer in memory.
+//! Sends one request, on a pooled or a new connection, and reads the response into memory.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ use super::{HttpSettings, OwnListeners};
 use crate::budget::{Budget, Share};
 use crate::web::{Answer, Exchange, Leave, Method, Phases, Request, Web, Wire};
 
-/// The HTTP client. There is one in a process.
+/// The HTTP client. A process uses one for all sites.
 pub struct Client {
     settings: HttpSettings,
     user_agent: HeaderValue,
@@ -37,13 +37,13 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client that looks names up by the name servers of its settings.
+    /// A client that uses the name servers from its settings.
     pub fn new(settings: HttpSettings) -> Result<Client, ClientError> {
         let name_servers = NameServers::new(&settings.dns);
         Client::with_resolver(settings, Box::new(name_servers))
     }
 
-    /// A client with a resolver of its own.
+    /// A client with the given resolver.
     pub fn with_resolver(
         settings: HttpSettings,
         resolver: Box<dyn Resolve>,
@@ -62,12 +62,12 @@ impl Client {
         })
     }
 
-    /// The vetted addresses of a URL, as a request would find them.
+    /// The vetted addresses that a request for this URL would connect to.
     pub async fn addresses(&self, url: &WebUrl) -> Result<Vec<std::net::SocketAddr>, Happened> {
         vetted_addresses(url, &self.settings, &self.names).await
     }
 
-    /// Where a door registers what it listens on.
+    /// Doors register their own listening addresses here.
     pub fn own_listeners(&self) -> &OwnListeners {
         &self.settings.own_listeners
     }
@@ -109,8 +109,8 @@ impl Client {
             Err(SendFault::Other(happened)) => Err(happened),
         };
         if let Err(Happened::TimedOut(_)) = answer {
-            // Perhaps nobody is there any more. An HTTP/2 connection is still in the pool then, and
-            // would let down one request after another.
+            // The peer may be gone. An HTTP/2 connection would still be in the pool, and fail one request after
+            // another.
             self.pool.forget(url);
         }
         let mut answer = answer?;
@@ -121,8 +121,8 @@ impl Client {
         Ok(Exchange::Answered(answer))
     }
 
-    /// A connection, and whether it was kept from an earlier request. A probe gets a new one: whether
-    /// there is one to be had is what it asks, and on a kept one that died it would count as not sent.
+    /// A connection, and whether it is reused. A probe always gets a new one, because it tests whether the site accepts
+    /// connections, and on a reused connection that has died it would count as not sent.
     async fn connection(&self, request: &Request) -> Result<(Sender, bool), Happened> {
         let url = &request.url;
         let is_probe = request.method == Method::HEAD;
@@ -182,7 +182,7 @@ impl Client {
         let status = head.status.as_u16();
         let headers = head.headers;
         let mut answer = Answer { status, headers, body: Bytes::new(), share: Share::none(), wire };
-        // What a redirect says besides is of no interest, and must not keep us from following it.
+        // The body of a redirect is not needed, and must not prevent following it.
         if request.wants_body_of(status) && answer.redirect().is_none() {
             let enough = request.enough_bytes.unwrap_or(usize::MAX);
             let headers = &answer.headers;
@@ -207,14 +207,14 @@ impl Web for Client {
     }
 }
 
-/// A part of an encoded file can't be decoded by itself: who asks for a range gets the bytes as they lie there,
-/// whatever the server says of the file (some call each `.gz` encoded).
+/// A part of an encoded file cannot be decoded by itself, so a range is not decoded, whatever `Content-Encoding` the
+/// server sends (some send one for every `.gz` file).
 fn decoding_of(request: &Request) -> Decoding {
     let asks_for_range = request.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("range"));
     if asks_for_range { Decoding::AsItComes } else { Decoding::Undo }
 }
 
-/// Writes the request, and waits for the head of the answer.
+/// Writes the request, and waits for the response head.
 async fn send(
     sender: &mut Sender,
     mut head: http::Request<RequestBody>,
@@ -229,7 +229,7 @@ async fn send(
                 let answer = sender.send_request(head);
                 tokio::pin!(answer);
                 tokio::select! {
-                    biased; // A head is late before it is answered, and both may be heard of at once.
+                    biased; // A late head comes before its response, but both may be ready at once.
                     () = departure.was_late() => leave.left_late(),
                     answered = &mut answer => return answered,
                 }
@@ -249,7 +249,7 @@ async fn send(
     }
 }
 
-/// Why no answer came.
+/// Why there is no response.
 enum SendFault {
     Hyper(hyper::Error),
     Other(Happened),
@@ -269,7 +269,7 @@ fn classify(error: &hyper::Error) -> Happened {
     }
 }
 
-/// The `Host` header: the name, and the port when it is not the scheme's own.
+/// The `Host` header: the host, and the port unless it is the scheme's default.
 fn authority(url: &WebUrl) -> String {
     let default_port = match url.scheme() {
         Scheme::Http => 80,

@@ -1,4 +1,4 @@
-//! Dials a vetted address, and speaks TLS and HTTP on it.
+//! Connects to a vetted address, with TLS if needed, and starts HTTP on the connection.
 
 use std::io;
 use std::net::SocketAddr;
@@ -26,22 +26,23 @@ use super::pool::{Connection, Sender};
 use super::timely::{Departure, Timely};
 use super::tls_fault::tls_fault;
 
-/// Addresses of one name that are tried, so that each has a fair part of the time.
+/// The maximum number of addresses tried per name, so that each gets enough of the time.
 const MAX_DIALLED: usize = 4;
 
-/// hyper's least buffer; a smaller header limit is enforced after the fact.
+/// hyper's smallest buffer. A smaller header limit is enforced after reading.
 const LEAST_BUFFER_BYTES: usize = 8_192;
 
-/// What a header takes on average, at the least: a limit on bytes is one on their number, too. hyper
-/// sets up room for as many before it reads any, so that more of them would cost something on each page.
+/// The assumed minimum of the average header size, which turns the limit in bytes into a limit on the number of
+/// headers. hyper allocates room for the maximum number in advance, so a higher limit would cost something on every
+/// page.
 const LEAST_HEADER_BYTES: usize = 64;
 
-/// What an HTTP/2 server may send ahead of our reading: of one answer, and on one connection. It lies
-/// outside the byte budget, so it is small.
+/// How much an HTTP/2 server may send before we read it, per response and per connection. This is not part of the byte
+/// budget, so it is small.
 const STREAM_WINDOW_BYTES: u32 = 256 << 10;
 const CONNECTION_WINDOW_BYTES: u32 = 1 << 20;
 
-/// TLS as all connections use it.
+/// The TLS configuration for all connections.
 pub(super) fn tls_config(extra_ca_file: Option<&Path>) -> Result<Arc<ClientConfig>, ClientError> {
     let mut roots = RootCertStore::empty();
     roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
@@ -64,7 +65,7 @@ pub(super) fn tls_config(extra_ca_file: Option<&Path>) -> Result<Arc<ClientConfi
     Ok(Arc::new(config))
 }
 
-/// Connects to the first address that answers; each has its part of the time.
+/// Connects to the first address that answers, and starts HTTP on the connection.
 pub(super) async fn connect(
     url: &WebUrl,
     addresses: &[SocketAddr],
@@ -94,7 +95,7 @@ pub(super) async fn connect(
     }
 }
 
-/// One address that swallows everything must not use up the time of the others: each has its part.
+/// Each address gets an equal part of the time, so that one that never answers cannot use up the time of the others.
 async fn dial(
     addresses: &[SocketAddr],
     limit: Duration,
@@ -107,7 +108,7 @@ async fn dial(
         match tokio::time::timeout(each, TcpStream::connect(address)).await {
             // The address was vetted; the peer must be that address and no other.
             Ok(Ok(stream)) if stream.peer_addr().is_ok_and(|peer| peer == *address) => {
-                // Small requests must not wait for each other; without it they are slow, not wrong.
+                // Avoids delays for small writes. An error is ignored, because requests would only be slower.
                 drop(stream.set_nodelay(true));
                 return Ok((stream, *address));
             }
@@ -120,8 +121,8 @@ async fn dial(
     Err(happened)
 }
 
-/// A machine without IPv6 has no address to connect from. That does not stop connections over IPv4, so it must not make
-/// the whole process rest.
+/// A machine without IPv6 has no source address for the connection. IPv4 still works, so this must not count as a
+/// shortage that pauses the whole process.
 fn is_want_of_ipv6(address: &SocketAddr, error: &io::Error) -> bool {
     address.is_ipv6() && error.kind() == io::ErrorKind::AddrNotAvailable
 }
@@ -133,7 +134,7 @@ fn no_connection(error: &io::Error) -> Happened {
 fn server_name(url: &WebUrl) -> Result<ServerName<'static>, Happened> {
     match url.host_ip() {
         Some(ip) => Ok(ServerName::IpAddress(TlsIpAddr::from(ip))),
-        // No certificate can be for such a name.
+        // No certificate can be valid for such a name.
         None => ServerName::try_from(url.host().to_owned())
             .map_err(|_| failed(NetworkFault::Tls(TlsFault::WrongName))),
     }
@@ -148,7 +149,7 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let departure = Departure::default();
-    // Headers that browsers put up with are no reason to lose a page.
+    // Accept malformed headers that browsers accept, too.
     #[expect(clippy::disallowed_methods, reason = "the one place that speaks HTTP/1")]
     let (sender, connection) = http1::Builder::new()
         .max_buf_size(max_header_bytes.max(LEAST_BUFFER_BYTES))
@@ -170,8 +171,8 @@ async fn http2_on<S>(
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    // HTTP/2 counts 32 bytes more a header, and calls too many a broken stream. With room to spare the
-    // client counts for itself and can say what was wrong.
+    // HTTP/2 counts 32 bytes more per header, and reports an excess as a broken stream. With a higher limit here, the
+    // client checks its own limit and can report the real cause.
     let room_for_headers = u32::try_from(max_header_bytes.saturating_mul(2)).unwrap_or(u32::MAX);
     let end = CancellationToken::new();
     #[expect(clippy::disallowed_methods, reason = "the one place that speaks HTTP/2")]
@@ -186,13 +187,13 @@ where
 }
 
 fn run(connection: impl Future + Send + 'static, peer: SocketAddr) -> Connection {
-    // The request that uses the connection sees its errors.
+    // The request that uses the connection gets its errors.
     let task = AbortOnDropHandle::new(tokio::spawn(async move { drop(connection.await) }));
     Connection { peer, task }
 }
 
-/// Runs the tasks that hyper needs for an HTTP/2 connection, and ends them with its last sender. One
-/// of them holds the socket; left alone it would wait for a server that takes no goodbye.
+/// Runs the tasks that hyper needs for an HTTP/2 connection, and cancels them with the last sender. One of them holds
+/// the socket, and would otherwise wait for a server that never reads our GOAWAY.
 #[derive(Clone)]
 struct Helpers(CancellationToken);
 

@@ -1,4 +1,4 @@
-//! Reads a body: off the wire, through its content encoding, into memory; capped at each step.
+//! Reads a body from the wire and decodes it into memory, with limits at each step.
 
 #![expect(clippy::disallowed_types, reason = "the one place that decodes, and here it is capped")]
 
@@ -25,23 +25,23 @@ use super::patience::Patience;
 use super::wire::{Wire, WireFault};
 use crate::budget::{Budget, Share};
 
-/// A body may inflate to this size whatever the ratio.
+/// A body may inflate to this size, regardless of the ratio.
 const RATIO_FREE_BYTES: usize = 1 << 20;
-/// The largest window that a zstd body may ask for: 8 MiB.
+/// The largest window that a zstd body may require: 8 MiB.
 const ZSTD_WINDOW_LOG_MAX: u32 = 23;
-/// How far a body may grow between two looks at the caps, and the room it begins with.
+/// How much a body may grow between two checks of the limits, and its initial capacity.
 const STEP_BYTES: usize = 16 << 10;
 
-/// What is done about a body's content encoding.
+/// What to do with the content encoding of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Decoding {
-    /// It is undone.
+    /// Decode the body.
     Undo,
-    /// The body is taken as it comes.
+    /// Keep the body as received.
     AsItComes,
 }
 
-/// Reads a body whole, or as far as is enough.
+/// Reads a body, up to `enough` bytes.
 pub(super) async fn read_body(
     body: Incoming,
     headers: &HeaderMap,
@@ -66,25 +66,25 @@ pub(super) async fn read_body(
         Some(encoding) => text.take_encoded(wire, encoding).await?,
     }
     text.decoded.truncate(enough);
-    // Its decoder is gone.
+    // The decoder and its window are gone.
     text.share.shrink_to(text.decoded.capacity());
     Ok((Bytes::from(text.decoded), text.share))
 }
 
-/// A body on its way into memory, with its encoding undone.
+/// A body that is being read and decoded.
 struct Text<'a> {
     limits: &'a HttpLimits,
     enough: usize,
     patience: Patience,
     budget: &'a Budget,
-    /// How much of what it decoded the decoder may keep for itself.
+    /// How much of its output the decoder may keep as its window.
     window_bytes: usize,
     decoded: Vec<u8>,
     share: Share,
 }
 
 impl Text<'_> {
-    /// Takes a body as it comes, or enough of it.
+    /// Reads a body without decoding, until it is enough.
     async fn take_plain(&mut self, mut wire: Wire) -> Result<(), Happened> {
         while let Some(piece) = wire.next().await? {
             let mut rest = &piece[..];
@@ -101,13 +101,13 @@ impl Text<'_> {
                 }
                 self.check_size(wire.bytes())?;
             }
-            // A body that is here already is taken without a wait; others must get their turn.
+            // Reading a body that has already arrived never waits, so let other tasks run.
             tokio::task::coop::consume_budget().await;
         }
         Ok(())
     }
 
-    /// Takes a body through its decoder, member by member, or enough of it.
+    /// Decodes a body member by member, until it is enough.
     async fn take_encoded(&mut self, wire: Wire, encoding: Encoding) -> Result<(), Happened> {
         let on_wire = Arc::new(AtomicUsize::new(0));
         let mut wire = StreamReader::new(Box::pin(pieces(wire, on_wire.clone())));
@@ -132,7 +132,7 @@ impl Text<'_> {
         skip_rest(&mut wire).await.map_err(|error| happened(&error))
     }
 
-    /// Takes all that a decoder has, or enough of it.
+    /// Reads the output of a decoder, until it is enough.
     async fn take_member(
         &mut self,
         mut decoder: Pin<Box<dyn AsyncRead + Send + '_>>,
@@ -167,11 +167,11 @@ impl Text<'_> {
         Ok(())
     }
 
-    /// The share covers all the room that a body takes, filled or not, and what its decoder keeps of it.
+    /// Grows the buffer. The share covers its whole capacity, filled or not, and the window of the decoder.
     async fn make_room(&mut self) -> Result<(), Happened> {
         let twice = 2 * self.decoded.len();
         let room = twice.min(self.limits.max_body_bytes).max(STEP_BYTES);
-        // A body of just the limit needs a byte more, to see that it ends there.
+        // One byte more, to see that a body of exactly the limit ends there.
         let room = room.saturating_add(1);
         let bytes = room.saturating_add(room.min(self.window_bytes));
         let growing = self.budget.grow(&mut self.share, bytes);
@@ -185,8 +185,8 @@ impl Text<'_> {
     }
 }
 
-/// A decoder may know its end before the wire does; only a body that was read to its end leaves a
-/// connection that can be used again. What follows an encoded body says nothing to us.
+/// A decoder may end before the body does, but the connection can be reused only after the whole body was read. Data
+/// after an encoded body is ignored.
 async fn skip_rest(wire: &mut (impl AsyncBufRead + Unpin)) -> io::Result<()> {
     loop {
         let rest = wire.fill_buf().await?.len();
@@ -197,7 +197,7 @@ async fn skip_rest(wire: &mut (impl AsyncBufRead + Unpin)) -> io::Result<()> {
     }
 }
 
-/// The pieces of a body for a decoder, which counts them here.
+/// The chunks of a body, as input for a decoder. Updates the number of bytes read so far.
 fn pieces(
     wire: Wire,
     on_wire: Arc<AtomicUsize>,
@@ -226,7 +226,7 @@ enum Encoding {
 }
 
 impl Encoding {
-    /// One layer at most, of a kind that we asked for.
+    /// Accepts at most one encoding, and only one that we requested.
     fn of(headers: &HeaderMap) -> Result<Option<Encoding>, Happened> {
         let mut values = headers.get_all(CONTENT_ENCODING).iter();
         let (Some(value), None) = (values.next(), values.next()) else {
@@ -262,7 +262,7 @@ impl Encoding {
         }
     }
 
-    /// The most that a decoder keeps of what it decoded, to refer back to.
+    /// The maximum size of a decoder's window.
     fn window_bytes(self) -> usize {
         match self {
             Encoding::Gzip | Encoding::Deflate => 32 << 10,
@@ -271,12 +271,11 @@ impl Encoding {
         }
     }
 
-    /// Whether a body goes on after its first member ended, by the byte that comes next. Browsers let
-    /// garbage follow, so it is no reason to lose the page.
+    /// Whether another member follows, judged by the next byte. Other data after a member is ignored, as in browsers.
     fn begins_another(self, byte: u8) -> bool {
         match self {
             Encoding::Gzip => byte == 0x1F,
-            // A frame, or one that is to be skipped.
+            // A frame, or a skippable frame.
             Encoding::Zstd => matches!(byte, 0x28 | 0x50..=0x5F),
             Encoding::Deflate | Encoding::Brotli => false,
         }
@@ -290,15 +289,15 @@ fn check_transfer_encoding(headers: &HeaderMap) -> Result<(), Happened> {
     }
 }
 
-/// Whether a transfer encoding is one that hyper undoes. We ask for no other.
+/// Whether hyper decodes this transfer encoding. We request no other.
 fn is_chunked(value: &HeaderValue) -> bool {
     let known = |name: &str| ["chunked", "identity"].contains(&name.trim());
     value.to_str().is_ok_and(|names| names.to_ascii_lowercase().split(',').all(known))
 }
 
-/// "deflate" should be zlib, but some servers send it raw. The first byte tells, and the second may
-/// not be here yet: zlib begins with its method, 8, and a window of at most 7; raw it would be a
-/// stored block with a bit set where encoders leave zeros.
+/// "deflate" should be zlib, but some servers send raw deflate. The first byte decides, because the second may not have
+/// arrived yet: zlib begins with method 8 and a window size of at most 7. As raw deflate, such a byte would be a stored
+/// block with a padding bit set that encoders leave at zero.
 fn begins_zlib(first_byte: u8) -> bool {
     first_byte & 0x8F == 0x08
 }

@@ -1,4 +1,4 @@
-//! Why a client could not be made.
+//! Errors when creating a client.
 
 use std::path::PathBuf;
 
@@ -6,28 +6,18 @@ use http::header::InvalidHeaderValue;
 use rustls::pki_types::pem;
 use thiserror::Error;
 
-/// Why a client could not be made. All but the last are for the operator to fix.
+/// Why a client could not be created. The operator can fix all but the last.
 #[derive(Debug, Error)]
 pub enum ClientError {
-    /// The user agent does not fit into a header.
+    /// The user agent is not a valid header value.
     #[error("the user agent has characters that are not allowed in a header; change user_agent")]
     UserAgent(#[source] InvalidHeaderValue),
-    /// The file of certificates cannot be read.
+    /// The certificate file cannot be read.
     #[error("http.extra_ca_file {}: {source}", .path.display())]
-    CaFile {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        source: pem::Error,
-    },
-    /// The file has a certificate that cannot be trusted.
+    CaFile { path: PathBuf, source: pem::Error },
+    /// The file contains a certificate that cannot be used as a root.
     #[error("http.extra_ca_file {}: {source}", .path.display())]
-    CaCertificate {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with the certificate.
-        source: rustls::Error,
-    },
+    CaCertificate { path: PathBuf, source: rustls::Error },
     /// TLS could not be set up.
     #[error(transparent)]
     Tls(rustls::Error),

@@ -1,4 +1,4 @@
-//! A connection that lets others have their turn.
+//! A connection that yields to other tasks.
 
 use std::io;
 use std::pin::Pin;
@@ -6,11 +6,11 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// What is read before others get their turn. A server that sends without pause would else keep a
-/// thread busy for as long as its bytes can be parsed: seconds, where they are all tiny answers.
+/// How much is read before other tasks get a turn. A server that sends without pause would otherwise keep a thread busy
+/// for as long as its bytes can be parsed, which takes seconds if they are all tiny responses.
 const TURN_BYTES: usize = 16 << 10;
 
-/// Reads in turns, and writes as it comes.
+/// Limits how much is read per turn. Writes are not limited.
 pub(super) struct Fair<S> {
     stream: S,
     read_in_turn_bytes: usize,

@@ -1,4 +1,4 @@
-//! Answers before the answer (1xx): a few may pass, a flood is no HTTP.
+//! Interim responses (1xx): a few are ignored, a flood counts as a violation of HTTP.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,10 +7,10 @@ use tokio::sync::Notify;
 
 use super::pool::RequestBody;
 
-/// No honest server has more to say before it answers.
+/// No honest server sends more interim responses than this.
 const MOST_INTERIM_ANSWERS: usize = 32;
 
-/// Counts the interim answers to a request, and notifies when they are too many.
+/// Counts the interim responses to a request, and notifies if there are too many.
 pub(super) fn flood_of_interim_answers(head: &mut http::Request<RequestBody>) -> Arc<Notify> {
     let count = AtomicUsize::new(0);
     let flood = Arc::new(Notify::new());

@@ -1,11 +1,11 @@
-//! Errors that say that this process or its machine has run out of something.
+//! Errors that mean that this process or its machine has run out of a resource.
 
 use std::io;
 
 use rustix::io::Errno;
 
-/// Whether we are out of descriptors, memory or local ports. Blamed on the site, it would open the breakers of all
-/// sites.
+/// Whether we are out of descriptors, memory or local ports. If this were blamed on the site, it would open the
+/// breakers of all sites.
 pub fn is_lack_of_our_own(error: &io::Error) -> bool {
     matches!(
         Errno::from_io_error(error),

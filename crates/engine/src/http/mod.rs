@@ -1,7 +1,7 @@
 //! The only code that opens an outbound connection.
 //!
-//! A request connects to a vetted address, asks for leave at the last moment, writes its head, and reads
-//! the answer within every limit. What goes wrong is an outcome, never a panic and never a hang.
+//! A request connects to a vetted address, gets permission at the last moment, writes its head, and reads the response
+//! within all limits. Every failure is returned as an outcome; nothing panics or hangs.
 
 mod breach;
 mod client;
@@ -33,30 +33,29 @@ pub use error::ClientError;
 pub use lack::is_lack_of_our_own;
 pub use own_listeners::OwnListeners;
 
-/// Every limit of a request.
+/// The limits of a request.
 #[derive(Clone, Copy, Debug)]
 pub struct HttpLimits {
-    /// Looking up the name, connecting and the TLS handshake together.
+    /// For the name lookup, connecting and the TLS handshake together.
     pub connect_timeout: Duration,
-    /// The whole request, and so the wait for the first byte of its answer.
+    /// For the whole request, including the wait for the first byte of the response.
     pub request_timeout: Duration,
-    /// Between two pieces of a body.
+    /// Between two chunks of a body.
     pub idle_read_timeout: Duration,
-    /// What a body must come at on average, whenever so much time was spent waiting for it as may pass
-    /// between two pieces. Slower is as good as silent.
+    /// The minimum average rate of a body, checked each time that `idle_read_timeout` has been spent waiting for it. A
+    /// slower server counts as silent.
     pub least_bytes_per_second: usize,
-    /// A body, with its content encoding undone.
+    /// The maximum size of a decoded body.
     pub max_body_bytes: usize,
-    /// How much larger than on the wire a body may be, beyond its first MiB.
+    /// The maximum ratio of decoded to encoded size, for bodies that decode to more than 1 MiB.
     pub max_ratio: usize,
-    /// The compressed frames (zstd) or members (gzip) that a body may consist of: each costs time, however little is
-    /// in it.
+    /// The maximum number of compressed frames (zstd) or members (gzip) in a body. Each costs time, even if it is tiny.
     pub max_frames: usize,
-    /// The headers of an answer.
+    /// The maximum size of the response headers.
     pub max_header_bytes: usize,
-    /// All that is held for pages, from their bodies to what is stored of them.
+    /// The memory for all pages in progress, from their bodies to the records to be stored.
     pub body_budget_bytes: usize,
-    /// Connections kept for later requests.
+    /// The maximum number of idle connections that are kept for later requests.
     pub max_idle_connections: usize,
 }
 
@@ -77,23 +76,23 @@ impl Default for HttpLimits {
     }
 }
 
-/// What a client needs to know.
+/// The settings of a client.
 pub struct HttpSettings {
     /// The `User-Agent` header.
     pub user_agent: String,
-    /// The limits.
+    /// The limits of each request.
     pub limits: HttpLimits,
     /// Which addresses may be connected to.
     pub guard: AddressGuard,
-    /// Names that are sent to fixed addresses.
+    /// Rules that map hosts to fixed addresses.
     pub resolve: Vec<ResolveRule>,
-    /// How names are looked up.
+    /// Settings for name lookups.
     pub dns: DnsSettings,
-    /// Where this process listens: never connected to.
+    /// The addresses on which this process listens. It never connects to them.
     pub own_listeners: OwnListeners,
-    /// Sites that may be connected to at private addresses only: they go without pacing, and nobody
-    /// said that they are ours.
+    /// Sites that may only have private addresses: they are fetched without pacing, and the operator has not declared
+    /// to own them.
     pub private_only: Arc<dyn Fn(&Site) -> bool + Send + Sync>,
-    /// Certificates to trust besides the usual ones, as a PEM file.
+    /// A PEM file with additional root certificates to trust.
     pub extra_ca_file: Option<PathBuf>,
 }

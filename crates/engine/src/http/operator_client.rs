@@ -1,5 +1,5 @@
-//! A client for addresses that the operator names: a collector of traces, a service's own health page. They are
-//! no sites, so neither the gate nor the guard has a say in them.
+//! A client for servers that the operator configures, such as a trace collector or a service's own health endpoint.
+//! They are not sites, so neither the gate nor the address guard applies.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,13 +12,13 @@ use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use crate::http::{Client, ClientError, DnsSettings, HttpLimits, HttpSettings, OwnListeners};
 use crate::web::{Answer, Exchange, Leave, Phases, Request, Web};
 
-/// Asks servers of the operator's.
+/// Sends requests to the operator's own servers.
 pub struct OperatorClient {
     client: Client,
 }
 
 impl OperatorClient {
-    /// One that waits for an answer so long.
+    /// A client with this timeout for each request.
     pub fn new(patience: Duration) -> Result<OperatorClient, ClientError> {
         let anywhere = vec![IpNet::V4(Ipv4Net::default()), IpNet::V6(Ipv6Net::default())];
         let client = Client::new(HttpSettings {
@@ -39,7 +39,7 @@ impl OperatorClient {
         Ok(OperatorClient { client })
     }
 
-    /// An answer with status 2xx, or why there is none.
+    /// Returns a response with status 2xx, or why there is none.
     pub async fn ask(&self, request: &Request) -> Result<Answer, NoAnswer> {
         let mut phases = Phases::default();
         match self.client.exchange(request, &mut AtOnce, &mut phases).await {
@@ -51,20 +51,20 @@ impl OperatorClient {
     }
 }
 
-/// Why a server of the operator's gave no good answer. Its text goes on after the server's address.
+/// Why there is no successful response. The text follows the server's address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoAnswer {
     /// It answered with this status.
     #[error("answers {0}")]
     Status(u16),
-    /// Something happened on the way.
+    /// The request failed.
     #[error("could not be reached: {}", reason(.0))]
     NotAsked(Happened),
     #[error("dropped its connection")]
     Dropped,
 }
 
-/// Without the words that say whose fault it was: they are about sites.
+/// Omits the text about whose fault it was, which only makes sense for sites.
 fn reason(happened: &Happened) -> String {
     match happened {
         Happened::OurFault(why) => why.clone(),
@@ -72,7 +72,7 @@ fn reason(happened: &Happened) -> String {
     }
 }
 
-/// Leave for a request that no gate has a say in.
+/// Permits a request at once, without a gate.
 struct AtOnce;
 
 #[async_trait]

@@ -1,6 +1,6 @@
-//! Where this process itself listens. It never connects there, whatever is allowed.
+//! The addresses on which this process listens. It never connects to them, whatever the operator allows.
 //!
-//! A door that fetched its own pages would serve its caller with the rights of whoever runs it.
+//! A door that fetched its own pages would act for its caller with the rights of the operator.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -12,12 +12,12 @@ use parking_lot::Mutex;
 pub struct OwnListeners(Arc<Mutex<Vec<SocketAddr>>>);
 
 impl OwnListeners {
-    /// Adds a listener, as soon as it is bound.
+    /// Adds a listener. Call this as soon as it is bound.
     pub fn register(&self, listener: SocketAddr) {
         self.0.lock().push(listener);
     }
 
-    /// Whether a connection to this address would end at one of them.
+    /// Whether a connection to this address would reach one of the listeners.
     pub(super) fn covers(&self, target: SocketAddr) -> bool {
         let listeners = self.0.lock();
         let mut on_its_port = listeners.iter().filter(|own| own.port() == target.port());
@@ -26,13 +26,13 @@ impl OwnListeners {
 }
 
 fn ends_at(target: IpAddr, listener: IpAddr) -> bool {
-    // "Any address" as a target is this machine; as a listener it is every address of this machine.
+    // The unspecified address is this machine as a target, and every address of this machine as a listener.
     target == listener
         || target.is_unspecified()
         || (listener.is_unspecified() && is_of_this_machine(target))
 }
 
-/// A socket can be bound to addresses of this machine only.
+/// A socket can only be bound to an address of this machine.
 fn is_of_this_machine(address: IpAddr) -> bool {
     UdpSocket::bind((address, 0)).is_ok()
 }

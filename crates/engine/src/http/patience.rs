@@ -1,33 +1,32 @@
-//! How long a request still waits.
+//! The timeouts of a request while it waits for the server.
 
 use std::time::Duration;
 
 use fetchwell_policy::outcome::Phase;
 use tokio::time::{Instant, timeout_at};
 
-/// For the next piece of a body, and over all.
+/// The timeout for the next chunk of a body, and the deadline of the whole request.
 #[derive(Clone, Copy)]
 pub(super) struct Patience {
     idle: Duration,
     deadline: Instant,
 }
 
-/// As good as for ever. A longer wait could lie beyond what an `Instant` can say.
+/// Practically for ever. A longer wait could overflow an `Instant`.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 impl Patience {
-    /// Begins now, and ends when so much time is over.
+    /// Starts now. `idle` limits each wait, `total` the whole request.
     pub(super) fn new(idle: Duration, total: Duration) -> Patience {
         Patience { idle: idle.min(LONGEST), deadline: Instant::now() + total.min(LONGEST) }
     }
 
-    /// When all waiting ends.
     pub(super) fn deadline(&self) -> Instant {
         self.deadline
     }
 
-    /// Waits for the head of an answer. Only the whole request has a limit here: a page may take long to
-    /// make, and a server that works on it is silent meanwhile.
+    /// Waits for the response head. Only the deadline of the whole request applies, because a server may be silent
+    /// while it generates a page.
     pub(super) async fn with_first_byte<T>(
         &self,
         work: impl Future<Output = T>,
@@ -35,21 +34,21 @@ impl Patience {
         timeout_at(self.deadline, work).await.map_err(|_| Phase::Total)
     }
 
-    /// Waits for the next piece of a body. An error says which limit ended it.
+    /// Waits for the next chunk of a body. An error says which limit was reached.
     pub(super) async fn with_server<T>(&self, work: impl Future<Output = T>) -> Result<T, Phase> {
         let now = Instant::now();
         let (until, phase) = match now + self.idle {
             idle_end if idle_end < self.deadline => (idle_end, Phase::Read),
             _ => (self.deadline, Phase::Total),
         };
-        // Pieces that are there already never wait, so a stream of them needs this look at the clock.
+        // Chunks that have already arrived never time out, so check the deadline here.
         if now >= self.deadline {
             return Err(Phase::Total);
         }
         timeout_at(until, work).await.map_err(|_| phase)
     }
 
-    /// The same for the pieces of a body, which must come at this rate.
+    /// Adds a minimum rate for the chunks of a body.
     pub(super) fn with_rate(self, least_bytes_per_second: usize) -> RatedPatience {
         let least = least_bytes_per_second as f64 * self.idle.as_secs_f64();
         RatedPatience {
@@ -61,18 +60,18 @@ impl Patience {
     }
 }
 
-/// Patience that a trickle wears out, too. Only the time that is spent waiting counts: a body that we
-/// are slow to take is not the server's fault.
+/// Also times out if a body arrives too slowly. Only the time spent waiting counts, because it is not the server's
+/// fault if we read slowly.
 pub(super) struct RatedPatience {
     patience: Patience,
-    /// What must come in as much waiting as may pass between two pieces.
+    /// How many bytes must arrive per `idle` time of waiting.
     least_bytes: usize,
     waited: Duration,
     bytes: usize,
 }
 
 impl RatedPatience {
-    /// Waits for a piece, whose size `size` tells.
+    /// Waits for a chunk; `size` returns its size in bytes.
     pub(super) async fn with_server<T>(
         &mut self,
         work: impl Future<Output = T>,

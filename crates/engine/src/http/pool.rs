@@ -1,4 +1,4 @@
-//! Connections that are kept for later requests.
+//! The pool of idle connections.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -17,33 +17,30 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::timely::Departure;
 
-/// A connection that nobody used for this long is not used again, and closed soon after.
+/// A connection that was idle for this long is not reused, and closed soon after.
 const KEEP_IDLE_FOR: Duration = Duration::from_secs(20);
 
-/// A connection takes a moment to clear away its last answer; one that takes longer is stuck.
+/// A connection needs a moment to finish its last response; one that takes longer is stuck.
 const READY_WITHIN: Duration = Duration::from_millis(100);
 
-/// The body of a request.
 pub(super) type RequestBody = Full<Bytes>;
 
-/// What stands behind a sender.
+/// The connection of a sender.
 pub(super) struct Connection {
-    /// Who is at the other end.
     pub(super) peer: SocketAddr,
-    /// The task that moves the bytes. It ends with the last sender: hyper alone would go on for as
-    /// long as the other side lets it wait.
+    /// The task that drives the connection. It is aborted with the last sender; otherwise it could wait for the peer
+    /// without limit.
     #[expect(dead_code, reason = "held, so that it ends with its sender")]
     pub(super) task: AbortOnDropHandle<()>,
 }
 
-/// A connection that can send a request. HTTP/2 has tasks besides, which end with the guard.
+/// A connection that can send a request. HTTP/2 needs additional tasks, which end with the guard.
 pub(super) enum Sender {
     One(http1::SendRequest<RequestBody>, Connection, Departure),
     Two(http2::SendRequest<RequestBody>, Arc<(Connection, DropGuard)>),
 }
 
 impl Sender {
-    /// Who is at the other end.
     pub(super) fn peer(&self) -> SocketAddr {
         match self {
             Sender::One(_, connection, _) => connection.peer,
@@ -51,7 +48,6 @@ impl Sender {
         }
     }
 
-    /// The version of HTTP that it speaks.
     pub(super) fn version(&self) -> Version {
         match self {
             Sender::One(..) => Version::HTTP_11,
@@ -66,7 +62,7 @@ impl Sender {
         }
     }
 
-    /// Whether it can take a request, now or in a moment. hyper refuses a request that comes before.
+    /// Waits briefly until the connection can take a request. hyper refuses a request before that.
     async fn is_ready(&mut self) -> bool {
         let ready = async {
             match self {
@@ -83,7 +79,7 @@ struct Idle {
     since: Instant,
 }
 
-/// The idle connections, by origin.
+/// Idle connections by origin.
 #[derive(Default)]
 pub(super) struct Pool(Mutex<Idles>);
 
@@ -95,8 +91,8 @@ struct Idles {
 }
 
 impl Pool {
-    /// Takes out a connection that is ready for a request to a URL. An HTTP/2 one serves many, so it stays in
-    /// as well.
+    /// Takes a connection that is ready for a request to this URL. An HTTP/2 connection is shared, so it also stays in
+    /// the pool.
     pub(super) async fn take(&self, url: &WebUrl) -> Option<Sender> {
         while let Some(mut sender) = self.take_open(url) {
             if sender.is_ready().await {
@@ -130,7 +126,7 @@ impl Pool {
         found
     }
 
-    /// Keeps a connection; when there are too many, old ones go first and else any one.
+    /// Adds a connection. If there are too many, expired ones are dropped first, then any other.
     pub(super) fn keep(&self, url: &WebUrl, sender: Sender, most: usize) {
         let mut idles = self.lock();
         if idles.count >= most || idles.swept.is_none_or(|at| at.elapsed() >= KEEP_IDLE_FOR) {
@@ -151,7 +147,7 @@ impl Pool {
         }
     }
 
-    /// Forgets all connections to the origin of a URL: one of them turned out to be dead.
+    /// Drops all connections to the origin of a URL, after one of them turned out to be dead.
     pub(super) fn forget(&self, url: &WebUrl) {
         let mut idles = self.lock();
         if let Some(list) = idles.by_origin.remove(url.origin_key()) {
@@ -159,10 +155,10 @@ impl Pool {
         }
     }
 
-    /// Closes all connections that nobody uses: their descriptors are wanted elsewhere.
+    /// Closes all idle connections, to free their descriptors.
     pub(super) fn close_idle(&self) {
         let idles = std::mem::take(&mut *self.lock());
-        drop(idles); // Not while the lock is held.
+        drop(idles); // After the lock is released.
     }
 
     fn lock(&self) -> MutexGuard<'_, Idles> {

@@ -1,8 +1,8 @@
-//! A head leaves in time, or not at all.
+//! Writes a request head in time, or not at all.
 //!
-//! Between the leave to write a head and its first byte on the wire lie a few hops. A process that is
-//! stopped there, and goes on seconds later, would write it although its slot has long passed and
-//! somebody else has gone meanwhile.
+//! There are a few steps between the permission to write a head and its first byte on the wire. A process that is
+//! stopped there and resumes seconds later would write the head although its slot has passed and another request was
+//! sent meanwhile.
 
 use std::io;
 use std::pin::Pin;
@@ -17,12 +17,12 @@ use tokio::sync::Notify;
 
 use crate::web::Given;
 
-/// Hops take longer than this only when something holds the process up…
+/// A head that is later than this is not written: the steps take this long only if the process was held up.
 const IN_TIME: Duration = Duration::from_millis(100);
-/// …and what takes longer than this is worth telling: the next head is to keep its distance.
+/// A head that is later than this is reported, so that the next head keeps its distance.
 const ON_TIME: Duration = Duration::from_millis(2);
 
-/// By when the next head must have begun to leave.
+/// The permission for the next head on a connection, which limits when it may be written.
 #[derive(Clone, Default)]
 pub(super) struct Departure(Arc<Platform>);
 
@@ -38,12 +38,12 @@ struct Platform {
 pub(super) struct Overslept;
 
 impl Departure {
-    /// The next head leaves by this leave; `None`: it does not matter when.
+    /// Sets the permission for the next head; `None` if its time does not matter.
     pub(super) fn by(&self, leave: Option<Given>) {
         self.replace(leave);
     }
 
-    /// Returns when a head has left late.
+    /// Waits until a head was written late.
     pub(super) async fn was_late(&self) {
         self.0.late.notified().await;
     }
@@ -52,7 +52,7 @@ impl Departure {
         std::mem::replace(&mut *self.0.given.lock(), given)
     }
 
-    /// Writes in time. What is written first is the head; what follows it goes as it comes.
+    /// Writes if it is not too late. Only the first write, which is the head, is checked.
     fn depart<T>(&self, write: impl FnOnce() -> Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         let Some(given) = self.replace(None) else { return write() };
         if given.at.elapsed() > IN_TIME {
@@ -62,14 +62,14 @@ impl Departure {
         if written.is_pending() {
             self.replace(Some(given));
         } else if given.at.elapsed() + given.decided_before > ON_TIME {
-            // By the time after the write: it may have been held up in the middle of it.
+            // Measured after the write, because the process may be held up during it.
             self.0.late.notify_one();
         }
         written
     }
 }
 
-/// Whether an error came of that.
+/// Whether an error was caused by [`Overslept`].
 pub(super) fn is_overslept(error: &hyper::Error) -> bool {
     let mut source = std::error::Error::source(error);
     while let Some(inner) = source {
@@ -82,7 +82,7 @@ pub(super) fn is_overslept(error: &hyper::Error) -> bool {
     false
 }
 
-/// A stream whose heads leave in time.
+/// A stream that writes request heads only in time.
 pub(super) struct Timely<S> {
     stream: S,
     departure: Departure,

@@ -1,4 +1,4 @@
-//! What an error of a TLS handshake says: why the server is not trusted, or that it speaks no TLS.
+//! Classifies errors of a TLS handshake: why the server is not trusted, or that it does not speak TLS.
 
 use std::io;
 
@@ -24,9 +24,9 @@ fn certificate_fault(fault: &CertificateError) -> TlsFault {
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
             TlsFault::WrongName
         }
-        // An authority that only has the name of a trusted one makes bad signatures.
+        // A CA that only has the same name as a trusted one produces bad signatures.
         CertificateError::UnknownIssuer | CertificateError::BadSignature => TlsFault::UnknownIssuer,
-        // `openssl req -x509` makes certificates that sign themselves and call themselves an authority.
+        // `openssl req -x509` creates self-signed certificates that claim to be a CA.
         CertificateError::Other(other) if other.to_string() == "CaUsedAsEndEntity" => {
             TlsFault::UnknownIssuer
         }

@@ -1,4 +1,4 @@
-//! The pieces of a body as they come, with a bound on each wait, on their rate and on their sum.
+//! Reads the chunks of a body as they arrive, with limits on each wait, on the rate and on the total size.
 
 use bytes::Bytes;
 use fetchwell_policy::outcome::{AnswerFault, Happened, NetworkFault, Phase};
@@ -18,7 +18,7 @@ pub(super) struct Wire {
     bytes: usize,
 }
 
-/// Why a body could not be read; travels through the decoders inside an `io::Error`.
+/// Why a body could not be read. It passes through the decoders inside an `io::Error`.
 #[derive(Clone, Copy, Debug, Error)]
 pub(super) enum WireFault {
     #[error("over the limit")]
@@ -37,7 +37,7 @@ impl Wire {
         Wire { body, patience, most_bytes: limits.max_body_bytes, bytes: 0 }
     }
 
-    /// The next piece, which is not empty; `None`: that was all.
+    /// The next chunk, which is never empty; `None` at the end.
     pub(super) async fn next(&mut self) -> Result<Option<Bytes>, WireFault> {
         loop {
             let frame = match self.patience.with_server(self.body.frame(), data_bytes).await {
@@ -49,11 +49,11 @@ impl Wire {
                 Ok(Some(Err(_))) => return Err(WireFault::Broken),
                 Ok(Some(Ok(frame))) => frame,
             };
-            let Ok(piece) = frame.into_data() else { continue }; // Trailers say nothing to us.
+            let Ok(piece) = frame.into_data() else { continue }; // Ignore trailers.
             if piece.is_empty() {
                 continue;
             }
-            // The piece that goes over may be wanted in part.
+            // A part of the chunk that exceeds the limit may be wanted, so fail only at the next one.
             if self.bytes > self.most_bytes {
                 return Err(WireFault::TooLarge);
             }
@@ -62,7 +62,7 @@ impl Wire {
         }
     }
 
-    /// What has come so far.
+    /// The number of bytes received so far.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }

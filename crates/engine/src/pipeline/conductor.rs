@@ -39,12 +39,12 @@ use crate::ports::source::{Demand, Renewal, Taken};
 use crate::store_health::{StoreCall, StoreHealth};
 use crate::workbench::{Item, JobKey, Workbench};
 
-/// After a store failed, it is asked again this much later.
+/// How long after a failure a store call is retried.
 const STORE_RETRY: Duration = Duration::from_millis(500);
-/// Slots that come due must not wait for long while events are handled.
+/// Limits how long due slots wait while events are handled.
 const MOST_EVENTS_A_ROUND: usize = 32;
 
-/// What comes back from the tasks.
+/// The results of tasks.
 pub(super) enum Event<R> {
     Taken(Demand, Result<Taken, StoreError>),
     Turned(Time, Vec<SiteReport>, Vec<SiteAsk>, Result<Turn, StoreError>),
@@ -65,8 +65,8 @@ pub(super) enum Woken<R> {
     Task(Result<(Id, Event<R>), JoinError>),
 }
 
-/// Owns all that is decided. Each part keeps its own books; the methods here and in the other files of this folder
-/// join them.
+/// Makes all decisions. Each part keeps its own state; the methods here and in the other files of this folder combine
+/// them.
 pub(super) struct Conductor<R> {
     pub(super) door: Door<R>,
     pub(super) plant: Plant,
@@ -95,7 +95,8 @@ pub(super) struct Conductor<R> {
 }
 
 impl<R: Send + Sync + 'static> Conductor<R> {
-    /// Registers the instance and starts with empty hands. A store that is away just now is asked again.
+    /// Registers the instance and starts without leases. If the store is unavailable, the registration is retried
+    /// later.
     pub(super) async fn start(door: Door<R>, plant: Plant) -> Conductor<R> {
         let now = plant.clock.now();
         let started = Instant::now();
@@ -130,7 +131,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         conductor
     }
 
-    /// Tells whoever watches.
+    /// Sends an event to the watcher.
     pub(super) fn spread(&self, news: News) {
         (self.plant.watcher)(news);
     }
@@ -148,7 +149,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.ending.is_stopping()
     }
 
-    /// Whether we may dispatch and settle, by our own clock.
+    /// Whether this instance may dispatch and settle, by its own clock.
     pub(super) fn holds_its_lease(&self) -> bool {
         self.upkeep.holds_lease()
     }
@@ -188,14 +189,14 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.spawn(async move { Event::Noted(politeness.sweep().await.map(|_| ())) });
     }
 
-    /// Takes no more; what has not gone out goes back.
+    /// Stops taking leases and hands back everything that is not in flight.
     pub(super) fn stop_taking(&mut self) {
         self.ending.stop();
         self.hand_back_suspects();
         self.hand_back_all_that_waits();
     }
 
-    /// What is still under way when the grace is over goes back too.
+    /// When the grace period is over, hands back what is still in flight, too.
     pub(super) fn cut_short_when_grace_is_over(&mut self) {
         if self.ending.grace_ends_at().is_some_and(|at| at <= Instant::now()) {
             for flight in self.abort_flights(|_| true) {
@@ -205,14 +206,14 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         }
     }
 
-    /// Whether there is nothing left to do, ever.
+    /// Whether nothing is left to do, now or later.
     pub(super) fn is_idle_for_good(&mut self) -> bool {
         self.cut_short_when_grace_is_over();
         let empty_handed = self.held.is_empty()
             && self.outbox.is_empty()
             && !self.suspects.are_waiting()
             && !self.supply.is_taking();
-        // The last reports must reach the store: a penalty outlives us.
+        // The last reports must reach the store: a penalty outlives this process.
         if empty_handed && self.turns.all_is_told() {
             return self.supply.is_exhausted() || self.is_stopping();
         }
@@ -229,7 +230,6 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         is_too_late
     }
 
-    /// How it ended.
     pub(super) fn ended(&mut self) -> Result<Ended, StoreError> {
         self.ending.ended()
     }
@@ -240,7 +240,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let (next_ask, next_slot) = self.bench.next_due();
         let in_clock = |at: Instant| now + at.saturating_duration_since(Instant::now());
         let grace_over = self.ending.grace_ends_at();
-        // What can't be done now must not be due now either, or we would turn without a rest.
+        // What cannot be done now must not be due now, or the loop would spin.
         let due = [
             Some(in_clock(self.upkeep.next_due())),
             self.orders.next_look().map(in_clock),
@@ -258,7 +258,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         due.into_iter().flatten().min()
     }
 
-    /// Waits for a head to be written or a task to come back.
+    /// Waits for a report on a request head, or for a task to end.
     pub(super) async fn next_event(&mut self) -> Woken<R> {
         tokio::select! {
             Some(news) = self.flights.next_head() => Woken::Head(news),
@@ -267,7 +267,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         }
     }
 
-    /// Takes what a task brought, and what others have brought meanwhile: one round does for all.
+    /// Handles an event, and those that have arrived meanwhile, so that one round serves all of them.
     pub(super) fn handle_all(&mut self, first: Woken<R>) -> Result<(), StoreError> {
         self.handle(first)?;
         for _ in 1..MOST_EVENTS_A_ROUND {
@@ -282,7 +282,6 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         head.or_else(|| self.tasks.try_join_next_with_id().map(Woken::Task))
     }
 
-    /// Takes what a task brought.
     fn handle(&mut self, woken: Woken<R>) -> Result<(), StoreError> {
         let (id, event) = match woken {
             Woken::Head(HeadNews::Written(site, number)) => {
@@ -313,7 +312,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             }
             Event::RobotsLookedUp(origin, known) => self.on_robots_looked_up(origin, known),
             Event::Fetched(end) if still_ours => self.on_fetched(*end),
-            Event::Fetched(_) => {} // It was cut short and is back in the store.
+            Event::Fetched(_) => {} // It was aborted.
             Event::Finished(batch, settled, sink) => self.on_finished(batch, settled, sink),
             Event::Renewed(asked_at, renewal) => self.on_renewed(asked_at, renewal),
             Event::OldestFound(took, oldest) => self.on_oldest_found(took, oldest),
@@ -373,7 +372,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         }
     }
 
-    /// Nothing that we hold is ours any more.
+    /// Drops everything, because this instance lost its leases.
     fn drop_everything(&mut self) {
         self.abort_flights(|_| true);
         self.bench = Workbench::default();
@@ -391,7 +390,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.supply.start_over(now);
     }
 
-    /// Ends the requests under way of which `which` is true.
+    /// Aborts the requests in flight for which `which` is true.
     pub(super) fn abort_flights(&mut self, which: impl Fn(&Flight) -> bool) -> Vec<Flight> {
         let flights = self.flights.abort(which);
         for flight in &flights {
@@ -401,7 +400,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         flights
     }
 
-    /// A store that is away fails everything, several times a second: the record says it once.
+    /// A store that is unavailable fails several calls per second; `StoreHealth` limits the log lines.
     pub(super) fn store_failed(&self, call: StoreCall, fault: &StoreError) {
         self.spread(News::StoreFailed(fault.clone()));
         self.plant.gate.health.failed(call, fault);
@@ -411,8 +410,8 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.plant.gate.health.worked(call);
     }
 
-    /// Ends a run whose store has failed for longer than it is to wait. What it holds is rescued by whoever comes
-    /// next. After an error that no retry can fix, the run hands back what it holds and ends.
+    /// Ends a run whose store has failed for longer than it may; another instance rescues the leases. After an error
+    /// that no retry can fix, the run hands back its leases and ends.
     pub(super) fn give_up_on_a_store(&mut self) -> Result<(), StoreError> {
         if let Some(failing) = self.plant.gate.health.fatal() {
             if self.ending.fail(failing.fault) {
@@ -438,14 +437,14 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.now() + STORE_RETRY
     }
 
-    /// A request of the engine's own, for a room.
+    /// An item for a request of the engine itself.
     pub(super) fn errand_item(&self, job: JobKey, request: crate::web::Request) -> Item {
         Item { job, request, since: self.now(), is_errand: true }
     }
 }
 
-/// Converts the failure of a task of the engine into a store error. After a panic the whole process ends, so `health`
-/// is told: `/readyz` must not wait for the exit.
+/// Converts the failure of a task of the engine into a store error. After a panic the whole process ends, so this is
+/// recorded in `health`: `/readyz` must not wait for the exit.
 pub(super) fn engine_failed(failed: JoinError, health: &StoreHealth) -> StoreError {
     match failed.try_into_panic() {
         Ok(payload) => {
@@ -462,7 +461,7 @@ pub(super) fn engine_failed(failed: JoinError, health: &StoreHealth) -> StoreErr
     }
 }
 
-/// What a panic said.
+/// The message of a panic.
 pub(super) fn panic_text(payload: &(dyn std::any::Any + Send)) -> String {
     payload
         .downcast_ref::<&str>()

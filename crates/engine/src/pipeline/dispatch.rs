@@ -1,4 +1,4 @@
-//! From the workbench through the gate to the web, and back with the outcome.
+//! Requests on their way from the workbench through the gate to the web, and their outcomes.
 
 use std::mem::take;
 use std::time::Duration;
@@ -20,20 +20,20 @@ use crate::ports::politeness::SiteReport;
 use crate::web::{Phases, Why};
 use crate::workbench::{FlightNumber, Item, Room, Standing};
 
-/// Timers fire up to this much late, so requests set out this much before their slots: those that
-/// are early wait for the rest on their connections.
+/// Timers fire up to this much late, so requests are started this much before their slots. Those that are early wait
+/// for the rest of the time on their connections.
 pub(super) const TIMER_GRAIN: Duration = Duration::from_millis(1);
 
-/// How long a permit of a site without pacing is used again. What other processes met with there is
-/// heard of within this; what this one meets with ends it at once.
+/// How long the permit of an unpaced site is reused. What other processes report about the site takes effect within
+/// this time; what this process reports ends the permit at once.
 const OPEN_PERMIT_FOR: Duration = Duration::from_secs(1);
 
-/// How long an archive that fails is left alone, by all who read it.
+/// How long no process sends requests to an archive after it failed.
 const ARCHIVE_REST: Duration = Duration::from_secs(1);
 
 impl<R: Send + Sync + 'static> Conductor<R> {
-    /// Whether a request may go now in its slot. Pages that are not stored yet count as under way: a crash
-    /// repeats both, and at a pace storing keeps up.
+    /// Whether a request may be sent now in its slot. Pages that are not stored yet count as in flight: a crash repeats
+    /// both, and with pacing, storing keeps up.
     pub(super) fn may_dispatch(&self) -> bool {
         self.flights.count() + self.outbox.pages() < self.plant.limits.max_in_flight
             && !self.is_stopping()
@@ -41,9 +41,9 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             && self.holds_its_lease()
     }
 
-    /// Whether a site may ask for a slot, or go without pacing: no more than could be used. Without
-    /// pacing pages come faster than single ones can be stored, so one batch may gather while another is
-    /// on its way.
+    /// Whether a site may ask for a slot, or send without pacing: no more sites ask than slots could be used. Without
+    /// pacing, pages arrive faster than they can be stored one by one, so one batch may collect while another is being
+    /// stored.
     pub(super) fn may_ask(&self) -> bool {
         let limits = &self.plant.limits;
         self.flights.count() + self.turns.asks() < limits.max_in_flight
@@ -53,7 +53,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             && self.holds_its_lease()
     }
 
-    /// Lets the sites go whose slots have come.
+    /// Sends the requests whose slots have come.
     pub(super) fn dispatch_what_is_due(&mut self) {
         while self.may_dispatch() {
             let Some(site) = self.bench.pop_slot(self.now() + TIMER_GRAIN) else { return };
@@ -65,7 +65,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         }
     }
 
-    /// Asks for the sites that are due, and tells the store what became of requests: one step.
+    /// Asks for slots for the sites that are due, and reports outcomes to the store, in one call.
     pub(super) fn ask_the_gate(&mut self) {
         while self.may_ask() {
             let Some(site) = self.bench.pop_ask(self.now()) else { break };
@@ -80,7 +80,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         });
     }
 
-    /// Tells the source what is being fetched: if we die now, that was an interruption.
+    /// Tells the source what is being fetched, so that a crash counts as an interruption.
     pub(super) fn note_what_started(&mut self) {
         let lease_of = |job| self.jobs.lease(job).map(|work| work.lease.id);
         let Some(started) = self.flights.begin_noting_starts(lease_of) else { return };
@@ -88,7 +88,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.spawn(async move { Event::StartNoted(source.started(&started).await) });
     }
 
-    /// Sends the next request of a room under a permit, if it is still to go.
+    /// Sends the next request of a site under a permit, if it may still be sent.
     pub(super) fn dispatch(&mut self, site: &Site, permit: Permit, at: Time) {
         match self.next_move(site) {
             Move::Ask { rule } => self.dispatch_from(site, rule, permit, at),
@@ -99,8 +99,8 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         }
     }
 
-    /// Sends the next request of a room, which `rule` lets go. Without pacing others of the room may follow
-    /// at once, but sites take turns: a burst at one of them would open a connection for each.
+    /// Sends the next request of a site, which `rule` allows. Without pacing, others of the site may follow at once,
+    /// but sites take turns: a burst to one site would open a connection for each request.
     pub(super) fn dispatch_from(
         &mut self,
         site: &Site,
@@ -144,9 +144,10 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.bench.ask_at(site, now);
     }
 
-    /// Whether the permit of a room was asked for by an interval that is long enough for its next request. If
-    /// another one came in between that may not go as often, that one asks for itself. A probe goes in place
-    /// of the request that asked. An operator's rate applies to all requests that do not need a longer interval.
+    /// Whether the permit of a site was requested with an interval that is long enough for its next request. If a
+    /// request that needs a longer interval has come first since then, it must ask for its own permit. A probe is sent
+    /// in place of the request that asked. An operator's rate applies to all requests that do not need a longer
+    /// interval.
     fn was_asked_for_next(&mut self, site: &Site, permit: &Permit) -> bool {
         let Some(room) = self.bench.existing(site) else { return false };
         let asked = room.asked_interval;
@@ -157,7 +158,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         is_probe || is_ordered || rate.interval <= asked
     }
 
-    /// The pace that a site has for its next request.
+    /// The pace that applies to a site's next request.
     pub(super) fn rate_of_next(&mut self, site: &Site) -> Rate {
         let now = self.now();
         let room = self.bench.existing(site);
@@ -177,7 +178,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         }
     }
 
-    /// Without pacing a permit is good for any number of requests, for a while: the store need not be
+    /// The permit of an unpaced site. It is valid for any number of requests for a while, so that the store need not be
     /// asked for each.
     pub(super) fn open_permit(&mut self, site: &Site) -> Option<(Permit, Time)> {
         let now = self.now();
@@ -186,7 +187,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         room.open_permit
     }
 
-    /// Sends a request on its way; when `paced`, its head is waited for.
+    /// Starts the task of a request. If `paced`, the site's next slot waits for its head.
     fn fly(
         &mut self,
         site: &Site,
@@ -264,12 +265,12 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             self.lacks(&what);
         }
         match end {
-            // The store takes a probe that was not sent for lost, and gives it out again.
+            // The store treats a probe that was not sent as lost, and issues it again.
             End::NotSent(_) if self.jobs.is_probe(job) => {
                 self.jobs.remove(job);
                 self.landed(&site);
             }
-            // Nothing is sent any more, so it would wait in its room until the grace is over.
+            // No more requests are sent, so it would wait until the grace period is over.
             End::NotSent(item) if self.is_stopping() && !item.is_errand => {
                 self.hand_back_item(&item, self.now());
                 self.landed(&site);
@@ -309,7 +310,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         }
     }
 
-    /// A head was written, or never will be: its room may ask for the next slot.
+    /// A head was written, or never will be: its site may ask for the next slot.
     pub(super) fn head_written(&mut self, site: &Site, number: FlightNumber) {
         let Some(room) = self.bench.existing(site) else { return };
         if room.unspent == Some(number) {
@@ -318,14 +319,14 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         }
     }
 
-    /// A request is over: its room may have waited for that.
+    /// A request ended, which its site may have waited for.
     pub(super) fn landed(&mut self, site: &Site) {
         let Some(room) = self.bench.existing(site) else { return };
         room.in_flight = room.in_flight.saturating_sub(1);
         if self.bench.is_empty(site) { self.bench.tidy(site) } else { self.wake(site) }
     }
 
-    /// Tells the store what it does not know yet; `file`: what was asked for, of an archive.
+    /// Reports an outcome to the store, unless the store need not know it. `file` is the requested file of an archive.
     fn report(
         &mut self,
         site: &Site,
@@ -338,7 +339,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let has_failed = self.bench.existing(site).is_some_and(|room| room.has_failed);
         let known = match mark {
             Mark::Neutral => true,
-            // What was asked for before the site failed may be served after it.
+            // The permit may be older than a failure that was reported from here.
             Mark::Served => !permit.failures_on_record && !has_failed,
             _ => false,
         };
@@ -354,12 +355,12 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let mark = self.once_per_file(site, mark, happened, file);
         let report = Report { mark, retry_after, generation: permit.generation };
         self.turns.report(SiteReport { site: site.clone(), report });
-        // What this process reserved before a penalty is void here at once. So is what it reserved for a page of a
-        // site that answers again, where robots.txt could not be read: that comes first.
+        // What this process reserved before a penalty is void at once. So is what it reserved for a page of a site that
+        // answers again and whose robots.txt could not be read: the robots.txt comes first.
         let penalised = mark == Mark::Limited || retry_after.is_some();
         let now = self.now();
         let Some(room) = self.bench.existing(site) else { return };
-        room.open_permit = None; // The store may think otherwise by now.
+        room.open_permit = None; // The store may decide differently now.
         let reads_robots = mark == Mark::Served && room.forget_unread(None);
         let holds = matches!(room.standing, Standing::Holds { .. });
         if holds && (penalised || reads_robots) {
@@ -367,8 +368,8 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         }
     }
 
-    /// A file of an archive that answers 5xx again and again says nothing about the others: as long as it is the
-    /// only one that fails it counts once for the breaker. The archive rests all the same.
+    /// A file of an archive that keeps answering 5xx says nothing about other files, so it counts only once for the
+    /// breaker as long as no other file fails. The archive still rests after each failure.
     fn once_per_file(
         &mut self,
         site: &Site,
@@ -397,8 +398,8 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         mark
     }
 
-    /// An archive has no interval that would keep us from the next failure: it rests for a while whenever
-    /// it fails, and no shorter when it says for how long.
+    /// An archive has no interval that would delay the next failure, so it rests for a while after each failure, and at
+    /// least as long if it asks for a wait.
     fn archive_rest(&self, site: &Site, mark: Mark, asked: Option<Duration>) -> Option<Duration> {
         self.plant.gate.concurrency(site)?;
         match (mark, asked) {
@@ -407,7 +408,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         }
     }
 
-    /// Lets a room that waits look again.
+    /// Makes a site that waits ask the gate again.
     pub(super) fn wake(&mut self, site: &Site) {
         let now = self.now();
         let Some(room) = self.bench.existing(site) else { return };
@@ -425,7 +426,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         Why { robots: rule, interval: rate.interval, interval_source, ..Why::default() }
     }
 
-    /// The group whose turn a request takes: the engine's own are nobody's.
+    /// The group whose turn a request takes; `None` for requests of the engine itself.
     pub(super) fn group_of(&self, item: &Item) -> Option<String> {
         if item.is_errand { None } else { self.jobs.lane_of(item.job).group }
     }
@@ -446,7 +447,7 @@ pub(super) fn known_robots<'a>(room: &'a Room, url: &WebUrl) -> Option<&'a Robot
     room.robots.get(url.origin_key())?.robots()
 }
 
-/// The file that a URL of an archive asks for a part of.
+/// The path of the archive file that a URL requests a part of.
 fn file_of(url: &WebUrl) -> String {
     let path = url.path_and_query();
     path.split_once('?').map_or(path, |(path, _)| path).to_owned()

@@ -7,13 +7,12 @@ use tokio::time::Instant;
 use super::Ended;
 use crate::ports::error::StoreError;
 
-/// So long after the grace a store that fails is still asked to take what is left; then it is left to
-/// whoever comes next.
+/// How long after the grace period a failing store is still retried. What is left then is rescued by another instance.
 const LAST_TRIES: Duration = Duration::from_secs(2);
 
-/// Whether a run is to end, and for what.
+/// Whether and why a run is to end.
 pub(super) struct Ending {
-    /// How long requests under way may go on.
+    /// How long requests in flight may continue.
     grace: Duration,
     stopping_since: Option<Instant>,
     /// Why a plan wants the run to end.
@@ -23,12 +22,11 @@ pub(super) struct Ending {
 }
 
 impl Ending {
-    /// Nothing ends yet.
     pub(super) fn new(grace: Duration) -> Ending {
         Ending { grace, stopping_since: None, halted: None, fatal: None }
     }
 
-    /// From now on nothing is begun.
+    /// From now on, nothing new is begun.
     pub(super) fn stop(&mut self) {
         self.stopping_since.get_or_insert_with(Instant::now);
     }
@@ -37,31 +35,30 @@ impl Ending {
         self.stopping_since.is_some()
     }
 
-    /// When requests under way are cut short, if it is stopping.
+    /// When requests in flight are aborted, if the run is stopping.
     pub(super) fn grace_ends_at(&self) -> Option<Instant> {
         self.stopping_since.map(|since| since + self.grace)
     }
 
-    /// When a stop does not wait any longer for a store that fails.
+    /// When a stopping run no longer waits for a failing store.
     pub(super) fn gives_up_at(&self) -> Option<Instant> {
         self.grace_ends_at().map(|at| at + LAST_TRIES)
     }
 
-    /// A plan wants the run to end. `false`: another one did before, and its reason stays.
+    /// A plan halts the run. Returns false if another plan did before; then that reason stays.
     pub(super) fn halt(&mut self, reason: &str) -> bool {
         let is_first = self.halted.is_none();
         self.halted.get_or_insert_with(|| reason.to_owned());
         is_first
     }
 
-    /// A store failed for good. `false`: it is known already.
+    /// A store failed for good. Returns false if that is already known.
     pub(super) fn fail(&mut self, fault: StoreError) -> bool {
         let is_first = self.fatal.is_none();
         self.fatal.get_or_insert(fault);
         is_first
     }
 
-    /// How the run ended.
     pub(super) fn ended(&mut self) -> Result<Ended, StoreError> {
         match (self.fatal.take(), self.halted.take(), self.is_stopping()) {
             (Some(fault), ..) => Err(fault),

@@ -1,4 +1,4 @@
-//! One request in a task of its own.
+//! One request, in its own task.
 
 use std::mem::take;
 use std::sync::Arc;
@@ -22,28 +22,28 @@ use crate::ports::politeness::SiteReport;
 use crate::web::{Answer, Exchange, Given, Leave, Outcome, Phases, Request, Web, Why};
 use crate::workbench::{FlightNumber, Item, JobKey};
 
-/// What came of a request.
+/// The result of a request.
 pub(super) struct FetchEnd<R> {
     pub(super) number: FlightNumber,
     pub(super) job: JobKey,
     pub(super) site: Site,
     pub(super) permit: Permit,
-    /// What is told of it; `None`: nothing was sent.
+    /// The event to emit; `None` if nothing was sent.
     pub(super) told: Option<Box<Requested>>,
-    /// What this process lacks, if it failed for that.
+    /// The resource that this process lacks, if the request failed for that.
     pub(super) lack: Option<String>,
     pub(super) end: End<R>,
 }
 
-/// How it ended.
+/// How a request ended.
 pub(super) enum End<R> {
-    /// Leave was not given, or this process lacks something: the item asks anew.
+    /// It was not permitted, or this process lacks a resource: the item is queued again.
     NotSent(Item),
-    /// The site answered, but we could not process the answer.
+    /// The site answered, but this process could not process the answer.
     Interrupted(String),
-    /// For an errand: the outcome itself.
+    /// For a request of the engine itself: the outcome.
     Errand(Outcome),
-    /// For a lease: what its plan made of it.
+    /// For a lease: the step that its plan took.
     Stepped {
         step: Step<R>,
         happened: Happened,
@@ -53,25 +53,25 @@ pub(super) enum End<R> {
     },
 }
 
-/// What the conductor hears of a head on its way.
+/// What a flight reports about its request head.
 pub(super) enum HeadNews {
-    /// It is written: only now is the next slot asked for.
+    /// The head is written. Only then is the site's next slot requested.
     Written(Site, FlightNumber),
-    /// It left later than it was given leave for.
+    /// The head left later than permitted.
     Late(SiteReport),
-    /// It leaves this much sooner after the last one than the pace allows.
+    /// The head leaves this much sooner after the previous one than the pace allows.
     Early(Site, Duration),
-    /// Nothing more of its group goes before then.
+    /// Nothing more of this group may be sent before then.
     GroupRests(String, Time),
 }
 
-/// Leave that tells the conductor what becomes of the head.
+/// A send permit that reports to the conductor what becomes of the head.
 pub(super) struct Announced {
     pub(super) leave: GateLeave,
     pub(super) number: FlightNumber,
     pub(super) site: Site,
     pub(super) group: Option<String>,
-    /// Whether the site's next slot waits for the head.
+    /// Whether the site's next slot waits for this head.
     pub(super) is_waited_for: bool,
     pub(super) heads: UnboundedSender<HeadNews>,
 }
@@ -105,11 +105,11 @@ impl Leave for Announced {
 
 impl Announced {
     fn tell(&self, news: HeadNews) {
-        drop(self.heads.send(news)); // A conductor that has ended does not want to know.
+        drop(self.heads.send(news)); // The conductor may have ended.
     }
 }
 
-/// One request, from leave to outcome, in a task of its own.
+/// One request, from its send permit to its outcome, in its own task.
 pub(super) struct Fetch<R> {
     pub(super) number: FlightNumber,
     pub(super) web: Arc<dyn Web>,
@@ -150,7 +150,7 @@ impl<R> Fetch<R> {
         let wall = self.clock.wall();
         let told = Some(Box::new(self.told(&happened, answer.as_ref(), wall)));
         if let Happened::OurFault(what) = happened {
-            // Count it, so that an answering site is not asked for the same page forever.
+            // This counts as an interruption, so that a site that answers is not asked for the same page forever.
             let has_answered = self.phases.first_byte > Duration::ZERO;
             let end = match has_answered {
                 true => End::Interrupted(what.clone()),

@@ -1,4 +1,4 @@
-//! The requests under way, and what is heard of them before they end.
+//! The requests in flight, and their events before they end.
 
 use std::collections::HashMap;
 
@@ -11,26 +11,25 @@ use super::flight::HeadNews;
 use crate::ports::job::LeaseId;
 use crate::workbench::{FlightNumber, JobKey};
 
-/// What a task that fetches was doing, in case it panics.
+/// A request in flight: what its task was doing, in case it panics or is aborted.
 pub(super) struct Flight {
     pub(super) job: JobKey,
     pub(super) number: FlightNumber,
     pub(super) site: Site,
-    /// Where its request goes.
     pub(super) url: WebUrl,
-    /// When it set out; one that set out early, when its slot comes.
+    /// When it was started, or the time of its slot if that is later.
     pub(super) since: Time,
     pub(super) abort: AbortHandle,
 }
 
-/// All requests under way.
 pub(super) struct Flights {
     by_task: HashMap<Id, Flight>,
     begun: FlightNumber,
-    /// Flights tell of their heads here: two messages each at most, so it is as bounded as they are.
+    /// Flights report on their request heads here. Each sends only a few messages, so the channel is bounded by the
+    /// number of flights.
     heads_told: UnboundedSender<HeadNews>,
     heads: UnboundedReceiver<HeadNews>,
-    /// Jobs whose source does not know yet that they are being fetched.
+    /// Jobs whose start has not been reported to the source yet.
     started: Vec<JobKey>,
     is_noting_starts: bool,
 }
@@ -52,13 +51,11 @@ impl Flights {
         self.by_task.len()
     }
 
-    /// The number of the next flight.
     pub(super) fn next_number(&mut self) -> FlightNumber {
         self.begun += 1;
         self.begun
     }
 
-    /// The number that was given last.
     pub(super) fn last_number(&self) -> FlightNumber {
         self.begun
     }
@@ -67,12 +64,12 @@ impl Flights {
         self.by_task.insert(flight.abort.id(), flight);
     }
 
-    /// The task of a flight ended; `None`: it is no flight, or was aborted.
+    /// Removes the flight of a task that ended; `None` if the task is not a flight, or was aborted.
     pub(super) fn end(&mut self, task: Id) -> Option<Flight> {
         self.by_task.remove(&task)
     }
 
-    /// Aborts those of which `which` is true.
+    /// Aborts the flights for which `which` is true, and returns them.
     pub(super) fn abort(&mut self, which: impl Fn(&Flight) -> bool) -> Vec<Flight> {
         let flights: Vec<Flight> =
             self.by_task.extract_if(|_, flight| which(flight)).map(|(_, flight)| flight).collect();
@@ -82,27 +79,28 @@ impl Flights {
         flights
     }
 
-    /// Where a flight tells of its head.
+    /// The channel on which a flight reports on its head.
     pub(super) fn heads_told(&self) -> UnboundedSender<HeadNews> {
         self.heads_told.clone()
     }
 
-    /// Waits for the next news of a head.
+    /// Waits for the next report on a head.
     pub(super) async fn next_head(&mut self) -> Option<HeadNews> {
         self.heads.recv().await
     }
 
-    /// The same, if there is one already.
+    /// The next report on a head, if there is one already.
     pub(super) fn head_at_hand(&mut self) -> Option<HeadNews> {
         self.heads.try_recv().ok()
     }
 
-    /// A job is being fetched from now on: its source is to know.
+    /// Records that a job is being fetched, so that its source is told.
     pub(super) fn note_start(&mut self, job: JobKey) {
         self.started.push(job);
     }
 
-    /// The leases to tell the source of. What has ended meanwhile has none, and can't be interrupted any more.
+    /// Returns the leases whose starts are to be reported. A job that has ended meanwhile has no lease, and can no
+    /// longer be interrupted.
     pub(super) fn begin_noting_starts(
         &mut self,
         lease_of: impl Fn(JobKey) -> Option<LeaseId>,

@@ -1,8 +1,8 @@
 //! The pace of groups, as far as this process knows it.
 //!
-//! What holds is the politeness store's word, asked for when a head is about to be written. Here is kept
-//! what this process took by itself and what it heard, so that a group that has to wait keeps no
-//! connection waiting and holds up no other group of its sites.
+//! The politeness store decides; it is asked when a head is about to be written. This module tracks what this process
+//! has used and what the store answered, so that a group that must wait occupies no connection and does not delay other
+//! groups of its sites.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use fetchwell_policy::time::Time;
 use crate::gate::Gate;
 use crate::ports::job::Lane;
 
-/// All groups that something is here of.
+/// All groups with leases in memory, or with a pace to remember.
 #[derive(Default)]
 pub(super) struct Groups {
     known: HashMap<String, Standing>,
@@ -21,11 +21,11 @@ pub(super) struct Groups {
 
 #[derive(Default)]
 struct Standing {
-    /// What this process alone has taken.
+    /// The turns that this process has used.
     pace: Pace,
-    /// What the store said.
+    /// The store's answer: nothing may be sent before this.
     not_before: Time,
-    /// Leases that are held.
+    /// The number of leases in memory.
     leases: usize,
 }
 
@@ -36,7 +36,7 @@ impl Standing {
 }
 
 impl Groups {
-    /// Whether something of a lane may go now, for one that `turn_of` has its turn already.
+    /// Whether a lane may send now. The group `turn_of` has already taken its turn.
     pub(super) fn may_go(
         &self,
         gate: &Gate,
@@ -51,7 +51,7 @@ impl Groups {
         }
     }
 
-    /// When the next of a group may go.
+    /// When the next request of a group may be sent.
     pub(super) fn opens_at(&self, group: &str, gate: &Gate, now: Time) -> Time {
         match (self.known.get(group), gate.group_rate(group)) {
             (Some(known), Some(rate)) => known.pace.earliest(known.not_before.max(now), rate),
@@ -59,21 +59,21 @@ impl Groups {
         }
     }
 
-    /// The next of a group goes.
+    /// Uses a turn of a group.
     pub(super) fn take_turn(&mut self, group: &str, gate: &Gate, now: Time) {
         if let (Some(known), Some(rate)) = (self.known.get_mut(group), gate.group_rate(group)) {
             known.pace.reserve(known.not_before.max(now), now, rate);
         }
     }
 
-    /// The store says that nothing of a group goes before then.
+    /// The store answered that nothing of a group may be sent before `not_before`.
     pub(super) fn heard(&mut self, group: &str, not_before: Time) {
         if let Some(known) = self.known.get_mut(group) {
             known.not_before = known.not_before.max(not_before);
         }
     }
 
-    /// A lease came in.
+    /// A lease of this lane entered the window.
     pub(super) fn came(&mut self, lane: &Lane) {
         let Some(group) = &lane.group else { return };
         match self.known.get_mut(group) {
@@ -84,21 +84,21 @@ impl Groups {
         }
     }
 
-    /// A lease went out.
+    /// A lease of this lane left the window.
     pub(super) fn went(&mut self, lane: &Lane) {
         if let Some(known) = lane.group.as_ref().and_then(|group| self.known.get_mut(group)) {
             known.leases = known.leases.saturating_sub(1);
         }
     }
 
-    /// All leases went out.
+    /// All leases left the window.
     pub(super) fn all_went(&mut self) {
         for known in self.known.values_mut() {
             known.leases = 0;
         }
     }
 
-    /// Whether as much of a lane's group is here as its pace lets go within the horizon.
+    /// Whether as many leases of a lane's group are in memory as its pace allows within the horizon.
     pub(super) fn has_enough(&self, lane: &Lane, gate: &Gate) -> bool {
         let Some((group, known)) =
             lane.group.as_ref().and_then(|group| self.known.get_key_value(group))
@@ -108,14 +108,14 @@ impl Groups {
         known.has_enough(gate.group_rate(group))
     }
 
-    /// The groups of which there is enough.
+    /// The groups with enough leases in memory.
     pub(super) fn resting(&self, gate: &Gate) -> Vec<String> {
         let has_enough =
             |(group, known): &(&String, &Standing)| known.has_enough(gate.group_rate(group));
         self.known.iter().filter(has_enough).map(|(group, _)| group.clone()).collect()
     }
 
-    /// Forgets groups that nothing is here of, and whose pace has nothing to remember.
+    /// Forgets groups without leases whose pace has nothing to remember.
     pub(super) fn sweep(&mut self, now: Time) {
         self.known.retain(|_, known| {
             known.leases > 0 || known.pace.used_until().max(known.not_before) > now
@@ -123,7 +123,7 @@ impl Groups {
     }
 }
 
-/// How much of a group can go within the horizon.
+/// How many requests of a group can be sent within the horizon.
 pub(super) fn enough_for(rate: Rate) -> usize {
     let within = HORIZON.as_micros() / rate.interval.as_micros().max(1);
     usize::try_from(within).unwrap_or(usize::MAX).saturating_add(rate.burst as usize)

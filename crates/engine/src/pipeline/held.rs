@@ -1,4 +1,4 @@
-//! The leases in hand: how many there are, and how long the oldest has waited.
+//! The leases in memory: their number, and the age of the oldest.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::ports::job::Lease;
 #[derive(Default)]
 pub(super) struct Held {
     count: usize,
-    /// How many were accepted at each time.
+    /// The number of leases accepted at each time.
     accepted: BTreeMap<Time, u32>,
 }
 
@@ -37,7 +37,7 @@ impl Held {
         self.count == 0
     }
 
-    /// When the oldest one was accepted.
+    /// When the oldest lease was accepted.
     pub(super) fn oldest(&self) -> Option<Time> {
         self.accepted.keys().next().copied()
     }

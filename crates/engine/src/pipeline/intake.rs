@@ -1,4 +1,4 @@
-//! From the source to the workbench, and back again for what is not due soon.
+//! Leases on their way from the source to the workbench, and back if they are not due soon.
 
 use std::time::Duration;
 
@@ -21,20 +21,20 @@ use crate::store_health::StoreCall;
 use crate::web::{Outcome, Phases};
 use crate::workbench::{Item, JobKey, Parcel};
 
-/// What goes back to a site that is to be closed is not given again before this, so that a take under way does
-/// not bring it again before the site is closed.
+/// Leases handed back to a site that is about to be closed are not due before this, so that a take in progress does not
+/// return them before the site is closed.
 pub(super) const UNTIL_CLOSED: Duration = Duration::from_millis(500);
 
-/// A job that a redirect led to a closed site waits under the site where it began, which is open. It is not given
-/// again before this, so that the first site is not asked over and over.
+/// A job that was redirected to a closed site waits under the site where it started, which is open. It is not due
+/// before this, so that the first site is not requested over and over.
 const REDIRECTED_WAITS: Duration = Duration::from_mins(1);
 
-/// A take is one transaction, and others wait for its end: it takes no more than this.
+/// A take is one transaction that blocks others, so it takes at most this many leases.
 const MOST_PER_TAKE: usize = 2_048;
 
-/// A URL that was being fetched this many times when a process died runs alone from then on…
+/// A URL that was being fetched this many times when the process died runs alone from then on…
 pub(super) const INTERRUPTIONS_UNTIL_ALONE: u32 = 3;
-/// …and one more makes sure that it was the URL.
+/// …and one more crash shows that the URL is the cause.
 const QUARANTINE: &str =
     "quarantined: the process died four times while fetching it, the last time alone";
 
@@ -61,13 +61,13 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         });
     }
 
-    /// The source has more than it had.
+    /// Handles a notification that the source has more work.
     pub(super) fn hear_of_more(&mut self) {
         let now = self.now();
         self.supply.more_came(now);
     }
 
-    /// Whether more may be taken: not while stopping, while the sink fails, or for a suspect's sake.
+    /// Whether to take more leases: not while stopping, while the sink fails, or while a suspect waits or runs.
     pub(super) fn wants_to_take(&self) -> bool {
         let window = self.plant.limits.window;
         !self.supply.is_taking()
@@ -144,7 +144,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.deadlines.went(lease);
     }
 
-    /// Begins leases of a site until one of them has a request there, unless one waits already.
+    /// Begins leases of a site until one of them has a request to send there, unless a request already waits.
     pub(super) fn begin_next(&mut self, site: &Site) {
         let now = self.now();
         loop {
@@ -161,7 +161,6 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         }
     }
 
-    /// Begins all leases of a site.
     pub(super) fn begin_all(&mut self, site: &Site) {
         for parcel in self.bench.unshelve_beyond(site, 0).into_iter().rev() {
             let since = parcel.since;
@@ -169,7 +168,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         }
     }
 
-    /// A suspect goes when nothing else is there: if the process dies now, we know by whom.
+    /// Runs a suspect when nothing else is in memory, so that a crash identifies it as the cause.
     fn run_a_suspect_when_alone(&mut self) {
         let alone = self.held.is_empty() && self.outbox.is_empty() && !self.supply.is_taking();
         if alone
@@ -181,7 +180,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         }
     }
 
-    /// Makes the plan of a lease that has waited since then, and takes its first step.
+    /// Creates the plan of a lease that has waited since `since`, and takes its first step.
     pub(super) fn begin(&mut self, lease: Lease, since: Time) {
         if lease.history == History::default() {
             self.retries.earn();
@@ -200,7 +199,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.step(job, None);
     }
 
-    /// Steps a plan here: for outcomes without a body to work through.
+    /// Steps a plan on this task, for outcomes without a body to process.
     pub(super) fn step(&mut self, job: JobKey, outcome: Option<Outcome>) {
         let moment = self.moment();
         let Some(work) = self.jobs.lease(job) else { return };
@@ -212,7 +211,6 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         }
     }
 
-    /// Does what a plan asked for.
     pub(super) fn carry_out(&mut self, job: JobKey, step: Step<R>) {
         match step {
             Step::Finish(records, settlement) => self.end(job, records, settlement),
@@ -223,7 +221,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                 self.hand_back(job, self.now());
                 self.stop_taking();
             }
-            // Nothing is sent any more: what would follow is for whoever has it next.
+            // No more requests are sent, so the lease is left to its next owner.
             Step::Fetch(requests) if self.is_stopping() && !requests.is_empty() => {
                 self.hand_back(job, self.now());
             }
@@ -232,7 +230,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                 let Some(work) = self.jobs.lease_mut(job) else { return };
                 let lane = work.lease.job.lane.clone();
                 let waits_since = work.waits_since.take();
-                // What a redirect leads to has waited its turn already.
+                // The target of a redirect has already waited for its turn.
                 let first = work.outstanding == 0 && work.phases.first_byte > Duration::ZERO;
                 work.outstanding += requests.len();
                 if work.outstanding == 0 {
@@ -253,7 +251,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         }
     }
 
-    /// A site that has enough here gives no more for a while.
+    /// Closes a site in the source for a while once enough of its pages are in memory.
     fn keep_within_bounds(&mut self, site: &Site) {
         let now = self.now();
         let interval = self.interval_of(site);
@@ -264,7 +262,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         }
     }
 
-    /// How many pages of a site can go within the horizon.
+    /// How many pages of a site can be sent within the horizon.
     pub(super) fn enough_for(&self, interval: Duration) -> usize {
         let most = self.plant.limits.max_per_site;
         if interval.is_zero() {
@@ -274,7 +272,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         usize::try_from(within).unwrap_or(most).clamp(1, most)
     }
 
-    /// The shortest interval that a site has for what waits there.
+    /// The shortest interval that applies to what waits for a site.
     pub(super) fn interval_of(&mut self, site: &Site) -> Duration {
         let room = self.bench.existing(site);
         let ordered = room.as_ref().and_then(|room| room.ordered_interval);
@@ -285,12 +283,12 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         })
     }
 
-    /// Gives a lease back, untouched.
+    /// Hands back a lease unchanged, due at `at`.
     pub(super) fn hand_back(&mut self, job: JobKey, at: Time) {
         self.end(job, Vec::new(), Settlement::HandBack { at });
     }
 
-    /// Gives back these pages of a site; the source keeps the rest of the site until `at`, too.
+    /// Hands back these pages of a site, and closes the site in the source until `at`.
     pub(super) fn hand_back_pages(
         &mut self,
         site: &Site,
@@ -305,8 +303,8 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.hand_back_each(site, parcels, items, at);
     }
 
-    /// Gives back these pages of a site that the source closes until `until`, or until an order is heard of:
-    /// not one of them waits for its own time.
+    /// Hands back these pages of a site and closes the site in the source until `until`, or until an operator's order.
+    /// The pages themselves are due almost at once, so that they wait only for the site to open.
     pub(super) fn close(
         &mut self,
         site: &Site,
@@ -328,7 +326,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         }
     }
 
-    /// Whether the store keeps a job with those of this site.
+    /// Whether the job is stored under this site.
     fn waits_under(&self, site: &Site, job: JobKey) -> bool {
         self.jobs.lease(job).is_some_and(|work| work.lease.job.site.as_ref() == Some(site))
     }
@@ -353,7 +351,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.hand_back(item.job, at);
     }
 
-    /// Gives back all that is not under way.
+    /// Hands back everything that is not in flight.
     pub(super) fn hand_back_all_that_waits(&mut self) {
         let now = self.now();
         for site in self.bench.sites() {
@@ -368,7 +366,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         }
     }
 
-    /// Gives back suspects that have not run: nothing runs any more.
+    /// Hands back the suspects that have not run, because nothing new is begun.
     pub(super) fn hand_back_suspects(&mut self) {
         let at = self.now();
         for suspect in self.suspects.take_waiting() {
@@ -376,7 +374,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         }
     }
 
-    /// Ends a job: its lease is ready to be settled.
+    /// Ends a job, so that its lease can be settled.
     pub(super) fn end(&mut self, job: JobKey, records: Vec<R>, mut settlement: Settlement) {
         if let Settlement::Retry { at, .. } = &mut settlement {
             *at = self.retries.spend(*at, self.plant.clock.now());
@@ -385,7 +383,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             self.lease_went(&work.lease);
             let LeaseWork { lease, phases, share, outstanding, .. } = *work;
             if outstanding > 0 {
-                self.bench.forget(job); // What else it asked for has nobody to come back to.
+                self.bench.forget(job); // Nothing waits for its other requests.
             }
             self.outbox.push(Finished { lease, records, settlement, phases, share });
         }

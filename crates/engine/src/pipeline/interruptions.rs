@@ -1,6 +1,7 @@
-//! Faults of our own. A step that panics goes back and is counted; lacking descriptors or memory, we rest.
+//! Faults of this program. A step that panics is counted and its lease handed back; if descriptors or memory run out,
+//! sending pauses.
 //!
-//! None of that is ever told to a plan, since it says nothing about the page or its site.
+//! A plan never learns of these faults, because they say nothing about the page or its site.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -17,22 +18,21 @@ use crate::ports::finish::Settlement;
 use crate::ports::job::Lease;
 use crate::workbench::JobKey;
 
-/// How long nothing is sent after we lacked something: requests under way end meanwhile, and give back what they
-/// hold.
+/// How long nothing is sent after a resource ran out, so that requests in flight can end and release what they hold.
 pub(super) const REST: Duration = Duration::from_secs(1);
 
-/// While something is lacking, there is a line about it so often.
+/// How often a continuing shortage is logged.
 const LINE_EVERY: Duration = Duration::from_secs(10);
 
-/// How many jobs are remembered: more than can be under way or waiting for a retry. Beyond that, the job that was
-/// added first is forgotten, and its count starts again at 0.
+/// How many jobs are remembered: more than can be in flight or waiting for a retry. Beyond that, the job that was added
+/// first is forgotten, and its count restarts at 0.
 const MOST_REMEMBERED: usize = 1 << 16;
 
 /// How often the work on a job was interrupted in this process. Crashes are counted by the store.
 #[derive(Default)]
 pub(super) struct Interruptions {
     by_job: HashMap<u64, Interrupted>,
-    /// How many jobs were ever added.
+    /// The number of jobs ever added.
     jobs_so_far: u64,
 }
 
@@ -68,7 +68,7 @@ impl Interruptions {
         self.by_job.insert(name, Interrupted { times: 1, place });
     }
 
-    /// It came to an end.
+    /// The job ended.
     pub(super) fn forget(&mut self, lease: &Lease) {
         if !self.by_job.is_empty() {
             self.by_job.remove(&name(lease));
@@ -76,25 +76,25 @@ impl Interruptions {
     }
 }
 
-/// Names a job by what it is: a broker gives the same one another id each time it delivers it.
+/// Identifies a job by its content: a broker delivers the same job with a different id each time.
 fn name(lease: &Lease) -> u64 {
     let mut hasher = DefaultHasher::new();
     (&lease.job.url, &lease.job.payload).hash(&mut hasher);
     hasher.finish()
 }
 
-/// What we lack, and since when nothing is sent for that.
+/// A shortage in this process, such as of descriptors or memory.
 #[derive(Default)]
 pub(super) struct Lack {
-    /// Nothing is sent before then.
+    /// Nothing is sent before this.
     rest_until: Option<Time>,
-    /// Requests that failed for it since the last line in the log.
+    /// Requests that failed because of it since the last log line.
     failed: u64,
     last_line: Option<Time>,
 }
 
 impl Lack {
-    /// A request failed for it. Returns how many did, when that is worth a line in the log.
+    /// Records a failed request. If a log line is due, returns the number of failures since the last one.
     fn note(&mut self, now: Time) -> Option<u64> {
         self.rest_until = Some(now + REST);
         self.failed += 1;
@@ -105,14 +105,14 @@ impl Lack {
         Some(std::mem::take(&mut self.failed))
     }
 
-    /// Until when nothing is sent; `None`: requests go out.
+    /// Until when nothing is sent; `None` if requests may be sent.
     pub(super) fn rests_until(&self, now: Time) -> Option<Time> {
         self.rest_until.filter(|until| now < *until)
     }
 }
 
 impl<R: Send + Sync + 'static> Conductor<R> {
-    /// The work on a job failed by a fault of ours, such as a panic.
+    /// Handles a fault of this program, such as a panic, in the work on a job.
     pub(super) fn interrupt(&mut self, job: JobKey, reason: &str) {
         match self.jobs.get(job) {
             Some(Work::Lease(work)) => {
@@ -125,8 +125,8 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         }
     }
 
-    /// What becomes of a lease whose work was interrupted: another attempt later, and in the end one alone. If even
-    /// that one is interrupted, it is quarantined, with what its door records of it.
+    /// Decides what becomes of a lease whose work was interrupted: it is retried later, in the end with nothing else in
+    /// flight. If that is interrupted, too, it is quarantined with the records that its door creates for that.
     pub(super) fn interrupted(&mut self, lease: &Lease, reason: &str) -> (Vec<R>, Settlement) {
         let url = lease.job.url.as_str();
         if lease.interruptions >= INTERRUPTIONS_UNTIL_ALONE {
@@ -143,14 +143,14 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         (Vec::new(), Settlement::HandBack { at: self.now() + wait })
     }
 
-    /// Gives up a lease for a fault of ours.
+    /// Gives up a lease because of a fault of this program.
     pub(super) fn quarantine(&self, lease: &Lease, reason: &str) -> (Vec<R>, Settlement) {
         let record = || (self.door.obituary)(lease, GiveUp::Internal, reason);
         let records = guarded(record).unwrap_or_default();
         (records, Settlement::Dead { reason: INTERNAL.to_owned() })
     }
 
-    /// A request failed because we lack something. It asks anew, and nothing is sent for a moment.
+    /// A request failed because this process lacks a resource. Nothing is sent for a moment.
     pub(super) fn lacks(&mut self, what: &str) {
         let now = self.now();
         if let Some(requests) = self.lack.note(now) {
@@ -158,7 +158,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         }
     }
 
-    /// Whether nothing is sent just now, for want of something.
+    /// Whether nothing is sent at present, because a resource ran out.
     pub(super) fn rests(&self) -> bool {
         self.lack.rests_until(self.now()).is_some()
     }

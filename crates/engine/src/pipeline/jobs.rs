@@ -1,4 +1,4 @@
-//! The jobs under work: leases with their plans, and requests of the engine's own.
+//! The jobs in progress: leases with their plans, and requests of the engine itself.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,23 +16,23 @@ use crate::workbench::JobKey;
 /// A plan, shared with the task that steps it.
 pub(super) type SharedPlan<R> = Arc<Mutex<Box<dyn Plan<R>>>>;
 
-/// A lease under work.
+/// A lease in progress.
 pub(super) struct LeaseWork<R> {
     pub(super) lease: Lease,
     pub(super) plan: SharedPlan<R>,
-    /// When it came into the window, until its first requests are made.
+    /// When it entered the window. Taken when its first requests are made.
     pub(super) waits_since: Option<Time>,
-    /// Requests that wait or are under way.
+    /// The number of requests that wait or are in flight.
     pub(super) outstanding: usize,
     pub(super) phases: Phases,
     /// How much of the byte budget its records hold, once it has finished.
     pub(super) share: Share,
-    /// Its plan was told, and is not told twice.
+    /// The plan was told, and must not be told twice.
     pub(super) knows_that_its_deadline_passed: bool,
 }
 
 impl<R> LeaseWork<R> {
-    /// A lease that has waited since then, and whose plan has not taken a step.
+    /// A lease that has waited since `since` and whose plan has not taken a step.
     pub(super) fn new(lease: Lease, plan: Box<dyn Plan<R>>, since: Time) -> LeaseWork<R> {
         let queued = since.since(lease.accepted_at);
         LeaseWork {
@@ -47,13 +47,11 @@ impl<R> LeaseWork<R> {
     }
 }
 
-/// What a job is.
 pub(super) enum Work<R> {
     Lease(Box<LeaseWork<R>>),
     Errand(Errand),
 }
 
-/// All jobs under work.
 pub(super) struct Jobs<R> {
     by_key: HashMap<JobKey, Work<R>>,
     next: JobKey,
@@ -83,7 +81,7 @@ impl<R> Jobs<R> {
         self.by_key.remove(&job)
     }
 
-    /// Keys are not used again: requests under way may still name them.
+    /// Keys are not reused, because requests in flight may still refer to them.
     pub(super) fn forget_all(&mut self) {
         self.by_key.clear();
     }
@@ -104,7 +102,7 @@ impl<R> Jobs<R> {
         }
     }
 
-    /// A request of a job has its answer, or will have none.
+    /// A request of the job was answered, or never will be.
     pub(super) fn one_less_outstanding(&mut self, job: JobKey) {
         if let Some(work) = self.lease_mut(job) {
             work.outstanding -= 1;

@@ -1,7 +1,7 @@
-//! Deadlines: a plan is told when its own has passed, and what held it up.
+//! Deadlines: a plan is told when its deadline has passed, and what delayed it.
 //!
-//! What is in the window is watched here, wherever it stands: on a shelf, in a room or under way. What is
-//! in the store comes out of it when its deadline passes.
+//! This covers all leases in the window: on a shelf, in a room or in flight. The store hands out a job when its
+//! deadline passes.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::ports::politeness::{Politeness, RobotsRecord};
 use crate::web::{Outcome, Request, Why};
 use crate::workbench::JobKey;
 
-/// The deadlines of what is in the window.
+/// The deadlines of the leases in the window.
 #[derive(Default)]
 pub(super) struct Deadlines {
     agenda: BTreeSet<(Time, LeaseId)>,
@@ -32,7 +32,7 @@ enum Place {
 }
 
 impl Deadlines {
-    /// A lease came in.
+    /// A lease entered the window.
     pub(super) fn came(&mut self, lease: &Lease) {
         if let (Some(deadline), Some(site)) = (lease.job.deadline, lease.job.site.clone()) {
             self.agenda.insert((deadline, lease.id));
@@ -40,14 +40,14 @@ impl Deadlines {
         }
     }
 
-    /// It began.
+    /// The lease began as a job.
     pub(super) fn began(&mut self, lease: LeaseId, job: JobKey) {
         if let Some(place) = self.places.get_mut(&lease) {
             *place = Place::Job(job);
         }
     }
 
-    /// It went out.
+    /// The lease left the window.
     pub(super) fn went(&mut self, lease: &Lease) {
         if let Some(deadline) = lease.job.deadline {
             self.agenda.remove(&(deadline, lease.id));
@@ -55,7 +55,7 @@ impl Deadlines {
         }
     }
 
-    /// When the next one passes.
+    /// The next deadline.
     pub(super) fn next(&self) -> Option<Time> {
         self.agenda.first().map(|(deadline, _)| *deadline)
     }
@@ -67,11 +67,11 @@ impl Deadlines {
     }
 }
 
-/// A request that will not be made, or whose answer is not waited for any more.
+/// A request that will not be sent, or whose answer is no longer awaited.
 struct Unanswered {
     url: WebUrl,
     obeys_robots: bool,
-    /// For how long it has been under way; `None`: it has not set out.
+    /// How long it has been in flight; `None` if it has not been sent.
     under_way_for: Option<Duration>,
 }
 
@@ -86,7 +86,7 @@ impl Unanswered {
 }
 
 impl<R: Send + Sync + 'static> Conductor<R> {
-    /// Tells those whose deadlines have passed.
+    /// Tells the plans whose deadlines have passed.
     pub(super) fn tell_the_late(&mut self) {
         while let Some((lease, place)) = self.deadlines.pop_passed(self.now()) {
             match place {
@@ -104,7 +104,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         }
     }
 
-    /// Answers requests that come too late. A plan that goes on all the same is at fault.
+    /// Answers requests that are made after the deadline. A plan that continues after that is faulty.
     pub(super) fn tell_that_the_deadline_passed(&mut self, job: JobKey, requests: &[Request]) {
         let Some(work) = self.jobs.lease_mut(job) else { return };
         if std::mem::replace(&mut work.knows_that_its_deadline_passed, true) {
@@ -113,7 +113,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.tell(job, requests.iter().map(Unanswered::of).collect());
     }
 
-    /// Takes back what a job asked for, waiting or under way. No site is blamed for that.
+    /// Cancels the requests of a job, waiting or in flight. This does not count against any site.
     fn call_off(&mut self, job: JobKey) -> Vec<Unanswered> {
         let Some(work) = self.jobs.lease_mut(job) else { return Vec::new() };
         work.knows_that_its_deadline_passed = true;
@@ -144,7 +144,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         }
     }
 
-    /// Tells a plan that its deadline passed; `was_sent`: while the request was under way, which is an attempt.
+    /// Tells a plan that its deadline passed. `was_sent`: a request was in flight, which counts as an attempt.
     pub(super) fn on_deadline_passed(
         &mut self,
         job: JobKey,
@@ -159,7 +159,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     }
 }
 
-/// What keeps a request from going, in words, as far as the store knows.
+/// Describes what delays a request, as far as the store knows.
 async fn what_holds_up(politeness: &dyn Politeness, request: &Unanswered) -> Option<String> {
     let (state, now) = politeness.look(&request.url.site()).await.ok()?;
     let robots = politeness.robots(&request.url.origin()).await.ok()?;
@@ -183,5 +183,5 @@ async fn what_holds_up(politeness: &dyn Politeness, request: &Unanswered) -> Opt
         return Some(format!("its robots.txt could not be read: {}", unreachable.reason));
     }
     let ahead = state.pace.used_until().since(now);
-    (!ahead.is_zero()).then(|| "more was asked of the site than its pace lets through".to_owned())
+    (!ahead.is_zero()).then(|| "more requests wait for the site than its pace allows".to_owned())
 }

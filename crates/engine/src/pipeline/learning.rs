@@ -1,4 +1,4 @@
-//! What must be known before pages can go: robots.txt, and whether a site is back.
+//! What must be known before pages can be sent: robots.txt, and whether a site is back.
 
 use fetchwell_policy::outcome::{Blame, Happened, NameFault, NetworkFault};
 use fetchwell_policy::site::{Mark, Permit, SiteState};
@@ -133,7 +133,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         }
     }
 
-    /// What the site is to learn from the outcome of an errand's request.
+    /// The mark that a site gets for the outcome of an errand's request.
     pub(super) fn errand_mark(&self, job: JobKey, happened: &Happened) -> Mark {
         match self.jobs.get(job) {
             Some(Work::Errand(Errand::Probe(_))) => happened.probe_mark(),
@@ -146,7 +146,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         }
     }
 
-    /// A robots.txt was asked for under a permit of its own site, which had recovered this often.
+    /// Records how often the site had recovered when its robots.txt was requested under one of its own permits.
     pub(super) fn robots_asked_for(&mut self, job: JobKey, site: &Site, recoveries: u32) {
         if let Some(Work::Errand(Errand::Robots(errand))) = self.jobs.get_mut(job)
             && errand.origin.site() == *site
@@ -155,9 +155,9 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         }
     }
 
-    /// What a site waits for has changed: its breaker closed or opened, or an operator gave an order. It asks again,
-    /// and so does what waits in the store. A robots.txt that could not be read is looked up anew: it is read before
-    /// the site's next page now, whatever its own back-off says.
+    /// The wait of a site may be over: its breaker closed or opened, or an operator gave an order. It asks the gate
+    /// again, and the source hands it out again. A robots.txt that could not be read is looked up again, because it is
+    /// now read before the site's next page, whatever its own back-off.
     pub(super) fn look_again_at(&mut self, site: &Site) {
         let now = self.now();
         self.supply.open(site, now);
@@ -168,8 +168,8 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         }
     }
 
-    /// Whether an errand found that its host does not exist, where the URLs of such a host fail: it must be the
-    /// URLs' own host, and never have answered.
+    /// Whether an errand found that its host does not exist, and the URLs of such a host fail. The host must be that of
+    /// the URLs themselves, and must never have answered.
     pub(super) fn found_no_host(&self, job: JobKey, permit: &Permit, found: &Happened) -> bool {
         let Some(Work::Errand(Errand::Robots(errand))) = self.jobs.get(job) else { return false };
         *found == Happened::Network(NetworkFault::Dns(NameFault::NoSuchName))
@@ -178,8 +178,8 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             && errand.is_first_contact()
     }
 
-    /// Forgets an errand that reads this site's own robots.txt: whoever has its pages next reads it. `false`:
-    /// it is another errand, which others wait for.
+    /// Drops an errand that reads this site's own robots.txt: the next owner of its pages reads it. Returns false for
+    /// any other errand, which others wait for.
     pub(super) fn forget_own_errand(&mut self, site: &Site, job: JobKey) -> bool {
         let Some(Work::Errand(Errand::Robots(errand))) = self.jobs.get(job) else { return false };
         if errand.origin.site() != *site {
@@ -190,7 +190,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         true
     }
 
-    /// An errand failed by a fault of ours, which says nothing about the site: it is begun anew in a while.
+    /// An errand failed because of a fault of this program, which says nothing about the site: it is repeated later.
     pub(super) fn errand_failed(&mut self, job: JobKey, reason: &str) {
         let at = self.now() + REST;
         let site = match self.jobs.remove(job) {
@@ -205,7 +205,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.bench.ask_at(&site, at);
     }
 
-    /// A robots.txt was read: keeps it, and lets the pages go that waited for it.
+    /// A robots.txt was read: stores it, and lets the pages that waited for it continue.
     pub(super) fn learnt(&mut self, origin: &Origin, record: RobotsRecord) {
         self.lookups.end(origin);
         if let Some(unreachable) = &record.unreachable {
@@ -221,8 +221,8 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.spawn(async move { Event::Noted(politeness.keep_robots(&kept, &record).await) });
     }
 
-    /// The site can't be reached, so none of the pages that wait for its robots.txt can: those whose door
-    /// wants it so hear of that.
+    /// The site is unreachable, so none of the pages that wait for its robots.txt can be fetched. If the door wants
+    /// that, they fail.
     fn fail_with_robots(&mut self, origin: &Origin, happened: &Happened) {
         let site = origin.site();
         let is_blocked = |view: &RobotsView| matches!(view, RobotsView::Blocked { .. });
@@ -257,7 +257,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     }
 }
 
-/// What is known of a robots.txt. Where it could not be read, its site says whether it is read now.
+/// What is known about a robots.txt. If it could not be read, the state of its site decides whether it is read now.
 async fn look_up(
     politeness: &dyn Politeness,
     origin: &Origin,

@@ -6,19 +6,19 @@ use std::time::Duration;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::Origin;
 
-/// How long we remember that a host does not exist. Until then, its other URLs fail at once.
+/// How long a host is remembered as missing. Until then, its other URLs fail at once.
 const MISSING_FOR: Duration = Duration::from_secs(60);
 
-/// Each origin has one lookup at most, in the store or on the web.
+/// Each origin has at most one lookup at a time, in the store or on the web.
 #[derive(Default)]
 pub(super) struct Lookups {
     under_way: HashSet<Origin>,
-    /// Origins whose hosts do not exist, and until when we remember that.
+    /// Origins whose hosts do not exist, and until when that is remembered.
     missing_hosts: HashMap<Origin, Time>,
 }
 
 impl Lookups {
-    /// `false`: one is under way.
+    /// Returns false if a lookup is already in progress.
     pub(super) fn begin(&mut self, origin: &Origin) -> bool {
         self.under_way.insert(origin.clone())
     }
@@ -27,12 +27,12 @@ impl Lookups {
         self.under_way.remove(origin);
     }
 
-    /// Whether one is under way, by the [`origin_key`](fetchwell_policy::url::WebUrl::origin_key) of a URL.
+    /// Whether a lookup is in progress, by the [`origin_key`](fetchwell_policy::url::WebUrl::origin_key) of a URL.
     pub(super) fn is_under_way(&self, origin_key: &str) -> bool {
         self.under_way.contains(origin_key)
     }
 
-    /// Nobody waits for them any more.
+    /// Nothing waits for the lookups any more.
     pub(super) fn forget_all(&mut self) {
         self.under_way.clear();
     }

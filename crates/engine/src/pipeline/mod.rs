@@ -1,15 +1,16 @@
-//! The one flow. Read [`run`] first.
+//! The pipeline that every door runs. Read [`run`] first.
 //!
 //! ```text
 //! source ──take──▶ workbench ──due──▶ gate ──go──▶ http ──▶ plan ──finish──▶ sink ──▶ settle
 //! ```
 //!
-//! One task, the conductor, owns all that is decided: what was taken, what waits where, what is under
-//! way. Everything that takes time (the store, the web, a plan's step on a large page) runs in tasks of
-//! its own and comes back as an event. So nothing here is locked, and nothing here waits for a site.
+//! One task, the conductor, makes all decisions and owns their state: the leases taken, the requests that wait at each
+//! site and those in flight. Everything slow (the store, the web, a plan's step on a large page) runs in its own task
+//! and returns an event. So the state needs no locks, and the loop never waits for a site.
 //!
-//! Its parts keep their fields to themselves: `supply` (the source), `held` and `jobs` (leases), `flights` (requests),
-//! `turns` and `lookups` (the politeness store), `outbox` (results), `upkeep` and `ending` (the instance and its run).
+//! Each part of the state is private to its module: `supply` (the source), `held` and `jobs` (leases), `flights`
+//! (requests), `turns` and `lookups` (the politeness store), `outbox` (results), `upkeep` and `ending` (the instance
+//! and its run).
 
 mod conductor;
 mod dispatch;
@@ -55,49 +56,46 @@ use crate::web::Web;
 use conductor::{Conductor, engine_failed};
 pub use news::{AnswerFacts, LeaseTag, News, Purpose, Requested, SettledLease, Watcher, Window};
 
-/// The reason of a lease that was given up for a fault of this program, such as a panic.
+/// The reason recorded for a lease that is given up because of a fault in this program, such as a panic.
 pub const INTERNAL: &str = "internal";
 
-/// Makes the plan of a lease.
+/// Creates the plan of a lease.
 pub type Planner<R> = Arc<dyn Fn(&Lease) -> Box<dyn Plan<R>> + Send + Sync>;
 
-/// The cause for which the engine gives up a lease without its plan.
+/// Why the engine gives up a lease without asking its plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GiveUp {
-    /// A fault of this program, such as too many panics or crashes. The page, its site and its caller are innocent.
+    /// A fault of this program, such as too many panics or crashes. Neither the page nor its site nor the caller is to
+    /// blame.
     Internal,
     /// The store can never hold the result. This is a failure of the URL, like a body over `http.max_body`.
     TooLarge,
 }
 
-/// Makes the records of a lease that the engine gives up: for which cause, and the reason in words.
+/// Creates the records of a lease that the engine gives up, from the cause and a description of it.
 pub type Obituary<R> = Arc<dyn Fn(&Lease, GiveUp, &str) -> Vec<R> + Send + Sync>;
 
-/// A door: where work comes from, what is done with it, where it goes.
+/// A door: where its work comes from, how it is processed, and where the results go.
 pub struct Door<R> {
-    /// Where leases come from.
     pub source: Arc<dyn Source>,
-    /// What is done with each.
     pub planner: Planner<R>,
-    /// Where the records go, and the leases end.
+    /// Stores the records and settles the leases.
     pub finish: Arc<dyn Finish<R>>,
-    /// What is recorded of a lease that the engine gives up without its plan.
     pub obituary: Obituary<R>,
 }
 
-/// The bounds of a pipeline.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Requests under way at once.
+    /// The maximum number of concurrent requests.
     pub max_in_flight: usize,
-    /// Leases held in memory.
+    /// The maximum number of leases in memory.
     pub window: usize,
-    /// Leases held for one site and lane.
+    /// The maximum number of leases in memory per site and lane.
     pub max_per_site: usize,
-    /// Finished leases settled in one step. While one batch is stored, another may gather: a crash
-    /// repeats these besides what was under way.
+    /// The maximum number of finished leases settled in one batch. While one batch is being stored, another may
+    /// collect; a crash repeats both, besides the requests in flight.
     pub max_finish_batch: usize,
-    /// How long requests under way may go on after the signal to stop.
+    /// How long requests in flight may continue after the stop signal.
     pub shutdown_grace: Duration,
     /// How often the instance's lease is renewed.
     pub heartbeat: Duration,
@@ -118,17 +116,14 @@ impl Default for Limits {
 
 /// What a pipeline needs besides a door.
 pub struct Plant {
-    /// Says go, not before, or never.
+    /// Decides when a request may be sent.
     pub gate: Gate,
     /// The real web, or a simulated one.
     pub web: Arc<dyn Web>,
-    /// The bounds.
     pub limits: Limits,
-    /// Tells the time.
     pub clock: Clock,
     /// Seeds the jitter.
     pub seed: u64,
-    /// Hears the news.
     pub watcher: Watcher,
 }
 
@@ -137,25 +132,25 @@ pub struct Plant {
 pub enum Ended {
     /// Nothing is left to do.
     Exhausted,
-    /// It was told to stop.
+    /// The run was stopped from outside.
     Stopped,
-    /// A plan found that the door can't go on, for this reason.
+    /// A plan halted the run, for this reason.
     Halted(String),
 }
 
 /// Runs a door until its source is exhausted or `stop` is cancelled.
 ///
-/// A lease that was taken is settled before this returns, or handed back, or (after a crash) rescued by
-/// another instance. Transient store errors are retried. Any other store error ends the run: leases are handed back
-/// within the grace period, if the store accepts them. A panic of the engine ends it at once; another instance rescues
-/// the leases, and the other pipelines of the process stop, too.
+/// Every lease that was taken is settled or handed back before this returns, or (after a crash) rescued by another
+/// instance. Transient store errors are retried. Any other store error ends the run: leases are handed back within the
+/// grace period, if the store accepts them. A panic of the engine ends it at once; another instance rescues the leases,
+/// and the other pipelines of the process stop, too.
 pub async fn run<R: Send + Sync + 'static>(
     door: Door<R>,
     plant: Plant,
     stop: CancellationToken,
 ) -> Result<Ended, StoreError> {
     let health = plant.gate.health.clone();
-    // As a task it is woken by the thread that has news for it; whoever waits here sits on another one.
+    // A spawned task is woken on the thread that has an event for it. The caller of `run` may wait on another thread.
     let conducting = AbortOnDropHandle::new(tokio::spawn(conduct(door, plant, stop)));
     match conducting.await {
         Ok(ended) => ended,

@@ -1,4 +1,4 @@
-//! What a pipeline tells whoever watches: counted, logged, traced or shown, never decided upon.
+//! What a pipeline reports to its watcher: to be counted, logged, traced or shown. No decision depends on it.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -14,73 +14,66 @@ use crate::ports::finish::Settlement;
 use crate::ports::job::{Lease, LeaseId};
 use crate::web::{Method, Phases};
 
-/// Something that a pipeline did or met with.
+/// Something that a pipeline did or observed.
 #[derive(Clone, Debug)]
 pub enum News {
     /// A breaker opened, or opened again after a failed probe.
     CircuitOpened {
-        /// Whose.
         site: Site,
-        /// The next probe goes after this.
+        /// The time until the next probe.
         next_probe_in: Duration,
     },
     /// A breaker closed.
     CircuitClosed(Site),
-    /// A probe is on its way.
+    /// A probe is about to be sent.
     Probing(Site),
-    /// What became of a request, where that changes what is known of its site.
+    /// The outcome of a request that changes the state of its site.
     Marked(Site, Mark),
-    /// A request came to its end: answered, or failed.
+    /// A request ended: answered, or failed.
     Requested(Box<Requested>),
     /// A lease was settled.
     Settled(Box<SettledLease>),
-    /// A settlement came too late: the lease had been given to somebody else.
+    /// A settlement came too late: the lease had passed to another instance.
     Stale,
-    /// The robots.txt of this origin was asked for and can't be reached.
+    /// The robots.txt of this origin was requested and is unreachable.
     RobotsUnreachable(Origin),
-    /// So many leases were rescued from instances that died.
+    /// This many leases were rescued from dead instances.
     Rescued(u64),
-    /// A head left this much sooner after the last one than the site's pace allows. It should never.
+    /// A head left sooner after the previous one than the site's pace allows. This should never happen.
     RateBreach {
-        /// Where to.
         site: Site,
-        /// How much too early.
+        /// How much too early it left.
         early_by: Duration,
     },
-    /// A store did not do what it was asked.
+    /// A store call failed.
     StoreFailed(StoreError),
-    /// How much is in hand; told about once a second.
+    /// What is in memory; reported about once per second.
     Window(Window),
 }
 
-/// Receives the news. Must return at once.
+/// Receives the events. It must return at once.
 pub type Watcher = Arc<dyn Fn(News) + Send + Sync>;
 
-/// A request that came to its end.
+/// A request that ended.
 #[derive(Clone, Debug)]
 pub struct Requested {
-    /// What it was for.
     pub purpose: Purpose,
-    /// Whose it was; `None`: the engine's own.
+    /// `None` for a request of the engine itself.
     pub lease: Option<LeaseTag>,
-    /// Where to.
     pub url: WebUrl,
-    /// By which method.
     pub method: Method,
-    /// What happened.
     pub happened: Happened,
-    /// Where its time went.
+    /// How long each phase took.
     pub phases: Phases,
-    /// What was on the wire, when there was an answer.
+    /// Facts about the answer, if there was one.
     pub answer: Option<AnswerFacts>,
     /// When it ended, by the wall clock.
     pub ended_at: Time,
 }
 
-/// What a request was for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Purpose {
-    /// A lease's own: a page, a feed, a range, a webhook.
+    /// A request of a lease: a page, a feed, a range, a webhook.
     Page,
     /// A robots.txt.
     Robots,
@@ -89,47 +82,40 @@ pub enum Purpose {
 }
 
 impl Purpose {
-    /// All of them.
     pub const ALL: [Purpose; 3] = [Purpose::Page, Purpose::Robots, Purpose::Probe];
 }
 
-/// What is told of an answer.
 #[derive(Clone, Copy, Debug)]
 pub struct AnswerFacts {
-    /// The body's length, with its encoding undone.
+    /// The length of the decoded body.
     pub body_bytes: usize,
-    /// The version of HTTP that was spoken.
     pub version: http::Version,
-    /// Who answered, where there was a connection.
+    /// The address of the server, if there was a connection.
     pub peer: Option<IpAddr>,
 }
 
-/// Tells one attempt at a lease from all others, in every process alike.
+/// Identifies one attempt at a lease across all processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LeaseTag {
-    /// Its name within its source.
+    /// Its id within its source.
     pub id: LeaseId,
-    /// When it was accepted.
     pub accepted_at: Time,
-    /// Which attempt it is, from 1.
+    /// The number of the attempt, from 1.
     pub attempt: u32,
 }
 
 impl LeaseTag {
-    /// The tag of a lease.
     pub fn of(lease: &Lease) -> LeaseTag {
         LeaseTag { id: lease.id, accepted_at: lease.accepted_at, attempt: lease.attempt() }
     }
 }
 
-/// A lease that was settled.
 #[derive(Clone, Debug)]
 pub struct SettledLease {
     /// The lease, as it was taken.
     pub lease: Lease,
-    /// What became of it.
     pub settlement: Settlement,
-    /// Where the time of its last request went.
+    /// How long each phase of its last request took.
     pub phases: Phases,
     /// How long ago it was accepted.
     pub age: Duration,
@@ -137,18 +123,16 @@ pub struct SettledLease {
     pub ended_at: Time,
 }
 
-/// How much a pipeline has in hand.
+/// What a pipeline has in memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Window {
-    /// Leases held.
     pub leases: usize,
-    /// Requests under way.
     pub in_flight: usize,
-    /// Sites that something waits for, or is under way to.
+    /// Sites with something waiting or in flight.
     pub sites: usize,
-    /// Sites whose pace this process has kept lately.
+    /// Sites whose pace this process tracks.
     pub sites_known: usize,
-    /// How long ago the oldest job was accepted that is held, or that waits in the store: delayed ones, too, as of
-    /// the last heartbeat or a little before.
+    /// The age of the oldest job in memory or waiting in the store, including delayed jobs. For the store, this is as
+    /// of the last heartbeat or slightly earlier.
     pub oldest: Option<Duration>,
 }

@@ -1,7 +1,7 @@
-//! Orders of operators, heard of soon after they are given.
+//! Polls for orders of operators, so that they take effect soon.
 //!
-//! What waits for a paused site waits in the store, closed; so does what waits for a breaker. Only an order
-//! opens them before their time, so orders are listened for: one question for all sites, however many are paused.
+//! The URLs of a paused site wait in the store, where the site is closed; so do those of a site whose breaker is open.
+//! Only an order opens them early, so orders are polled: one query for all sites, however many are paused.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -16,24 +16,24 @@ use crate::ports::error::StoreError;
 use crate::ports::politeness::{ORDERS_AT_ONCE, RecentOrders};
 use crate::store_health::StoreCall;
 
-/// How often orders are asked for: one is felt within a second.
+/// How often orders are polled: an order takes effect within a second.
 const LISTEN_EVERY: Duration = Duration::from_millis(400);
 
-/// An order may be noted with a time that is this much earlier than the moment from which on it can be seen.
+/// An order may have a time that is this much earlier than the moment at which it becomes visible.
 const NOTED_LATE_BY: Duration = Duration::from_secs(5);
 
-/// What was heard so far.
+/// The orders seen so far.
 pub(super) struct OrdersHeard {
-    /// From here on, by the store's clock, there may be orders that were not heard of.
+    /// From this time on, by the store's clock, there may be orders that have not been seen.
     since: Time,
-    /// Those that were, from then on.
+    /// The orders seen from then on.
     known: HashMap<Site, Time>,
     next_look: Instant,
     is_listening: bool,
 }
 
 impl OrdersHeard {
-    /// Nothing was heard yet: the first answer has all that is told of.
+    /// No order has been seen yet: the first answer contains all that the store reports.
     pub(super) fn new(now: Instant) -> OrdersHeard {
         OrdersHeard {
             since: Time::EPOCH,
@@ -43,12 +43,12 @@ impl OrdersHeard {
         }
     }
 
-    /// When to look again, unless somebody does.
+    /// When to poll next; `None` while a poll is in progress.
     pub(super) fn next_look(&self) -> Option<Instant> {
         (!self.is_listening).then_some(self.next_look)
     }
 
-    /// Takes an answer, and gives the sites of which it tells something new.
+    /// Takes an answer, and returns the sites with new orders.
     fn heard(&mut self, orders: RecentOrders) -> Vec<Site> {
         let is_all = orders.sites.len() < ORDERS_AT_ONCE;
         let last = orders.sites.last().map_or(orders.now, |(_, at)| *at);
@@ -66,7 +66,7 @@ impl OrdersHeard {
 }
 
 impl<R: Send + Sync + 'static> Conductor<R> {
-    /// Asks for orders now and then.
+    /// Polls for orders, if that is due.
     pub(super) fn listen_for_orders_when_due(&mut self) {
         if self.orders.is_listening || Instant::now() < self.orders.next_look {
             return;
@@ -78,7 +78,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.spawn(async move { Event::OrdersHeard(politeness.orders_since(since).await) });
     }
 
-    /// Whatever a site waits for may be over by order: the store gives of it again, and it asks again.
+    /// Whatever a site waits for may be over by order: the source hands it out again, and it asks the gate again.
     pub(super) fn on_orders_heard(&mut self, orders: Result<RecentOrders, StoreError>) {
         self.orders.is_listening = false;
         let ordered = match orders {
@@ -86,7 +86,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             Err(fault) if !fault.is_transient() => {
                 return self.store_failed(StoreCall::Look, &fault);
             }
-            // Everything else says so, too, and orders are asked for again.
+            // Other calls report a store that is unavailable, and the poll is repeated.
             Err(fault) => return debug!(%fault, "could not read the orders of operators"),
         };
         for site in &ordered {

@@ -4,20 +4,20 @@ use fetchwell_policy::time::Time;
 
 use crate::ports::finish::Finished;
 
-/// What the pages of one batch may hold of the byte budget, unless it is a single one.
+/// The part of the byte budget that the pages of one batch may hold, unless it is a single page.
 const MOST_BATCH_BYTES: usize = 16 << 20;
 
-/// What is done and not in the store yet. One batch is on its way at a time, and the next gathers meanwhile.
+/// Results that are not in the store yet. One batch is stored at a time; the next one collects meanwhile.
 pub(super) struct Outbox<R> {
     ready: Vec<Finished<R>>,
-    /// Pages that are ready or on their way.
+    /// The number of pages that are ready or being stored.
     pages: usize,
     is_storing: bool,
-    /// Nothing is handed over before this.
+    /// No batch is stored before this.
     not_before: Time,
-    /// How many of the first entries go one at a time, because one of them was too large for their batch.
+    /// How many of the first entries are stored one at a time, because one of them was too large for their batch.
     singly: usize,
-    /// The store refuses even to take leases back, and no retry can change that.
+    /// The store does not even accept leases that are handed back, and no retry can change that.
     is_refused: bool,
 }
 
@@ -38,27 +38,27 @@ impl<R> Outbox<R> {
         self.ready.push(finished);
     }
 
-    /// How many wait for the next batch.
+    /// The number of results that wait for the next batch.
     pub(super) fn waiting(&self) -> usize {
         self.ready.len()
     }
 
-    /// Whether nothing waits and nothing is on its way.
+    /// Whether nothing waits and nothing is being stored.
     pub(super) fn is_empty(&self) -> bool {
         self.ready.is_empty() && !self.is_storing
     }
 
-    /// Pages that are here and not in the store yet.
+    /// The number of pages that are not in the store yet.
     pub(super) fn pages(&self) -> usize {
         self.pages
     }
 
-    /// Whether the store failed a moment ago, and is not asked again yet.
+    /// Whether the store failed a moment ago and is not retried yet.
     pub(super) fn is_resting(&self, now: Time) -> bool {
         now < self.not_before
     }
 
-    /// When the next batch may go; `None`: there is none, or one is on its way.
+    /// When the next batch may be stored; `None` if there is none, or one is being stored.
     pub(super) fn next_due(&self) -> Option<Time> {
         (!self.is_storing && !self.ready.is_empty()).then_some(self.not_before)
     }
@@ -74,7 +74,7 @@ impl<R> Outbox<R> {
         Some(self.ready.drain(..many).collect())
     }
 
-    /// How many go in the next batch: a sink may hold all of it a second time, in its own form.
+    /// The size of the next batch. It is limited, because a sink may hold a second copy of it in its own format.
     fn batch_size(&self, most: usize) -> usize {
         if self.singly > 0 {
             return 1;
@@ -88,32 +88,32 @@ impl<R> Outbox<R> {
         self.ready.iter().take(most).take_while(fits).count()
     }
 
-    /// A batch of so many is in the store.
+    /// A batch of `many` results is in the store.
     pub(super) fn stored(&mut self, many: usize) {
         self.is_storing = false;
         self.singly = self.singly.saturating_sub(many);
     }
 
-    /// One of a batch is in the store, or does not belong there any more.
+    /// A result of a batch is in the store, or no longer belongs there.
     pub(super) fn settled(&mut self, finished: &Finished<R>) {
         self.pages -= usize::from(finished.is_page());
     }
 
-    /// The batch goes again, not before then.
+    /// Puts a batch back, to be stored again at `not_before` or later.
     pub(super) fn put_back(&mut self, batch: Vec<Finished<R>>, not_before: Time) {
         self.is_storing = false;
         self.not_before = not_before;
         self.ready.splice(0..0, batch);
     }
 
-    /// The batch goes again, one at a time.
+    /// Puts a batch back, to be stored one result at a time.
     pub(super) fn put_back_singly(&mut self, batch: Vec<Finished<R>>, now: Time) {
-        // A single one is counted already, unless its batch had no others.
+        // A result that was stored alone is already counted, unless it was the only one of its batch.
         self.singly = self.singly.max(batch.len());
         self.put_back(batch, now);
     }
 
-    /// Nothing more is handed over.
+    /// Stops storing for good.
     pub(super) fn refuse(&mut self) {
         self.is_refused = true;
     }
@@ -122,7 +122,7 @@ impl<R> Outbox<R> {
         self.is_refused
     }
 
-    /// What waits is not ours any more.
+    /// Drops what waits, because this instance lost its leases.
     pub(super) fn forget_all(&mut self) {
         self.pages -= self.ready.drain(..).filter(Finished::is_page).count();
         self.singly = 0;

@@ -16,7 +16,7 @@ use crate::store_health::StoreCall;
 use crate::web::Phases;
 
 impl<R: Send + Sync + 'static> Conductor<R> {
-    /// Hands what is done to the sink, a batch at a time; the next batch gathers meanwhile.
+    /// Hands finished leases to the sink, one batch at a time; the next batch collects meanwhile.
     pub(super) fn finish_what_is_done(&mut self) {
         if !self.holds_its_lease() {
             return;
@@ -49,7 +49,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             }
             Err(fault) if !fault.is_transient() => return self.on_not_storable(batch, &fault),
             Err(fault) => {
-                // Nothing is fetched again for it, and nothing more is taken until it works.
+                // The results are kept and stored later. No more leases are taken until that works.
                 self.store_failed(StoreCall::Finish, &fault);
                 let again = self.store_retry_at();
                 return self.outbox.put_back(batch, again);

@@ -1,4 +1,4 @@
-//! What the log was told of a site, and how its last request failed.
+//! What was logged about each site, and how its last request failed.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use fetchwell_policy::outcome::Happened;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::Site;
 
-/// A line about a site is worth another one when it is older than this.
+/// The minimum time between two log lines of the same kind about a site.
 const LINE_EVERY: Duration = Duration::from_secs(60);
 
 /// How many sites' last failures are remembered. For further sites, the reason only says that the site stayed down.
@@ -16,24 +16,24 @@ const MOST_FAILURES_KNOWN: usize = 10_000;
 /// How long a site's last failure is remembered. By default a breaker is never open for that long.
 const FAILURE_KNOWN_FOR: Duration = Duration::from_secs(2 * 3_600);
 
-/// What a line of the log about a site says.
+/// The kind of a log line about a site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Line {
-    /// That its next request waits.
+    /// Its next request waits.
     Wait,
-    /// That a request failed.
+    /// A request failed.
     Failure,
 }
 
 #[derive(Default)]
 pub(super) struct SiteLog {
     last_lines: HashMap<(Site, Line), Time>,
-    /// When and how the last request to a site failed: the reason that its URLs get when they are given up.
+    /// When and how the last request to a site failed. This is the reason given for its URLs when they are given up.
     last_failures: HashMap<Site, (Time, String)>,
 }
 
 impl SiteLog {
-    /// Whether there has been no such line about a site for a while.
+    /// Whether a line of this kind about a site is due; if so, records it as logged.
     pub(super) fn is_worth_a_line(&mut self, site: &Site, line: Line, now: Time) -> bool {
         let about = (site.clone(), line);
         let recent = self.last_lines.get(&about).is_some_and(|at| now.since(*at) < LINE_EVERY);

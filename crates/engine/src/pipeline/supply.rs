@@ -1,4 +1,4 @@
-//! When the source is asked for more, and which sites it gives nothing of.
+//! When the source is asked for more leases, and which sites it must not hand out.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -6,26 +6,26 @@ use std::time::Duration;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::Site;
 
-/// Where a take found nothing although something had come in, it may be for sites that are closed: then
-/// news are worth another look only so often.
+/// A take may find nothing although new work arrived, because that work is for closed sites. Then notifications of new
+/// work trigger another take only this often.
 const NEWS_GAP: Duration = Duration::from_millis(20);
 
-/// A take is one transaction, and others wait for its end: it closes and opens no more sites than this.
+/// A take is one transaction that blocks others, so it closes and opens at most this many sites.
 const MOST_CLOSED_PER_TAKE: usize = 512;
 
-/// What is known of the source. One take is under way at a time.
+/// What is known about the source. Only one take runs at a time.
 pub(super) struct Supply {
     is_taking: bool,
-    /// No take before this.
+    /// No take starts before this.
     not_before: Time,
-    /// Something came in since the last take began.
+    /// New work arrived since the last take began.
     more_came: bool,
-    /// When a take last found nothing that is due.
+    /// When a take last found nothing due.
     found_nothing_at: Option<Time>,
     is_exhausted: bool,
-    /// Sites that the next take closes until then, or opens.
+    /// Sites that the next take closes until the given time; a time that has passed opens the site.
     closed: HashMap<Site, Time>,
-    /// Sites to close once what was handed back of them is in the store: it closes none that has nothing.
+    /// Sites to close once their handed-back leases are in the store, because it cannot close a site without leases.
     closing: HashMap<Site, Time>,
 }
 
@@ -46,17 +46,17 @@ impl Supply {
         self.is_taking
     }
 
-    /// When the next take may go.
+    /// The earliest time of the next take.
     pub(super) fn not_before(&self) -> Time {
         self.not_before
     }
 
-    /// Whether the last take found that the source has nothing any more, and nothing went back since.
+    /// Whether the last take found the source exhausted, and nothing was put back since.
     pub(super) fn is_exhausted(&self) -> bool {
         self.is_exhausted
     }
 
-    /// Begins a take, and gives the sites that it closes.
+    /// Begins a take and returns the sites that it closes.
     pub(super) fn begin(&mut self) -> Vec<(Site, Time)> {
         self.is_taking = true;
         self.more_came = false;
@@ -65,13 +65,13 @@ impl Supply {
         closed
     }
 
-    /// The take came back.
+    /// The take returned, with a result or an error.
     pub(super) fn ended(&mut self) {
         self.is_taking = false;
         self.is_exhausted = false;
     }
 
-    /// It brought something: there may be more.
+    /// The take returned leases. There may be more, so the next take may follow at once.
     pub(super) fn found_some(&mut self, now: Time) {
         self.not_before = now;
     }
@@ -86,60 +86,60 @@ impl Supply {
         };
     }
 
-    /// Nothing is left, until something is settled for later.
+    /// The source is exhausted, unless a lease is settled for later.
     pub(super) fn found_the_end(&mut self) {
         self.is_exhausted = true;
         self.not_before = Time::FAR_FUTURE;
     }
 
-    /// The take failed: its sites are closed by the next one.
+    /// The take failed, so the next one closes its sites.
     pub(super) fn failed(&mut self, closed: Vec<(Site, Time)>, retry_at: Time) {
         self.closed.extend(closed);
         self.not_before = retry_at;
     }
 
-    /// The source has more than it had.
+    /// The source announced new work.
     pub(super) fn more_came(&mut self, now: Time) {
         self.more_came = true;
         let at = self.found_nothing_at.map_or(now, |at| now.max(at + NEWS_GAP));
         self.take_by(at);
     }
 
-    /// Something goes back that is due then.
+    /// A lease goes back to the source and is due at `at`.
     pub(super) fn has_more_at(&mut self, at: Time) {
         self.is_exhausted = false;
         self.take_by(at);
     }
 
-    /// The next take may go at this time at the latest.
+    /// Makes the next take due at `at` at the latest.
     pub(super) fn take_by(&mut self, at: Time) {
         self.not_before = self.not_before.min(at);
     }
 
-    /// The source gives nothing of a site before then.
+    /// Makes the next take close a site: the source hands out nothing of it before `until`.
     pub(super) fn close(&mut self, site: &Site, until: Time) {
         self.closed.insert(site.clone(), until);
     }
 
-    /// The same, once what was handed back of the site is in the store.
+    /// Like `close`, but only once the leases handed back for the site are in the store.
     pub(super) fn close_when_settled(&mut self, site: &Site, until: Time) {
         self.closing.insert(site.clone(), until);
     }
 
-    /// Something of a site is in the store.
+    /// A lease of the site was settled.
     pub(super) fn settled(&mut self, site: &Site) {
         if let Some(until) = self.closing.remove(site) {
             self.close(site, until);
         }
     }
 
-    /// The source gives of a site again.
+    /// Makes the next take open a site again.
     pub(super) fn open(&mut self, site: &Site, now: Time) {
         self.closing.remove(site);
         self.close(site, now);
     }
 
-    /// Nothing that was taken is ours any more: it begins anew.
+    /// Starts over after this instance lost all its leases.
     pub(super) fn start_over(&mut self, now: Time) {
         self.closing.clear();
         self.is_exhausted = false;

@@ -1,11 +1,11 @@
-//! URLs that were being fetched when a process died, again and again: each runs alone.
+//! URLs that were repeatedly being fetched when a process died: each runs alone.
 
 use crate::ports::job::{Lease, LeaseId};
 
 #[derive(Default)]
 pub(super) struct Suspects {
     waiting: Vec<Lease>,
-    /// The one that is at work: nothing else is taken until it ends or goes back.
+    /// The one that is running. Nothing else is taken until it ends or is handed back.
     at_work: Option<LeaseId>,
 }
 
@@ -18,24 +18,24 @@ impl Suspects {
         !self.waiting.is_empty()
     }
 
-    /// Whether none waits and none is at work.
+    /// Whether none waits and none is running.
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty() && self.at_work.is_none()
     }
 
-    /// The next one goes to work.
+    /// Takes out the next one to run.
     pub(super) fn begin(&mut self) -> Option<Lease> {
         let suspect = self.waiting.pop()?;
         self.at_work = Some(suspect.id);
         Some(suspect)
     }
 
-    /// A lease went out, whether it was a suspect or not.
+    /// A lease left the window, whether it was a suspect or not.
     pub(super) fn went(&mut self, lease: LeaseId) {
         self.at_work.take_if(|at_work| *at_work == lease);
     }
 
-    /// Those that have not run.
+    /// Takes out those that have not run.
     pub(super) fn take_waiting(&mut self) -> Vec<Lease> {
         std::mem::take(&mut self.waiting)
     }

@@ -1,20 +1,20 @@
-//! What waits to be told to the politeness store, and asked of it.
+//! Reports and questions that wait to be sent to the politeness store.
 
 use fetchwell_policy::site::Mark;
 use fetchwell_policy::time::Time;
 
 use crate::ports::politeness::{SiteAsk, SiteReport};
 
-/// Reports in one turn, and questions: so few that every store does them in one step, and a turn that
-/// failed can be told again without one being counted twice.
+/// The maximum number of reports, and of questions, in one turn. Every store can process this many in one transaction,
+/// so a failed turn can be repeated without counting a report twice.
 const MOST_PER_TURN: usize = 250;
 
-/// Reports and questions go together, in turns: one is under way at a time.
+/// Reports and questions are sent together, one turn at a time.
 pub(super) struct Turns {
     asks: Vec<SiteAsk>,
     reports: Vec<SiteReport>,
     is_under_way: bool,
-    /// No turn before this.
+    /// No turn is sent before this.
     not_before: Time,
 }
 
@@ -27,7 +27,7 @@ impl Turns {
         self.asks.push(ask);
     }
 
-    /// How many questions wait.
+    /// The number of questions that wait.
     pub(super) fn asks(&self) -> usize {
         self.asks.len()
     }
@@ -47,7 +47,7 @@ impl Turns {
         self.reports.is_empty() && !self.is_under_way
     }
 
-    /// When the next turn may go; `None`: there is nothing to say, or one is under way.
+    /// When the next turn may be sent; `None` if there is nothing to send, or one is in progress.
     pub(super) fn next_due(&self) -> Option<Time> {
         let something_to_say = !self.asks.is_empty() || !self.reports.is_empty();
         (something_to_say && !self.is_under_way).then_some(self.not_before)
@@ -62,17 +62,17 @@ impl Turns {
         Some((reports, asks))
     }
 
-    /// The turn came back.
+    /// The turn returned, with a result or an error.
     pub(super) fn ended(&mut self) {
         self.is_under_way = false;
     }
 
-    /// The turn failed for good: what it said is lost.
+    /// The turn failed for good, and its content is lost.
     pub(super) fn rest_until(&mut self, not_before: Time) {
         self.not_before = not_before;
     }
 
-    /// The turn failed: it is told again at `retry_at`. A late request that was noted meanwhile is reported at once.
+    /// The turn failed, and is repeated at `retry_at`, or at once if a late request was reported meanwhile.
     pub(super) fn put_back(
         &mut self,
         mut reports: Vec<SiteReport>,
@@ -87,13 +87,13 @@ impl Turns {
         self.asks.splice(0..0, asks);
     }
 
-    /// Nobody waits for the answers any more. What happened is told all the same.
+    /// Nothing waits for the answers any more. Reports are still sent.
     pub(super) fn forget_asks(&mut self) {
         self.asks.clear();
     }
 }
 
-/// Takes the first out of a list, `most` of them at most.
+/// Removes up to `most` elements from the front of a list.
 fn first<T>(list: &mut Vec<T>, most: usize) -> Vec<T> {
     let rest = list.split_off(list.len().min(most));
     std::mem::replace(list, rest)

@@ -1,4 +1,4 @@
-//! What an instance does from time to time: it renews its lease and sweeps up.
+//! What an instance does periodically: it renews its lease and sweeps old state.
 
 use std::time::Duration;
 
@@ -7,17 +7,17 @@ use tokio::time::Instant;
 /// How often idle sites are swept from the politeness store.
 const SWEEP_EVERY: Duration = Duration::from_secs(300);
 
-/// The lease of this instance and the times of its upkeep, by our own clock.
+/// The lease of this instance and the times of its upkeep, by the local clock.
 pub(super) struct Upkeep {
     is_renewing: bool,
     renew_at: Instant,
-    /// After this we neither dispatch nor settle.
+    /// After this, the instance neither dispatches nor settles.
     lease_good_until: Instant,
     sweep_at: Instant,
 }
 
 impl Upkeep {
-    /// The lease is not ours before the first renewal.
+    /// The instance has no lease before the first renewal.
     pub(super) fn new(now: Instant) -> Upkeep {
         Upkeep {
             is_renewing: false,
@@ -42,13 +42,13 @@ impl Upkeep {
         begins
     }
 
-    /// A renewal came back: the next is due then.
+    /// A renewal returned; the next one is due at `renew_at`.
     pub(super) fn renewal_ended(&mut self, renew_at: Instant) {
         self.is_renewing = false;
         self.renew_at = renew_at;
     }
 
-    /// The store granted the lease for `ttl` when it was asked.
+    /// The store granted the lease for `ttl` from `asked_at` on. The last quarter is a safety margin.
     pub(super) fn lease_granted(&mut self, asked_at: Instant, ttl: Duration) {
         self.lease_good_until = asked_at + ttl - ttl / 4;
     }

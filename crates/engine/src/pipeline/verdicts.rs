@@ -1,4 +1,4 @@
-//! What a room is to do next, and what the gate says to it.
+//! Decides what a site does next, and handles the verdicts of the gate.
 
 use std::time::Duration;
 
@@ -25,47 +25,47 @@ use crate::store_health::StoreCall;
 use crate::web::{Outcome, Why};
 use crate::workbench::{Item, JobKey, Parcel};
 
-/// A site's wait is worth a line when it is longer than this.
+/// A wait of a site is logged if it is longer than this.
 const WORTH_A_LINE: Duration = Duration::from_secs(1);
 
-/// The store gives nothing of a paused site for this long, unless an order is heard of. Every order of that
-/// time is, also by a process that starts in it.
+/// How long the store closes a paused site, unless there is an operator's order. The store reports orders for longer
+/// than this, so none is missed, not even by a process that starts in that time.
 const PAUSED_CLOSED_FOR: Duration = Duration::from_mins(30);
 const _: () = assert!(PAUSED_CLOSED_FOR.as_secs() < ORDERS_TOLD_FOR.as_secs());
 
-/// What a room is to do next.
+/// What a site does next.
 pub(super) enum Move {
-    /// Ask for a slot. Where a rule of robots.txt lets the next page go, this is the rule.
+    /// Ask for a slot. `rule` is the rule of robots.txt that allows the next page, if there is one.
     Ask { rule: Option<String> },
-    /// Find out about this origin's robots.txt.
+    /// Find out the robots.txt of this origin.
     Learn(Origin),
-    /// The next page is not to be fetched.
+    /// The next page must not be fetched.
     Refuse(Happened),
-    /// robots.txt can't be reached: nothing goes before `until`.
+    /// robots.txt is unreachable: nothing is sent before `until`.
     Blocked { until: Time, since: Time },
-    /// The groups of all that waits have had their turns: none goes before then.
+    /// All groups with something waiting have used their turns: none may send before `until`.
     Rest { until: Time },
-    /// Wait for what is under way.
+    /// Wait for what is in progress.
     Wait,
     /// Nothing is left.
     Leave,
 }
 
-/// The store's clock and ours, at one turn.
+/// The clocks of the store and of this process during one turn.
 #[derive(Clone, Copy)]
 struct Clocks {
-    /// What the store's clock showed when it answered.
+    /// The store's time when it answered.
     store_now: Time,
-    /// When we asked, by ours.
+    /// When the turn was sent, by the local clock.
     asked_at: Time,
-    /// When we have the answer, by ours.
+    /// When the answer was received, by the local clock.
     now: Time,
 }
 
 impl Clocks {
-    /// A time of the store's, by our clock. The store answered some time between our asking and now, so
-    /// what lies ahead is put as late as it can be, and what has come as early as it can be: nothing goes
-    /// too early, and no grace is taken for longer than it is.
+    /// Converts a time of the store's clock to the local one. The store answered at some time between `asked_at` and
+    /// `now`, so a future time is taken as late as possible and a past time as early as possible: nothing is sent too
+    /// early, and no grace period is taken for longer than it is.
     fn here(self, at: Time) -> Time {
         if at > self.store_now {
             self.now + at.since(self.store_now)
@@ -76,7 +76,7 @@ impl Clocks {
 }
 
 impl<R: Send + Sync + 'static> Conductor<R> {
-    /// Finds out what a room is to do next, and does it.
+    /// Decides what a site does next, and does it.
     pub(super) fn consider(&mut self, site: &Site) {
         loop {
             match self.next_move(site) {
@@ -92,7 +92,8 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                     let page_is_next = self.take_turn_for_next(site);
                     let Some(room) = self.bench.existing(site) else { return };
                     room.asked_interval = rate.interval;
-                    // Somebody else may have come since a robots.txt that took long: then it is a page like all.
+                    // If reading robots.txt took long, another process may have sent a request since: then this is a
+                    // page like any other.
                     room.follows_robots &= !page_is_next || self.plant.gate.was_last_to_ask(site);
                     let follows_robots = room.follows_robots && page_is_next;
                     self.bench.await_verdict(site);
@@ -160,7 +161,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         }
     }
 
-    /// What waits for a site and may not go waits for the turns of its groups.
+    /// What waits for a site but may not be sent waits for the turns of its groups.
     fn rest_or_leave(&self, site: &Site) -> Move {
         let now = self.now();
         let groups = self.bench.lanes(site).filter_map(|lane| lane.group.as_deref());
@@ -170,7 +171,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         }
     }
 
-    /// The next page's group has its turn from now on. Returns whether a page is next.
+    /// Takes the turn of the next page's group. Returns whether a page is next.
     fn take_turn_for_next(&mut self, site: &Site) -> bool {
         let now = self.now();
         let Some(room) = self.bench.existing(site) else { return false };
@@ -188,7 +189,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         true
     }
 
-    /// Answers the next page of a room without asking for it.
+    /// Answers the next page of a site without sending its request.
     pub(super) fn refuse_next(&mut self, site: &Site, happened: Happened) {
         let now = self.now();
         let Some(room) = self.bench.existing(site) else { return };
@@ -196,7 +197,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let Some(item) = room.pop(may_go) else { return };
         let why = self.why(site, &item);
         if matches!(happened, Happened::NoSuchHost | Happened::WaitTooLong { .. }) {
-            self.supply.close(site, now); // The rest of the site ends at once, too.
+            self.supply.close(site, now); // Opens the site, so that its other URLs end, too.
         }
         let was_tried = happened == Happened::NoSuchHost;
         self.answer(&item, happened, why, was_tried);
@@ -206,7 +207,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.answer(item, happened, why, false);
     }
 
-    /// Answers a request in place of the web; `was_tried`: it counts as an attempt.
+    /// Answers a request in place of the web. `was_tried`: it counts as an attempt.
     pub(super) fn answer(&mut self, item: &Item, happened: Happened, why: Why, was_tried: bool) {
         self.jobs.one_less_outstanding(item.job);
         let outcome = Outcome { was_sent: was_tried, ..Outcome::unsent(happened, why) };
@@ -217,7 +218,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         }
     }
 
-    /// A site that can't be asked for a while: what waits goes back, or is given up.
+    /// A site cannot be used for a while: what waits is handed back or given up.
     pub(super) fn blocked(&mut self, site: &Site, until: Time, since: Time) {
         let now = self.now();
         let gives_up_at = self.plant.gate.gives_up_at(since).unwrap_or(Time::FAR_FUTURE);
@@ -238,7 +239,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let parcels = self.bench.unshelve_beyond(site, 0);
         self.close(site, parcels, pages, until.min(gives_up_at));
         for item in errands {
-            // A robots.txt that could not be asked for was not tried: it is when its pages come again.
+            // A robots.txt that could not be requested was not tried. It is requested when its pages come again.
             if !self.forget_own_errand(site, item.job) {
                 let happened = self.stayed_down(site, since);
                 self.answer_unsent(&item, happened, Why::default());
@@ -248,9 +249,9 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.bench.tidy(site);
     }
 
-    /// A site whose breaker is open. Each failed probe is an attempt of what waited for it, where the door wants
-    /// that: what has had its attempts ends, and the rest waits for the next probe. The store is asked for more of
-    /// the site as long as some of it ends, so that nothing there has to be counted or rewritten.
+    /// The breaker of a site is open. If the door wants that, each failed probe counts as an attempt of every URL that
+    /// waited for it: URLs without attempts left end, and the rest waits for the next probe. As long as some end, the
+    /// source is asked for more of the site, so that nothing in the store has to be counted or rewritten.
     fn down(&mut self, site: &Site, until: Time, since: Time, failed_probes: &FailedProbes) {
         let some_ended = self.end_what_waited_enough(site, failed_probes);
         self.blocked(site, until, since);
@@ -259,13 +260,13 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         }
     }
 
-    /// Ends the pages of a site whose own failures and the probes that failed since they were accepted come to as
-    /// many as they have attempts. Returns whether there were any.
+    /// Ends the pages of a site whose own failures, together with the probes that failed since they were accepted, use
+    /// up their attempts. Returns whether there were any.
     fn end_what_waited_enough(&mut self, site: &Site, failed_probes: &FailedProbes) -> bool {
         let (Some(most), Some(last)) = (self.plant.gate.site_attempts(), failed_probes.last) else {
             return false;
         };
-        // How many of the probes were its last attempts; `None`: it has some left.
+        // How many of the failed probes used up its attempts; `None` if it has some left.
         let waited_enough = |lease: &Lease| {
             let History { url_failures, site_failures, .. } = lease.history;
             let left = most.saturating_sub(url_failures.saturating_add(site_failures)).max(1);
@@ -276,7 +277,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             let since = parcel.since;
             let lease = parcel.open(site);
             match waited_enough(&lease) {
-                Some(_) => self.begin(lease, since), // Its plan is to hear of it.
+                Some(_) => self.begin(lease, since), // Its request is answered below.
                 None => self.bench.shelve(site, Parcel::of(lease, since), now),
             }
         }
@@ -301,11 +302,11 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         some_ended
     }
 
-    /// Gives up all that waits for a site, and at once what comes of it later. What has results in hand asks
-    /// again then.
+    /// Gives up everything that waits for a site. The rest of the site is taken from the store and given up, too. Jobs
+    /// with results in hand ask again at `ask_again_at`.
     fn give_up_site(&mut self, site: &Site, happened: &Happened, ask_again_at: Time) {
         let now = self.now();
-        self.begin_all(site); // Their plans are to hear of it.
+        self.begin_all(site); // Their requests are answered below.
         let Some(room) = self.bench.existing(site) else { return };
         let pages = room.take_beyond(0);
         let errands = room.take_errands();
@@ -324,7 +325,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.bench.tidy(site);
     }
 
-    /// What happens to the URLs of a site whose Crawl-delay makes them wait for longer than we do.
+    /// The outcome for the URLs of a site whose Crawl-delay makes them wait for longer than the run allows.
     fn crawl_delay_too_long(&mut self, site: &Site, wait: Duration) -> Option<Happened> {
         let crawl_delay = crawl_delay(self.bench.existing(site)?)?;
         let gate = &self.plant.gate;
@@ -333,8 +334,8 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         (source == CRAWL_DELAY).then(|| gate.wait_too_long(asked_by, wait)).flatten()
     }
 
-    /// A site that an operator paused: all that can goes back to the store, which gives no more of it until
-    /// an order is heard of. What must stay asks again then.
+    /// An operator paused a site: everything that can goes back to the store, which closes the site until there is an
+    /// order. What must stay asks again at `ask_again_at`.
     fn paused(&mut self, site: &Site, ask_again_at: Time) {
         let now = self.now();
         let parcels = self.bench.unshelve_beyond(site, 0);
@@ -352,8 +353,8 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.bench.tidy(site);
     }
 
-    /// Notes what a permit says besides. `false`: what is known here of robots.txt is not to be gone by any
-    /// more, so it must be looked up first, and the permit goes unused.
+    /// Applies what else a permit says. Returns false if what is known of robots.txt is no longer valid: then it must
+    /// be looked up first, and the permit goes unused.
     fn heed(&mut self, site: &Site, permit: &Permit) -> bool {
         let Some(room) = self.bench.existing(site) else { return true };
         room.ordered_interval = permit.rate_is_ordered.then_some(permit.rate.interval);
@@ -367,7 +368,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         !is_outdated
     }
 
-    /// What can't go back without losing results waits here until its site is open again.
+    /// Keeps jobs that cannot be handed back without losing results, until their site is open again.
     pub(super) fn park(&mut self, site: &Site, items: Vec<Item>, until: Time) {
         if items.is_empty() {
             return;
@@ -443,7 +444,8 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         }
     }
 
-    /// Somebody else may have come since the robots.txt: the page that it was read for is one like all others.
+    /// Another process may have sent a request since the robots.txt, so the page that it was read for is one like any
+    /// other.
     fn forget_that_page_follows(&mut self, site: &Site) {
         if let Some(room) = self.bench.existing(site) {
             room.follows_robots = false;
@@ -501,10 +503,10 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         }
     }
 
-    /// What can't go within the horizon at this pace goes back to the store.
+    /// Hands back what cannot be sent within the horizon at this pace.
     pub(super) fn hand_back_what_is_too_much(&mut self, site: &Site, rate: Rate, first_at: Time) {
         if rate.interval.is_zero() {
-            return; // Without pacing all can go within the horizon.
+            return; // Without pacing, everything can be sent within the horizon.
         }
         // Where groups share a site, the quickest of them decides how much is worth keeping.
         let interval = rate.interval.min(self.interval_of(site));
@@ -514,9 +516,9 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             let mut at = first_at + interval.saturating_mul(half);
             let wait = at.since(self.now());
             if self.crawl_delay_too_long(site, wait).is_some() {
-                at = self.now() + UNTIL_CLOSED; // It is given up when it comes back, and not waited for.
+                at = self.now() + UNTIL_CLOSED; // It is given up when it comes back.
             } else if enough == 1 {
-                self.log_wait(site, wait); // The very next one waits in the store.
+                self.log_wait(site, wait); // Even the next page waits in the store.
             }
             let parcels = self.bench.unshelve_beyond(site, enough);
             let items = self.bench.existing(site).map(|room| room.take_beyond(enough));

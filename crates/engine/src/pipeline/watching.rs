@@ -1,4 +1,4 @@
-//! What whoever watches is told besides what just happened.
+//! Periodic events for the watcher: the window, the age of the oldest job, and rescues.
 
 use std::time::Duration;
 
@@ -12,13 +12,13 @@ use super::{News, Window};
 use crate::ports::error::StoreError;
 use crate::store_health::StoreCall;
 
-/// How much is in hand is told so often at the most.
+/// The window is reported at most this often.
 const TELL_EVERY: Duration = Duration::from_secs(1);
-/// A look at all that waits in the store may take this share of the time: then none is made for this many times as
-/// long as the last one took.
+/// Queries for the oldest job in the store may take 1/`LOOKS_ARE_ONE_IN` of the time: the next one waits this many
+/// times as long as the last one took.
 const LOOKS_ARE_ONE_IN: u32 = 100;
 
-/// What whoever watches knows, and what is found out for them.
+/// What was last reported to the watcher, and what is queried for it.
 #[derive(Default)]
 pub(super) struct Watch {
     told: LastTold,
@@ -32,17 +32,17 @@ struct LastTold {
     rescued: u64,
 }
 
-/// When the oldest job of the store was accepted, as far as is known.
+/// When the oldest job in the store was accepted, as of the last query.
 #[derive(Default)]
 struct OldestStored {
     accepted_at: Option<Time>,
     is_asked_for: bool,
-    /// No look before this.
+    /// No query before this.
     next_look: Option<Instant>,
 }
 
 impl<R: Send + Sync + 'static> Conductor<R> {
-    /// Asks the store for its oldest job. What is not due for long is in no hands: only the store knows of it.
+    /// Asks the store for its oldest job. A job that is not due soon is not in memory, so only the store knows its age.
     pub(super) fn look_for_the_oldest(&mut self) {
         let oldest = &mut self.watch.oldest;
         let is_early = oldest.next_look.is_some_and(|at| Instant::now() < at);
@@ -69,7 +69,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         match found {
             Ok(accepted_at) if accepted_at != oldest.accepted_at => {
                 oldest.accepted_at = accepted_at;
-                // With empty hands the next telling may be a heartbeat away.
+                // While nothing is in memory, the next report may be a heartbeat away.
                 self.watch.told.at = None;
             }
             Ok(_) => {}
@@ -79,7 +79,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         }
     }
 
-    /// Tells how much is in hand, when that is due.
+    /// Reports the window, if that is due.
     pub(super) fn tell_what_is_in_hand(&mut self) {
         if self.watch.told.at.is_some_and(|at| at.elapsed() < TELL_EVERY) {
             return;
@@ -89,7 +89,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.spread(News::Window(window));
     }
 
-    /// When the watcher must hear again. With empty hands, and when it knows that, it need not.
+    /// When the window must be reported again. Not needed while nothing is in memory and that has been reported.
     pub(super) fn next_telling(&self) -> Option<Instant> {
         let knows_that_all_is_done = self.held.is_empty()
             && self.watch.told.window.leases == 0
@@ -97,7 +97,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.watch.told.at.filter(|_| !knows_that_all_is_done).map(|at| at + TELL_EVERY)
     }
 
-    /// When the oldest job was accepted that is held or waits in the store.
+    /// When the oldest job in memory or in the store was accepted.
     fn oldest(&self) -> Option<Time> {
         self.held.oldest().into_iter().chain(self.watch.oldest.accepted_at).min()
     }
@@ -113,7 +113,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         }
     }
 
-    /// The source rescues while it renews, and counts.
+    /// Reports new rescues: the source rescues and counts leases while it renews its own.
     pub(super) fn tell_of_rescues(&mut self) {
         let rescued = self.door.source.rescued();
         let new = rescued.saturating_sub(self.watch.told.rescued);
@@ -129,8 +129,8 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.spread(News::RateBreach { site, early_by });
     }
 
-    /// How long a site's next request waited for nothing but a place in flight: its question was due, or
-    /// its slot had come.
+    /// How long a site's next request was delayed only by the limit on concurrent requests: before it asked for a slot,
+    /// and after the slot came.
     pub(super) fn waited_for_a_place(&self, site: &Site, slot_at: Time) -> Duration {
         self.bench.overdue(site) + self.now().since(slot_at)
     }

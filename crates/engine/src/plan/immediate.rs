@@ -1,4 +1,4 @@
-//! The plan of a lease whose end is known before anything is fetched.
+//! The plan of a lease whose end is known without fetching anything.
 
 use serde::de::DeserializeOwned;
 
@@ -8,7 +8,7 @@ use crate::ports::job::Lease;
 use crate::ports::plan::{Moment, Plan, Step};
 use crate::web::Outcome;
 
-/// Ends at its first step, by the time of that step.
+/// Ends at its first step, with the result of the function.
 pub struct Foregone<F>(pub F);
 
 impl<R, F: FnMut(Moment) -> End<R> + Send> Plan<R> for Foregone<F> {
@@ -18,7 +18,7 @@ impl<R, F: FnMut(Moment) -> End<R> + Send> Plan<R> for Foregone<F> {
     }
 }
 
-/// Reads a lease's payload and makes its plan; one that can't be read ends there, dead.
+/// Parses the payload of a lease and creates its plan. A lease whose payload cannot be parsed is given up.
 pub fn by_payload<P: DeserializeOwned, R: 'static>(
     lease: &Lease,
     plan: impl FnOnce(P) -> Box<dyn Plan<R>>,
@@ -29,7 +29,7 @@ pub fn by_payload<P: DeserializeOwned, R: 'static>(
     }
 }
 
-/// A lease that can only be given up.
+/// A plan that gives up its lease.
 pub fn dead<R: 'static>(reason: String) -> Box<dyn Plan<R>> {
     let end = move |_: Moment| (Vec::new(), Settlement::Dead { reason: reason.clone() });
     Box::new(Foregone(end))

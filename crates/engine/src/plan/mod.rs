@@ -1,4 +1,4 @@
-//! What doors build their plans on.
+//! Building blocks for the plans of doors.
 
 pub mod immediate;
 pub mod one_page;

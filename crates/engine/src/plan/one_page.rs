@@ -1,4 +1,4 @@
-//! The plan of every door that fetches one page a lease: a journey, and what its end means.
+//! The plan of every door that fetches one page per lease: a redirect chain, and what its end means.
 
 use fetchwell_policy::retry::RetryRule;
 use fetchwell_policy::url::WebUrl;
@@ -10,30 +10,30 @@ use crate::ports::job::Lease;
 use crate::ports::plan::{Moment, Plan, Step};
 use crate::web::{Outcome, Timeouts};
 
-/// Redirects that are followed, unless a door says otherwise.
+/// The maximum number of redirects, unless a door sets another.
 pub const DEFAULT_MAX_REDIRECTS: u32 = 5;
 
-/// What came out of a lease, and what is to become of it.
+/// The records of a lease, and how it is settled.
 pub type End<R> = (Vec<R>, Settlement);
 
 /// A record whose size in memory is known.
 pub trait Weighed {
-    /// Bytes of text and content; what else there is, is small.
+    /// Bytes of text and content; everything else is small.
     fn weight(&self) -> usize;
 }
 
-/// A journey to one page; `conclude` says what its end means at this door.
+/// Fetches one page; `conclude` decides what the end means for this door.
 pub struct OnePage<F> {
     journey: Journey,
     conclude: F,
-    /// What concluding takes besides a body of so many bytes.
+    /// The memory that `conclude` needs besides a body of a given size.
     working_bytes: Box<dyn Fn(usize) -> usize + Send>,
-    /// What came out of it.
+    /// The size of the resulting records.
     held_bytes: Option<usize>,
 }
 
 impl<F> OnePage<F> {
-    /// Sets out for `url` with what the lease has been through.
+    /// Starts at `url`, with the history of the lease.
     pub fn new<R>(lease: &Lease, url: WebUrl, rule: RetryRule, conclude: F) -> OnePage<F>
     where
         F: FnMut(Arrival, Moment) -> End<R>,
@@ -51,19 +51,17 @@ impl<F> OnePage<F> {
         self
     }
 
-    /// The same with headers of its own.
+    /// Sets headers, which are not carried to another origin.
     pub fn with_headers(mut self, headers: Vec<(&'static str, String)>) -> OnePage<F> {
         self.journey = self.journey.with_headers(headers);
         self
     }
 
-    /// The same with so many redirects at most.
     pub fn with_max_redirects(mut self, most: u32) -> OnePage<F> {
         self.journey = self.journey.with_max_redirects(most);
         self
     }
 
-    /// The same with time limits of its own.
     pub fn with_timeouts(mut self, timeouts: Timeouts) -> OnePage<F> {
         self.journey = self.journey.with_timeouts(timeouts);
         self
@@ -102,10 +100,10 @@ impl Weighed for FetchResult {
     }
 }
 
-/// Decoding makes a copy of a page, which may have three bytes for each.
+/// Decoding creates a copy of a page, which may have three bytes for each byte.
 const BYTES_PER_BYTE_DECODED: usize = 3;
 
-/// The memory that decoding a page of so many bytes takes.
+/// The memory that decoding a page of this size needs.
 pub fn decoding_bytes(body_bytes: usize) -> usize {
     body_bytes.saturating_mul(BYTES_PER_BYTE_DECODED)
 }

@@ -1,6 +1,6 @@
-//! The journey of one URL: through redirects to an answer, and over failures to an end.
+//! Follows one URL: through redirects to an answer, and through retries to an end.
 //!
-//! Doors that fetch pages one by one build their plans on this; it is pure.
+//! Doors that fetch single pages build their plans on this. It does no I/O.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use fetchwell_policy::url::{UrlFault, WebUrl};
 use crate::ports::plan::Moment;
 use crate::web::{Answer, Outcome, Phases, Request, Timeouts, Why};
 
-/// One URL under way.
+/// A URL in progress.
 #[derive(Debug)]
 pub struct Journey {
     at: WebUrl,
@@ -22,51 +22,46 @@ pub struct Journey {
     max_redirects: u32,
     rule: RetryRule,
     history: History,
-    /// A site is waited for until this long after its first failure, counted from `since` at the least.
+    /// How long to wait for a failing site; `None`: no limit.
     patience: Option<Patience>,
 }
 
-/// How long a site is waited for that fails, or asks us to come back later.
+/// How long to wait for a site that fails, or asks for a wait.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
-    /// From its first failure on, or from this, whichever is later.
+    /// The time counts from the site's first failure or from this, whichever is later.
     pub since: Time,
-    /// How long.
     pub lasts: Duration,
 }
 
-/// What follows on a journey.
+/// What to do next.
 #[derive(Debug)]
 pub enum Stage {
-    /// This request.
+    /// Send this request.
     Fetch(Request),
-    /// Another attempt from the start, later.
+    /// Try again from the start, later.
     Retry {
-        /// When.
         at: Time,
-        /// What it has been through by now.
+        /// Including the last failure.
         history: History,
     },
-    /// The end.
     Over(Box<Arrival>),
 }
 
-/// The end of a journey.
+/// The end of a redirect chain.
 #[derive(Debug)]
 pub struct Arrival {
-    /// Where it ended.
+    /// The last URL.
     pub final_url: WebUrl,
-    /// What happened in the end.
     pub happened: Happened,
-    /// The answer, when there was one.
     pub answer: Option<Answer>,
     /// Whether the last request was sent, or at least tried.
     pub was_sent: bool,
-    /// Attempts, the first one included. Failed probes count where the site's failures do.
+    /// The number of attempts, including the first. Failed probes count if the site's failures do.
     pub attempts: u32,
-    /// What the gate went by.
+    /// What the gate's decision was based on.
     pub why: Why,
-    /// Where the time of the last request went.
+    /// How long each phase of the last request took.
     pub phases: Phases,
 }
 
@@ -80,36 +75,34 @@ impl Journey {
         Journey { at: url, headers, timeouts, redirects, max_redirects, rule, history, patience }
     }
 
-    /// With an end to the waiting for a site that fails.
+    /// Limits how long to wait for a failing site.
     pub fn with_patience(mut self, patience: Patience) -> Journey {
         self.patience = Some(patience);
         self
     }
 
-    /// With headers of its own, which are not carried to another origin.
+    /// Sets headers, which are not carried to another origin.
     pub fn with_headers(mut self, headers: Vec<(&'static str, String)>) -> Journey {
         self.headers = headers;
         self
     }
 
-    /// With so many redirects at most.
     pub fn with_max_redirects(mut self, most: u32) -> Journey {
         self.max_redirects = most;
         self
     }
 
-    /// With time limits of its own.
     pub fn with_timeouts(mut self, timeouts: Timeouts) -> Journey {
         self.timeouts = timeouts;
         self
     }
 
-    /// Where it stands.
+    /// The current URL.
     pub fn at(&self) -> &WebUrl {
         &self.at
     }
 
-    /// The request to make now.
+    /// The next request to send.
     pub fn request(&self) -> Request {
         let mut request = Request::page(self.at.clone());
         request.headers.clone_from(&self.headers);
@@ -117,7 +110,7 @@ impl Journey {
         request
     }
 
-    /// Takes the outcome of that request.
+    /// Takes the outcome of that request, and decides what to do next.
     pub fn step(&mut self, mut outcome: Outcome, moment: Moment) -> Stage {
         if let Some(answer) = &outcome.answer {
             match self.redirect(answer) {
@@ -170,7 +163,7 @@ impl Journey {
         }
     }
 
-    /// Follows a redirect, or says why it can't be followed.
+    /// Follows a redirect. An error if it cannot be followed, `None` if the answer is not a redirect.
     fn redirect(&mut self, answer: &Answer) -> Option<Result<Request, Happened>> {
         if !matches!(answer.status, 301 | 302 | 303 | 307 | 308) {
             return None;

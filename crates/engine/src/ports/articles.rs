@@ -1,4 +1,4 @@
-//! The port of articles: what links gave, and which links were tried.
+//! The port for articles: the result of each link, and which links were already attempted.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,32 +8,32 @@ use fetchwell_policy::time::Time;
 
 use crate::ports::error::StoreError;
 
-/// How long an article, or the lack of one, is kept.
+/// How long an article, or the record that a link has none, is kept.
 pub const ARTICLE_TTL: Duration = Duration::from_secs(7 * 86_400);
 
-/// How long a link that was attempted is left alone.
+/// How long an attempted link is not fetched again.
 pub const ATTEMPTED_FOR: Duration = Duration::from_secs(30 * 86_400);
 
-/// A link whose site fails is attempted when that happened in so many runs.
+/// A link whose site fails counts as attempted after this many runs.
 pub const RUNS_UNTIL_ATTEMPTED: u32 = 3;
 
-/// How long it is remembered in how many runs a link's site failed: links don't live longer than this.
+/// How long the number of runs in which a link's site failed is kept. Links do not live longer than this.
 pub const SITE_FAILURES_TTL: Duration = ARTICLE_TTL;
 
-/// What is known of an article, by the contract's names: `uid`, `url`, `status` and so on.
+/// The fields of an article, by their names in the contract: `uid`, `url`, `status` and so on.
 pub type Fields = BTreeMap<String, String>;
 
-/// Whether a link gave an article.
+/// Whether a link yielded an article.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Status {
-    /// It did.
+    /// There is an article.
     Success,
-    /// It did not.
+    /// There is no article.
     Failure,
 }
 
 impl Status {
-    /// As the field `status` has it.
+    /// The value of the field `status`.
     pub fn as_str(self) -> &'static str {
         match self {
             Status::Success => "success",
@@ -42,79 +42,79 @@ impl Status {
     }
 }
 
-/// What a link gave.
+/// The result of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gleaned {
-    /// Names the link.
+    /// The ID of the link.
     pub uid: String,
-    /// Every category that it stands in.
+    /// All categories that the link is in.
     pub categories: Vec<String>,
-    /// When, by the wall clock, in Unix seconds.
+    /// When it was fetched, by the wall clock, in Unix seconds.
     pub fetched_ts: i64,
-    /// All that is kept.
+    /// The fields to store.
     pub fields: Fields,
-    /// Why it gave no article.
+    /// Why there is no article.
     pub failure: Option<Failure>,
 }
 
-/// Why a link gave no article.
+/// Why a link yielded no article.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// One of the contract's codes.
+    /// An error code from the contract.
     pub code: &'static str,
-    /// The link is innocent: it counts as attempted after [`RUNS_UNTIL_ATTEMPTED`] runs only.
+    /// The site failed, not the link: the link counts as attempted only after [`RUNS_UNTIL_ATTEMPTED`] runs.
     pub is_of_site: bool,
 }
 
-/// Which articles are meant.
+/// Selects articles.
 #[derive(Clone, Debug)]
 pub struct Wanted {
-    /// Those of this category. Failures are known by their first category only.
+    /// Only this category. Failures are listed under their first category only.
     pub category: Option<String>,
-    /// Those of this status.
+    /// Only this status.
     pub status: Option<Status>,
-    /// At most so many.
+    /// The maximum number of articles.
     pub most: usize,
 }
 
-/// How much of what there is.
+/// The size of the store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Articles that are kept.
+    /// Stored articles.
     pub articles: u64,
-    /// Links that are left alone.
+    /// Links that are not fetched again for now.
     pub attempted: u64,
-    /// Articles of each category.
+    /// Articles per category.
     pub by_category: BTreeMap<String, u64>,
-    /// Links that ever failed, by code.
+    /// Links that have ever failed, by the error code.
     pub failures: BTreeMap<String, u64>,
 }
 
-/// Articles, and the bookkeeping of runs. A run is named by when it began.
+/// Articles, and the bookkeeping of runs. A run is identified by its start time.
 #[async_trait]
 pub trait Articles: Send + Sync {
-    /// What time it is, by the store's clock: a run that begins has it for a name.
+    /// The time of the store's clock. It identifies a run that starts now.
     async fn now(&self) -> Result<Time, StoreError>;
 
-    /// Whether each of these links is still to be fetched in a run that began then: it was not attempted
-    /// within [`ATTEMPTED_FOR`], there is no article of it, and its site has not failed it since the run began. A
-    /// link that has an article counts as attempted from now on, if nobody had noted that.
+    /// Whether each of these links still has to be fetched in `run`: it was not attempted within [`ATTEMPTED_FOR`], it
+    /// has no article, and its site has not failed since the run began. A link that has an article but is not recorded
+    /// as attempted is recorded now.
     async fn pending(&self, uids: &[String], run: Time) -> Result<Vec<bool>, StoreError>;
 
-    /// Keeps what links gave in a run that began then, each as one move: the article, its places in every
-    /// index, and that it was attempted. May be done again. An article that is there is never replaced by
-    /// a failure: whoever was stopped for long may come late.
+    /// Stores the results of links in `run`. Each result is stored atomically: the article, its index entries, and that
+    /// the link was attempted. The call is idempotent. A failure never replaces an existing article, because it may
+    /// come from a process that was stopped for a long time.
     async fn keep(&self, gleaned: &[&Gleaned], run: Time) -> Result<(), StoreError>;
 
-    /// Takes out of the indexes what is over.
+    /// Removes expired entries from the indexes.
     async fn trim(&self) -> Result<(), StoreError>;
 
-    /// What is known of one.
+    /// The fields of one article.
     async fn find(&self, uid: &str) -> Result<Option<Fields>, StoreError>;
 
-    /// The newest ones.
+    /// The newest articles that match.
     async fn list(&self, wanted: &Wanted) -> Result<Vec<Fields>, StoreError>;
 
-    /// How many there are. What is over may still be counted until it is taken out.
+    /// Counts the articles. Expired ones may be included until [`Articles::trim`] removes them.
     async fn count(&self) -> Result<Counts, StoreError>;
 }

@@ -8,13 +8,13 @@ use bytes::Bytes;
 use crate::ports::error::StoreError;
 use crate::ports::queue::Instance;
 
-/// The queue that batches wait in, on a server or embedded.
+/// The name of the queue for batches, on a server or embedded.
 pub const QUEUE: &str = "batches";
 
-/// What a worker takes at once.
+/// The unit of work that a worker takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batch {
-    /// Names it: a batch that is made again has the same id and the same body.
+    /// Identifies the batch. If a batch is created again, it has the same ID and the same body.
     pub id: String,
     /// JSON.
     pub body: Bytes,
@@ -23,39 +23,39 @@ pub struct Batch {
 /// A queue of batches.
 #[async_trait]
 pub trait BatchQueue: DeadBatches {
-    /// Returns once all are confirmed. An error means that nothing is known: the same batches are
-    /// published again, and whoever takes one twice knows it by its id.
+    /// Returns once all batches are confirmed. After an error the outcome is unknown, so the same batches are published
+    /// again; a worker recognises a duplicate by its ID.
     async fn publish(&self, batches: &[Batch]) -> Result<(), StoreError>;
 
-    /// How many wait, so that there need not be more of them than workers can do with.
+    /// The number of waiting batches. Batchers pause while workers have enough.
     async fn waiting(&self) -> Result<u64, StoreError>;
 
-    /// Joins as a worker. A broker gives it `prefetch` batches before it has settled one.
+    /// Joins as a worker. A broker delivers up to `prefetch` batches before the first one is settled.
     fn worker(&self, prefetch: u16) -> Arc<dyn Instance>;
 }
 
 /// A batch that was given up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeadBatch {
-    /// Its name.
+    /// Its ID.
     pub id: String,
-    /// Why; empty where nobody said so.
+    /// Why it was given up; empty if unknown.
     pub reason: String,
 }
 
 /// Result of retrying dead batches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RetriedBatches {
-    /// How many are back on the queue.
+    /// The number of batches that are back on the queue.
     pub count: usize,
-    /// Names that match no dead batch.
+    /// IDs that match no dead batch.
     pub unknown: Vec<String>,
 }
 
 /// The dead batches of a queue: lets an operator list and retry them.
 #[async_trait]
 pub trait DeadBatches: Send + Sync {
-    /// All of them.
+    /// Lists all dead batches.
     async fn dead_batches(&self) -> Result<Vec<DeadBatch>, StoreError>;
 
     /// Requeues the named dead batches, or all, and resets their history.

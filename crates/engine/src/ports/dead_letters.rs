@@ -1,4 +1,4 @@
-//! The port of those who look after dead letters, and how leases end that leave one.
+//! The port for managing dead letters, and for settling the leases that become one.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,79 +9,78 @@ use crate::ports::error::StoreError;
 use crate::ports::finish::{Finish, Finished, Settled, Settlement, Sink};
 use crate::ports::job::{Lease, LeaseId};
 
-/// Letters that are read or revised at once.
+/// The maximum number of letters that one call reads or changes.
 pub const LETTERS_PER_PAGE: usize = 200;
 
 /// A URL that was given up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeadLetter {
-    /// Its name: equal URLs that died apart are letters apart.
+    /// Its ID. Equal URLs that were given up separately are separate letters.
     pub id: LeaseId,
     /// The exact string that was queued.
     pub url: String,
-    /// Where it would have gone, and why it did not.
+    /// Its site, and why it was given up.
     pub group: DeadGroup,
-    /// What the door knows about it, as JSON. Equal URLs may share it: then the last to die has the word.
+    /// The door's details about it, as JSON. Equal URLs may share them; then those of the last one given up apply.
     pub details: Option<String>,
 }
 
-/// What dead letters have in common.
+/// Groups dead letters by reason and site.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DeadGroup {
-    /// Why.
+    /// Why they were given up.
     pub reason: String,
-    /// Their site; '' for URLs that make no sense.
+    /// Their site; empty for invalid URLs.
     pub site: String,
 }
 
-/// How large a group is, and who is in it.
+/// The size of a group, with an example.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupSize {
-    /// How many letters.
+    /// The number of letters.
     pub letters: u64,
-    /// The first of their URLs.
+    /// The URL of the first letter.
     pub sample_url: String,
 }
 
-/// Some dead letters, in the order of their URLs.
+/// A page of dead letters, ordered by URL.
 #[derive(Clone, Debug)]
 pub struct LettersPage {
-    /// At most as many as were asked for.
+    /// The letters, at most as many as requested.
     pub letters: Vec<DeadLetter>,
     /// Where the next page begins; `None` at the end.
     pub next: Option<Vec<u8>>,
 }
 
-/// Which dead letters are meant.
+/// Selects dead letters.
 #[derive(Clone, Debug)]
 pub enum Letters {
-    /// Those of one URL.
+    /// The letters of one URL.
     OfUrl(String),
-    /// Those of a group: all, or the first so many, to see how they fare.
+    /// The first letters of a group, for example to retry a few before the rest.
     OfGroup {
         /// The group.
         group: DeadGroup,
-        /// At most so many.
+        /// The maximum number of letters.
         most: usize,
     },
-    /// Every one.
+    /// All letters.
     All,
 }
 
-/// What is to become of dead letters.
+/// What to do with dead letters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Revision {
-    /// Tried anew, with a clean record: they wait under their sites, in the order in which they came in.
+    /// Retries them with an empty history. They are queued for their sites in their original order.
     Retry,
-    /// Taken away for good: they count as skipped from then on.
+    /// Deletes them. They count as skipped from then on.
     Drop,
 }
 
 /// The dead letters of a queue.
 #[async_trait]
 pub trait DeadLetters: Send + Sync {
-    /// A page of dead letters, from the start or from where another page ended: [`LETTERS_PER_PAGE`] at
-    /// most.
+    /// A page of dead letters, from the start or from the `next` of another page; at most [`LETTERS_PER_PAGE`].
     async fn dead_letters(
         &self,
         from: Option<&[u8]>,
@@ -91,10 +90,11 @@ pub trait DeadLetters: Send + Sync {
     /// The dead letters of one URL.
     async fn dead_letters_of(&self, url: &str) -> Result<Vec<DeadLetter>, StoreError>;
 
-    /// Takes these off, as one move. One that is dead no more is left alone. Returns how many were.
+    /// Retries or drops these letters atomically. Letters that are no longer dead are ignored. Returns how many were
+    /// changed.
     async fn take_off(&self, letters: &[LeaseId], revision: Revision) -> Result<usize, StoreError>;
 
-    /// How many dead letters there are of each kind.
+    /// The size of each group of dead letters.
     async fn dead_groups(&self) -> Result<BTreeMap<DeadGroup, GroupSize>, StoreError> {
         let mut groups: BTreeMap<DeadGroup, GroupSize> = BTreeMap::new();
         let mut from = None;
@@ -111,7 +111,7 @@ pub trait DeadLetters: Send + Sync {
         }
     }
 
-    /// Tries dead letters anew, or takes them away. Returns how many.
+    /// Retries or drops the selected dead letters. Returns how many were changed.
     async fn revise(&self, which: &Letters, revision: Revision) -> Result<usize, StoreError> {
         let (mut left, group) = match which {
             Letters::OfUrl(url) => {
@@ -151,24 +151,24 @@ async fn take_off_all<D: DeadLetters + ?Sized>(
     Ok(revised)
 }
 
-/// A lease, how it ends, and what the door knows about it if it is dead: a JSON object.
+/// A lease, how it ends, and for a dead letter the door's details as a JSON object.
 pub type Ending<'a> = (&'a Lease, &'a Settlement, Option<String>);
 
-/// Ends leases; the dead leave details for those who look after them.
+/// Settles leases, and stores details with dead letters.
 #[async_trait]
 pub trait SettleWithDetails: Send + Sync {
-    /// Ends the leases that are still ours.
+    /// Settles the leases that this instance still holds.
     async fn settle_with(&self, batch: &[Ending<'_>]) -> Result<Vec<Settled>, StoreError>;
 }
 
-/// Writes records to a sink, then ends the leases. Records that are dead letters don't go to the sink: what
-/// they tell goes in by the move that settles, so that no URL is dead without it.
+/// Writes records to a sink, then settles the leases. Records that are dead letters do not go to the sink: their
+/// details are stored in the same transaction that settles the lease, so that no dead letter lacks them.
 pub struct SinkThenBury<R, S, I: ?Sized> {
-    /// Where the other records go first.
+    /// Receives the other records first.
     pub sink: S,
-    /// Where the leases end after that.
+    /// Settles the leases after that.
     pub instance: Arc<I>,
-    /// The details of a record that is a dead letter, as a JSON object.
+    /// Returns the details of a record that is a dead letter, as a JSON object.
     pub details: fn(&R) -> Option<String>,
 }
 
@@ -199,5 +199,5 @@ where
     }
 }
 
-/// So many of a group are tried by `--canary`.
+/// The number of letters of a group that `--canary` retries.
 pub const CANARIES: usize = 10;

@@ -14,7 +14,7 @@ pub enum StoreErrorKind {
     Corrupt,
     /// This program cannot use the store as configured: wrong version, wrong schema or missing permissions.
     Incompatible,
-    /// What was to be written is larger than the store can hold: it never will be.
+    /// The value is larger than the store can ever hold.
     TooLarge,
     /// This program sent an invalid request, or failed internally.
     Bug,
@@ -41,7 +41,7 @@ pub struct StoreError {
     context: Cow<'static, str>,
     /// Shared, because every waiter of a batched call gets its error.
     source: Option<Arc<dyn Error + Send + Sync>>,
-    /// What to do next; empty where there is nothing to add.
+    /// What to do next; may be empty.
     advice: Cow<'static, str>,
 }
 
@@ -51,38 +51,38 @@ impl StoreError {
         StoreError { kind, context: context.into(), source: None, advice: Cow::Borrowed("") }
     }
 
-    /// The store is away, busy or full: try again.
+    /// The store is unreachable, busy or full; the call may be retried.
     pub fn transient(context: impl Into<Cow<'static, str>>) -> StoreError {
         StoreError::new(StoreErrorKind::Transient, context)
     }
 
-    /// The store holds what it never should.
+    /// The store holds invalid data.
     pub fn corrupt(context: impl Into<Cow<'static, str>>) -> StoreError {
         StoreError::new(StoreErrorKind::Corrupt, context)
     }
 
-    /// This program cannot use the store as it is set up.
+    /// This program cannot use the store as configured.
     pub fn incompatible(context: impl Into<Cow<'static, str>>) -> StoreError {
         StoreError::new(StoreErrorKind::Incompatible, context)
     }
 
-    /// The store will never hold what was to be written.
+    /// The value is larger than the store can ever hold.
     pub fn too_large(context: impl Into<Cow<'static, str>>) -> StoreError {
         StoreError::new(StoreErrorKind::TooLarge, context)
     }
 
-    /// A mistake of this program.
+    /// A bug in this program.
     pub fn bug(context: impl Into<Cow<'static, str>>) -> StoreError {
         StoreError::new(StoreErrorKind::Bug, context)
     }
 
-    /// The same, caused by this.
+    /// Adds the underlying error.
     #[must_use]
     pub fn with_source(self, source: impl Error + Send + Sync + 'static) -> StoreError {
         StoreError { source: Some(Arc::new(source)), ..self }
     }
 
-    /// The same, with what to do next.
+    /// Adds what to do next.
     #[must_use]
     pub fn with_advice(self, advice: impl Into<Cow<'static, str>>) -> StoreError {
         StoreError { advice: advice.into(), ..self }
@@ -94,17 +94,17 @@ impl StoreError {
         StoreError { kind, ..self }
     }
 
-    /// How to react to it.
+    /// How the caller should react.
     pub fn kind(&self) -> StoreErrorKind {
         self.kind
     }
 
-    /// Whether the same call may work later. Nothing else is tried again.
+    /// Whether the same call may work later. Only such calls are retried.
     pub fn is_transient(&self) -> bool {
         self.kind == StoreErrorKind::Transient
     }
 
-    /// The text without the words for its kind.
+    /// The message without the prefix for its kind.
     pub fn detail(&self) -> String {
         let mut text = self.context.to_string();
         if let Some(source) = &self.source {

@@ -1,4 +1,4 @@
-//! A log of events that others follow.
+//! The port for an event log that other programs consume.
 
 use std::time::Duration;
 
@@ -6,52 +6,53 @@ use async_trait::async_trait;
 
 use crate::ports::error::StoreError;
 
-/// Something that happened, for those who follow a log.
+/// An event for the consumers of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// Names it: the same one when its batch comes again, so that who reads it twice can tell.
+    /// Identifies the event. It stays the same if the batch is published again, so that consumers can detect
+    /// duplicates.
     pub id: String,
-    /// Events of one key are read in the order in which they were published.
+    /// Events with the same key are consumed in the order in which they were published.
     pub key: [u8; 32],
     /// JSON.
     pub value: String,
 }
 
-/// What became of an event.
+/// The result of publishing an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Published {
-    /// It is safe. It may be there more than once.
+    /// It is stored, possibly more than once.
     Confirmed,
-    /// The log will never take it.
+    /// The log will never accept it.
     Refused {
-        /// Why.
+        /// Why it was refused.
         reason: String,
     },
 }
 
-/// A log of events: at least once, in order for each key.
+/// A log of events with at-least-once delivery, ordered per key.
 #[async_trait]
 pub trait EventLog: Send + Sync {
-    /// Returns once each event is safe or refused, an answer for each in order. An error means that
-    /// nothing is known: the same batch is tried again.
+    /// Returns once each event is stored or refused, with one result per event, in order. After an error the outcome is
+    /// unknown, so the same batch is published again.
     async fn publish(&self, events: &[Event]) -> Result<Vec<Published>, StoreError>;
 
-    /// Whether events could be published: asks the server, where there is one.
+    /// Checks whether events can be published, by a call to the server if there is one.
     async fn check(&self) -> Result<(), StoreError> {
         Ok(())
     }
 
-    /// Takes out what was published longer ago than `keep`, unless the server does so by itself. Returns how many.
+    /// Removes events that are older than `keep`, unless the server does so itself. Returns how many were removed.
     async fn sweep(&self, _keep: Duration) -> Result<u64, StoreError> {
         Ok(0)
     }
 }
 
-/// An event with a larger value is refused. Kafka's default is as much, so that an event which the
-/// embedded log takes is one that Kafka takes.
+/// Events with a larger value are refused. This matches Kafka's default, so that Kafka accepts every event that the
+/// embedded log accepts.
 const MAX_EVENT_BYTES: usize = 1_000_000;
 
-/// What becomes of an event by its size alone, in a log of our own.
+/// Accepts or refuses an event by its size, for the embedded logs.
 pub fn judge_by_size(event: &Event) -> Published {
     match event.value.len() {
         0..=MAX_EVENT_BYTES => Published::Confirmed,

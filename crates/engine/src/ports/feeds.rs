@@ -1,4 +1,4 @@
-//! The port of feeds: who is subscribed to what, and what is remembered of a feed from one reading to the next.
+//! The port for feeds: the subscriptions, and the state of each feed between two reads.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -9,82 +9,83 @@ use serde::{Deserialize, Serialize};
 
 use crate::ports::error::StoreError;
 
-/// A feed whose links go into a category. One feed may be subscribed to for several.
+/// A feed whose links go into a category. A feed may have subscriptions for several categories.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Subscription {
-    /// Where its links go.
+    /// The category for its links.
     pub category: String,
-    /// Where it is, exactly as it was written.
+    /// The URL of the feed, exactly as it was entered.
     pub url: String,
-    /// How often it is read; `None`: as all are.
+    /// How often it is read; `None` for the default.
     pub interval: Option<Duration>,
-    /// What people call it; may be empty.
+    /// The display name; may be empty.
     pub title: String,
 }
 
-/// What is remembered of a feed. Times are by the wall clock: they outlive processes and machines.
+/// The stored state of a feed. Times are by the wall clock, because they outlive processes and machines.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FeedMemory {
-    /// The `ETag` of what was read last.
+    /// The `ETag` of the last response that was read.
     pub etag: Option<String>,
-    /// The `Last-Modified` of what was read last.
+    /// The `Last-Modified` of the last response that was read.
     pub last_modified: Option<String>,
-    /// The categories that what was read last went into.
+    /// The categories that received the links of the last read.
     pub read_for: BTreeSet<String>,
-    /// When it was last read, or found unchanged.
+    /// When it was last read or found unchanged.
     pub read_at: Option<Time>,
-    /// When it is to be read next.
+    /// When to read it next.
     pub due: Time,
-    /// Failures since then.
+    /// Failures since `read_at`.
     pub failures: u32,
-    /// Why the last reading failed.
+    /// Why the last read failed.
     pub problem: Option<String>,
-    /// Why it is read no more.
+    /// Why it is no longer read.
     pub paused: Option<String>,
-    /// Where it has moved for good, by its own word.
+    /// The new URL after a permanent redirect.
     pub moved_to: Option<String>,
-    /// Where links lead that had to be asked, as long as the feed has them: nobody is asked twice.
+    /// Link targets that had to be looked up with a request. They are kept as long as the feed contains the link, so
+    /// that each is requested only once.
     pub resolved: BTreeMap<String, String>,
 }
 
-/// The right to read feeds, for a while: others leave them alone until then.
+/// A temporary exclusive right to read feeds.
 #[derive(Clone, Debug)]
 pub struct Claim<'a> {
-    /// Who holds it: no two do so under one name.
+    /// The unique name of the holder.
     pub holder: &'a str,
-    /// What time it is, by the wall clock.
+    /// The current time, by the wall clock.
     pub now: Time,
-    /// When it ends, unless it is claimed again.
+    /// When the claim ends unless it is renewed.
     pub until: Time,
 }
 
-/// Subscriptions and memories.
+/// Subscriptions and the state of feeds.
 #[async_trait]
 pub trait Feeds: Send + Sync {
-    /// Adds subscriptions; one that is there for the same feed and category is replaced. Returns how many
-    /// were not there.
+    /// Adds subscriptions, replacing those for the same feed and category. Returns how many are new.
     async fn subscribe(&self, subscriptions: &[Subscription]) -> Result<u64, StoreError>;
 
-    /// Takes subscriptions out, each by its feed and category. Returns how many were there.
+    /// Removes subscriptions, each identified by its feed and category. Returns how many existed.
     async fn unsubscribe(&self, subscriptions: &[Subscription]) -> Result<u64, StoreError>;
 
-    /// All subscriptions, by category and feed.
+    /// All subscriptions, ordered by category and feed.
     async fn subscriptions(&self) -> Result<Vec<Subscription>, StoreError>;
 
-    /// What is remembered of each of these feeds.
+    /// The stored state of each of these feeds.
     async fn memories(&self, urls: &[&str]) -> Result<Vec<Option<FeedMemory>>, StoreError>;
 
-    /// Claims feeds, each unless somebody else has it. Whoever has one may claim it again.
+    /// Claims feeds. Returns for each whether it succeeded: it fails if another holder has the feed. A holder may renew
+    /// its own claim.
     async fn claim(&self, urls: &[&str], claim: &Claim<'_>) -> Result<Vec<bool>, StoreError>;
 
-    /// Keeps what is to be remembered of a feed and ends the claim, as one move. Without the claim nothing
-    /// happens: somebody else has read it since. Returns whether it was kept.
+    /// Stores the state of a feed and ends the claim, atomically. Does nothing if `holder` no longer has the claim,
+    /// because another holder may have read the feed since. Returns whether the state was stored.
     async fn keep(&self, url: &str, holder: &str, memory: &FeedMemory) -> Result<bool, StoreError>;
 
-    /// Ends claims without a word about the feeds.
+    /// Ends claims without changing the state of the feeds.
     async fn release(&self, urls: &[&str], holder: &str) -> Result<(), StoreError>;
 
-    /// Forgets feeds: each is read as if for the first time.
+    /// Deletes the state of feeds. Each is then read as if for the first time.
     async fn forget(&self, urls: &[&str]) -> Result<(), StoreError>;
 }

@@ -1,4 +1,4 @@
-//! Where records go, and how leases end.
+//! Ports for writing records and settling leases.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,58 +12,58 @@ use crate::ports::error::StoreError;
 use crate::ports::job::Lease;
 use crate::web::Phases;
 
-/// What is to become of a lease.
+/// How a lease ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Settlement {
-    /// It has its result.
+    /// It has a result.
     Done,
-    /// It was not to be fetched.
+    /// It must not be fetched.
     Skipped,
     /// Another attempt, not before `at`.
     Retry {
-        /// When.
+        /// The earliest time.
         at: Time,
-        /// What it has been through by now.
+        /// Its failures so far, including this attempt.
         history: History,
-        /// The door's own data from now on; `None`: as it was.
+        /// The new payload; `None` to keep the current one.
         payload: Option<Vec<u8>>,
     },
     /// Given up.
     Dead {
-        /// Why.
+        /// Why it was given up.
         reason: String,
     },
-    /// Untouched: somebody else, or we ourselves, shall have it not before `at`.
+    /// Returned unchanged. Any instance, including this one, may take it from `at` on.
     HandBack {
-        /// When.
+        /// The earliest time.
         at: Time,
     },
 }
 
 impl Settlement {
-    /// Another attempt, with the door's data as it was.
+    /// Another attempt with the same payload.
     pub fn retry(at: Time, history: History) -> Settlement {
         Settlement::Retry { at, history, payload: None }
     }
 }
 
-/// A lease that has come to an end.
+/// A lease that is ready to be settled.
 #[derive(Debug)]
 pub struct Finished<R> {
     /// The lease.
     pub lease: Lease,
-    /// What came out.
+    /// Its records.
     pub records: Vec<R>,
-    /// What is to become of the lease.
+    /// How the lease ends.
     pub settlement: Settlement,
-    /// Where the time of its last request went.
+    /// How long each phase of its last request took.
     pub phases: Phases,
-    /// What its records hold of the byte budget, until they are safe.
+    /// The share of the byte budget that its records hold until they are stored.
     pub share: Share,
 }
 
 impl<R> Finished<R> {
-    /// Whether somebody was asked for something: if it is lost, they will be asked again.
+    /// Whether a server answered a request for it. If it is lost, that request has to be repeated.
     pub(crate) fn is_page(&self) -> bool {
         self.phases.first_byte > Duration::ZERO
     }
@@ -72,24 +72,24 @@ impl<R> Finished<R> {
 /// Whether a settlement was accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Settled {
-    /// It was: the records are in the sink and the lease is gone.
+    /// The records are in the sink and the lease is settled.
     Confirmed,
-    /// The lease was not ours any more: nothing was written.
+    /// This instance no longer held the lease: it was not settled.
     Stale,
 }
 
-/// Where records go, and how leases end.
+/// Writes records and settles leases.
 #[async_trait]
 pub trait Finish<R>: Send + Sync {
-    /// Writes the records, then settles the leases; in one transaction where store and sink are one.
-    /// An error means that nothing is known: the same batch is tried again.
+    /// Writes the records, then settles the leases, in one transaction if store and sink are the same. After an error
+    /// the outcome is unknown, so the same batch is tried again.
     async fn finish(&self, batch: &[Finished<R>]) -> Result<Vec<Settled>, StoreError>;
 }
 
-/// A sink on its own: idempotent by key, since a batch may come again.
+/// A sink that is separate from the store. Writes must be idempotent by key, because a batch may be repeated.
 #[async_trait]
 pub trait Sink<R>: Send + Sync {
-    /// Returns once the records are safe.
+    /// Returns once the records are stored durably.
     async fn write(&self, records: &[&R]) -> Result<(), StoreError>;
 }
 
@@ -100,10 +100,10 @@ impl<R: Send + Sync, T: Sink<R> + ?Sized> Sink<R> for Arc<T> {
     }
 }
 
-/// Ends leases without writing records: the second half of a finish that is not one transaction.
+/// Settles leases without writing records: the second half of a [`Finish`] that is not one transaction.
 #[async_trait]
 pub trait Settle: Send + Sync {
-    /// Ends the leases that are still ours.
+    /// Settles the leases that this instance still holds.
     async fn settle(&self, batch: &[(&Lease, &Settlement)]) -> Result<Vec<Settled>, StoreError>;
 }
 

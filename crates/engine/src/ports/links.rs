@@ -1,4 +1,4 @@
-//! The port of links: what feeds put into categories, for the door that fetches it.
+//! The port for links: feeds add them to categories, and the `articles` command fetches them.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use fetchwell_policy::units::quoted;
 
 use crate::ports::error::StoreError;
 
-/// A category is forgotten, as a whole, so long after something was last added to it.
+/// A category expires as a whole this long after the last link was added.
 pub const LINKS_TTL: Duration = Duration::from_secs(48 * 3_600);
 
 /// The links of a category.
@@ -16,32 +16,32 @@ pub const LINKS_TTL: Duration = Duration::from_secs(48 * 3_600);
 pub struct CategorySet {
     /// Its name.
     pub category: String,
-    /// The exact strings that were added, each once.
+    /// The exact strings that were added, without duplicates.
     pub urls: BTreeSet<String>,
 }
 
 /// Links by category.
 #[async_trait]
 pub trait CategoryLinks: Send + Sync {
-    /// Adds links to a category, and lets it live for [`LINKS_TTL`] from now on. Returns how many were not
-    /// there yet. Without links nothing changes.
+    /// Adds links to a category and extends its life to [`LINKS_TTL`] from now. Returns how many links are new. Does
+    /// nothing if `urls` is empty.
     async fn add(&self, category: &str, urls: &[String]) -> Result<u64, StoreError>;
 
-    /// All categories that live, by name. What is added or forgotten meanwhile may or may not be seen.
+    /// All categories that have not expired, ordered by name. Concurrent changes may or may not be included.
     async fn snapshot(&self) -> Result<Vec<CategorySet>, StoreError>;
 }
 
-/// Why a text is no category's name.
+/// Why a text is not a valid category name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}; {fix}")]
 pub struct NameError {
     /// What is wrong.
     pub problem: String,
-    /// What to do about it.
+    /// How to fix it.
     pub fix: String,
 }
 
-/// A category's name, which is part of a key in the store.
+/// Validates the name of a category, which becomes part of a key in the store.
 pub fn category_name(text: &str) -> Result<String, NameError> {
     const MOST_BYTES: usize = 128;
     let name = text.trim();

@@ -1,4 +1,4 @@
-//! The ports: what a door brings, and what a store must do.
+//! The ports: the traits and types that doors and stores implement.
 
 #![warn(missing_docs)]
 

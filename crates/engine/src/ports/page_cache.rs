@@ -1,4 +1,4 @@
-//! Bodies by key, for a while.
+//! The port for a cache of page bodies.
 
 use std::time::Duration;
 
@@ -7,15 +7,15 @@ use bytes::Bytes;
 
 use crate::ports::error::StoreError;
 
-/// Bodies by key, each with a time to live.
+/// A cache of page bodies, each with a time to live.
 #[async_trait]
 pub trait PageCache: Send + Sync {
-    /// Keeps a body; one that is there is replaced.
+    /// Stores a body, replacing an existing one.
     async fn put(&self, key: &str, body: Bytes, ttl: Duration) -> Result<(), StoreError>;
 
-    /// The body, unless its time is over.
+    /// The body, unless it has expired.
     async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreError>;
 
-    /// Takes out what is over. Returns how many.
+    /// Removes expired bodies. Returns how many were removed.
     async fn sweep(&self) -> Result<u64, StoreError>;
 }

@@ -5,47 +5,47 @@ use fetchwell_policy::time::Time;
 use crate::ports::finish::Settlement;
 use crate::web::{Outcome, Request};
 
-/// What a plan wants next.
+/// The next step of a plan.
 #[derive(Debug)]
 pub enum Step<R> {
-    /// These requests besides those under way; an empty list waits for the latter.
+    /// Send these requests in addition to those in flight. With an empty list, wait for the latter.
     Fetch(Vec<Request>),
-    /// The end.
+    /// The plan ends with these records, and the lease is settled.
     Finish(Vec<R>, Settlement),
-    /// The door can't go on, for this reason: all that is held goes back, and the run ends.
+    /// The door cannot continue, for this reason. All leases are handed back, and the run ends.
     Halt(String),
 }
 
-/// Time and chance, for plans: they are pure.
+/// The time and a random number. Plans get them as input, because they are pure.
 #[derive(Clone, Copy, Debug)]
 pub struct Moment {
-    /// What time it is, by the clock that decides.
+    /// The current time, by the clock that decides.
     pub now: Time,
-    /// What the wall clock shows: for what the world is told.
+    /// The time of the wall clock, for output.
     pub wall: Time,
-    /// A number in `0.0..1.0`.
+    /// A random number in `0.0..1.0`.
     pub chance: f64,
 }
 
 /// What a door does with one lease: a pure state machine.
 pub trait Plan<R>: Send {
-    /// Called first with nothing, then with each outcome as it comes.
+    /// Called first with `None`, then with each outcome as it arrives.
     fn step(&mut self, last: Option<Outcome>, moment: Moment) -> Step<R>;
 
-    /// Whether there are results in hand that would be lost if the lease were handed back now. Such a
-    /// lease waits in memory, however long.
+    /// Whether the plan holds results that would be lost if the lease were handed back now. Such a lease waits in
+    /// memory, for as long as it takes.
     fn has_results_in_hand(&self) -> bool {
         false
     }
 
-    /// The memory that a step on a body of so many bytes takes besides the body. The step begins when the byte budget
-    /// has that.
+    /// The memory that a step on a body of this size needs in addition to the body. The step begins once the byte
+    /// budget has that much.
     fn working_bytes(&self, _body_bytes: usize) -> usize {
         0
     }
 
-    /// The memory that the records of its last step hold, which counts until they are stored; `None`: as much as the
-    /// last body.
+    /// The memory that the records of the last step use, which counts against the byte budget until they are stored;
+    /// `None` for the size of the last body.
     fn held_bytes(&self) -> Option<usize> {
         None
     }

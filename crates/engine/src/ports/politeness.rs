@@ -12,85 +12,85 @@ use serde::{Deserialize, Serialize};
 
 use crate::ports::error::StoreError;
 
-/// A site's question to the politeness store.
+/// Asks the politeness store for permission to send a request to a site.
 #[derive(Clone, Debug)]
 pub struct SiteAsk {
-    /// Which site.
+    /// The site.
     pub site: Site,
-    /// Its pace.
+    /// Its rate.
     pub rate: Rate,
-    /// The request is for the page that a robots.txt was just read for.
+    /// Whether the request is for the page for which robots.txt was just read.
     pub follows_robots: bool,
 }
 
-/// A site's news for the politeness store.
+/// Reports the result of a request to the politeness store.
 #[derive(Clone, Debug)]
 pub struct SiteReport {
-    /// Which site.
+    /// The site.
     pub site: Site,
-    /// What became of a request.
+    /// The result.
     pub report: Report,
 }
 
-/// The answer to a turn.
+/// The result of [`Politeness::turn`].
 #[derive(Debug, Default)]
 pub struct Turn {
-    /// The store's clock: verdicts are by it.
+    /// The time of the store's clock, which the verdicts are based on.
     pub now: Time,
-    /// A verdict for each question, in order.
+    /// One verdict per ask, in order.
     pub verdicts: Vec<Verdict>,
     /// Breakers that opened or closed.
     pub transitions: Vec<(Site, Transition)>,
 }
 
-/// What is known of an origin's robots.txt.
+/// The stored robots.txt of an origin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RobotsRecord {
-    /// The text, when it was last reachable; empty when there is no such file (4xx).
+    /// The content when it was last reachable; empty if there is no such file (4xx).
     #[serde(with = "crate::ports::readable")]
     pub body: Option<Vec<u8>>,
-    /// The status of the last answer that settled the matter.
+    /// The status code of the last conclusive response.
     pub status: Option<u16>,
     /// When `body` was read.
     pub fetched_at: Time,
-    /// Since when it cannot be reached, and why; `None`: it was there the last time.
+    /// Since when it cannot be reached, and why; `None` if the last request for it succeeded.
     pub unreachable: Option<Unreachable>,
 }
 
 /// A robots.txt that cannot be reached.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unreachable {
-    /// Since when.
+    /// When the failures began.
     pub since: Time,
-    /// How often it was tried since.
+    /// The number of attempts since then.
     pub tries: u32,
     /// When to try again.
     pub retry_at: Time,
-    /// The site asked us to wait until then (`Retry-After`); else that is our own back-off.
+    /// Whether the site requested `retry_at` (`Retry-After`). Otherwise it is our own back-off.
     #[serde(default)]
     pub is_asked_for: bool,
-    /// What happened.
+    /// Why the last attempt failed.
     pub reason: String,
-    /// How often its site had recovered by then.
+    /// The number of recoveries of its site at that time.
     #[serde(default)]
     pub recoveries: u32,
 }
 
 impl Unreachable {
-    /// Whether the file comes before the site's next page, whatever `retry_at` says: the site has answered again
-    /// since, or its breaker is open, so that the next page goes after a recovery.
+    /// Whether the file must be fetched before the next page of the site, regardless of `retry_at`: the site has
+    /// recovered since, or its breaker is open, so that the next page will follow a recovery.
     pub fn comes_first(&self, state: &SiteState) -> bool {
         self.recoveries != state.health.recoveries || state.breaker.blocked_until().is_some()
     }
 }
 
-/// The politeness store: what all processes on it share.
+/// The politeness state that all processes on a store share.
 #[async_trait]
 pub trait Politeness: Send + Sync {
-    /// One atomic step: records the reports, then answers the questions, by the store's own clock.
+    /// Records the reports, then answers the asks, in one atomic step and by the store's own clock.
     async fn turn(&self, reports: &[SiteReport], asks: &[SiteAsk]) -> Result<Turn, StoreError>;
 
-    /// Judges a permit at the moment the head is about to be written. Also tells the store's time.
+    /// Checks a permit immediately before the request head is written. Also returns the store's time.
     async fn spend(
         &self,
         site: &Site,
@@ -98,37 +98,37 @@ pub trait Politeness: Send + Sync {
         rate: Rate,
     ) -> Result<(Spend, Time), StoreError>;
 
-    /// What is known of an origin's robots.txt.
+    /// The stored robots.txt of an origin.
     async fn robots(&self, origin: &Origin) -> Result<Option<RobotsRecord>, StoreError>;
 
-    /// Keeps what was learnt of an origin's robots.txt.
+    /// Stores the robots.txt of an origin.
     async fn keep_robots(&self, origin: &Origin, record: &RobotsRecord) -> Result<(), StoreError>;
 
-    /// Looks at a site without asking for anything. Also tells the store's time.
+    /// Reads the state of a site without changing it. Also returns the store's time.
     async fn look(&self, site: &Site) -> Result<(Option<SiteState>, Time), StoreError>;
 
-    /// Forgets sites at rest, never one in penalty. Returns how many.
+    /// Deletes the state of idle sites, never of one with a penalty. Returns how many were deleted.
     async fn sweep(&self) -> Result<u64, StoreError>;
 
-    /// The sites that operators gave orders to that may end a wait, at `since` or later, each at its last one.
-    /// A store that takes no orders has none.
+    /// The sites that got an order at `since` or later that may end a wait, with the time of the last such order. Empty
+    /// for a store that takes no orders.
     async fn orders_since(&self, _since: Time) -> Result<RecentOrders, StoreError> {
         Ok(RecentOrders::default())
     }
 }
 
-/// Orders are heard of for this long; then they just stand.
+/// How long an order is listed as recent. After that it still applies.
 pub const ORDERS_TOLD_FOR: Duration = Duration::from_hours(1);
 
-/// Sites in one answer about orders, at most.
+/// The maximum number of sites in [`RecentOrders`].
 pub const ORDERS_AT_ONCE: usize = 10_000;
 
-/// The sites that such orders were given to lately.
+/// The sites that recently got an order that may end a wait.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecentOrders {
-    /// The store's time when it was asked. What is given later may be noted with an earlier time, by as
-    /// much as an order takes.
+    /// The store's time of the query. A later order may be recorded with a slightly earlier time, by as much as giving
+    /// it takes.
     pub now: Time,
-    /// Each site, and when; the earliest first, [`ORDERS_AT_ONCE`] at most.
+    /// Each site with the time of its order, earliest first; at most [`ORDERS_AT_ONCE`].
     pub sites: Vec<(Site, Time)>,
 }

@@ -13,61 +13,62 @@ use crate::ports::source::Source;
 /// A queue, as one process sees it.
 #[async_trait]
 pub trait Queue: Send + Sync {
-    /// Adds jobs; they are stored when this returns. Returns the number of jobs added; a job whose key is already there
-    /// is not added again.
+    /// Adds jobs; they are stored when this returns. A job whose key already exists is not added again. Returns the
+    /// number of jobs added.
     async fn enqueue(&self, jobs: Vec<NewJob>) -> Result<usize, StoreError>;
 
     /// Joins as a new instance.
     fn instance(&self) -> Arc<dyn Instance>;
 
-    /// How many jobs stand where, by the counters.
+    /// The number of jobs by state, from the counters.
     async fn ledger(&self) -> Result<Ledger, StoreError>;
 
-    /// Counts the jobs themselves and compares with the counters.
+    /// Counts the jobs and compares the result with the counters.
     async fn audit(&self) -> Result<Result<Ledger, LedgerMismatch>, StoreError>;
 }
 
-/// One instance's hold on a queue: where leases come from, and where they end.
+/// An instance of a queue: hands out leases, and settles them.
 pub trait Instance: Source + Settle {}
 
 impl<T: Source + Settle> Instance for T {}
 
-/// How many jobs stand where. Every move changes two of these in the same transaction.
+/// The number of jobs by state. When a job changes its state, both counters change in the same transaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ledger {
-    /// All that ever came in.
+    /// All jobs ever added.
     pub accepted: i64,
-    /// With a result.
+    /// Ended with a result.
     pub done: i64,
-    /// Not to be fetched.
+    /// Ended without being fetched, because they must not be.
     pub skipped: i64,
-    /// Waiting.
+    /// Waiting for their turn.
     pub queued: i64,
-    /// Leased.
+    /// Leased by an instance.
     pub in_flight: i64,
-    /// Waiting for a time.
+    /// Waiting until a certain time.
     pub delayed: i64,
     /// Given up.
     pub dead: i64,
 }
 
-/// The counters of a queue and its jobs disagree. Says how, in words for people.
+/// The counters of a queue differ from its jobs. The text describes how.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct LedgerMismatch(pub String);
 
 impl Ledger {
-    /// Whether nothing is missing and nothing is double.
+    /// Whether no job is missing or counted twice.
     pub fn balances(&self) -> bool {
         self.difference() == 0
     }
 
-    /// What was accepted less what is accounted for: jobs that are missing, or (below 0) double.
+    /// The accepted jobs minus the sum of all states: the number of missing jobs or, if negative, of jobs counted
+    /// twice.
     pub fn difference(&self) -> i64 {
         self.accepted - self.ended() - self.unfinished()
     }
 
-    /// What `difference` says, in words. `None`: there is none.
+    /// Describes the `difference`; `None` if it is 0.
     pub fn imbalance(&self) -> Option<String> {
         let accepted = self.accepted;
         let sum = self.ended() + self.unfinished();
@@ -85,12 +86,12 @@ impl Ledger {
         self.waiting() + self.in_flight
     }
 
-    /// Jobs that nobody has taken yet, whether or not their time has come.
+    /// Jobs that are not leased, due or not.
     pub fn waiting(&self) -> i64 {
         self.queued + self.delayed
     }
 
-    /// Each count with the name of its state.
+    /// Each counter with its name.
     pub fn states(&self) -> [(&'static str, i64); 7] {
         [
             ("accepted", self.accepted),
@@ -103,8 +104,7 @@ impl Ledger {
         ]
     }
 
-    /// What is wrong with it, in words, where the jobs themselves were counted: those that are queued,
-    /// delayed, in flight and dead.
+    /// Describes how the counters differ from `counted`, the numbers of queued, delayed, in-flight and dead jobs.
     pub fn difference_from(&self, counted: [i64; 4]) -> Option<String> {
         let told = [self.queued, self.delayed, self.in_flight, self.dead];
         let mut wrong = Vec::from_iter(self.imbalance());

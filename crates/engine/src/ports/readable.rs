@@ -1,5 +1,4 @@
-//! Bytes that are nearly always text, written as text wherever they are: whoever looks into a store wants
-//! to read it.
+//! Serializes bytes that are nearly always text as text, so that people can read them in a store.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -10,7 +9,7 @@ enum Form<'a> {
     Bytes(Vec<u8>),
 }
 
-/// As a string if it is one, else as numbers.
+/// Writes a string if the bytes are UTF-8, otherwise an array of numbers.
 pub fn serialize<S: Serializer>(bytes: &Option<Vec<u8>>, serializer: S) -> Result<S::Ok, S::Error> {
     let form = bytes.as_ref().map(|bytes| match std::str::from_utf8(bytes) {
         Ok(text) => Form::Text(text.into()),
@@ -19,7 +18,7 @@ pub fn serialize<S: Serializer>(bytes: &Option<Vec<u8>>, serializer: S) -> Resul
     form.serialize(serializer)
 }
 
-/// Reads both forms.
+/// Accepts both forms.
 pub fn deserialize<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Vec<u8>>, D::Error> {

@@ -1,4 +1,4 @@
-//! All that a retriever does with one store.
+//! The ports of one store that a retriever uses.
 
 use std::sync::Arc;
 
@@ -7,26 +7,27 @@ use crate::ports::inbox::{Bell, FetchResult, Inbox};
 use crate::ports::oversight::Oversight;
 use crate::ports::source::Source;
 
-/// All that a retriever does with one store.
+/// The ports of one store that a retriever uses.
 #[derive(Clone)]
 pub struct RetrieverStore {
-    /// For the API.
+    /// Used by the API.
     pub inbox: Arc<dyn Inbox>,
-    /// For those who look after the service.
+    /// Used by viewers and operators.
     pub oversight: Arc<dyn Oversight>,
-    /// For the flow that fetches messages.
+    /// Used by the pipeline that fetches messages.
     pub messages: Station<FetchResult>,
-    /// For the flow that delivers webhooks: each job's payload is the [`MessageId`](crate::ports::inbox::MessageId) in text.
+    /// Used by the pipeline that delivers webhooks. The payload of each job is the
+    /// [`MessageId`](crate::ports::inbox::MessageId) as text.
     pub deliveries: Station<std::convert::Infallible>,
-    /// Rings when a caller has a new result, if it was stored by this process.
+    /// Notifies of new results that this process stored.
     pub results: Bell,
 }
 
-/// Where one flow takes its leases from, and where it ends them.
+/// The source and the finish of one pipeline.
 pub struct Station<R> {
-    /// Where leases come from.
+    /// Hands out leases.
     pub source: Arc<dyn Source>,
-    /// Where they end.
+    /// Writes their records and settles them.
     pub finish: Arc<dyn Finish<R>>,
 }
 

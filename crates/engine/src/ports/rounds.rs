@@ -1,4 +1,4 @@
-//! The port of schedules: what is due goes on a queue once, whoever puts it there.
+//! The port for schedules: each round goes on a queue once, even if several processes try to add it.
 
 use std::time::Duration;
 
@@ -7,48 +7,47 @@ use fetchwell_policy::time::Time;
 
 use crate::ports::error::StoreError;
 
-/// The most URLs of one round. They go in by one move, so others wait that long.
+/// The maximum number of URLs in a round. They are added in one transaction, which blocks others for its duration.
 pub const MAX_URLS_PER_ROUND: usize = 50_000;
 
-/// How long it is remembered that a round was put. None may be longer than this.
+/// How long the last round of an entry is remembered. No interval between two rounds may be longer.
 pub const MEMORY: Duration = Duration::from_secs(400 * 86_400);
 
-/// One time at which something is due.
+/// One occurrence of a scheduled entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Round {
-    /// Names what is due.
+    /// The name of the entry.
     pub entry: String,
-    /// When, by the wall clock.
+    /// When it is due, by the wall clock.
     pub due: Time,
 }
 
-/// What became of a round.
+/// The result of adding a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Put {
-    /// Its URLs are on the queue, and it is noted.
+    /// Its URLs are on the queue, and the round is recorded.
     Done,
-    /// It, or one after it, was put before.
+    /// This round or a later one was already added.
     Before,
-    /// Nothing happened: the queue is too deep.
+    /// Nothing was added: too many URLs are waiting.
     TooDeep {
-        /// How many URLs wait there.
+        /// The number of waiting URLs.
         waiting: u64,
     },
 }
 
-/// A queue that URLs are put on, round by round.
+/// A queue that scheduled rounds of URLs are added to.
 #[async_trait]
 pub trait Rounds: Send + Sync {
-    /// When the last round was due that was put, for each of these.
+    /// For each entry, when its last added round was due.
     async fn last_rounds(&self, entries: &[&str]) -> Result<Vec<Option<Time>>, StoreError>;
 
-    /// How many URLs wait: those that may go, those that are delayed, and those that are leased by an instance that
-    /// has not begun to fetch them.
+    /// The number of waiting URLs: due, delayed, or leased by an instance that has not begun to fetch them.
     async fn waiting(&self) -> Result<u64, StoreError>;
 
-    /// Puts the URLs of a round on the queue and notes the round, as one move; unless that was done, or
-    /// `max_waiting` wait already (0: any number). There are [`MAX_URLS_PER_ROUND`] at most; a round
-    /// without any is only noted, however deep the queue is.
+    /// Adds the URLs of a round to the queue and records the round, atomically. Does nothing if that was done before,
+    /// or if `max_waiting` URLs are waiting already (0 for no limit). There may be at most [`MAX_URLS_PER_ROUND`] URLs.
+    /// A round without URLs is only recorded, regardless of `max_waiting`.
     async fn put(
         &self,
         round: &Round,

@@ -1,4 +1,4 @@
-//! The port of those who look after sites: which are known, how each stands, and orders to them.
+//! The port for managing sites: the known sites, their state, and operators' orders.
 
 use async_trait::async_trait;
 use fetchwell_policy::orders::Order;
@@ -9,22 +9,22 @@ use fetchwell_policy::url::{Origin, Site};
 use crate::ports::error::StoreError;
 use crate::ports::politeness::{Politeness, RobotsRecord};
 
-/// Sites on one page, at most.
+/// The maximum number of sites per page.
 pub const SITES_PER_PAGE: usize = 200;
 
-/// Sites that are looked at for one page, at most: a text that few names have must not cost more.
+/// The maximum number of sites that are examined for one page. It bounds the cost of a filter that few sites match.
 pub const SITES_EXAMINED_PER_PAGE: usize = 20_000;
 
-/// How a site may stand that somebody looks for.
+/// A condition of a site, to filter by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Condition {
     /// An operator paused it.
     Paused,
-    /// An operator gave it a pace.
+    /// An operator set its rate.
     Rated,
-    /// Its breaker is open, or a probe is under way.
+    /// Its breaker is open, or a probe is in flight.
     BreakerOpen,
-    /// It asked for a rest that is not over.
+    /// It has a penalty that is not over.
     Resting,
     /// It answered 429 in the last hour.
     LimitedLately,
@@ -33,7 +33,7 @@ pub enum Condition {
 }
 
 impl Condition {
-    /// All of them.
+    /// All conditions.
     pub const ALL: [Condition; 6] = [
         Condition::Paused,
         Condition::Rated,
@@ -43,7 +43,7 @@ impl Condition {
         Condition::FailedLately,
     ];
 
-    /// In one word, as commands and queries have it.
+    /// The name of the condition, as used in commands and queries.
     pub fn as_str(self) -> &'static str {
         match self {
             Condition::Paused => "paused",
@@ -55,12 +55,12 @@ impl Condition {
         }
     }
 
-    /// The condition of that word.
+    /// Parses the name of a condition.
     pub fn parse(word: &str) -> Option<Condition> {
         Condition::ALL.into_iter().find(|condition| condition.as_str() == word)
     }
 
-    /// Whether a site stands so. Each of them makes a site notable (see [`SiteState::is_notable`]).
+    /// Whether the condition holds for a site. Every condition makes a site notable (see [`SiteState::is_notable`]).
     pub fn holds(self, state: &SiteState, now: Time) -> bool {
         match self {
             Condition::Paused => state.orders.paused.is_some(),
@@ -73,84 +73,83 @@ impl Condition {
     }
 }
 
-/// Which sites are wanted.
+/// Selects sites.
 #[derive(Clone, Debug, Default)]
 pub struct SiteQuery {
-    /// Those whose names come after this one.
+    /// Only sites whose names sort after this one.
     pub after: Option<String>,
-    /// Those with this in their names; in small letters, as names are.
+    /// Only sites whose names contain this text, which must be lower case, as names are.
     pub text: Option<String>,
-    /// Those that stand so.
+    /// Only sites with this condition.
     pub condition: Option<Condition>,
-    /// At most so many, and [`SITES_PER_PAGE`] at most.
+    /// The maximum number of sites, up to [`SITES_PER_PAGE`].
     pub most: usize,
 }
 
 impl SiteQuery {
-    /// How many are wanted at the most.
+    /// The maximum number of sites, within the limits.
     pub fn most(&self) -> usize {
         self.most.clamp(1, SITES_PER_PAGE)
     }
 
-    /// Whether a site's name is one that is looked for. What is paced like a site and is none of the web's
-    /// (a group, the receiver of webhooks) has an `@` in its name, and is not listed.
+    /// Whether the name of a site matches. Names with an `@` stand for something else that is paced like a site (a
+    /// group, a webhook receiver) and are not listed.
     pub fn wants_name(&self, name: &str) -> bool {
         !name.contains('@') && self.text.as_ref().is_none_or(|text| name.contains(text.as_str()))
     }
 
-    /// Whether a site stands as it is looked for.
+    /// Whether the state of a site matches.
     pub fn wants_state(&self, state: &SiteState, now: Time) -> bool {
         self.condition.is_none_or(|condition| condition.holds(state, now))
     }
 }
 
-/// A site as the store knows it.
+/// A site in the store.
 #[derive(Clone, Debug)]
 pub struct KnownSite {
-    /// Which.
+    /// The site.
     pub site: Site,
-    /// Its politeness.
+    /// Its politeness state.
     pub state: SiteState,
-    /// What is known of the robots.txt of its origins.
+    /// The stored robots.txt of its origins.
     pub robots: Vec<(Origin, RobotsRecord)>,
 }
 
-/// Some sites, in the order of their names.
+/// A page of sites, ordered by name.
 #[derive(Clone, Debug, Default)]
 pub struct SitesPage {
-    /// The store's time when it was asked.
+    /// The store's time of the query.
     pub now: Time,
-    /// These.
+    /// The sites.
     pub sites: Vec<KnownSite>,
-    /// The name to go on after; `None` at the end. A page may have fewer sites than were asked for, or none,
-    /// and yet another after it: only so many are looked at for one.
+    /// The name after which the next page begins; `None` at the end. A page may have fewer sites than requested, or
+    /// none, even if more follow, because only [`SITES_EXAMINED_PER_PAGE`] are examined for it.
     pub next: Option<String>,
 }
 
-/// A politeness store, as those see it who look after sites. Orders stand in the store, so that all processes on it
-/// heed them.
+/// The operators' view of a politeness store. Orders are stored there, so that all processes on the store obey them.
 #[async_trait]
 pub trait Sites: Politeness {
-    /// A page of the sites that are known.
+    /// A page of the known sites.
     async fn sites(&self, query: &SiteQuery) -> Result<SitesPage, StoreError>;
 
-    /// One site, whether it was ever asked for or not. Also tells the store's time.
+    /// One site, even if no request was ever sent to it. Also returns the store's time.
     async fn site(&self, site: &Site) -> Result<(KnownSite, Time), StoreError>;
 
-    /// Gives an order to a site in somebody's name, also to one that was never asked for. Returns whether it
+    /// Gives an order for a site in the name of `by`, even if no request was ever sent to the site. Returns whether it
     /// changed anything.
     async fn order(&self, site: &Site, order: Order, by: &str) -> Result<bool, StoreError>;
 }
 
-/// The queues of a store, as far as sites are concerned.
+/// Counts the waiting URLs of sites over all queues of a store.
 #[async_trait]
 pub trait Waiting: Send + Sync {
-    /// How many URLs wait for each of these sites, in order; each queue is counted up to `most`. What is in
-    /// somebody's hands, and deliveries of webhooks, do not count.
+    /// The number of waiting URLs for each of these sites, in order. Each queue is counted up to `most`. Leased URLs
+    /// and webhook deliveries do not count.
     async fn waiting_for(&self, sites: &[Site], most: u32) -> Result<Vec<u64>, StoreError>;
 }
 
-/// A page in the making: a store offers what it has, name by name, until told to stop.
+/// Builds a page: the store offers its sites in the order of their names, until the page is full.
 pub struct PageInMaking<'a> {
     query: &'a SiteQuery,
     page: SitesPage,
@@ -158,21 +157,21 @@ pub struct PageInMaking<'a> {
 }
 
 impl<'a> PageInMaking<'a> {
-    /// An empty one.
+    /// Starts an empty page.
     pub fn new(query: &'a SiteQuery, now: Time) -> PageInMaking<'a> {
         PageInMaking { query, page: SitesPage { now, ..SitesPage::default() }, examined: 0 }
     }
 
-    /// How many names it is worth to have at once.
+    /// How many names the store should read next.
     pub fn stride(&self) -> usize {
-        /// Sites that are read in one step where few may be wanted.
+        /// The number of sites to read at once if a filter may reject most of them.
         const SITES_PER_STEP: usize = 500;
         let is_sieved = self.query.text.is_some() || self.query.condition.is_some();
         let wanted = self.query.most() - self.page.sites.len().min(self.query.most());
         if is_sieved { SITES_PER_STEP } else { wanted }.min(SITES_EXAMINED_PER_PAGE - self.examined)
     }
 
-    /// Puts a site on the page where it is wanted.
+    /// Adds a site to the page if it matches.
     pub fn offer(&mut self, name: &str, state: impl FnOnce() -> Option<SiteState>) {
         if self.is_full() {
             return;
@@ -186,17 +185,17 @@ impl<'a> PageInMaking<'a> {
         self.page.next = Some(name.to_owned());
     }
 
-    /// Whether enough was found, or looked at.
+    /// Whether enough sites were found or examined.
     pub fn is_full(&self) -> bool {
         self.page.sites.len() >= self.query.most() || self.examined >= SITES_EXAMINED_PER_PAGE
     }
 
-    /// Where to go on.
+    /// The name after which to continue.
     pub fn after(&self) -> &str {
         self.page.next.as_deref().or(self.query.after.as_deref()).unwrap_or_default()
     }
 
-    /// The page; `at_end`: the store has no more names.
+    /// Returns the page. `at_end` means that the store has no more names.
     pub fn finish(mut self, at_end: bool) -> SitesPage {
         if at_end {
             self.page.next = None;
@@ -205,7 +204,7 @@ impl<'a> PageInMaking<'a> {
     }
 }
 
-/// The origins that a site has: plain and encrypted.
+/// The HTTPS and HTTP origins of a site.
 pub fn origins_of(site: &Site) -> Vec<Origin> {
     ["https", "http"]
         .iter()

@@ -1,4 +1,4 @@
-//! Where leases come from.
+//! The port that hands out leases.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,80 +11,78 @@ use tokio::sync::Notify;
 use crate::ports::error::StoreError;
 use crate::ports::job::{Lease, LeaseId};
 
-/// What a source is asked for.
+/// What an instance requests from a source.
 #[derive(Clone, Debug, Default)]
 pub struct Demand {
-    /// At most so many.
+    /// The maximum number of leases.
     pub most: usize,
-    /// At most so many of one site and lane.
+    /// The maximum number of leases per site and lane.
     pub most_per_site: usize,
-    /// At most so many of one lane that has a group; 0: as many as there are.
+    /// The maximum number of leases per lane that has a group; 0 for no limit.
     pub most_per_group: usize,
-    /// What changed since the last demand: none of these sites before the time given, since they are
-    /// busy, full or closed; a time that has come opens one again.
+    /// Changes since the last demand: hand out nothing of these sites before the given time, since they are busy, full
+    /// or closed. A time in the past reopens a site.
     pub closed: Vec<(Site, Time)>,
-    /// None of these groups, this time, but for what is overdue: what is here of theirs is as much as
-    /// their pace lets go.
+    /// Hand out nothing of these groups this time, except for overdue jobs: the instance already holds as many of
+    /// theirs as their rate allows.
     pub resting: Vec<String>,
 }
 
-/// What a source gives.
+/// The answer of a source.
 #[derive(Debug)]
 pub enum Taken {
-    /// These.
+    /// These leases.
     Jobs(Vec<Lease>),
-    /// Nothing is due; ask again then, or sooner.
+    /// Nothing is due. Ask again at `until` or sooner.
     Idle {
-        /// When something is due by what the source knows.
+        /// When the next job is due, as far as the source knows.
         until: Time,
     },
-    /// Nothing is left and nothing will come: a run-once door ends.
+    /// Nothing is left, and nothing will be added: a run-once door ends.
     Exhausted,
 }
 
-/// How the instance's own lease stands.
+/// The result of renewing the instance's own lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Renewal {
-    /// It holds for this long from the moment it was asked for.
+    /// It is valid for `ttl`, counted from when the renewal was requested.
     Held {
-        /// How long.
+        /// How long it is valid.
         ttl: Duration,
     },
-    /// It had run out. Everything that was taken before is not ours any more; a new epoch began.
+    /// It had expired. The instance lost all leases that it held, and a new epoch began.
     Lost,
 }
 
-/// Where leases come from.
+/// Hands out leases.
 #[async_trait]
 pub trait Source: Send + Sync {
-    /// Hands out leases. An instance asks again when it has its answer, not before.
+    /// Takes leases. An instance calls this again only after the previous call has returned.
     async fn take(&self, demand: &Demand) -> Result<Taken, StoreError>;
 
-    /// Notes that these are about to be fetched: if we die now, that was an interruption.
+    /// Records that these leases are about to be fetched. If the process dies now, that counts as an interruption.
     async fn started(&self, leases: &[LeaseId]) -> Result<(), StoreError>;
 
-    /// Renews the instance's lease, and rescues what dead instances held.
+    /// Renews the instance's own lease, and rescues the leases of dead instances.
     async fn renew(&self) -> Result<Renewal, StoreError>;
 
-    /// Leaves: what this instance still holds can be taken by others at once.
+    /// Leaves the queue. Other instances can take what this one still holds at once.
     async fn leave(&self) -> Result<(), StoreError> {
         Ok(())
     }
 
-    /// How many leases of dead instances it has rescued so far.
+    /// The number of leases of dead instances rescued so far.
     fn rescued(&self) -> u64 {
         0
     }
 
-    /// When the oldest job was accepted that waits in the store, however far ahead its time is; `None` if nothing
-    /// waits there, or the store can't tell. Jobs in somebody's hands may count. A store may have to look at all
-    /// that waits: this is asked for now and then.
+    /// When the oldest waiting job in the store was accepted, even if it is not due yet; `None` if no job waits or the
+    /// store cannot tell. Leased jobs may count. A store may have to scan all waiting jobs, so call this rarely.
     async fn oldest_waiting(&self) -> Result<Option<Time>, StoreError> {
         Ok(None)
     }
 
-    /// Notified when something was put in by this process. It only wakes: what others put in is found
-    /// by asking from time to time.
+    /// Notified when this process adds jobs. Jobs that other processes add are found by polling.
     fn news(&self) -> Option<Arc<Notify>> {
         None
     }

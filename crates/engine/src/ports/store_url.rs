@@ -1,9 +1,9 @@
-//! Which store is meant, by its URL.
+//! Store URLs.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// A store, by what it runs on.
+/// The URL of a store, by backend.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreUrl {
     /// `sqlite:PATH`: embedded, in one file.
@@ -43,7 +43,7 @@ impl StoreUrl {
         }
     }
 
-    /// The file of an embedded store; none for a server.
+    /// The file of an embedded store; `None` for a server.
     pub fn file(&self) -> Option<&Path> {
         match self {
             StoreUrl::Sqlite(path) => Some(path),
@@ -61,25 +61,25 @@ impl fmt::Display for StoreUrl {
     }
 }
 
-/// A URL that may hold a password; whatever prints it prints `***` in the password's place.
+/// A URL that may contain a password. `Display` and `Debug` print `***` in its place.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SecretUrl(String);
 
 impl SecretUrl {
-    /// A URL as it was written, with its password.
+    /// Wraps a URL that may contain a password.
     pub fn new(url: &str) -> SecretUrl {
         SecretUrl(url.to_owned())
     }
 
-    /// The URL with its password, for the one who connects.
+    /// The URL with its password, for connecting.
     pub fn reveal(&self) -> &str {
         &self.0
     }
 }
 
 impl fmt::Display for SecretUrl {
-    /// Rather hides too much than too little: a password may hold `/`, `?` or `#` unescaped, so
-    /// user info reaches to the last `@` of all, and the whole query goes.
+    /// Errs on the side of hiding too much: a password may contain an unescaped `/`, `?` or `#`, so the user info
+    /// extends to the last `@`, and the whole query is hidden.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (scheme, rest) = self.0.split_once("://").unwrap_or(("", &self.0));
         write!(out, "{scheme}://")?;

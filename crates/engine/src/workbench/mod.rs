@@ -1,8 +1,8 @@
 //! The workbench: what waits in memory, site by site, and when each site is next due.
 //!
-//! A site that is not due costs no task: it is an entry in a heap. One that has only leases that have
-//! not begun costs no room either: they lie on its shelf, as small as can be. The workbench knows
-//! nothing of stores, robots or the web; time is an argument.
+//! A site that is not due costs no task, only an entry in a heap. A site whose leases have not begun needs no room
+//! either: they wait on its shelf in a compact form. The workbench knows nothing of stores, robots.txt or the web; time
+//! is an argument.
 
 mod room;
 mod shelf;
@@ -22,10 +22,10 @@ pub use room::{FlightNumber, Item, JobKey, Room, Standing};
 pub use shelf::Parcel;
 use turns::Turns;
 
-/// A heap of sites by time; overtaken entries are skipped when they come up.
+/// A heap of sites by time. Outdated entries are skipped when they come up.
 type Agenda = BinaryHeap<Reverse<(Time, u64, Site)>>;
 
-/// All that waits, and when each site is next due.
+/// Everything that waits, and when each site is next due.
 #[derive(Debug, Default)]
 pub struct Workbench {
     places: HashMap<Site, Place>,
@@ -34,16 +34,16 @@ pub struct Workbench {
     appointments: u64,
 }
 
-/// What there is of one site.
+/// The state of one site.
 #[derive(Debug, Default)]
 struct Place {
-    /// Tells the current agenda entry from those that were overtaken.
+    /// Distinguishes the current agenda entry from outdated ones.
     appointment: u64,
-    /// How late it asked the last time, in milliseconds: no place in flight was free.
+    /// How late it last asked the gate, in milliseconds, because the limit on concurrent requests was reached.
     overdue_ms: u32,
     /// Leases that have not begun.
     shelf: Turns<Parcel>,
-    /// Where the site is at work; a site without one is due to ask.
+    /// Present while the site is at work. A site without a room is due to ask.
     room: Option<Box<Room>>,
 }
 
@@ -65,18 +65,18 @@ impl Workbench {
         self.places.get_mut(site)?.room.as_deref_mut()
     }
 
-    /// Lets a lease wait that has not begun.
+    /// Puts a lease that has not begun on the shelf of its site.
     pub fn shelve(&mut self, site: &Site, parcel: Parcel, now: Time) {
         let lane = parcel.lane().cloned().unwrap_or_default();
         self.place(site, now).shelf.push(&lane, parcel);
     }
 
-    /// Takes the next lease off a shelf, of the lanes that may go.
+    /// Takes the next lease off a shelf, from the lanes that may send.
     pub fn unshelve(&mut self, site: &Site, may_go: impl Fn(&Lane) -> bool) -> Option<Parcel> {
         self.places.get_mut(site)?.shelf.pop(may_go)
     }
 
-    /// The lanes that something waits in for a site, on its shelf and in its room.
+    /// The lanes with something waiting for a site, on its shelf or in its room, except the default lane.
     pub fn lanes(&self, site: &Site) -> impl Iterator<Item = &Lane> {
         let place = self.places.get(site);
         let in_room = place.and_then(|place| place.room.as_deref()).map(Room::lanes);
@@ -84,15 +84,14 @@ impl Workbench {
         on_shelf.into_iter().flatten().chain(in_room.into_iter().flatten())
     }
 
-    /// Takes leases that have not begun off a shelf, the latest first, until `keep` pages wait there
-    /// and in the room.
+    /// Takes leases off a shelf, the latest first, until at most `keep` pages wait there and in the room.
     pub fn unshelve_beyond(&mut self, site: &Site, keep: usize) -> Vec<Parcel> {
         let Some(place) = self.places.get_mut(site) else { return Vec::new() };
         let in_room = place.room.as_deref().map_or(0, Room::pages);
         place.shelf.take_beyond(keep.saturating_sub(in_room))
     }
 
-    /// Pages that wait for a site, on its shelf and in its room.
+    /// The number of pages that wait for a site, on its shelf and in its room.
     pub fn pages(&self, site: &Site) -> usize {
         self.places
             .get(site)
@@ -130,7 +129,7 @@ impl Workbench {
         self.appoint(site, Standing::Asking);
     }
 
-    /// A site that is due to ask.
+    /// Takes out a site that is due to ask.
     pub fn pop_ask(&mut self, now: Time) -> Option<Site> {
         let due = next_time(&mut self.asks, &self.places)?;
         let site = pop_due(&mut self.asks, &self.places, now)?;
@@ -140,13 +139,13 @@ impl Workbench {
         Some(site)
     }
 
-    /// How much later than it was due a site asked the last time.
+    /// How much later than due a site last asked.
     pub fn overdue(&self, site: &Site) -> Duration {
         let overdue_ms = self.places.get(site).map_or(0, |place| place.overdue_ms);
         Duration::from_millis(overdue_ms.into())
     }
 
-    /// A site whose permit is due.
+    /// Takes out a site whose permit is due.
     pub fn pop_slot(&mut self, now: Time) -> Option<Site> {
         pop_due(&mut self.slots, &self.places, now)
     }
@@ -156,7 +155,7 @@ impl Workbench {
         (next_time(&mut self.asks, &self.places), next_time(&mut self.slots, &self.places))
     }
 
-    /// Forgets a site when nothing waits there and nothing is under way.
+    /// Forgets a site if nothing waits there and nothing is in flight.
     pub fn tidy(&mut self, site: &Site) {
         if self.places.get(site).is_some_and(Place::is_idle) {
             self.places.remove(site);
@@ -168,18 +167,17 @@ impl Workbench {
         self.places.get_mut(site)?.shelf.take_first(|parcel| parcel.id() == lease)
     }
 
-    /// Takes out all requests that wait for a job, wherever they are.
+    /// Takes out all waiting requests of a job, at all sites.
     pub fn forget(&mut self, job: JobKey) -> Vec<Item> {
         let rooms = self.places.values_mut().filter_map(|place| place.room.as_deref_mut());
         rooms.flat_map(|room| room.forget(job)).collect()
     }
 
-    /// All sites that something waits for or is under way to.
+    /// All sites with something waiting or in flight.
     pub fn sites(&self) -> Vec<Site> {
         self.places.keys().cloned().collect()
     }
 
-    /// How many those are.
     pub fn sites_count(&self) -> usize {
         self.places.len()
     }
@@ -198,7 +196,7 @@ impl Workbench {
         place.appointment = self.appointments;
         match (&mut place.room, standing) {
             (Some(room), standing) => room.standing = standing,
-            (None, Standing::Asks) => {} // As every site without a room.
+            (None, Standing::Asks) => {} // Every site without a room asks.
             (room, standing) => *room = Some(Box::new(Room::new(standing))),
         }
         Some(self.appointments)

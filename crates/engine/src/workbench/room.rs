@@ -1,4 +1,4 @@
-//! A site at work: its requests, and how it stands with the gate.
+//! A site at work: its requests, and its state at the gate.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::gate::RobotsView;
 use crate::ports::job::Lane;
 use crate::web::Request;
 
-/// Names a job within the pipeline.
+/// Identifies a job within the pipeline.
 pub type JobKey = u64;
 
 /// Numbers the flights of a pipeline.
@@ -21,63 +21,58 @@ pub type FlightNumber = u64;
 /// A request that waits for its site.
 #[derive(Debug)]
 pub struct Item {
-    /// Whose it is.
     pub job: JobKey,
-    /// What to ask for.
     pub request: Request,
-    /// Since when it waits.
+    /// When it began to wait.
     pub since: Time,
-    /// The engine's own: goes before pages, and is never handed back.
+    /// A request of the engine itself: sent before pages, and never handed back.
     pub is_errand: bool,
 }
 
-/// Where a room stands.
+/// What a room waits for.
 #[derive(Debug, Default)]
 pub enum Standing {
     /// Something else must happen first: a lookup, or a request under way.
     #[default]
     Waits,
-    /// Asks the gate at its time.
+    /// Asks the gate when its time comes.
     Asks,
     /// Has asked, and waits for the verdict.
     Asking,
-    /// Holds a permit for its time.
+    /// Holds a permit until its time comes.
     Holds {
-        /// The permit.
         permit: Permit,
-        /// Its time, by our clock.
+        /// When to use it, by the local clock.
         at: Time,
     },
 }
 
-/// What a site at work needs: requests that wait, and what is known of the site meanwhile.
+/// The state of a site at work: the requests that wait, and what is known about the site meanwhile.
 #[derive(Debug, Default)]
 pub struct Room {
-    /// Where it stands.
     pub standing: Standing,
-    /// What is known of the robots.txt of each origin of the site; absent: not looked up yet.
+    /// The robots.txt of each origin of the site; absent if it has not been looked up yet.
     pub robots: BTreeMap<Origin, RobotsView>,
-    /// When a robots.txt of the site became known here.
+    /// When a robots.txt of the site first became known here.
     pub robots_known_at: Option<Time>,
-    /// The next page may follow its robots.txt at once.
+    /// The next page may follow its robots.txt without a pause.
     pub follows_robots: bool,
-    /// Without pacing a permit is good for any number of requests: this one from then on, by our clock.
+    /// Without pacing, a permit is valid for any number of requests: this one from that time on, by the local clock.
     pub open_permit: Option<(Permit, Time)>,
-    /// The interval that the last permit was asked for by.
+    /// The interval with which the last permit was requested.
     pub asked_interval: Duration,
     /// The interval that an operator ordered, as of the last permit.
     pub ordered_interval: Option<Duration>,
-    /// When the robots.txt of the site was last forgotten by order, as of the first permit.
+    /// When the robots.txt of the site was last forgotten by order, as of the last permit; `None` before the first one.
     pub robots_forgotten: Option<Option<Time>>,
-    /// The group whose turn was taken for the next page, in the pace of the group.
+    /// The group whose turn was taken for the next page.
     pub turn_of: Option<String>,
-    /// A failure was reported from here, and no success since.
+    /// A failure was reported by this process, and no success since.
     pub has_failed: bool,
-    /// Of an archive: the first two files that answered 5xx since it last served one.
+    /// For an archive: the first two files that answered 5xx since it last served one.
     pub failed_files: Vec<String>,
-    /// Requests under way.
     pub in_flight: usize,
-    /// The flight whose head has not been written yet: until it is, no other slot is asked for.
+    /// The flight whose head has not been written yet. Until then, no other slot is requested.
     pub unspent: Option<FlightNumber>,
     errands: VecDeque<Item>,
     pages: Turns<Item>,
@@ -88,7 +83,7 @@ impl Room {
         Room { standing, ..Room::default() }
     }
 
-    /// The next request to go, errands first, then those of the lanes that may go.
+    /// The next request to send: errands first, then pages of the lanes that may send.
     pub fn next(&self, may_go: impl Fn(&Lane) -> bool) -> Option<&Item> {
         self.errands.front().or_else(|| self.pages.front(may_go))
     }
@@ -98,7 +93,7 @@ impl Room {
         self.errands.pop_front().or_else(|| self.pages.pop(may_go))
     }
 
-    /// Puts a request in; `first` before all others of its lane.
+    /// Adds a request; if `first`, before all others of its lane.
     pub fn push(&mut self, item: Item, lane: &Lane, first: bool) {
         match (item.is_errand, first) {
             (true, _) => self.errands.push_back(item),
@@ -107,7 +102,7 @@ impl Room {
         }
     }
 
-    /// The lanes that pages wait in.
+    /// The lanes with pages waiting, except the default lane.
     pub(super) fn lanes(&self) -> impl Iterator<Item = &Lane> {
         self.pages.lanes()
     }
@@ -117,13 +112,13 @@ impl Room {
         self.pages.take_beyond(keep)
     }
 
-    /// Takes out all that waits for a job.
+    /// Takes out all pages of a job.
     pub(super) fn forget(&mut self, job: JobKey) -> Vec<Item> {
         std::iter::from_fn(|| self.pages.take_first(|item| item.job == job)).collect()
     }
 
-    /// Forgets what stands in for a robots.txt that could not be read, unless that was at as many recoveries of
-    /// the site as `as_of`. Returns whether there was anything to forget.
+    /// Forgets what replaces robots.txt files that could not be read, except where the site had recovered `as_of` times
+    /// by then. Returns whether there was anything to forget.
     pub fn forget_unread(&mut self, as_of: Option<u32>) -> bool {
         let before = self.robots.len();
         self.robots.retain(|_, view| {
@@ -132,12 +127,11 @@ impl Room {
         self.robots.len() < before
     }
 
-    /// Takes out all errands.
     pub fn take_errands(&mut self) -> Vec<Item> {
         self.errands.drain(..).collect()
     }
 
-    /// Pages that wait.
+    /// The number of pages that wait.
     pub fn pages(&self) -> usize {
         self.pages.len()
     }

@@ -1,4 +1,4 @@
-//! A lease that has not begun, as small as can be: a window may hold a million of them.
+//! A lease that has not begun, in a compact form: a window may hold a million of them.
 
 use fetchwell_policy::retry::History;
 use fetchwell_policy::time::Time;
@@ -6,15 +6,15 @@ use fetchwell_policy::url::Site;
 
 use crate::ports::job::{Job, Lane, Lease, LeaseId};
 
-/// A lease that waits for its turn. Its site is where it waits.
+/// A lease that waits for its turn. It does not store its site, because it waits on the shelf of that site.
 #[derive(Debug)]
 pub struct Parcel {
-    /// When it came here.
+    /// When it began to wait.
     pub since: Time,
     id: LeaseId,
     address: Address,
     accepted_at: Time,
-    /// Most leases have nothing of this.
+    /// `None` for most leases, which have only defaults here.
     rest: Option<Box<Rest>>,
 }
 
@@ -28,7 +28,7 @@ struct Rest {
 }
 
 impl Parcel {
-    /// Packs a lease up.
+    /// Converts a lease to the compact form.
     pub fn of(lease: Lease, since: Time) -> Parcel {
         let Lease { id, job, history, interruptions, accepted_at } = lease;
         let Job { url, site, lane, deadline, payload } = job;
@@ -37,7 +37,7 @@ impl Parcel {
         Parcel { since, id, address: Address::of(&url, site.as_ref()), accepted_at, rest }
     }
 
-    /// The lease as it was.
+    /// Converts it back to the lease.
     pub fn open(self, site: &Site) -> Lease {
         let rest = self.rest.map(|rest| *rest).unwrap_or_default();
         let Rest { lane, deadline, payload, history, interruptions } = rest;
@@ -56,14 +56,14 @@ impl Parcel {
     }
 }
 
-/// A URL without its site, which need not be kept a hundred times: a letter for what is left out, and
-/// the rest.
+/// A URL without its scheme and site, which need not be stored a hundred times: a letter for the omitted part, and the
+/// rest.
 #[derive(Debug)]
 struct Address(Box<str>);
 
-/// What each letter stands for, before the site.
+/// The scheme that each letter stands for.
 const SCHEMES: [(&str, &str); 2] = [("s", "https://"), ("h", "http://")];
-/// The URL is there as a whole.
+/// Marks a URL that is stored in full.
 const WHOLE: &str = "=";
 
 impl Address {

@@ -1,18 +1,18 @@
-//! Queues that take turns: one a lane, so that no lane holds up another.
+//! Queues that take turns, one per lane, so that no lane delays another.
 
 use std::collections::VecDeque;
 
 use crate::ports::job::Lane;
 
-/// What waits, lane by lane. Most have one lane, and many one entry, so neither takes more room than it
+/// Entries by lane. Most instances have one lane, and many have one entry, so neither reserves more memory than it
 /// needs.
 #[derive(Debug)]
 pub(super) struct Turns<T> {
-    /// The next one's turn first. None is empty.
+    /// In the order of their turns. No queue is empty.
     lanes: Vec<(Name, VecDeque<T>)>,
 }
 
-/// Most jobs are done in nobody's name.
+/// `None` for the default lane, which most jobs have.
 type Name = Option<Box<Lane>>;
 
 impl<T> Default for Turns<T> {
@@ -22,12 +22,12 @@ impl<T> Default for Turns<T> {
 }
 
 impl<T> Turns<T> {
-    /// The next to go of the lanes that may.
+    /// The next entry of the lanes that may send.
     pub(super) fn front(&self, may_go: impl Fn(&Lane) -> bool) -> Option<&T> {
         self.lanes[self.place_of_next(may_go)?].1.front()
     }
 
-    /// Takes the next one out of the lanes that may go; then it is another lane's turn.
+    /// Takes out the next entry of the lanes that may send; then it is another lane's turn.
     pub(super) fn pop(&mut self, may_go: impl Fn(&Lane) -> bool) -> Option<T> {
         let place = self.place_of_next(may_go)?;
         let queue = &mut self.lanes[place].1;
@@ -41,17 +41,17 @@ impl<T> Turns<T> {
         next
     }
 
-    /// Puts one in, last of its lane.
+    /// Adds an entry at the end of its lane.
     pub(super) fn push(&mut self, lane: &Lane, entry: T) {
         self.queue_of(lane).push_back(entry);
     }
 
-    /// Puts one in, first of its lane.
+    /// Adds an entry at the front of its lane.
     pub(super) fn push_first(&mut self, lane: &Lane, entry: T) {
         self.queue_of(lane).push_front(entry);
     }
 
-    /// Takes out all beyond `keep`, always the last of the longest lane.
+    /// Takes out all but `keep` entries, always the last one of the longest lane.
     pub(super) fn take_beyond(&mut self, keep: usize) -> Vec<T> {
         let mut taken = Vec::new();
         for _ in keep..self.len() {
@@ -62,7 +62,7 @@ impl<T> Turns<T> {
         taken
     }
 
-    /// Takes out the first for which `wanted` is true, whoever's turn it is.
+    /// Takes out the first entry for which `wanted` is true, whichever lane's turn it is.
     pub(super) fn take_first(&mut self, wanted: impl Fn(&T) -> bool) -> Option<T> {
         let taken = self.lanes.iter_mut().find_map(|(_, queue)| {
             let place = queue.iter().position(&wanted)?;
@@ -72,7 +72,7 @@ impl<T> Turns<T> {
         taken
     }
 
-    /// The lanes that something waits in.
+    /// The lanes with entries, except the default lane.
     pub(super) fn lanes(&self) -> impl Iterator<Item = &Lane> {
         self.lanes.iter().filter_map(|(name, _)| name.as_deref())
     }

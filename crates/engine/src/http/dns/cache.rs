@@ -1,4 +1,4 @@
-//! Remembers what names were found to be, and asks once for all who ask at the same time.
+//! Caches name lookups, and shares one lookup between concurrent requests for the same name.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -12,41 +12,40 @@ use tokio::time::Instant;
 
 use super::{NameAnswer, Resolve};
 
-/// Names that are remembered at once.
+/// The maximum number of cached names.
 const MAX_NAMES: usize = 10_000;
 
-/// A web site has a handful; a name with more than this is not looked at further.
+/// A web site has a handful of addresses; a name with more than this is refused.
 const MAX_ADDRESSES: usize = 64;
 
-/// Addresses hold for this long at the least, whatever the name says: a page comes right after its
-/// robots.txt.
+/// The minimum time to cache addresses, regardless of their TTL: a page is fetched right after its robots.txt.
 const LEAST_TTL: Duration = Duration::from_secs(5);
 
-/// Addresses hold for this long at the most: sites move.
+/// The maximum time to cache addresses, because sites move.
 const MOST_TTL: Duration = Duration::from_secs(3_600);
 
-/// That there is no such name, or no address, holds for this long unless the answer says otherwise.
+/// How long to cache that a name or its address does not exist, if the answer has no TTL.
 const ABSENCE_TTL: Duration = Duration::from_secs(60);
 
-/// And for this long at the most: new sites appear.
+/// The maximum time to cache that, because new sites appear.
 const MOST_ABSENCE_TTL: Duration = Duration::from_secs(300);
 
-/// Between two lookups that are to confirm that a name does not exist.
+/// The pause between two lookups that confirm that a name does not exist.
 const ABSENCE_PAUSE: Duration = Duration::from_millis(2_500);
 
-/// Failures to find out are not repeated for this long.
+/// How long to cache a failed lookup.
 const FAILURE_TTL: Duration = Duration::from_secs(10);
 
 type Names = HashMap<String, Arc<OnceCell<Remembered>>>;
 
-/// The addresses of names, looked up when they are not remembered.
+/// A cache in front of a resolver.
 pub(in crate::http) struct CachedNames {
     source: Box<dyn Resolve>,
     timeout: Duration,
-    /// Lookups until it is believed that a name does not exist, and the pause between two of them.
+    /// The number of lookups that must agree that a name does not exist, and the pause between them.
     absence_lookups: u32,
     absence_pause: Duration,
-    /// A cell that is empty belongs to a lookup under way.
+    /// An empty cell belongs to a lookup in progress.
     names: Mutex<Names>,
 }
 
@@ -56,7 +55,7 @@ struct Remembered {
 }
 
 impl CachedNames {
-    /// Asks `source`, for at most `timeout`.
+    /// Looks names up with `source`; each lookup may take at most `timeout`.
     pub(in crate::http) fn new(source: Box<dyn Resolve>, timeout: Duration) -> CachedNames {
         CachedNames {
             source,
@@ -67,8 +66,8 @@ impl CachedNames {
         }
     }
 
-    /// Believes that a name does not exist after so many lookups only. They are so near to each other that
-    /// three of them are over before `time` is.
+    /// Requires this many lookups before a name counts as nonexistent. The pause between them is short enough for three
+    /// lookups to finish within `time`.
     pub(in crate::http) fn confirming_absence(
         mut self,
         lookups: u32,
@@ -79,10 +78,10 @@ impl CachedNames {
         self
     }
 
-    /// All addresses of a name: one at the least.
+    /// All addresses of a name; never empty.
     pub(in crate::http) async fn addresses(&self, host: &str) -> Result<Vec<IpAddr>, NameFault> {
         let cell = self.cell(host);
-        // Who comes while another asks waits here. If that one is cancelled, the next one asks.
+        // Concurrent callers wait here for the first lookup. If its caller is cancelled, the next one starts another.
         cell.get_or_init(|| self.look_up(host)).await.addresses.clone()
     }
 
@@ -125,7 +124,7 @@ fn is_current(cell: &OnceCell<Remembered>, now: Instant) -> bool {
     cell.get().is_none_or(|remembered| now < remembered.until)
 }
 
-/// Forgets what is no longer true, and of the rest so much that the next ones need not do this again.
+/// Removes expired names, and enough others that the next inserts do not have to do this again.
 fn make_room(names: &mut Names, now: Instant) {
     names.retain(|_, cell| is_current(cell, now));
     let surplus = names.len().saturating_sub(MAX_NAMES / 4 * 3);
@@ -149,7 +148,7 @@ fn lifetime(found: &Result<Vec<IpAddr>, NameFault>, ttl: Option<Duration>) -> Du
         Err(NameFault::NoSuchName | NameFault::NoAddress | NameFault::TooManyAddresses) => {
             ttl.unwrap_or(ABSENCE_TTL).clamp(LEAST_TTL, MOST_ABSENCE_TTL)
         }
-        // It says nothing about the name.
+        // Our own shortage says nothing about the name.
         Err(NameFault::Ours) => Duration::ZERO,
         Err(
             NameFault::ServerFailed

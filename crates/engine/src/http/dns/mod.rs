@@ -1,7 +1,7 @@
-//! Names to vetted addresses.
+//! Resolves names to vetted addresses.
 //!
-//! The addresses that were vetted are the ones that are dialled: nobody looks a name up again in
-//! between, so a name that changes its answer gains nothing by it.
+//! The client connects to exactly the addresses that were vetted, without another lookup in between. This prevents DNS
+//! rebinding.
 
 mod cache;
 mod name_servers;
@@ -18,15 +18,15 @@ pub(super) use self::cache::CachedNames;
 pub(super) use self::name_servers::NameServers;
 use super::HttpSettings;
 
-/// How names are looked up.
+/// Settings for name lookups.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DnsSettings {
-    /// The name servers to ask; empty: those of the system. There is no fallback to others.
+    /// The name servers; if empty, those of the system. There is no fallback to others.
     pub servers: Vec<SocketAddr>,
-    /// How long a lookup may take, with all its repetitions.
+    /// How long a lookup may take, including its retries.
     pub timeout: Duration,
-    /// How often a name is looked up, a few seconds apart, before it is believed that it does not exist: for
-    /// those who act on that at once. 1: nobody does.
+    /// The number of lookups, a few seconds apart, that must agree before a name counts as nonexistent. Use more than 1
+    /// if a nonexistent name is acted on at once.
     pub absence_lookups: u32,
 }
 
@@ -36,23 +36,23 @@ impl Default for DnsSettings {
     }
 }
 
-/// Looks names up. The real one asks name servers.
+/// Looks names up. The production implementation queries name servers.
 #[async_trait]
 pub trait Resolve: Send + Sync {
-    /// All addresses of a host, which is an absolute name and never a literal.
+    /// All addresses of a host, which is an absolute name and never an IP address.
     async fn look_up(&self, host: &str) -> NameAnswer;
 }
 
-/// What a lookup brought.
+/// The result of a lookup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NameAnswer {
     /// All addresses, or why there are none.
     pub addresses: Result<Vec<IpAddr>, NameFault>,
-    /// For how long that holds, when the answer says so.
+    /// How long the result is valid, if the answer says so.
     pub ttl: Option<Duration>,
 }
 
-/// Finds the vetted addresses of a URL's host. If any answer of a name is bad, all are.
+/// Finds the vetted addresses of a URL's host. If one address is refused, all are.
 pub(super) async fn vetted_addresses(
     url: &WebUrl,
     settings: &HttpSettings,

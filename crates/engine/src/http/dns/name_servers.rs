@@ -1,4 +1,4 @@
-//! Asks name servers: those that are set, or those of the system. Never any other.
+//! Queries the configured name servers, or those of the system, and never any other.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -18,18 +18,18 @@ use hickory_resolver::{Hosts, TokioResolver, system_conf};
 use super::{DnsSettings, NameAnswer, Resolve};
 use crate::http::lack::is_lack_of_our_own;
 
-/// Queries under way at once on one TCP connection to a name server.
+/// The maximum number of concurrent queries on one TCP connection to a name server.
 const MAX_QUERIES: usize = 1_024;
 
-/// The system's table of hosts first, as for every other program, then the name servers.
+/// Uses the system's hosts file first, as other programs do, then the name servers.
 pub(in crate::http) struct NameServers {
-    /// None when no name server is known: then every name is unknown, and literals still work.
+    /// `None` if no name server is known: then every lookup fails, but IP addresses still work.
     resolver: Option<TokioResolver>,
     hosts: Hosts,
 }
 
 impl NameServers {
-    /// Reads the system's settings now, and not again.
+    /// Reads the system's settings once.
     pub(in crate::http) fn new(settings: &DnsSettings) -> NameServers {
         NameServers {
             resolver: resolver(settings),
@@ -50,7 +50,7 @@ impl Resolve for NameServers {
     async fn look_up(&self, host: &str) -> NameAnswer {
         let failed = |fault| NameAnswer { addresses: Err(fault), ttl: None };
         let Ok(mut name) = Name::from_ascii(host) else { return failed(NameFault::NoSuchName) };
-        // The host of a URL is absolute: no search domain is ever put behind it.
+        // The host of a URL is absolute, so no search domain is appended.
         name.set_fqdn(true);
         if let Some(addresses) = self.in_hosts_file(&name) {
             return NameAnswer { addresses: Ok(addresses), ttl: None };
@@ -66,8 +66,8 @@ impl Resolve for NameServers {
 
 fn resolver(settings: &DnsSettings) -> Option<TokioResolver> {
     let servers = if settings.servers.is_empty() {
-        // Of the system's settings only the servers count: its search domains are for people's own
-        // short names, its time limits are not ours.
+        // Use only the servers of the system's settings. Search domains do not apply to URLs, and we have our own
+        // timeouts.
         let (config, _) = system_conf::read_system_conf().ok()?;
         config.name_servers().to_vec()
     } else {
@@ -90,13 +90,13 @@ fn name_server(address: SocketAddr) -> NameServerConfig {
     NameServerConfig::new(address.ip(), true, connections)
 }
 
-/// Two tries within the time, with some of it left: an address of one family counts although the
-/// question for the other is never answered.
+/// Two attempts fit into `timeout` with some time left, so that the addresses of one family are used even if the query
+/// for the other is never answered.
 fn options(timeout: Duration) -> ResolverOpts {
     let mut options = ResolverOpts::default();
     options.timeout = timeout.mul_f64(0.4);
     options.attempts = 1;
-    // Answers are remembered by us, failures too, and the table of hosts is read by us.
+    // We cache results and failures ourselves, and read the hosts file ourselves.
     options.cache_size = 0;
     options.use_hosts_file = ResolveHosts::Never;
     options.max_active_requests = MAX_QUERIES;
@@ -120,7 +120,7 @@ fn answer(found: Result<Lookup, NetError>) -> NameAnswer {
     }
 }
 
-/// Every address that the answer holds, whatever it belongs to: all are vetted.
+/// Every address in the answer, whatever name it belongs to: all are vetted.
 fn addresses(lookup: &Lookup) -> impl Iterator<Item = IpAddr> {
     lookup.answers().iter().filter_map(|record| record.data.ip_addr())
 }
@@ -135,7 +135,7 @@ fn fault(error: &NetError) -> NameFault {
     }
 }
 
-/// The answers of both families together. One that failed counts only when the other has nothing.
+/// Combines the answers of both families. A failure counts only if the other family has no address either.
 fn both(four: NameAnswer, six: NameAnswer) -> NameAnswer {
     let ttl = four.ttl.into_iter().chain(six.ttl).min();
     match (four.addresses, six.addresses) {
@@ -146,7 +146,7 @@ fn both(four: NameAnswer, six: NameAnswer) -> NameAnswer {
     }
 }
 
-/// Only the first few are dialled, and both families should be among them.
+/// Alternates between the families, because only the first few addresses are tried.
 fn in_turn(four: &[IpAddr], six: &[IpAddr]) -> Vec<IpAddr> {
     let turn = |index| [four.get(index), six.get(index)];
     (0..four.len().max(six.len())).flat_map(turn).flatten().copied().collect()

@@ -1,4 +1,4 @@
-//! What one attempt came to: kept with the message, so that its story can be told.
+//! The record of one attempt, stored with its message for the message's timeline.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::web::{Outcome, Phases};
 
-/// The longest text that is kept of an attempt, in characters.
+/// The maximum length of each stored text, in characters.
 const MOST_TEXT: usize = 240;
 
 /// An attempt at a message: its last request, or why there was none.
@@ -15,32 +15,32 @@ const MOST_TEXT: usize = 240;
 pub struct Attempt {
     /// When it ended, by the wall clock.
     pub at: Time,
-    /// Whether a request went out.
+    /// Whether a request was sent.
     pub sent: bool,
-    /// What happened, in words.
+    /// What happened, as text.
     pub told: String,
-    /// The answer's status.
+    /// The status code of the response.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub http_status: Option<u16>,
     /// The robots.txt rule that decided.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub robots: Option<String>,
-    /// In the store, from acceptance until it was taken, in microseconds.
+    /// Time in the queue, from acceptance until it was taken, in microseconds.
     pub queued_us: u64,
-    /// Waiting for robots.txt.
+    /// Time waiting for robots.txt.
     pub robots_us: u64,
-    /// Waiting for the site's slot.
+    /// Time waiting for the site's slot.
     pub slot_us: u64,
-    /// Connecting; 0 on a kept connection.
+    /// Time to connect; 0 on a reused connection.
     pub connect_us: u64,
-    /// From the request's head to the answer's.
+    /// Time from the request head to the response head.
     pub first_byte_us: u64,
-    /// Reading the body.
+    /// Time to read the body.
     pub body_us: u64,
 }
 
 impl Attempt {
-    /// What an outcome tells of it.
+    /// Creates the record of an outcome.
     pub fn of(outcome: &Outcome, wall: Time) -> Attempt {
         let Phases { queued, robots, slot, connect, first_byte, body, .. } = outcome.phases;
         Attempt {
@@ -58,13 +58,13 @@ impl Attempt {
         }
     }
 
-    /// As one line of JSON: a message's attempts are such lines.
+    /// Writes it as one line of JSON. The attempts of a message are stored as such lines.
     pub fn to_line(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
 }
 
-/// The attempts that a store kept, the oldest first. What can't be read is left out.
+/// Parses stored attempts, oldest first. Lines that cannot be parsed are skipped.
 pub fn attempts_of(lines: &str) -> Vec<Attempt> {
     lines.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }

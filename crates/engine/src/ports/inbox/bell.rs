@@ -1,7 +1,7 @@
-//! Tells those who wait for results that there are some, within this process.
+//! Wakes requests in this process that wait for results.
 //!
-//! It only wakes: whoever is woken looks into the store, and looks there from time to time anyway, since
-//! another process may have stored the result.
+//! It carries no data: a woken request reads the store. It also reads the store periodically, since another process may
+//! have stored the result.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,22 +9,22 @@ use std::sync::Arc;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
-/// One bell for all callers. Clones are the same bell.
+/// Notifies listeners per caller. Clones share the listeners.
 #[derive(Clone, Default)]
 pub struct Bell {
     listeners: Arc<Mutex<HashMap<String, watch::Sender<()>>>>,
 }
 
 impl Bell {
-    /// Hears from now on when this caller has a new result.
+    /// Subscribes to new results of this caller.
     pub fn listen(&self, caller: &str) -> watch::Receiver<()> {
         let mut listeners = self.lock();
-        // Callers that nobody listens for any more need no entry.
+        // Drop entries without listeners.
         listeners.retain(|name, sender| name == caller || sender.receiver_count() > 0);
         listeners.entry(caller.to_owned()).or_insert_with(|| watch::channel(()).0).subscribe()
     }
 
-    /// This caller has a new result.
+    /// Signals that this caller has a new result.
     pub fn ring(&self, caller: &str) {
         if let Some(sender) = self.lock().get(caller) {
             sender.send_replace(());

@@ -1,20 +1,19 @@
-//! The name of a message.
+//! Message IDs.
 
 use std::fmt;
 use std::str::FromStr;
 
 use fetchwell_policy::time::Time;
 
-/// What every name begins with, so that people know one when they see it.
+/// The prefix of every ID, so that people recognise one.
 const PREFIX: &str = "msg_";
 
-/// Names a message, over all instances and for ever. Later ones sort after earlier ones, so that an index
-/// of them grows at its end.
+/// The globally unique ID of a message. Later IDs sort after earlier ones, so that an index of them grows at its end.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MessageId(pub [u8; 16]);
 
 impl MessageId {
-    /// A new name: 48 bits of time in milliseconds, and 80 bits by chance.
+    /// Creates an ID from 48 bits of time in milliseconds and 80 random bits.
     pub fn new(wall: Time, chance: u128) -> MessageId {
         let ms = u64::try_from(wall.as_micros() / 1_000).unwrap_or(0);
         let [_, _, time @ ..] = ms.to_be_bytes();
@@ -26,7 +25,7 @@ impl MessageId {
 
 impl fmt::Display for MessageId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // As one number: sixteen bytes one by one would take several times as long.
+        // Formatting one number is several times faster than formatting sixteen bytes.
         write!(f, "{PREFIX}{:032x}", u128::from_be_bytes(self.0))
     }
 }
@@ -37,7 +36,7 @@ impl fmt::Debug for MessageId {
     }
 }
 
-/// Not the name of a message.
+/// The text is not a message ID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a message id is msg_ followed by 32 lowercase hexadecimal digits")]
 pub struct NoMessageId;
@@ -45,7 +44,7 @@ pub struct NoMessageId;
 impl FromStr for MessageId {
     type Err = NoMessageId;
 
-    /// Reads what is written by [`fmt::Display`], and nothing else: a message has one name.
+    /// Accepts only the exact output of [`fmt::Display`], so that a message has only one ID.
     fn from_str(text: &str) -> Result<MessageId, NoMessageId> {
         let digits = text.strip_prefix(PREFIX).ok_or(NoMessageId)?.as_bytes();
         let mut bytes = [0; 16];

@@ -1,8 +1,7 @@
-//! The inbox: what a service needs of its store that takes messages and gives results.
+//! The inbox: the store of a service that accepts messages and returns results.
 //!
-//! Messages are jobs of a queue, so the one flow fetches them like any others. What is different: a
-//! message keeps its row when it is done, its result goes to the outbox in the same transaction, and
-//! whoever sent it is told of nobody else's.
+//! Messages are jobs of a queue, so the pipeline fetches them like any others. The differences: a message keeps its row
+//! when it is done, its result goes to the outbox in the same transaction, and callers see only their own messages.
 
 mod attempt;
 mod bell;
@@ -25,16 +24,15 @@ pub use message_id::{MessageId, NoMessageId};
 /// A store of messages, as the API sees it.
 #[async_trait]
 pub trait Inbox: Send + Sync {
-    /// Accepts messages, all or none: they are committed when this returns. Those that come at the same
-    /// time share a commit. One under an id that is there already, or that can't be stored, refuses its
-    /// own submission and no other.
+    /// Accepts messages, all or none; they are committed when this returns. Concurrent submissions share a commit. If
+    /// the ID of a message exists already, or if it cannot be stored, only its own submission is refused.
     async fn submit(&self, submission: Submission) -> Result<Submitted, StoreError>;
 
-    /// A message with its result; `of`: only if it is this caller's.
+    /// A message with its result; with `of`, only if it belongs to this caller.
     async fn message(&self, id: MessageId, of: Option<&str>)
     -> Result<Option<Message>, StoreError>;
 
-    /// Results of a caller in the order of their commits, after this one; `None`: from the oldest on.
+    /// Results of a caller in commit order, after the given cursor, or from the oldest one if it is `None`.
     async fn outbox(
         &self,
         caller: &str,
@@ -42,33 +40,33 @@ pub trait Inbox: Send + Sync {
         most: OutboxMost,
     ) -> Result<OutboxPage, StoreError>;
 
-    /// Whose token this is, unless it was revoked.
+    /// The caller with this token, unless it was revoked.
     async fn caller_of(&self, token: &TokenHash) -> Result<Option<Caller>, StoreError>;
 
-    /// What is kept of a caller's token, unless it was revoked: webhooks are signed by it.
+    /// The hash of a caller's token, unless it was revoked. Webhooks are signed with it.
     async fn token_of(&self, caller: &str) -> Result<Option<TokenHash>, StoreError>;
 
-    /// Adds a caller, or gives a revoked one another token. `false`: there is one of that name.
+    /// Adds a caller, or gives a revoked one a new token. Returns `false` if a caller of that name exists.
     async fn add_caller(&self, caller: &Caller, token: &TokenHash) -> Result<bool, StoreError>;
 
-    /// All callers, by name.
+    /// All callers, ordered by name.
     async fn callers(&self) -> Result<Vec<CallerRecord>, StoreError>;
 
-    /// Takes a caller's token away. `false`: there is no such caller, or it has none.
+    /// Revokes the token of a caller. Returns `false` if there is no such caller, or if it has no token.
     async fn revoke_caller(&self, name: &str) -> Result<bool, StoreError>;
 
-    /// Keeps these for whoever looks into what happened.
+    /// Appends entries to the audit log.
     async fn audit(&self, entries: &[AuditEntry]) -> Result<(), StoreError>;
 
-    /// The latest entries of the audit, the newest first.
+    /// The latest entries of the audit log, newest first.
     async fn audit_trail(&self, most: u32) -> Result<Vec<AuditEntry>, StoreError>;
 
-    /// Takes out messages that ended longer ago than `keep`, with their results and all that belongs to
-    /// them, the audit of their submission included; a caller's results go in the order of their commits. Returns how many messages, `most` at
-    /// most.
+    /// Removes at most `most` messages that ended longer ago than `keep`, with their results, the audit entries of
+    /// their submission and all other related data. The results of a caller are removed in commit order. Returns the
+    /// number of messages removed.
     async fn prune(&self, keep: Duration, most: u32) -> Result<u64, StoreError>;
 
-    /// How many messages stand where.
+    /// The number of messages by state.
     async fn ledger(&self) -> Result<Ledger, StoreError>;
 
     /// Whether the store can be read and written.
@@ -78,17 +76,17 @@ pub trait Inbox: Send + Sync {
 /// Messages that are accepted together.
 #[derive(Clone, Debug)]
 pub struct Submission {
-    /// Who sends them.
+    /// The caller that sends them.
     pub caller: String,
-    /// The address that they came from, for the audit.
+    /// The client's address, for the audit log.
     pub from: String,
-    /// The caller's own name for this submission: sent again, it is not accepted again.
+    /// The idempotency key, if the caller sent one. A submission that is sent again is not accepted twice.
     pub idempotency: Option<Idempotency>,
     /// The messages.
     pub messages: Vec<NewMessage>,
 }
 
-/// A submission's name, and what was in it.
+/// The key and the content of a submission.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Idempotency {
     /// The `Idempotency-Key`.
@@ -100,26 +98,26 @@ pub struct Idempotency {
 /// A message to be accepted.
 #[derive(Clone, Debug)]
 pub struct NewMessage {
-    /// Its name, made by whoever accepts it.
+    /// Its ID, created by the process that accepts it.
     pub id: MessageId,
     /// The exact string that was posted.
     pub url: String,
     /// Its site.
     pub site: Site,
-    /// On whose behalf.
+    /// The retailer on whose behalf it is fetched.
     pub retailer: String,
-    /// The caller's own name for it.
+    /// The caller's ID for it.
     pub correlation_id: String,
-    /// How long it is worth having.
+    /// The time until its deadline, counted from acceptance.
     pub deadline_in: Duration,
-    /// Where its result is delivered to.
+    /// The webhook for its result.
     pub callback_url: Option<String>,
-    /// The door's own data.
+    /// The encoded [`options::Options`].
     pub options: Vec<u8>,
-    /// The same for messages of one caller that ask for the same, and for no others.
+    /// Equal for messages of one caller that request the same, and for no others; see [`options::kind`].
     pub kind: [u8; 16],
-    /// A page of the same kind that was stored at most this long ago will do, and so will the result of
-    /// a message of the same kind that has this set, too, and has not ended yet.
+    /// Accepts a page of the same kind that was stored at most this long ago, or the result of an unfinished message of
+    /// the same kind that has this set, too.
     pub max_age: Option<Duration>,
 }
 
@@ -141,44 +139,44 @@ impl NewMessage {
     }
 }
 
-/// What became of a submission.
+/// The result of a submission.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Submitted {
-    /// These messages stand for it, in order: its own, or those of the first time it was sent.
+    /// Its messages, in order. If it was sent before, these are the messages of the first time.
     Accepted(Vec<MessageId>),
-    /// Something else was sent under its name before.
+    /// Its idempotency key was used before with a different body.
     KeyUsedOtherwise,
 }
 
-/// Where a message stands.
+/// The status of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageStatus {
-    /// It waits.
+    /// It is waiting.
     Queued,
-    /// An instance has it.
+    /// An instance holds it.
     Processing,
-    /// Its page is in the outbox.
+    /// The outbox has its page.
     Completed,
-    /// Why it has no page is in the outbox.
+    /// The outbox has the reason why there is no page.
     Failed,
 }
 
 /// A message as its caller sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// Its name.
+    /// Its ID.
     pub id: MessageId,
     /// The exact string that was posted.
     pub url: String,
-    /// On whose behalf.
+    /// The retailer on whose behalf it is fetched.
     pub retailer: String,
-    /// The caller's own name for it.
+    /// The caller's ID for it.
     pub correlation_id: String,
-    /// Who sent it.
+    /// The caller that sent it.
     pub caller: String,
-    /// Where it stands.
+    /// Its status.
     pub status: MessageStatus,
-    /// When it was accepted, by the wall clock: the server's, where there is one.
+    /// When it was accepted, by the wall clock (that of the store's server, if there is one).
     pub created_at: Time,
     /// Attempts so far. Failed probes of its site count.
     pub attempts: u32,
@@ -189,42 +187,42 @@ pub struct Message {
 /// A result as its caller sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutboxMessage {
-    /// Its place among the caller's results: the cursor.
+    /// The cursor: its position among the caller's results.
     pub cursor: i64,
-    /// Which message it answers.
+    /// The message that it belongs to.
     pub message: MessageId,
     /// The exact string that was posted.
     pub url: String,
-    /// On whose behalf.
+    /// The retailer on whose behalf it was fetched.
     pub retailer: String,
-    /// The caller's own name for it.
+    /// The caller's ID for it.
     pub correlation_id: String,
     /// When it was stored, by the wall clock.
     pub created_at: Time,
-    /// What came out.
+    /// The result.
     pub result: FetchResult,
 }
 
-/// What came out of a message: the record of the flow that fetches them. A message that is given up has
-/// one, too, and counts as done; one that ends without a record is dead. Beside a retry it tells what the
-/// attempt came to, and that alone is kept.
+/// The result of a message: the record type of the pipeline that fetches messages. A message that was given up also has
+/// a result and counts as done; one that ends without a record is dead. With a retry, only the `attempt` of the record
+/// is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FetchResult {
-    /// `success`, or what went wrong, in one word.
+    /// `success`, or an error code.
     pub status: String,
     /// The page as text.
     pub content: Option<String>,
-    /// The answer's own word for it.
+    /// The `Content-Type` of the response.
     pub content_type: Option<String>,
-    /// The status of the last answer.
+    /// The status code of the last response.
     pub http_status: Option<u16>,
-    /// What went wrong, in words.
+    /// What went wrong, as text.
     pub error: Option<String>,
-    /// The door's own data about it, in JSON.
+    /// Data that the door extracted from the page, as JSON.
     pub extracted: Option<String>,
-    /// Attempts that it took. Failed probes of its site count.
+    /// The number of attempts. Failed probes of its site count.
     pub attempts: u32,
-    /// What the last attempt came to, for those who look after the service: its caller does not see it.
+    /// The last attempt. Operators see it, its caller does not.
     pub attempt: Option<Attempt>,
 }
 
@@ -233,12 +231,12 @@ impl FetchResult {
     pub const SUCCESS: &'static str = "success";
     /// The status of a result without a page, because robots.txt disallows it.
     pub const REFUSED_BY_ROBOTS: &'static str = "refused_by_robots";
-    /// The status of a result that an operator put in the place of one.
+    /// The status of a result for a message that an operator cancelled.
     pub const CANCELLED: &'static str = "cancelled";
     /// The status of a result without a page, because this program failed.
     pub const INTERNAL_ERROR: &'static str = "internal_error";
 
-    /// Why there is no page, in a word and the answer's number: failures are grouped by it.
+    /// Why there is no page: the status, with the status code after an HTTP error. Failures are grouped by it.
     pub fn reason(&self) -> Option<String> {
         match (self.is_success(), self.http_status) {
             (true, _) => None,
@@ -249,35 +247,35 @@ impl FetchResult {
         }
     }
 
-    /// Whether the page is there.
+    /// Whether there is a page.
     pub fn is_success(&self) -> bool {
         self.status == FetchResult::SUCCESS
     }
 }
 
-/// How much of an outbox is wanted.
+/// The maximum size of a part of an outbox.
 #[derive(Clone, Copy, Debug)]
 pub struct OutboxMost {
-    /// At most so many results.
+    /// The maximum number of results.
     pub results: u32,
-    /// No more results once their contents have so many bytes.
+    /// No result is added once the contents have this many bytes.
     pub bytes: u64,
 }
 
 /// A part of an outbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OutboxPage {
-    /// There is nothing missing before these.
+    /// Results without a gap after the cursor.
     Results {
-        /// These; none: there are none yet.
+        /// The results; empty if there are none yet.
         results: Vec<OutboxMessage>,
-        /// The cursor to go on after.
+        /// The cursor for the next part.
         next: i64,
     },
-    /// What follows the cursor was taken out already, or the cursor is beyond the newest result: it was not given by
-    /// this store.
+    /// Results after the cursor were already removed, or the cursor is beyond the newest result and so comes from
+    /// another store.
     Gone {
-        /// The oldest cursor after which all is there.
+        /// The oldest cursor after which no result was removed.
         oldest: i64,
     },
 }
@@ -285,28 +283,28 @@ pub enum OutboxPage {
 /// SHA-256 of a token.
 pub type TokenHash = [u8; 32];
 
-/// Who may call.
+/// A caller of the API.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caller {
-    /// The name.
+    /// Its unique name.
     pub name: String,
-    /// What is allowed.
+    /// What it is allowed to do.
     pub role: Role,
 }
 
-/// What a caller is allowed.
+/// What a caller is allowed to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// To send messages and to see what became of them.
+    /// May send messages and see their results.
     Caller,
-    /// To see everything.
+    /// May see everything.
     Viewer,
-    /// To do everything.
+    /// May do everything.
     Operator,
 }
 
 impl Role {
-    /// In one word.
+    /// The name of the role.
     pub fn as_str(self) -> &'static str {
         match self {
             Role::Caller => "caller",
@@ -315,34 +313,34 @@ impl Role {
         }
     }
 
-    /// The role of that word.
+    /// Parses the name of a role.
     pub fn parse(word: &str) -> Option<Role> {
         [Role::Caller, Role::Viewer, Role::Operator].into_iter().find(|role| role.as_str() == word)
     }
 }
 
-/// A caller, with its past.
+/// A caller, and when its token was issued and revoked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallerRecord {
-    /// Who.
+    /// The caller.
     pub caller: Caller,
-    /// When it was added, or had its last token.
+    /// When it was added, or got its last token.
     pub created_at: Time,
     /// When its token was revoked.
     pub revoked_at: Option<Time>,
 }
 
-/// Something that happened, for whoever looks into it later.
+/// An entry of the audit log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditEntry {
-    /// When, by the wall clock.
+    /// When it happened, by the wall clock.
     pub at: Time,
-    /// Who; `None`: nobody knows.
+    /// Who did it; `None` if unknown.
     pub caller: Option<String>,
-    /// What, in one word: `submit`, `add_caller`, `revoke_caller`, `authentication_failed`…
+    /// What was done, such as `submit`, `add_caller`, `revoke_caller` or `authentication_failed`.
     pub action: String,
-    /// On what, in words. Never a token.
+    /// Details as text. Never contains a token.
     pub detail: String,
-    /// From which address.
+    /// The address of the client.
     pub from: String,
 }

@@ -1,31 +1,30 @@
-//! What a message asks for besides its page: the payload of its job.
+//! The options of a message, which are the payload of its job.
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// The headers that a caller may send along. None of them carries a credential or changes where the
-/// request goes.
+/// The request headers that a caller may set. None of them carries credentials or changes where the request goes.
 pub const ALLOWED_HEADERS: [&str; 5] =
     ["accept", "accept-language", "if-modified-since", "if-none-match", "referer"];
 
-/// What a message asks for besides its page.
+/// The options of a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Options {
-    /// Headers to send along, of [`ALLOWED_HEADERS`], by name.
+    /// Request headers by name, from [`ALLOWED_HEADERS`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub headers: Vec<(String, String)>,
-    /// Whether title, text and Markdown are wanted too.
+    /// Whether to extract title, text and Markdown, too.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub extract: bool,
 }
 
 impl Options {
-    /// As the payload of a job.
+    /// Encodes the options as the payload of a job.
     pub fn to_payload(&self) -> Vec<u8> {
         serde_json::to_vec(self).unwrap_or_default()
     }
 
-    /// The headers as a request takes them; whatever is not allowed is left out.
+    /// The headers for the request, without any that is not allowed.
     pub fn request_headers(&self) -> Vec<(&'static str, String)> {
         let allowed = |name: &str| ALLOWED_HEADERS.into_iter().find(|known| *known == name);
         self.headers
@@ -35,11 +34,11 @@ impl Options {
     }
 }
 
-/// The same for a caller's messages for the same URL with the same options (as a payload): a result of one
-/// will do for another. Never the same for two callers: none is given what another fetched.
+/// A hash that is equal for messages of one caller with the same URL and the same options (as a payload), so that they
+/// can share a result. It differs between callers, so that no caller receives what another one fetched.
 pub fn kind(caller: &str, url: &str, options: &[u8]) -> [u8; 16] {
     let mut hash = Sha256::new();
-    // Neither a caller nor a URL has a line break, so nothing runs into what follows it.
+    // Neither caller names nor URLs contain line breaks, so the separator is unambiguous.
     for part in [caller.as_bytes(), b"\n", url.trim_ascii().as_bytes(), b"\n", options] {
         hash.update(part);
     }
@@ -48,14 +47,14 @@ pub fn kind(caller: &str, url: &str, options: &[u8]) -> [u8; 16] {
     kind
 }
 
-/// What `"extract": true` adds to a result.
+/// The data that `"extract": true` adds to a result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Extracted {
-    /// The headline.
+    /// The title of the article.
     pub title: String,
-    /// The article's text.
+    /// The text of the article.
     pub text: String,
-    /// The same as Markdown.
+    /// The article as Markdown.
     pub markdown: String,
 }
 

@@ -1,4 +1,4 @@
-//! What operators do about messages.
+//! Operator actions on messages.
 
 use std::collections::VecDeque;
 
@@ -6,20 +6,20 @@ use super::{Filter, MESSAGES_PER_PAGE, Oversight};
 use crate::ports::error::StoreError;
 use crate::ports::inbox::MessageId;
 
-/// The most messages that one move acts on.
+/// The maximum number of messages per call of [`Oversight::act_on`].
 pub const MESSAGES_PER_ACT: usize = MESSAGES_PER_PAGE as usize;
 
-/// What is to be done.
+/// An action on messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Act {
-    /// Try anew what has ended, as a message of its own; what waits for a time is due at once.
+    /// Retries a message that has ended, as a new message; makes a delayed message due at once.
     Retry,
-    /// End what waits: its caller is told that an operator cancelled it.
+    /// Ends a waiting message. Its caller gets a result with the status `cancelled`.
     Cancel,
 }
 
 impl Act {
-    /// In one word.
+    /// The name of the action.
     pub fn as_str(self) -> &'static str {
         match self {
             Act::Retry => "retry",
@@ -28,38 +28,38 @@ impl Act {
     }
 }
 
-/// What was done with a message.
+/// The effect of an action on a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deed {
-    /// It had ended: this new message asks for the same.
+    /// It had ended; this new message repeats it.
     Renewed(MessageId),
-    /// It waited for a time, and is due now.
+    /// It was delayed, and is due now.
     Hastened,
-    /// It waited, and has ended: its caller has a result that says so.
+    /// It was waiting, and has ended. Its caller has a result that says so.
     Cancelled,
-    /// Nothing: this message is another try of it already.
+    /// Unchanged: it was already retried as this message.
     RetriedBefore(MessageId),
-    /// Nothing: it is due already, and waits for its turn.
+    /// Unchanged: it is already due and waits for its turn.
     IsDue,
-    /// Nothing: it waits for the result of another message, and ends with that.
+    /// Unchanged: it waits for the result of another message, and ends with that one.
     Follows,
-    /// Nothing: an instance is at work on it.
+    /// Unchanged: an instance is processing it.
     InFlight,
-    /// Nothing: it has ended, so there is nothing to cancel.
+    /// Unchanged: it has ended, so it cannot be cancelled.
     HasEnded,
-    /// Nothing: it came in or ended after the moment that counts.
+    /// Unchanged: it was accepted or ended after `as_of`.
     CameLater,
-    /// Nothing: there is no such message.
+    /// There is no such message.
     Unknown,
 }
 
 impl Deed {
-    /// Whether anything was done.
+    /// Whether the message was changed.
     pub fn is_done(self) -> bool {
         matches!(self, Deed::Renewed(_) | Deed::Hastened | Deed::Cancelled)
     }
 
-    /// In one word.
+    /// The name of the effect.
     pub fn as_str(self) -> &'static str {
         match self {
             Deed::Renewed(_) => "renewed",
@@ -75,7 +75,7 @@ impl Deed {
         }
     }
 
-    /// The message that is another try of it.
+    /// The message that retries it.
     pub fn another_try(self) -> Option<MessageId> {
         match self {
             Deed::Renewed(new) | Deed::RetriedBefore(new) => Some(new),
@@ -83,7 +83,7 @@ impl Deed {
         }
     }
 
-    /// In words, after the name of the message.
+    /// A description that follows the ID of the message.
     pub fn told(self) -> String {
         match self {
             Deed::Renewed(new) => format!("is retried as {new}"),
@@ -106,19 +106,19 @@ impl Deed {
     }
 }
 
-/// What became of messages that matched.
+/// The effects of an action on the messages that matched.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Acted {
-    /// What was done with something, and with what, the newest first: at most [`MESSAGES_PER_ACT`] of them.
+    /// The effect on each message, newest first; at most [`MESSAGES_PER_ACT`].
     pub deeds: Vec<(MessageId, Deed)>,
-    /// With how many something was done.
+    /// The number of changed messages.
     pub done: u64,
-    /// How many were left alone.
+    /// The number of unchanged messages.
     pub left_alone: u64,
 }
 
 impl Acted {
-    /// Enters what was done.
+    /// Adds the effect on a message.
     pub fn enter(&mut self, message: MessageId, deed: Deed) {
         if deed.is_done() {
             self.done += 1;
@@ -131,7 +131,7 @@ impl Acted {
     }
 }
 
-/// Page by page; each page is one move, unless fewer are wanted than it has.
+/// Acts page by page. Each page is one call, unless it has more messages than are wanted.
 pub(super) async fn act_on_matches<O: Oversight + ?Sized>(
     store: &O,
     act: Act,
@@ -145,7 +145,7 @@ pub(super) async fn act_on_matches<O: Oversight + ?Sized>(
         let page = store.list(&filter, from, MESSAGES_PER_PAGE).await?;
         filter.as_of = Some(page.as_of);
         let mut ids: VecDeque<MessageId> = page.messages.iter().map(|seen| seen.id).collect();
-        // One that is left alone does not count, so there may be more to do after a part.
+        // Unchanged messages do not count, so more of the page may be needed.
         while let left @ 1.. = wanted(&acted, most).min(ids.len()) {
             let part: Vec<MessageId> = ids.drain(..left).collect();
             let deeds = store.act_on(act, &part, filter.as_of).await?;
@@ -160,7 +160,7 @@ pub(super) async fn act_on_matches<O: Oversight + ?Sized>(
     }
 }
 
-/// How many are still to be acted on.
+/// How many more messages to change.
 fn wanted(acted: &Acted, most: usize) -> usize {
     most.saturating_sub(usize::try_from(acted.done).unwrap_or(usize::MAX))
 }

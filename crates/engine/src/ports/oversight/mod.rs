@@ -1,7 +1,7 @@
-//! The port of those who look after a service: the messages of all callers, and what is done about them.
+//! The port for operators of a service: the messages of all callers, and actions on them.
 //!
-//! Callers see their own messages by [`crate::ports::inbox`]. Here is everybody's, for viewers and operators. A store
-//! may hold millions: every question is answered by a bounded look, and says so where it saw only a part.
+//! Callers see their own messages through [`crate::ports::inbox`]; viewers and operators see all messages here. A store
+//! may hold millions of messages, so every query has a bounded cost, and says so if its result is partial.
 
 mod acting;
 mod timeline;
@@ -20,29 +20,29 @@ use crate::ports::queue::Ledger;
 pub use acting::{Act, Acted, Deed, MESSAGES_PER_ACT};
 pub use timeline::{Milestone, timeline};
 
-/// The most messages of one page.
+/// The maximum number of messages per page.
 pub const MESSAGES_PER_PAGE: u32 = 200;
-/// Counting ends here: there are at least so many.
+/// Counting stops here.
 pub const MOST_COUNTED: u64 = 10_000;
 
-/// Where a message stands, as an operator sees it.
+/// The state of a message, as an operator sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MessageState {
     /// It waits for its turn.
     Queued,
-    /// An instance has it.
+    /// An instance holds it.
     Processing,
-    /// It waits for a time: for another attempt, or for the result of one that asks for the same.
+    /// It waits until a certain time for another attempt, or for the result of an identical message.
     Delayed,
-    /// Its page is in the outbox.
+    /// The outbox has its page.
     Completed,
-    /// It has no page: why stands in the outbox, or it ended without a result.
+    /// It has no page: the outbox has the reason, or it ended without a result.
     Failed,
 }
 
 impl MessageState {
-    /// All of them, in the order of a message's life.
+    /// All states, in the order in which a message goes through them.
     pub const ALL: [MessageState; 5] = [
         MessageState::Queued,
         MessageState::Processing,
@@ -51,7 +51,7 @@ impl MessageState {
         MessageState::Failed,
     ];
 
-    /// In one word.
+    /// The name of the state.
     pub fn as_str(self) -> &'static str {
         match self {
             MessageState::Queued => "queued",
@@ -62,188 +62,190 @@ impl MessageState {
         }
     }
 
-    /// The state of that word.
+    /// Parses the name of a state.
     pub fn parse(word: &str) -> Option<MessageState> {
         MessageState::ALL.into_iter().find(|state| state.as_str() == word)
     }
 
-    /// Whether nothing more happens to it.
+    /// Whether the state is final.
     pub fn has_ended(self) -> bool {
         matches!(self, MessageState::Completed | MessageState::Failed)
     }
 }
 
-/// Which messages are meant: those that have all that is named here.
+/// Selects the messages that match all given fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// Where they stand.
+    /// Their state.
     pub state: Option<MessageState>,
-    /// The site that they go to.
+    /// Their site.
     pub site: Option<String>,
-    /// On whose behalf.
+    /// The retailer on whose behalf they are fetched.
     pub retailer: Option<String>,
-    /// Who sent them.
+    /// The caller that sent them.
     pub caller: Option<String>,
     /// Why they failed: see [`Sighting::reason`].
     pub reason: Option<String>,
-    /// What their URL contains; the case of ASCII letters does not matter.
+    /// A part of their URL; the case of ASCII letters is ignored.
     pub url_contains: Option<String>,
-    /// The caller's own name for them.
+    /// The caller's ID for them.
     pub correlation_id: Option<String>,
-    /// By the store's clock: what came in or ended after this is not meant. So whoever acts on what was
-    /// listed or counted acts on nothing that was not there to see.
+    /// Excludes messages that were accepted or ended after this time, by the store's clock. An action on a list or a
+    /// count thus changes no message that was not part of it.
     pub as_of: Option<Time>,
 }
 
 /// A message in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sighting {
-    /// Its name.
+    /// Its ID.
     pub id: MessageId,
     /// The exact string that was posted.
     pub url: String,
     /// Its site.
     pub site: String,
-    /// On whose behalf.
+    /// The retailer on whose behalf it is fetched.
     pub retailer: String,
-    /// The caller's own name for it.
+    /// The caller's ID for it.
     pub correlation_id: String,
-    /// Who sent it.
+    /// The caller that sent it.
     pub caller: String,
-    /// Where it stands.
+    /// Its state.
     pub state: MessageState,
-    /// Why it failed: the status of its result, with the answer's number where there was one (`timeout`,
-    /// `http_error 404`); for one that ended without a result, why in words.
+    /// Why it failed: the status of its result, with the status code after an HTTP error (`timeout`, `http_error 404`);
+    /// if it ended without a result, a description.
     pub reason: Option<String>,
     /// When it was accepted, by the wall clock.
     pub created_at: Time,
-    /// When it may go, by the store's clock, while it waits.
+    /// When it is due, by the store's clock, while it waits.
     pub due_at: Option<Time>,
     /// When it ended, by the store's clock.
     pub ended_at: Option<Time>,
     /// Attempts so far. Failed probes of its site count.
     pub attempts: u32,
-    /// The message that this one is another try of.
+    /// The message that this one retries.
     pub retry_of: Option<MessageId>,
-    /// The message that is another try of this one.
+    /// The message that retries this one.
     pub retried_as: Option<MessageId>,
 }
 
-/// A part of a list, the newest first.
+/// A page of a list, newest first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sightings {
-    /// These. There may be fewer than were asked for, or none, though more follow: a look is bounded.
+    /// The messages. There may be fewer than requested, or none, even if more follow, because the cost of a page is
+    /// bounded.
     pub messages: Vec<Sighting>,
-    /// Where to look on; `None`: there are no more.
+    /// Where the next page begins; `None` at the end.
     pub next: Option<i64>,
-    /// What was there to see: the filter's own moment, or when this look began.
+    /// The time of the view: the filter's `as_of`, or when this query began.
     pub as_of: Time,
 }
 
-/// How many messages match.
+/// The number of messages that match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Count {
-    /// So many were found.
+    /// The number of messages found.
     pub found: u64,
-    /// Whether these are all. Else counting ended at [`MOST_COUNTED`], or where the look is bounded.
+    /// Whether these are all. Otherwise counting stopped at [`MOST_COUNTED`] or at another limit.
     pub is_exact: bool,
-    /// What was there to see.
+    /// The time of the view.
     pub as_of: Time,
 }
 
-/// All that is known of a message.
+/// The details of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dossier {
-    /// As it stands in a list.
+    /// The message as shown in a list.
     pub message: Sighting,
-    /// After this it is not worth having, by the store's clock.
+    /// Its deadline, by the store's clock.
     pub deadline: Option<Time>,
-    /// Where its result is delivered to.
+    /// The webhook for its result.
     pub callback_url: Option<String>,
-    /// The message whose result will be this one's, too.
+    /// The message whose result this one shares.
     pub follows: Option<MessageId>,
-    /// What happened, the oldest first: the last few attempts.
+    /// The last few attempts, oldest first.
     pub attempts: Vec<Attempt>,
     /// Its result.
     pub outbox: Option<OutboxMessage>,
 }
 
-/// Failures of one reason at one site.
+/// Failures with the same reason at the same site.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailureGroup {
-    /// Why: see [`Sighting::reason`].
+    /// The reason; see [`Sighting::reason`].
     pub reason: String,
-    /// Where.
+    /// The site.
     pub site: String,
-    /// How many.
+    /// The number of messages.
     pub messages: u64,
-    /// The newest of them.
+    /// The newest of these messages.
     pub sample: Sighting,
 }
 
-/// The failures, the largest groups first.
+/// The failures by group, largest groups first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failures {
     /// The groups.
     pub groups: Vec<FailureGroup>,
-    /// Whether these are all failures. Else they are the newest: a look is bounded.
+    /// Whether these are all failures. Otherwise they are the newest, because the cost of the query is bounded.
     pub is_exact: bool,
-    /// What was there to see.
+    /// The time of the view.
     pub as_of: Time,
 }
 
-/// A process at work on a queue of the store.
+/// A process that works on a queue of the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InstanceView {
-    /// Its number: no two instances ever have the same.
+    /// Its unique number.
     pub epoch: i64,
     /// The queue.
     pub queue: String,
-    /// Which process of which machine, where it said so.
+    /// The process and its machine, if known.
     pub who: Option<String>,
-    /// Since when, by the store's clock.
+    /// When it started, by the store's clock.
     pub since: Option<Time>,
-    /// When it last said that it is there, by the store's clock.
+    /// The time of its last heartbeat, by the store's clock.
     pub last_heartbeat: Option<Time>,
-    /// When it is taken for dead if it says so no more.
+    /// When it is considered dead unless it sends another heartbeat.
     pub expires_at: Time,
-    /// How many jobs it holds.
+    /// The number of jobs that it holds.
     pub in_flight: u64,
 }
 
-/// A queue of the store, and how many of its jobs stand where.
+/// A queue of the store, with the number of its jobs by state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueLedger {
     /// The queue's name.
     pub queue: String,
-    /// By the counters, which change with each move.
+    /// The counters, which are updated with every change of a job.
     pub ledger: Ledger,
 }
 
-/// What the rows of a queue say, beside its counters.
+/// Compares the rows of a queue with its counters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recount {
-    /// By the counters.
+    /// The counters.
     pub told: QueueLedger,
-    /// What differs, in words.
+    /// A description of the difference, if there is one.
     pub difference: Option<String>,
 }
 
-/// How far the results of a caller reach.
+/// The range of cursors in a caller's outbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutboxExtent {
-    /// Whose.
+    /// The caller.
     pub caller: String,
-    /// Results up to this cursor were taken out.
+    /// Results up to this cursor were removed.
     pub pruned: i64,
-    /// The cursor of the newest.
+    /// The cursor of the newest result.
     pub newest: i64,
 }
 
-/// What a store shows those who look after it, and what it lets them do.
+/// Queries and actions for viewers and operators.
 #[async_trait]
 pub trait Oversight: Send + Sync {
-    /// Messages that match, the newest first, from where another list ended; [`MESSAGES_PER_PAGE`] at most.
+    /// Messages that match, newest first, from the start or from the `next` of another page; at most
+    /// [`MESSAGES_PER_PAGE`].
     async fn list(
         &self,
         filter: &Filter,
@@ -251,17 +253,17 @@ pub trait Oversight: Send + Sync {
         most: u32,
     ) -> Result<Sightings, StoreError>;
 
-    /// How many messages match.
+    /// Counts the messages that match.
     async fn count(&self, filter: &Filter) -> Result<Count, StoreError>;
 
-    /// All that is known of a message.
+    /// The details of a message.
     async fn dossier(&self, id: MessageId) -> Result<Option<Dossier>, StoreError>;
 
-    /// Why messages failed, and where.
+    /// The failures, grouped by reason and site.
     async fn failures(&self) -> Result<Failures, StoreError>;
 
-    /// Acts on these messages, [`MESSAGES_PER_ACT`] at most, as one move; what came in or ended after
-    /// `as_of` is left alone. Returns what was done with each, in order.
+    /// Acts on these messages, at most [`MESSAGES_PER_ACT`], atomically. Messages that were accepted or ended after
+    /// `as_of` are not changed. Returns the effect on each message, in order.
     async fn act_on(
         &self,
         act: Act,
@@ -269,25 +271,25 @@ pub trait Oversight: Send + Sync {
         as_of: Option<Time>,
     ) -> Result<Vec<Deed>, StoreError>;
 
-    /// Acts on messages that match, the newest first, `most` of them at most. What came in or ended while
-    /// this goes on, or after the filter's own moment, is left alone.
+    /// Acts on messages that match, newest first, until `most` are changed. Messages that are accepted or end
+    /// meanwhile, or after the filter's `as_of`, are not changed.
     async fn act(&self, act: Act, filter: &Filter, most: usize) -> Result<Acted, StoreError> {
         acting::act_on_matches(self, act, filter, most).await
     }
 
-    /// Who is at work on the store.
+    /// The instances that work on the store.
     async fn instances(&self) -> Result<Vec<InstanceView>, StoreError>;
 
-    /// How far the results of each caller reach, by name.
+    /// The range of each caller's outbox, ordered by name.
     async fn outboxes(&self) -> Result<Vec<OutboxExtent>, StoreError>;
 
-    /// Every queue of the store, by name, as its counters have it.
+    /// The counters of every queue of the store, ordered by name.
     async fn ledgers(&self) -> Result<Vec<QueueLedger>, StoreError>;
 
-    /// For how long the oldest job has waited that waits in each queue, by the queue's name. One in which
-    /// nothing waits is left out.
+    /// How long the oldest waiting job of each queue has waited, by the name of the queue. Queues without waiting jobs
+    /// are omitted.
     async fn oldest_waiting(&self) -> Result<BTreeMap<String, Duration>, StoreError>;
 
-    /// Counts the rows of every queue and compares. This takes its time where there are many.
+    /// Counts the rows of every queue and compares them with its counters. This is slow if there are many rows.
     async fn recount(&self) -> Result<Vec<Recount>, StoreError>;
 }

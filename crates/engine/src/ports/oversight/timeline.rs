@@ -1,4 +1,4 @@
-//! The way of a message, from its acceptance to its result, as far as it has come.
+//! The timeline of a message, from its acceptance to its result, as far as it has got.
 
 use std::time::Duration;
 
@@ -6,19 +6,19 @@ use fetchwell_policy::time::Time;
 
 use super::Dossier;
 
-/// A stretch of the way.
+/// A stage of the timeline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Milestone {
-    /// What it was spent on: `queued`, `robots`, `slot`, `connect`, `first_byte`, `extracted` (the body was
-    /// read and understood) or `delivered` (the result was stored).
+    /// The name of the stage: `queued`, `robots`, `slot`, `connect`, `first_byte`, `extracted` (the body was read and
+    /// decoded) or `delivered` (the result was stored).
     pub stage: &'static str,
-    /// When it was over, by the wall clock.
+    /// When it ended, by the wall clock.
     pub at: Time,
     /// How long it took.
     pub took: Duration,
 }
 
-/// The way of a message by its last attempt: earlier ones count as time in the queue.
+/// The timeline of a message by its last attempt. Earlier attempts count as time in the queue.
 pub fn timeline(dossier: &Dossier) -> Vec<Milestone> {
     let Some(last) = dossier.attempts.last() else {
         return dossier.outbox.as_ref().map_or_else(Vec::new, |outbox| {
@@ -32,7 +32,7 @@ pub fn timeline(dossier: &Dossier) -> Vec<Milestone> {
         ("first_byte", last.first_byte_us),
         ("extracted", last.body_us),
     ];
-    // Where no request went out, there is no more to tell than what it waited for.
+    // If no request was sent, there are only the stages of waiting.
     let spans = if last.sent { &spans[..] } else { &spans[..2] };
     let spent_us: u64 = spans.iter().map(|(_, us)| us).sum();
     let begun = last.at - Duration::from_micros(spent_us);
