@@ -1,33 +1,32 @@
-//! The address guard: which addresses may be dialled.
+//! The address guard: which addresses may be connected to.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
-/// Lets public addresses pass, and those that the operator allowed.
+/// Permits public addresses, and those that the operator allowed.
 #[derive(Clone, Debug, Default)]
 pub struct AddressGuard {
     allowed: Vec<IpNet>,
 }
 
 impl AddressGuard {
-    /// A guard that also lets these ranges pass. An IPv6 address that stands for an IPv4 one needs
-    /// leave for both: to allow NAT64 is to reach the public internet through it, not the network
-    /// behind it.
+    /// A guard that also permits these ranges. If an IPv6 address embeds an IPv4 address, both must be permitted:
+    /// allowing NAT64 gives access to the public internet through it, but not to private networks behind it.
     pub fn new(allowed: Vec<IpNet>) -> Self {
         Self { allowed }
     }
 
-    /// Whether this address may be dialled.
+    /// Whether this address may be connected to.
     pub fn check(&self, address: IpAddr) -> Result<(), Refusal> {
         self.check_range(address)?;
         embedded_ipv4(address).map_or(Ok(()), |inner| self.check_range(inner.into()))
     }
 
-    /// Whether a name with these addresses may be fetched: one bad address spoils them all, since a
-    /// name that mixes public and private ones is set up to get past the guard. No address at all
-    /// is no reason to refuse: there is nothing to dial, and the resolver reports that better.
+    /// Whether a name with these addresses may be fetched. One refused address is enough to refuse them all, since a
+    /// name that mixes public and private addresses is an attempt to get past the guard. An empty list is not refused:
+    /// there is nothing to connect to, and the resolver reports that better.
     pub fn check_all(&self, addresses: &[IpAddr]) -> Result<(), Refusal> {
         addresses.iter().try_for_each(|&address| self.check(address))
     }
@@ -44,37 +43,36 @@ impl AddressGuard {
     }
 }
 
-/// Why an address may not be dialled.
+/// Why an address may not be connected to.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{address} is {kind} ({range}); allow it with --allow-private {range}")]
 pub struct Refusal {
     /// The address that was refused.
     pub address: IpAddr,
-    /// The special range it lies in.
+    /// The special range that contains it.
     pub range: IpNet,
     /// What the range is for, with its article: `a loopback address`.
     pub kind: &'static str,
 }
 
-/// Whether an address is an ordinary one of the public internet or stands for one, whatever the
-/// operator allowed.
+/// Whether an address is an ordinary public one or embeds one, regardless of what the operator allowed.
 pub fn is_public(address: IpAddr) -> bool {
     let is_ordinary = |address| special_range(address).is_none();
     is_ordinary(address) || embedded_ipv4(address).is_some_and(|inner| is_ordinary(inner.into()))
 }
 
-/// The IPv4 address that an IPv6 one stands for: what a translator or a tunnel would send on to.
+/// The IPv4 address that is embedded in an IPv6 one, to which a translator or tunnel would forward.
 fn embedded_ipv4(address: IpAddr) -> Option<Ipv4Addr> {
     let IpAddr::V6(v6) = address else { return None };
     let [a, b, c, d, e, f, g, h] = v6.segments();
     let joined = |high: u16, low: u16| Ipv4Addr::from(u32::from(high) << 16 | u32::from(low));
     match [a, b, c, d, e, f] {
-        // Unspecified and loopback stand for themselves.
+        // The unspecified and the loopback address embed nothing.
         [0, 0, 0, 0, 0, 0] if g == 0 && h <= 1 => None,
         [0, 0, 0, 0, 0, 0 | 0xffff] | [0, 0, 0, 0, 0xffff, 0] => Some(joined(g, h)),
         [0x64, 0xff9b, 0, 0, 0, 0] | [0x64, 0xff9b, 1, _, _, _] => Some(joined(g, h)),
         [0x2002, high, low, _, _, _] => Some(joined(high, low)),
-        // Teredo hides it from address translators by inverting its bits.
+        // Teredo inverts the bits of the address to hide it from NATs.
         [0x2001, 0, _, _, _, _] => Some(joined(!g, !h)),
         _ => None,
     }
@@ -92,10 +90,9 @@ fn special_range(address: IpAddr) -> Option<(IpNet, &'static str)> {
 
 const GLOBAL_UNICAST: Ipv6Net = Ipv6Net::new_assert(Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3);
 
-/// The special-purpose registries of IANA and what they leave to other registries (multicast,
-/// site-local, compatible and translated addresses). Blocks that IANA calls globally reachable are
-/// here as well: they serve infrastructure and no web site. The first match counts, so a range
-/// stands before the one that encloses it.
+/// The IANA special-purpose address registries, and special ranges from other registries (multicast, IPv4-compatible
+/// and IPv4-translated addresses). Blocks that IANA calls globally reachable are included, because they serve
+/// infrastructure and not web sites. The first match counts, so a range comes before the one that contains it.
 const SPECIAL_RANGES: [(IpNet, &str); 42] = [
     (v4([0, 0, 0, 0], 8), "an address of \"this network\""),
     (v4([10, 0, 0, 0], 8), "a private address"),
@@ -149,19 +146,19 @@ const fn v6([a, b, c, d, e, f, g, h]: [u16; 8], prefix_bits: u8) -> IpNet {
     IpNet::V6(Ipv6Net::new_assert(Ipv6Addr::new(a, b, c, d, e, f, g, h), prefix_bits))
 }
 
-/// Where the hosts of a pattern are found, instead of by DNS: `*.test=127.0.0.1:8099`.
+/// Maps the hosts of a pattern to an address, instead of DNS: `*.test=127.0.0.1:8099`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResolveRule {
-    /// A host, or `*.` and the end of hosts, or `*`; lower case.
+    /// A host, `*.` and a suffix, or `*`; in lower case.
     pub pattern: String,
     /// The address to connect to.
     pub address: IpAddr,
-    /// The port to connect to; none: the URL's own.
+    /// The port to connect to; `None` for the port of the URL.
     pub port: Option<u16>,
 }
 
 impl ResolveRule {
-    /// Whether the rule is for this host.
+    /// Whether the rule applies to this host.
     pub fn matches(&self, host: &str) -> bool {
         match self.pattern.strip_prefix('*') {
             Some("") => true,

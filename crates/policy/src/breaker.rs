@@ -17,9 +17,9 @@ pub struct BreakerRule {
     pub max_backoff: Duration,
     /// Each failed probe multiplies the open time by this.
     pub backoff_multiplier: f64,
-    /// Open times are shortened by up to this share, so that many sites don't come back at once.
+    /// Open times are shortened by up to this share, so that many sites are not probed at once.
     pub jitter_share: f64,
-    /// A probe that has not reported by then is taken for lost, and another may go.
+    /// A probe without a result after this time is considered lost, and another may be sent.
     pub probe_ttl: Duration,
 }
 
@@ -37,7 +37,7 @@ impl Default for BreakerRule {
 }
 
 impl BreakerRule {
-    /// The open time after `failed_probes` probes have failed; `chance` in `0.0..1.0`.
+    /// The open time after `failed_probes` failed probes; `chance` is in `0.0..1.0`.
     pub fn open_for(&self, failed_probes: u32, chance: f64) -> Duration {
         let growth = self.backoff_multiplier.max(1.0).powi(failed_probes.min(1_000) as i32);
         let unjittered =
@@ -47,25 +47,25 @@ impl BreakerRule {
     }
 }
 
-/// Where a breaker stands.
+/// The state of a breaker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// Requests flow.
+    /// Requests may be sent.
     #[default]
     Closed,
-    /// Nothing goes to the site before `probe_at`.
+    /// Nothing is sent to the site before `probe_at`.
     Open {
-        /// When a probe may go.
+        /// When a probe may be sent.
         probe_at: Time,
-        /// How many probes have failed since it opened.
+        /// The number of failed probes since it opened.
         failed_probes: u32,
     },
-    /// One probe is under way; nothing else goes to the site.
+    /// One probe is in flight; nothing else is sent to the site.
     HalfOpen {
-        /// When the probe is taken for lost.
+        /// When the probe is considered lost.
         lost_at: Time,
-        /// How many probes had failed before it.
+        /// The number of failed probes before it.
         failed_probes: u32,
     },
 }
@@ -73,22 +73,22 @@ pub enum State {
 /// The breaker of one site.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Breaker {
-    /// Where it stands.
+    /// Its state.
     pub state: State,
     /// Site failures since the last success.
     pub consecutive_failures: u32,
-    /// When the first of them happened.
+    /// When the first of these failures happened.
     pub failing_since: Option<Time>,
 }
 
-/// What a recorded result did to a breaker.
+/// The effect of a result on a breaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transition {
-    /// It stands where it stood.
+    /// It did not open or close.
     None,
     /// It opened, or opened again after a failed probe.
     Opened {
-        /// When the next probe may go.
+        /// When the next probe may be sent.
         probe_at: Time,
     },
     /// It closed.
@@ -96,7 +96,7 @@ pub enum Transition {
 }
 
 impl Breaker {
-    /// The same by another clock; see [`Time::by_clock_ahead_by_us`].
+    /// Converts its times to another clock; see [`Time::by_clock_ahead_by_us`].
     pub fn by_clock_ahead_by_us(self, ahead_us: i64) -> Breaker {
         let moved = |time: Time| time.by_clock_ahead_by_us(ahead_us);
         let state = match self.state {
@@ -111,7 +111,7 @@ impl Breaker {
         Breaker { state, failing_since: self.failing_since.map(moved), ..self }
     }
 
-    /// A request to the site failed by the site's fault.
+    /// Records a failed request that is the site's fault.
     pub fn failed(&mut self, now: Time, rule: &BreakerRule, chance: f64) -> Transition {
         self.consecutive_failures = self.consecutive_failures.saturating_add(1);
         self.failing_since.get_or_insert(now);
@@ -121,7 +121,7 @@ impl Breaker {
         self.open(now, 0, rule, chance)
     }
 
-    /// A request to the site succeeded.
+    /// Records a successful request.
     pub fn succeeded(&mut self) -> Transition {
         if self.state != State::Closed {
             return Transition::None; // Only a probe closes an open breaker.
@@ -130,7 +130,7 @@ impl Breaker {
         Transition::None
     }
 
-    /// Takes the probe when one is due: exactly one asker is told `true`.
+    /// Takes the probe if one is due. Exactly one caller gets `true`.
     pub fn take_probe(&mut self, now: Time, rule: &BreakerRule) -> bool {
         let failed_probes = match self.state {
             State::Open { probe_at, failed_probes } if now >= probe_at => failed_probes,
@@ -141,7 +141,7 @@ impl Breaker {
         true
     }
 
-    /// The probe was answered, or not.
+    /// Records the result of the probe.
     pub fn probed(
         &mut self,
         answered: bool,
@@ -158,7 +158,7 @@ impl Breaker {
         self.open(now, failed_probes.saturating_add(1), rule, chance)
     }
 
-    /// When somebody may next ask for the site; `None` when it is closed, so at once.
+    /// When to ask again; `None` if the breaker is closed.
     pub fn blocked_until(&self) -> Option<Time> {
         match self.state {
             State::Closed => None,

@@ -1,11 +1,11 @@
-//! Chance, as an argument: a seeded generator, so that every random run can be replayed.
+//! Random numbers from a seed, so that every run can be replayed.
 
-/// SplitMix64: tiny, fast and good enough for jitter. Never for secrets.
+/// SplitMix64: tiny, fast and good enough for jitter. Do not use it for secrets.
 #[derive(Clone, Debug)]
 pub struct Chance(u64);
 
 impl Chance {
-    /// A generator that always yields the same numbers for the same seed.
+    /// A generator that returns the same numbers for the same seed.
     pub fn seeded(seed: u64) -> Chance {
         Chance(seed)
     }

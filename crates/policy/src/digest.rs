@@ -1,4 +1,4 @@
-//! How hashes and Unix times are written in what goes out.
+//! Hashes and Unix times, formatted for output.
 
 use sha1::Sha1;
 use sha2::{Digest, Sha256};

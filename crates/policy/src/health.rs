@@ -1,61 +1,61 @@
-//! What a site has been through beyond its breaker: whether it answers again, and which probes failed.
+//! The health of a site beyond its breaker: recoveries and failed probes.
 
 use serde::{Deserialize, Serialize};
 
 use crate::outcome::SiteFault;
 use crate::time::Time;
 
-/// How many failed probes are kept with their times.
+/// The number of failed probes whose times are kept.
 const PROBE_TIMES: usize = 8;
 
-/// How a site has been doing.
+/// The health of a site.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SiteHealth {
-    /// A page or a probe failed, and nothing was served since. A robots.txt that keeps failing while pages are
-    /// served says nothing about the site.
+    /// A page or a probe failed, and no page was served since. A robots.txt that keeps failing while pages are served
+    /// does not count.
     pub is_failing: bool,
-    /// How often the site has answered again after it had failed, or an operator said that it would. A
-    /// robots.txt that could not be read before that is read before the next page. Only compared for equality:
-    /// the number starts again when the site is forgotten.
+    /// How often the site has recovered from failures, or an operator declared it recovered. After a recovery, a
+    /// robots.txt that could not be read is read before the next page. Only compare this for equality: it restarts at 0
+    /// when the site is forgotten.
     pub recoveries: u32,
-    /// The probes that failed since the breaker opened.
+    /// Failed probes since the breaker opened.
     pub failed_probes: FailedProbes,
 }
 
 impl SiteHealth {
-    /// The site answers again, or an operator says so.
+    /// Records that the site has recovered, or that an operator declares so.
     pub fn recovered(&mut self) {
         let recoveries = self.recoveries.wrapping_add(1);
         *self = SiteHealth { recoveries, ..SiteHealth::default() };
     }
 
-    /// Whether there is nothing to remember.
+    /// Whether there is nothing to store.
     pub fn is_empty(&self) -> bool {
         *self == SiteHealth::default()
     }
 
-    /// The same by another clock; see [`Time::by_clock_ahead_by_us`].
+    /// Converts its times to another clock; see [`Time::by_clock_ahead_by_us`].
     pub fn by_clock_ahead_by_us(self, ahead_us: i64) -> SiteHealth {
         let moved = |time: Time| time.by_clock_ahead_by_us(ahead_us);
         SiteHealth { failed_probes: self.failed_probes.with_times(moved), ..self }
     }
 }
 
-/// Probes that failed, one after the other.
+/// Consecutive failed probes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FailedProbes {
-    /// How many.
+    /// The number of failed probes.
     pub count: u32,
     /// How the last one failed.
     pub last: Option<SiteFault>,
-    /// When the last few failed, the latest first.
+    /// When the last few failed, latest first.
     times: [Time; PROBE_TIMES],
 }
 
 impl FailedProbes {
-    /// Another one failed.
+    /// Records another failed probe.
     pub fn add(&mut self, fault: SiteFault, now: Time) {
         self.count = self.count.saturating_add(1);
         self.last = Some(fault);
@@ -65,14 +65,15 @@ impl FailedProbes {
         }
     }
 
-    /// How many failed at `time` or later. Whoever has waited for all that are kept has waited for all.
+    /// The number of probes that failed at `time` or later. If all kept times are within that range, all probes are
+    /// counted.
     pub fn since(&self, time: Time) -> u32 {
         let kept = self.times_kept();
         let later = self.times.iter().take(kept).filter(|at| **at >= time).count();
         if later == kept { self.count } else { u32::try_from(later).unwrap_or(u32::MAX) }
     }
 
-    /// The same with other times, for another clock.
+    /// Converts the times with `moved`.
     pub fn with_times(mut self, moved: impl Fn(Time) -> Time) -> FailedProbes {
         let kept = self.times_kept();
         for at in self.times.iter_mut().take(kept) {

@@ -1,6 +1,6 @@
-//! What is right, as pure functions: no async, no I/O; time and chance are arguments.
+//! The crawling policy as pure functions: no async, no I/O; time and random numbers are arguments.
 //!
-//! Everything here can be shown by tables and property tests. The engine carries it out.
+//! Everything here can be tested with tables and property tests. The engine applies it.
 
 #![warn(missing_docs)]
 

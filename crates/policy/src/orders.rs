@@ -1,4 +1,4 @@
-//! What an operator ordered for a site: a pause, a pace. An order stands until another takes it back.
+//! Operators' orders for a site, such as a pause or a rate. An order applies until another one revokes it.
 
 use std::time::Duration;
 
@@ -7,33 +7,33 @@ use serde::{Deserialize, Serialize};
 use crate::pace::Rate;
 use crate::time::Time;
 
-/// The longest interval that can be ordered: a site that may go less often is better paused.
+/// The longest interval that can be ordered. To send requests even less often, pause the site.
 pub const MAX_ORDERED_INTERVAL: Duration = Duration::from_hours(24);
 
-/// What an operator wants of a site.
+/// An order for a site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// Nothing goes there until it is resumed.
+    /// Sends nothing to the site until it is resumed.
     Pause,
-    /// Takes a pause back.
+    /// Ends a pause.
     Resume,
-    /// One request an interval, whatever the settings say; never more often than a Crawl-delay asks for.
+    /// One request per interval, regardless of the settings, but never more often than a Crawl-delay permits.
     SetInterval(Duration),
-    /// Takes an interval back.
+    /// Revokes an ordered interval.
     ClearInterval,
-    /// The site counts as sound: its breaker closes.
+    /// Closes the breaker and treats the site as healthy.
     ResetBreaker,
-    /// What is known of its robots.txt is forgotten, so that it is read again.
+    /// Discards the stored robots.txt, so that it is read again.
     ForgetRobots,
 }
 
 impl Order {
-    /// Whether it may end a wait, so that those who wait must hear of it. A pause is met when somebody asks.
+    /// Whether it may end a wait, so that waiting requests must be notified. A pause is noticed at the next request.
     pub fn may_end_a_wait(self) -> bool {
         self != Order::Pause
     }
 
-    /// In one word, as commands, paths and the audit have it.
+    /// The name of the order, as used in commands, URL paths and the audit log.
     pub fn as_str(self) -> &'static str {
         match self {
             Order::Pause => "pause",
@@ -49,13 +49,13 @@ impl Order {
 /// Who gave an order, and when.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Given {
-    /// When, by the store's clock.
+    /// When it was given, by the store's clock.
     pub at: Time,
-    /// Who.
+    /// Who gave it.
     pub by: String,
 }
 
-/// An interval that was ordered.
+/// An ordered interval.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OrderedInterval {
     /// The interval.
@@ -64,28 +64,28 @@ pub struct OrderedInterval {
     pub given: Given,
 }
 
-/// The orders that stand for a site.
+/// The current orders for a site.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Orders {
-    /// Nothing goes there.
+    /// Set while the site is paused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paused: Option<Given>,
-    /// Its pace.
+    /// The ordered interval.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interval: Option<OrderedInterval>,
-    /// When what was known of its robots.txt was last forgotten: older knowledge is not gone by.
+    /// When the stored robots.txt was last discarded. An older copy must not be used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub robots_forgotten: Option<Time>,
 }
 
 impl Orders {
-    /// Whether one stands that must not be forgotten.
+    /// Whether there is an order that must not be forgotten.
     pub fn stand(&self) -> bool {
         self.paused.is_some() || self.interval.is_some()
     }
 
-    /// The same by another clock; see [`Time::by_clock_ahead_by_us`].
+    /// Converts the times to another clock; see [`Time::by_clock_ahead_by_us`].
     pub fn by_clock_ahead_by_us(self, ahead_us: i64) -> Orders {
         let moved = |time: Time| time.by_clock_ahead_by_us(ahead_us);
         let given = |given: Given| Given { at: moved(given.at), ..given };
@@ -98,12 +98,12 @@ impl Orders {
         }
     }
 
-    /// Whether there is nothing to be remembered.
+    /// Whether there is nothing to store.
     pub fn is_empty(&self) -> bool {
         *self == Orders::default()
     }
 
-    /// The pace that holds where the settings and robots.txt ask for `asked`.
+    /// The rate that applies if the settings and robots.txt require `asked`.
     pub fn rate(&self, asked: Rate) -> Rate {
         match &self.interval {
             Some(ordered) => {
@@ -114,7 +114,7 @@ impl Orders {
         }
     }
 
-    /// Whether it is an order that this pace comes from.
+    /// Whether this rate comes from an order.
     pub fn decide(&self, rate: Rate) -> bool {
         self.interval.as_ref().is_some_and(|ordered| ordered.interval >= rate.least_interval)
     }

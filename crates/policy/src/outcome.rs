@@ -1,4 +1,4 @@
-//! What happened to a request, and who is to blame: the left half of the contract's table.
+//! The outcome of a request, and who is to blame: the left half of the table in the contract.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,61 +8,60 @@ use serde::{Deserialize, Serialize};
 use crate::site::Mark;
 use crate::time::Time;
 
-/// What happened, in the end, to a URL. Redirects that were followed are not in here.
+/// The final outcome for a URL. Followed redirects are not included.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Happened {
-    /// The server answered with this status, and the answer was read whole.
+    /// The server answered with this status, and the response was read completely.
     Answered(u16),
     /// robots.txt disallows it.
     RobotsDisallow,
-    /// No connection, or it broke.
+    /// The connection failed or broke.
     Network(NetworkFault),
-    /// It took too long.
+    /// A timeout expired.
     TimedOut(Phase),
-    /// The answer went over a limit or made no sense.
+    /// The response exceeded a limit or was invalid.
     BadAnswer(AnswerFault),
-    /// The address guard refused: what and why.
+    /// The request was refused, for this reason.
     Refused(String),
-    /// The caller's deadline passed before there was an answer.
+    /// The caller's deadline passed before there was a response.
     DeadlinePassed,
-    /// The site was down, or could not be asked for its robots.txt, for longer than we wait.
+    /// The site was down, or its robots.txt could not be read, for longer than we wait.
     SiteStayedDown {
-        /// Since when.
+        /// When the failures began.
         since: Time,
-        /// How the last request failed, if this process sent it.
+        /// Why the last request failed, if this process sent it.
         last_failure: Option<String>,
     },
-    /// The site was down, and as many of its probes failed as the URL had attempts left.
+    /// The site was down, and as many probes failed as the URL had attempts left.
     ProbesFailed {
-        /// How many failed while the URL waited.
+        /// The number of probes that failed while the URL waited.
         count: u32,
-        /// How the last one failed.
+        /// How the last probe failed.
         last: SiteFault,
     },
-    /// We must wait longer before the next request than we would wait for a site that is down.
+    /// The wait before the next request would be longer than we wait for a site that is down.
     WaitTooLong {
-        /// What caused the wait.
+        /// What causes the wait.
         asked_by: WaitAskedBy,
         /// How long the wait would be.
         wait: Duration,
-        /// How long we wait at most.
+        /// The longest wait that we accept.
         most: Duration,
     },
-    /// The host's name does not exist, and the host never answered before: the URL is wrong. Only where
-    /// a command wants to know the two apart; elsewhere it is a failure of the site, as every name that
-    /// can't be looked up.
+    /// The host name does not exist, and the host never answered before, so the URL is wrong. Only used by commands
+    /// that make this distinction; otherwise it is a failure of the site, like any other failed lookup.
     NoSuchHost,
-    /// We stopped, or lacked something of our own; the URL and the site are innocent.
+    /// We stopped, or ran out of a resource. Neither the URL nor the site is to blame.
     OurFault(String),
 }
 
-/// How a site failed, in as little as a store needs to keep.
+/// How a site failed, in a compact form for stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SiteFault {
-    /// No connection, or it broke.
+    /// The connection failed or broke.
     Network,
-    /// It took too long.
+    /// A timeout expired.
     TimedOut,
     /// It answered with this status.
     Answered(u16),
@@ -73,81 +72,81 @@ pub enum SiteFault {
 pub enum NetworkFault {
     /// No address was found for the name.
     Dns(NameFault),
-    /// Nobody listens, or there is no way there.
+    /// The connection was refused, or there is no route.
     ConnectRefused,
     /// The TLS handshake failed.
     Tls(TlsFault),
-    /// The connection broke before the answer was whole.
+    /// The connection broke before the response was complete.
     Reset,
 }
 
 /// Why a TLS handshake failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TlsFault {
-    /// The certificate is past its time.
+    /// The certificate has expired.
     Expired,
-    /// The certificate's time has not come.
+    /// The certificate is not valid yet.
     NotYetValid,
     /// The certificate is for other names.
     WrongName,
-    /// Nobody whom we trust signed the certificate.
+    /// The certificate was not signed by a trusted CA.
     UnknownIssuer,
     /// Something else is wrong with the certificate.
     BadCertificate,
-    /// What answers does not speak TLS.
+    /// The server does not speak TLS.
     NotTls,
-    /// The handshake was refused, or broke off.
+    /// The server refused or aborted the handshake.
     Handshake,
 }
 
-/// How a site asks us to wait.
+/// How a site requests a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitAskedBy {
     /// A `Retry-After` header.
     RetryAfter,
-    /// A 429, or a `Retry-After`. The site's state does not tell which: after a 429 without the header the wait is our
-    /// own back-off.
+    /// A 429 or a `Retry-After`. The state of the site does not say which; after a 429 without the header, the wait is
+    /// our own back-off.
     Penalty,
     /// The `Crawl-delay` of its robots.txt.
     CrawlDelay,
 }
 
-/// Why no address was found for a name, from the surest to the least sure.
+/// Why no address was found for a name, ordered from the most to the least certain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NameFault {
-    /// There is no such name (NXDOMAIN).
+    /// The name does not exist (NXDOMAIN).
     NoSuchName,
-    /// The name is there, without an address.
+    /// The name exists, but has no address.
     NoAddress,
-    /// It has more addresses than a web site has.
+    /// The name has more addresses than a web site has.
     TooManyAddresses,
-    /// The name server said that it failed or refuses.
+    /// The name server reported a failure or refused to answer.
     ServerFailed,
-    /// The name server's answer can't be read, or leads round in a circle.
+    /// The name server's answer is invalid or contains a loop.
     Nonsense,
     /// No name server answered in time.
     TimedOut,
-    /// There is no name server, or no way to it.
+    /// There is no name server, or it cannot be reached.
     NoServer,
-    /// We lack what it takes to ask: descriptors, memory, local ports.
+    /// We are out of descriptors, memory or local ports.
     Ours,
 }
 
-/// Where the time ran out.
+/// The phase in which a request timed out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// Looking up the name, connecting, or the TLS handshake.
+    /// The name lookup, connecting, or the TLS handshake.
     Connect,
-    /// Between two pieces of a body.
+    /// Waiting for the next chunk of a body.
     Read,
-    /// The whole request, the wait for its first byte included.
+    /// The whole request, including the wait for the first byte.
     Total,
 }
 
-/// What was wrong with an answer.
+/// What is wrong with a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AnswerFault {
-    /// What came back is not HTTP, or breaks its rules.
+    /// It is not HTTP, or violates it.
     NotHttp,
     /// The body is larger than allowed.
     TooLarge,
@@ -157,9 +156,9 @@ pub enum AnswerFault {
     HeadersTooLarge,
     /// The content encoding is unknown or corrupt.
     BadEncoding,
-    /// More redirects than allowed.
+    /// There are more redirects than allowed.
     TooManyRedirects,
-    /// A redirect without a usable target.
+    /// A redirect has no usable target.
     BadRedirect,
     /// The body consists of more compressed frames than allowed.
     TooManyFrames,
@@ -167,25 +166,25 @@ pub enum AnswerFault {
     TookTooLong,
 }
 
-/// Who is to blame.
+/// Who is to blame for an outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blame {
-    /// Nobody: it went well, or was not to be fetched.
+    /// Nobody: the fetch succeeded, robots.txt disallows it, or its deadline passed.
     Nobody,
-    /// The site is down or overloaded; the URL is innocent.
+    /// The site, which is down or overloaded.
     Site,
-    /// We were too fast for the site.
+    /// Our pace, which is too fast for the site.
     Pace,
     /// This URL.
     Url,
-    /// Whoever asked for it.
+    /// The caller that requested it.
     Caller,
     /// This program.
     Us,
 }
 
 impl Happened {
-    /// Who is to blame.
+    /// Who is to blame for it.
     pub fn blame(&self) -> Blame {
         match self {
             Happened::Answered(200..=299 | 304) | Happened::RobotsDisallow => Blame::Nobody,
@@ -203,7 +202,7 @@ impl Happened {
         }
     }
 
-    /// What the site's breaker and pace are to learn from it.
+    /// What it means for the site's breaker and pace.
     pub fn mark(&self) -> Mark {
         match self {
             Happened::Answered(200..=299 | 304) => Mark::Served,
@@ -229,7 +228,7 @@ impl Happened {
         }
     }
 
-    /// The status code, when there was an answer.
+    /// The status code, if there was a response.
     pub fn status(&self) -> Option<u16> {
         match self {
             Happened::Answered(status)
@@ -238,7 +237,7 @@ impl Happened {
         }
     }
 
-    /// Failed probes of the site that counted as attempts of the URL.
+    /// The number of failed probes of the site that counted as attempts of the URL.
     pub fn failed_probes(&self) -> u32 {
         match self {
             Happened::ProbesFailed { count, .. } => *count,
@@ -247,7 +246,7 @@ impl Happened {
     }
 }
 
-/// The reason, in words for people.
+/// The reason as text.
 impl fmt::Display for Happened {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -302,7 +301,7 @@ impl NetworkFault {
     }
 }
 
-/// The reason, in words for people.
+/// The reason as text.
 impl fmt::Display for NameFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.in_words())

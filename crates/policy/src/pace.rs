@@ -1,9 +1,9 @@
-//! Pace: when the next request may go, as a generic cell rate algorithm.
+//! Pace: decides when the next request may be sent, with a generic cell rate algorithm (GCRA).
 //!
-//! A slot is reserved before it is waited for, so that two askers are never given the same one, and it is
-//! spent when the request head is about to be written. Reserving keeps the order; spending keeps the
-//! distance. Whoever comes late for a slot delays the others and loses nothing, so that even machines on
-//! which every timer is late use the rate that is permitted.
+//! A slot is reserved before the wait for it, so that two requests never get the same one, and it is spent immediately
+//! before the request head is written. Reserving keeps the order; spending keeps the distance. A request that is late
+//! for its slot delays the others but does not lose the slot, so that even machines with late timers reach the
+//! permitted rate.
 
 use std::time::Duration;
 
@@ -11,74 +11,74 @@ use serde::{Deserialize, Serialize};
 
 use crate::time::Time;
 
-/// The longest that a request head may be written after a slot that came at once, without spending it.
+/// The maximum delay of a request head after an immediate slot that need not be spent.
 const MAX_GRACE: Duration = Duration::from_millis(5);
 
-/// How often, and how many at once.
+/// A rate limit: an interval and a burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rate {
-    /// The time between two requests in the long run. Zero: no pacing.
+    /// The average time between two requests. Zero means no pacing.
     pub interval: Duration,
-    /// How many may go at once after a rest. A site has more than 1 only for a group that was given it.
+    /// How many requests may be sent at once after a pause. It is more than 1 only if it is configured for a group.
     pub burst: u32,
-    /// No order makes the interval shorter than this: a site asks for it by its Crawl-delay.
+    /// The minimum interval, which the site requests by its Crawl-delay. No order can shorten it.
     pub least_interval: Duration,
 }
 
 impl Rate {
-    /// One request an interval.
+    /// One request per interval.
     pub const fn every(interval: Duration) -> Rate {
         Rate { interval, burst: 1, least_interval: Duration::ZERO }
     }
 
-    /// One request an interval, and nobody may order it otherwise.
+    /// One request per interval, which no order can shorten.
     pub const fn at_most_every(interval: Duration) -> Rate {
         Rate { interval, burst: 1, least_interval: interval }
     }
 
-    /// `per_second` requests a second, with a burst. Zero or less: no pacing.
+    /// `per_second` requests per second, with a burst. Zero or less means no pacing.
     pub fn per_second(per_second: f64, burst: u32) -> Rate {
         let interval = Duration::try_from_secs_f64(1.0 / per_second).unwrap_or(Duration::ZERO);
         Rate { burst: burst.max(1), ..Rate::every(interval) }
     }
 
-    /// How long a slot that comes at once is good for without being spent.
+    /// How long an immediate slot is valid without being spent.
     ///
-    /// The grace is part of what such a slot occupies, so that even a head at its very end is a whole
-    /// interval before the next one. One hundredth of the interval keeps the loss of rate at 1 %.
+    /// The grace is part of what such a slot occupies, so that even a head at its very end is a whole interval before
+    /// the next one. One hundredth of the interval limits the loss of rate to 1 %.
     pub fn grace(self) -> Duration {
         if self.burst > 1 { Duration::ZERO } else { (self.interval / 100).min(MAX_GRACE) }
     }
 }
 
-/// A reserved moment.
+/// A reserved time for a request head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Slot {
-    /// Not before this.
+    /// The earliest time.
     pub at: Time,
-    /// Until then the head may be written without spending the slot. Before `at`: it must be spent.
+    /// Until then the head may be written without spending the slot. If this is before `at`, the slot must be spent.
     pub use_by: Time,
-    /// The head before this one, for a slot that is spent late.
+    /// The time of the previous head, for a slot that is spent late.
     after: Time,
 }
 
 /// The pace of one site or group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pace {
-    /// When all that was reserved so far is used up (the theoretical arrival time).
+    /// When all reserved slots are used up (the theoretical arrival time of GCRA).
     used_until: Time,
     /// The interval that `used_until` was computed with.
     interval: Duration,
     /// No head was written after this.
     last_head: Time,
-    /// What the site asks for, as far as whoever took the last slot knew: whoever comes next may not have read
-    /// its robots.txt yet.
+    /// The minimum interval that was known when the last slot was taken. The next process may not have read robots.txt
+    /// yet.
     #[serde(default, skip_serializing_if = "Duration::is_zero")]
     least_interval: Duration,
 }
 
 impl Pace {
-    /// Takes the earliest slot that is not before `not_before`.
+    /// Reserves the earliest slot that is not before `not_before`.
     pub fn reserve(&mut self, not_before: Time, now: Time, rate: Rate) -> Slot {
         let at = self.earliest(not_before.max(now), rate);
         let slot = self.slot(at, now, rate);
@@ -86,24 +86,24 @@ impl Pace {
         self.occupy(used_from + rate.interval, slot, rate)
     }
 
-    /// The slot that [`Pace::reserve`] would take.
+    /// The time of the slot that [`Pace::reserve`] would take.
     pub fn earliest(&self, not_before: Time, rate: Rate) -> Time {
         let headroom = rate.interval.saturating_mul(self.burst_at(rate).saturating_sub(1));
         not_before.max(self.used_until_at(rate) - headroom)
     }
 
-    /// Takes `at` together with the slot before it, as one: for the page that a robots.txt was read
-    /// for. The next slot is an interval after `at`.
+    /// Takes `at` together with the previous slot, as if they were one: for the page for which robots.txt was read. The
+    /// next slot is an interval after `at`.
     pub fn follow(&mut self, at: Time, now: Time, rate: Rate) -> Slot {
         let slot = Slot { after: Time::EPOCH, ..self.slot(at, now, rate) };
         let used_until = self.used_until_at(rate).max(slot.use_by.max(at) + rate.interval);
         self.occupy(used_until, slot, rate)
     }
 
-    /// The head is about to be written. `Err`: not before this slot.
+    /// Spends a slot; called immediately before the head is written. An `Err` has the new slot to wait for.
     pub fn spend(&mut self, slot: &Slot, now: Time, rate: Rate) -> Result<(), Slot> {
         if slot.at <= now && now <= slot.use_by {
-            return Ok(()); // It was counted when it was reserved.
+            return Ok(()); // Counted when it was reserved.
         }
         let counted = slot.use_by >= slot.at && self.last_head == slot.use_by;
         let last_head = if counted { slot.after } else { self.last_head };
@@ -117,15 +117,15 @@ impl Pace {
         Ok(())
     }
 
-    /// The head that was spent last leaves as late as `latest`: the next keeps its distance from that.
+    /// Records that the head spent last may be written as late as `latest`. The next one keeps its distance from that.
     pub fn head_leaves_by(&mut self, latest: Time) {
         self.last_head = self.last_head.max(latest);
         self.used_until = self.used_until.max(latest + self.interval);
     }
 
-    /// Takes it that a head was written at `at`: for what may have happened and is not remembered.
+    /// Assumes that a head was written at `at`, if the records of it may have been lost.
     pub fn assume_head(&mut self, at: Time, rate: Rate) {
-        // A burst may have been used up, too.
+        // A whole burst may have been used up.
         let used_until = at + rate.interval.saturating_mul(rate.burst);
         self.used_until = self.used_until_at(rate).max(used_until);
         self.note(rate);
@@ -137,24 +137,24 @@ impl Pace {
         self.last_head
     }
 
-    /// When all that was reserved is used up: until then the state must not be forgotten.
+    /// When all reserved slots are used up. The state must not be forgotten before that.
     pub fn used_until(&self) -> Time {
         self.used_until
     }
 
-    /// The same by another clock; see [`Time::by_clock_ahead_by_us`].
+    /// Converts its times to another clock; see [`Time::by_clock_ahead_by_us`].
     pub fn by_clock_ahead_by_us(self, ahead_us: i64) -> Pace {
         let moved = |time: Time| time.by_clock_ahead_by_us(ahead_us);
         Pace { used_until: moved(self.used_until), last_head: moved(self.last_head), ..self }
     }
 
-    /// Cuts off what lies further ahead than `bound`: a clock that jumped back must not close a site.
+    /// Limits its times to `bound`, so that a clock that jumped back does not block a site.
     pub fn clamp(&mut self, now: Time, bound: Time) {
         self.used_until = self.used_until.min(bound);
         self.last_head = self.last_head.min(now + MAX_GRACE);
     }
 
-    /// A slot that comes at once need not be spent; one that is waited for must.
+    /// An immediate slot need not be spent; one in the future must be.
     fn slot(&self, at: Time, now: Time, rate: Rate) -> Slot {
         let use_by = if at <= now { at + rate.grace() } else { Time::EPOCH };
         Slot { at, use_by, after: self.last_head }
@@ -167,23 +167,23 @@ impl Pace {
         slot
     }
 
-    /// A changed interval counts from the last slot, not from the next request on; and a shorter one not
-    /// before the site has had the rest that it is known to ask for.
+    /// A changed interval applies from the last slot on, not only from the next request on. A shorter one still
+    /// respects the known minimum interval of the site.
     fn used_until_at(&self, rate: Rate) -> Time {
         (self.used_until - self.interval) + rate.interval.max(self.least_interval)
     }
 
-    /// How many may go at once. Where the site asks for a rest between any two, none do.
+    /// How many requests may be sent at once. A site with a minimum interval allows no burst.
     fn burst_at(&self, rate: Rate) -> u32 {
         if self.least_interval.max(rate.least_interval).is_zero() { rate.burst } else { 1 }
     }
 
-    /// The distance that a head keeps from the last one: none within a burst, which was counted when it was
-    /// reserved. If the last slot was taken with a shorter interval, that interval is the distance. A longer
-    /// one would never pass beside a steady flow of requests, and it was kept when the slot was reserved.
+    /// The distance that a head keeps from the last one: none within a burst, which was counted when it was reserved.
+    /// If the last slot was taken with a shorter interval, that interval is the distance. A longer distance might never
+    /// be reached next to a steady flow of requests, and it was already kept when the slot was reserved.
     ///
-    /// Rates differ only if a retailer's limit is configured for a site without its own rate. So only our default gives
-    /// way, never the site's rate or Crawl-delay.
+    /// Rates differ only if a retailer's limit is configured for a site without its own rate. So only our default may
+    /// be undercut, never the rate or the Crawl-delay of the site.
     fn distance_at(&self, rate: Rate) -> Duration {
         if self.burst_at(rate) > 1 {
             return Duration::ZERO;
@@ -192,7 +192,7 @@ impl Pace {
         rate.interval.min(last).max(self.least_interval).max(rate.least_interval)
     }
 
-    /// What the last slot was taken by.
+    /// Records the rate with which the last slot was taken.
     fn note(&mut self, rate: Rate) {
         (self.interval, self.least_interval) = (rate.interval, rate.least_interval);
     }

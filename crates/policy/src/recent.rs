@@ -1,4 +1,4 @@
-//! How often something happened lately, in the space of two numbers.
+//! Counts events of the last hour, approximately, with two counters.
 
 use std::time::Duration;
 
@@ -6,27 +6,27 @@ use serde::{Deserialize, Serialize};
 
 use crate::time::Time;
 
-/// What is older than this does not count any more.
+/// Older events do not count.
 pub const LATELY: Duration = Duration::from_hours(1);
 
-/// Counts what happens, hour by hour, and forgets what is older than the hour before.
+/// Counts events per hour, and keeps only the current and the previous hour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Recent {
-    /// When this hour began.
+    /// The start of the current hour.
     began: Time,
     this_hour: u32,
     hour_before: u32,
 }
 
 impl Recent {
-    /// It happened.
+    /// Counts an event.
     pub fn count(&mut self, now: Time) {
         *self = self.seen_from(now);
         self.this_hour = self.this_hour.saturating_add(1);
     }
 
-    /// How often it happened in the last hour. What happened in the hour before this one counts by as much
-    /// of that as is within it: exact to within what a steady pace would differ.
+    /// The number of events in the last hour. The previous hour counts in proportion to its overlap with the last 60
+    /// minutes, as if its events had been evenly spread.
     pub fn in_the_last_hour(&self, now: Time) -> u32 {
         let seen = self.seen_from(now);
         let left = LATELY.saturating_sub(now.since(seen.began));
@@ -34,17 +34,17 @@ impl Recent {
         seen.this_hour.saturating_add((f64::from(seen.hour_before) * share).ceil() as u32)
     }
 
-    /// The same by another clock; see [`Time::by_clock_ahead_by_us`].
+    /// Converts its times to another clock; see [`Time::by_clock_ahead_by_us`].
     pub fn by_clock_ahead_by_us(self, ahead_us: i64) -> Recent {
         Recent { began: self.began.by_clock_ahead_by_us(ahead_us), ..self }
     }
 
-    /// Whether there is nothing to be remembered.
+    /// Whether there is nothing to store.
     pub fn is_empty(&self) -> bool {
         *self == Recent::default()
     }
 
-    /// The same, in the hour that `now` is in. A clock that jumped back begins a new one.
+    /// Moves on to the hour that contains `now`. If the clock jumped back, a new hour begins.
     fn seen_from(self, now: Time) -> Recent {
         let age = now.since(self.began);
         if age < LATELY && now >= self.began {

@@ -1,4 +1,4 @@
-//! What follows from what happened: the right half of the contract's table, one rule a door.
+//! What follows from an outcome: the right half of the table in the contract, with one rule per door.
 
 use std::time::Duration;
 
@@ -10,21 +10,21 @@ use crate::time::Time;
 /// Exponential back-off with full jitter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Backoff {
-    /// The longest first delay.
+    /// The maximum first delay.
     pub base: Duration,
-    /// Each repetition multiplies it by this.
+    /// Each repetition multiplies the maximum by this.
     pub factor: f64,
-    /// It never grows beyond this.
+    /// The upper bound of the maximum.
     pub cap: Duration,
 }
 
 impl Backoff {
-    /// The delay before repetition number `repetition` (the first is 1); `chance` in `0.0..1.0`.
+    /// The delay before repetition number `repetition` (the first is 1); `chance` is in `0.0..1.0`.
     pub fn delay(&self, repetition: u32, chance: f64) -> Duration {
         self.ceiling(repetition).mul_f64(chance.clamp(0.0, 1.0))
     }
 
-    /// The longest that [`Backoff::delay`] can be.
+    /// The maximum of [`Backoff::delay`].
     pub fn ceiling(&self, repetition: u32) -> Duration {
         let growth = self.factor.max(1.0).powi(repetition.saturating_sub(1).min(1_000) as i32);
         let secs = (self.base.as_secs_f64() * growth).min(self.cap.as_secs_f64());
@@ -32,53 +32,53 @@ impl Backoff {
     }
 }
 
-/// What a URL has been through.
+/// The failures of a URL so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct History {
     /// Failures blamed on the URL.
     pub url_failures: u32,
     /// Failures blamed on its site.
     pub site_failures: u32,
-    /// Times it was told to come back later (429).
+    /// Responses with status 429.
     pub paced: u32,
-    /// When the first of the site's failures happened.
+    /// When the first site failure happened.
     pub first_site_failure: Option<Time>,
 }
 
 impl History {
-    /// How many requests there have been that did not end the matter.
+    /// The number of attempts that failed or got a 429.
     pub fn failures(&self) -> u32 {
         self.url_failures.saturating_add(self.site_failures).saturating_add(self.paced)
     }
 }
 
-/// What a door does about failures of a site.
+/// How a door handles site failures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SiteRule {
-    /// So many attempts, the first one included.
+    /// The maximum number of attempts, including the first one.
     Attempts(u32),
-    /// The URL waits until the site is back; one that fails this often while its site serves others
-    /// is given up.
+    /// The URL waits until the site is back. It is given up if it fails `dead_after` times while its site serves other
+    /// URLs.
     Requeue {
-        /// How often.
+        /// The number of failures.
         dead_after: u32,
     },
 }
 
-/// What a door does about failures. Attempts count the first one.
+/// How a door handles failures. Attempts include the first one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RetryRule {
-    /// Attempts at a URL that answers 500 or another 5xx of its own.
+    /// Attempts for a URL that answers 500 or another 5xx that is not blamed on the site.
     pub server_error_attempts: u32,
-    /// Attempts at a URL that answers 403, 408 or 425.
+    /// Attempts for a URL that answers 403, 408 or 425.
     pub soft_refusal_attempts: u32,
-    /// Attempts at a URL that answers 429; `None`: as many as it takes.
+    /// Attempts for a URL that answers 429; `None` for no limit.
     pub paced_attempts: Option<u32>,
-    /// What site failures lead to.
+    /// How site failures are handled.
     pub site: SiteRule,
-    /// The delays between attempts at a URL.
+    /// The delays between attempts for a URL.
     pub backoff: Backoff,
-    /// The delays of a URL whose site fails.
+    /// The delays after site failures.
     pub site_backoff: Backoff,
 }
 
@@ -107,7 +107,7 @@ impl RetryRule {
         site_backoff: TWO_SECONDS_DOUBLING,
     };
 
-    /// `fetchwell fetch`: as the retriever, but a site that is down is waited for.
+    /// `fetchwell fetch`: like the retriever, but waits for a site that is down.
     pub const FETCH: RetryRule = RetryRule {
         site: SiteRule::Requeue { dead_after: 20 },
         site_backoff: Backoff {
@@ -118,7 +118,7 @@ impl RetryRule {
         ..RetryRule::RETRIEVER
     };
 
-    /// `fetchwell articles`: a run is a batch, and the next run comes soon.
+    /// `fetchwell articles`: few attempts, because the next run follows soon.
     pub const ARTICLES: RetryRule = RetryRule {
         server_error_attempts: 1,
         soft_refusal_attempts: 1,
@@ -128,12 +128,11 @@ impl RetryRule {
         site_backoff: TWO_SECONDS_DOUBLING,
     };
 
-    /// `fetchwell feeds`: a few attempts in one reading. What follows is remembered with the feed, and is for
-    /// a later one.
+    /// `fetchwell feeds`: a few attempts per read. The result is stored with the feed, and a later read tries again.
     pub const FEEDS: RetryRule = RetryRule { paced_attempts: Some(3), ..RetryRule::RETRIEVER };
 
-    /// `fetchwell commoncrawl`. Others wait for what a range gives, so one that always breaks off is given up
-    /// within minutes; an archive that serves nobody is waited for all the same.
+    /// `fetchwell commoncrawl`: other work waits for each range, so a range that always fails is given up within
+    /// minutes, but an archive that is down is waited for.
     pub const ARCHIVE: RetryRule = RetryRule {
         server_error_attempts: 3,
         soft_refusal_attempts: 1,
@@ -143,7 +142,7 @@ impl RetryRule {
         site_backoff: Backoff { cap: Duration::from_secs(30), ..TWO_SECONDS_DOUBLING },
     };
 
-    /// Decides what follows.
+    /// Decides what to do after an attempt.
     pub fn next(&self, last: &Attempt<'_>, history: History, now: Time, chance: f64) -> Next {
         let mut history = history;
         match last.happened.blame() {
@@ -154,7 +153,7 @@ impl RetryRule {
                 if self.paced_attempts.is_some_and(|most| history.paced >= most) {
                     return Next::Finish;
                 }
-                // A site that names a time is asked again then: our own delay is only a guess at that.
+                // A Retry-After takes precedence over our own delay, which is only a guess.
                 let named = last.retry_after.filter(|wait| !wait.is_zero());
                 let wait = named.unwrap_or_else(|| self.backoff.delay(history.paced, chance));
                 Next::Again { at: now + wait, history }
@@ -202,8 +201,8 @@ impl RetryRule {
         Next::Again { at: now + longer(own, last.retry_after), history }
     }
 
-    /// Attempts that count. Where a site's failures are attempts, they are so beside the URL's own: one that
-    /// fails now this way and now that way has no more of them. A URL that waits for its site loses none.
+    /// The attempts that count. If site failures are limited, they count together with the URL's own, so that
+    /// alternating failures do not get more attempts. A URL that waits for its site does not use up attempts.
     fn spent_by(&self, history: &History) -> u32 {
         match self.site {
             SiteRule::Attempts(_) => history.url_failures + history.site_failures,
@@ -220,28 +219,28 @@ impl RetryRule {
     }
 }
 
-/// An attempt that has ended.
+/// A finished attempt.
 #[derive(Clone, Copy, Debug)]
 pub struct Attempt<'a> {
     /// What happened.
     pub happened: &'a Happened,
-    /// How long the server asked us to wait. With a 429 it decides alone; else it lengthens our delay and
-    /// never shortens it.
+    /// The server's `Retry-After`. With a 429 it replaces our delay; otherwise it can lengthen our delay but not
+    /// shorten it.
     pub retry_after: Option<Duration>,
     /// When the site last served a page, as far as we know.
     pub site_last_served: Option<Time>,
 }
 
-/// What follows.
+/// What to do after an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// This is the URL's result, good or bad.
+    /// Stop: this is the final result of the URL, good or bad.
     Finish,
     /// Another attempt, not before `at`.
     Again {
-        /// When.
+        /// The earliest time.
         at: Time,
-        /// The history with this attempt in it.
+        /// The history, including this attempt.
         history: History,
     },
 }

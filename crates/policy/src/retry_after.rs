@@ -1,20 +1,20 @@
-//! The Retry-After header: how long a server asks us to stay away.
+//! The Retry-After header.
 
 use std::time::{Duration, SystemTime};
 
 use crate::time::Time;
 
-/// The longest wait that a Retry-After can ask for.
+/// The longest wait that a Retry-After can request.
 pub const MAX_RETRY_AFTER: Duration = Duration::from_hours(24);
 
-/// Reads a Retry-After: seconds as digits, or an HTTP-date in any of its three forms.
+/// Parses a Retry-After: seconds as digits, or an HTTP-date in any of its three forms.
 ///
-/// A date that has passed asks for no wait. `None` means that the value is nonsense (`-5`, `1.5`,
-/// `120junk`), which is as if the header were not there.
+/// A date in the past means no wait. Returns `None` for an invalid value (`-5`, `1.5`, `120junk`), which counts as no
+/// header.
 pub fn retry_after(value: &str, now: Time) -> Option<Duration> {
     let value = value.trim_matches([' ', '\t']);
     let wait = if !value.is_empty() && value.bytes().all(|octet| octet.is_ascii_digit()) {
-        // Digits that no u64 holds still ask for a long wait.
+        // A number that overflows a u64 still means a long wait.
         value.parse().map_or(MAX_RETRY_AFTER, Duration::from_secs)
     } else {
         wait_until(httpdate::parse_http_date(value).ok()?, now)

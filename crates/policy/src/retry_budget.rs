@@ -1,7 +1,7 @@
-//! The retry budget: retries are a fifth of first attempts at the most, over all sites.
+//! The retry budget: retries are at most a fifth of first attempts, over all sites.
 //!
-//! When much fails at once, retries must not become the main load. The budget delays them and never
-//! cancels one.
+//! If many requests fail at once, retries must not become the main load. The budget delays retries but never cancels
+//! one.
 
 use std::time::Duration;
 
@@ -9,31 +9,31 @@ use crate::time::Time;
 
 /// What a first attempt adds to the budget.
 const EARNED_BY_A_FIRST_ATTEMPT: f64 = 0.2;
-/// The budget at the start, and the most that it grows to: a burst of failures is no storm yet.
+/// The initial and maximum budget, so that a short burst of failures is not delayed.
 const MOST_SAVED: f64 = 100.0;
-/// With no first attempts at all, a retry a second may still go.
+/// Even without first attempts, one retry per second is allowed.
 const LEAST_PER_SECOND: f64 = 1.0;
 
-/// How many retries may go now.
+/// Limits retries relative to first attempts.
 #[derive(Clone, Copy, Debug)]
 pub struct RetryBudget {
-    /// Below zero when retries have been put off.
+    /// Negative while retries are delayed.
     saved: f64,
     counted_at: Time,
 }
 
 impl RetryBudget {
-    /// A full one.
+    /// A full budget.
     pub fn new(now: Time) -> RetryBudget {
         RetryBudget { saved: MOST_SAVED, counted_at: now }
     }
 
-    /// A first attempt went out.
+    /// Records a first attempt.
     pub fn earn(&mut self) {
         self.saved = (self.saved + EARNED_BY_A_FIRST_ATTEMPT).min(MOST_SAVED);
     }
 
-    /// A retry is wanted at `at`: returns when it may be.
+    /// Records a retry that is wanted at `at`. Returns when it may be sent.
     pub fn spend(&mut self, at: Time, now: Time) -> Time {
         let elapsed_s = now.since(self.counted_at).as_secs_f64();
         self.counted_at = self.counted_at.max(now);

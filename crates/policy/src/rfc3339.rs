@@ -1,10 +1,10 @@
-//! Times for people and JSON: RFC 3339 in UTC.
+//! Formats times as RFC 3339 in UTC.
 
 use jiff::Timestamp;
 
 use crate::time::Time;
 
-/// `2026-11-15T12:34:56.789Z`
+/// Formats a time like `2026-11-15T12:34:56.789Z`.
 pub fn rfc3339(time: Time) -> String {
     Timestamp::from_microsecond(time.as_micros())
         .map_or_else(|_| time.to_string(), |t| t.to_string())

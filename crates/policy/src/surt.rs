@@ -1,13 +1,13 @@
-//! SURT keys, the sort order of Common Crawl's index: `com,example)/path` keeps the pages of a
-//! domain and its subdomains together.
+//! SURT keys, by which Common Crawl's index is sorted: `com,example)/path` keeps the pages of a domain and its
+//! subdomains together.
 
 use crate::url::WebUrl;
 
 /// The key under which Common Crawl's index lists a URL.
 ///
-/// The scheme and a `www.` are dropped, the host's labels are reversed (an IPv4 address' octets
-/// too), path and query are in lower case with as few percent-escapes as possible, empty path
-/// segments and an empty query are dropped, and parameters are sorted. Session ids stay.
+/// The scheme and a `www.` are dropped, the labels of the host (or the octets of an IPv4 address) are reversed, path
+/// and query are lower-cased with as few percent-escapes as possible, empty path segments and an empty query are
+/// dropped, and parameters are sorted. Session IDs are kept.
 pub fn surt(url: &WebUrl) -> String {
     let mut key = reversed_host(url.host());
     if url.port() != url.scheme().default_port() {
@@ -32,7 +32,7 @@ fn reversed_host(host: &str) -> String {
     labels.join(",")
 }
 
-/// Drops `www.`, `www2.` and the like as long as a domain remains: `www.com` is a domain itself.
+/// Drops `www.`, `www2.` and the like as long as a domain remains; `www.com` is itself a domain.
 fn without_www(host: &str) -> &str {
     match host.split_once('.') {
         Some((first, rest)) if is_www(first) && rest.contains('.') => without_www(rest),
@@ -53,7 +53,7 @@ fn path_key(path: &str) -> String {
 fn query_key(query: &str) -> String {
     let query = minimally_escaped(query);
     let mut parameters: Vec<&str> = query.split('&').collect();
-    // By name and then by value: as plain text, `a-b=1` would come before `a=1`.
+    // Sort by name, then by value: as plain text, `a-b=1` would come before `a=1`.
     parameters.sort_by_key(|parameter| match parameter.split_once('=') {
         Some((name, value)) => (name, Some(value)),
         None => (*parameter, None),
@@ -61,8 +61,8 @@ fn query_key(query: &str) -> String {
     parameters.join("&")
 }
 
-/// Lower case, with escapes only for what cannot stand in an index line: spaces, control
-/// characters, `#`, `%` and what is not ASCII. `%7E` and `~` are one key then.
+/// Lower-cases the text, and escapes only what an index line cannot contain: spaces, control characters, `#`, `%` and
+/// non-ASCII bytes. So `%7E` and `~` give the same key.
 fn minimally_escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for byte in fully_unescaped(text) {
@@ -74,8 +74,8 @@ fn minimally_escaped(text: &str) -> String {
     escaped
 }
 
-/// Resolves escapes, and the escapes that come to light by that (`%2541` is `%41` is `A`). What was
-/// read so far never ends in an escape, so one pass does it, however deeply they are nested.
+/// Decodes escapes, including those that result from decoding (`%2541` is `%41` is `A`). The output never ends in an
+/// escape, so one pass is enough for any depth of nesting.
 fn fully_unescaped(text: &str) -> Vec<u8> {
     let mut read = Vec::with_capacity(text.len());
     for byte in text.bytes() {

@@ -1,9 +1,9 @@
-//! Text from outside, and what may be shown of it.
+//! Makes untrusted text safe to display.
 
 use std::borrow::Cow;
 
-/// Text from outside, such as a URL, on one line and with everything escaped that a terminal would obey: control
-/// characters, and marks that change the direction of the text around them.
+/// Makes untrusted text, such as a URL, safe to print on one line of a terminal. Control characters, line separators
+/// and marks that change the text direction are escaped.
 pub fn printable(text: &str) -> Cow<'_, str> {
     if !text.contains(is_obeyed) {
         return Cow::Borrowed(text);

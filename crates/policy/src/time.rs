@@ -1,4 +1,4 @@
-//! A point in time, as an argument: this crate never reads a clock.
+//! Points in time. They are always arguments: this crate never reads a clock.
 
 use std::fmt;
 use std::ops::{Add, Sub};
@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 /// Microseconds since the Unix epoch, in UTC.
 ///
-/// Microseconds, because a pace of several hundred requests a second must not be rounded away, and
-/// because that is what the clocks of the stores give.
+/// Microseconds are precise enough for several hundred requests per second, and are the resolution of the stores'
+/// clocks.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -17,17 +17,17 @@ use serde::{Deserialize, Serialize};
 pub struct Time(i64);
 
 impl Time {
-    /// The Unix epoch: earlier than anything that this program meets.
+    /// The Unix epoch, which is earlier than any time in this program.
     pub const EPOCH: Time = Time(0);
-    /// Later than anything that this program meets.
+    /// Later than any time in this program.
     pub const FAR_FUTURE: Time = Time(i64::MAX);
 
-    /// A time from microseconds since the Unix epoch.
+    /// Creates a time from microseconds since the Unix epoch.
     pub const fn from_micros(micros: i64) -> Time {
         Time(micros)
     }
 
-    /// A time from whole seconds since the Unix epoch.
+    /// Creates a time from whole seconds since the Unix epoch.
     pub const fn from_secs(secs: i64) -> Time {
         Time(secs.saturating_mul(1_000_000))
     }
@@ -37,8 +37,8 @@ impl Time {
         self.0
     }
 
-    /// The same point by another clock, which is ahead of this one by so much (behind it: less than zero).
-    /// What stands for "never yet" stays that.
+    /// Converts the time to another clock that is ahead of this one by `ahead_us` (negative if it is behind). `EPOCH`
+    /// and `FAR_FUTURE` stay the same.
     pub fn by_clock_ahead_by_us(self, ahead_us: i64) -> Time {
         match self {
             Time::EPOCH | Time::FAR_FUTURE => self,
@@ -46,7 +46,7 @@ impl Time {
         }
     }
 
-    /// How long after `earlier` this is; zero when it is not after it.
+    /// The time since `earlier`; zero if this is not later.
     pub fn since(self, earlier: Time) -> Duration {
         Duration::from_micros(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }

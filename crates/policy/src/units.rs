@@ -1,6 +1,6 @@
-//! Durations, sizes and quantities as people write them: `1h30m`, `500ms`, `10MiB`, `1 page`.
+//! Parses and formats durations, sizes and quantities: `1h30m`, `500ms`, `10MiB`, `1 page`.
 //!
-//! Arithmetic is exact. A duration is a whole number of milliseconds, a size one of bytes.
+//! Arithmetic is exact. A duration is a whole number of milliseconds, a size a whole number of bytes.
 
 use std::fmt::Display;
 use std::time::Duration;
@@ -9,11 +9,11 @@ const DURATION_FIX: &str =
     r#"write numbers with the units d, h, m, s, ms, the largest first, such as "30s" or "1h30m""#;
 const SIZE_FIX: &str = r#"write bytes, or a number with a unit, such as "64KiB", "10MiB" or "1GB""#;
 
-/// Unit and milliseconds, the largest first.
+/// Units and their length in milliseconds, largest first.
 const DURATION_UNITS: [(&str, u64); 5] =
     [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
 
-/// Unit and bytes, the largest first.
+/// Units and their size in bytes, largest first.
 const SIZE_UNITS: [(&str, u64); 9] = [
     ("TiB", 1 << 40),
     ("TB", 1_000_000_000_000),
@@ -26,18 +26,18 @@ const SIZE_UNITS: [(&str, u64); 9] = [
     ("B", 1),
 ];
 
-/// Why a text is no duration or no size.
+/// Why a text is not a valid duration or size.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}; {fix}")]
 pub struct UnitError {
     /// What is wrong.
     pub problem: String,
-    /// What to do about it.
+    /// How to fix it.
     pub fix: &'static str,
 }
 
-/// Reads `30s`, `1h30m`, `1.5s`. A number without a unit is refused: in a file or a variable it may mean anything.
-/// Flags and a design's own variables add the unit first, by [`with_unit`].
+/// Parses `30s`, `1h30m` or `1.5s`. A number without a unit is an error, because in a file or a variable it may mean
+/// anything. Where the unit is known, callers add it first, with [`with_unit`].
 pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
     let wrong = |problem: &str| UnitError {
         problem: format!("{} {problem}", quoted(text)),
@@ -69,15 +69,15 @@ pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
     Ok(Duration::from_millis(total_ms))
 }
 
-/// A number with its unit, where it is known which one a bare number means: `30` under a name that says
-/// `_SECONDS`, or after a flag that takes a duration, is `30s`.
+/// Adds a unit to a bare number, if its meaning is known: `30` is `30s` for a variable whose name ends in `_SECONDS`,
+/// or for a flag that takes a duration.
 pub fn with_unit(number: &str, unit: &str) -> String {
     let is_digit = |byte: u8| byte.is_ascii_digit() || byte == b'.';
     let is_bare = !number.is_empty() && number.bytes().all(is_digit);
     if is_bare { format!("{number}{unit}") } else { number.to_owned() }
 }
 
-/// Writes a duration so that [`parse_duration`] reads the same one; below 1 ms is dropped.
+/// Formats a duration so that [`parse_duration`] returns the same value. Fractions of a millisecond are dropped.
 pub fn format_duration(duration: Duration) -> String {
     let mut left_ms = duration.as_millis();
     let mut text = String::new();
@@ -91,7 +91,7 @@ pub fn format_duration(duration: Duration) -> String {
     if text.is_empty() { "0s".to_owned() } else { text }
 }
 
-/// Reads `10MiB`, `1GB`, `1.5KiB` or plain bytes; case does not matter.
+/// Parses `10MiB`, `1GB`, `1.5KiB` or plain bytes, ignoring case.
 pub fn parse_size(text: &str) -> Result<u64, UnitError> {
     let wrong =
         |problem: &str| UnitError { problem: format!("{} {problem}", quoted(text)), fix: SIZE_FIX };
@@ -108,7 +108,7 @@ pub fn parse_size(text: &str) -> Result<u64, UnitError> {
     multiply(number, unit_bytes).map_err(wrong)
 }
 
-/// Writes a size in the largest unit that leaves no remainder.
+/// Formats a size in the largest unit that leaves no remainder.
 pub fn format_size(bytes: u64) -> String {
     SIZE_UNITS
         .iter()
@@ -126,7 +126,7 @@ pub fn quantity<N: Copy + Display + PartialEq + From<u8>>(
     format!("{count} {noun}")
 }
 
-/// `text` in quotes for a fault, cut short: a fault is no place for a megabyte.
+/// Quotes `text` for an error message, truncated if it is long.
 pub fn quoted(text: &str) -> String {
     const MOST_CHARS: usize = 60;
     match text.char_indices().nth(MOST_CHARS) {
@@ -145,9 +145,9 @@ fn split_component(text: &str) -> (&str, &str, &str) {
     (number, unit, after)
 }
 
-/// A decimal `number` times `unit`, exactly.
+/// Multiplies a decimal `number` by `unit`, exactly.
 fn multiply(number: &str, unit: u64) -> Result<u64, &'static str> {
-    // So many decimals keep the sum below within u128 whatever the unit.
+    // With this many decimals, the product below fits into a u128 for every unit.
     const MOST_DECIMALS: usize = 18;
     let (whole, decimals) = match number.split_once('.') {
         Some((_, "")) => return Err("has a point without decimals"),

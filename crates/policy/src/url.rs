@@ -1,5 +1,5 @@
-//! Web addresses in canonical form, and the two keys derived from them: the [`Site`] that is
-//! paced and the [`Origin`] whose robots.txt counts.
+//! URLs in canonical form, and the two keys derived from them: the [`Site`], which is paced, and the [`Origin`], whose
+//! robots.txt applies.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -7,14 +7,14 @@ use std::net::IpAddr;
 use std::str::FromStr;
 use std::sync::Arc;
 
-// The leading colons tell the `url` crate from this module.
+// The leading colons distinguish the `url` crate from this module.
 use ::url::{Host, ParseError, Position, Url};
 use serde::{Deserialize, Serialize};
 
-/// The longest URL that is accepted, before and after canonicalisation.
+/// The maximum length of a URL, before and after canonicalisation.
 pub const MAX_URL_BYTES: usize = 8192;
 
-/// The longest host that is accepted: DNS knows no longer name.
+/// The maximum length of a host, which is that of a DNS name.
 pub const MAX_HOST_BYTES: usize = 253;
 
 /// A canonical http or https URL.
@@ -26,7 +26,7 @@ pub const MAX_HOST_BYTES: usize = 253;
 pub struct WebUrl(Arc<Url>);
 
 impl WebUrl {
-    /// Reads an absolute URL. ASCII white space around it is ignored.
+    /// Parses an absolute URL. ASCII white space around it is ignored.
     pub fn parse(text: &str) -> Result<Self, UrlFault> {
         resolve(None, text)
     }
@@ -51,7 +51,7 @@ impl WebUrl {
         self.0.host_str().unwrap_or_default()
     }
 
-    /// The address, when the host is an IPv4 or IPv6 literal and no name.
+    /// The address, if the host is an IPv4 or IPv6 literal instead of a name.
     pub fn host_ip(&self) -> Option<IpAddr> {
         match self.0.host()? {
             Host::Ipv4(address) => Some(address.into()),
@@ -60,27 +60,27 @@ impl WebUrl {
         }
     }
 
-    /// The port to connect to, written or not.
+    /// The port to connect to, explicit or default.
     pub fn port(&self) -> u16 {
         self.0.port().unwrap_or(self.scheme().default_port())
     }
 
-    /// What goes in the request line, and what robots rules are matched with.
+    /// The path and query for the request line and for matching robots.txt rules.
     pub fn path_and_query(&self) -> &str {
         &self.0[Position::BeforePath..Position::AfterQuery]
     }
 
-    /// The site whose pace and breaker this URL is under.
+    /// The site whose pace and breaker apply to this URL.
     pub fn site(&self) -> Site {
         let host = self.host();
         match self.port() {
-            // Either scheme's default port is dropped: one host must never get two paces.
+            // The default ports of both schemes are dropped, because one host must never get two paces.
             80 | 443 => Site(host.into()),
             port => Site(format!("{host}:{port}").into()),
         }
     }
 
-    /// The origin whose robots.txt this URL is under.
+    /// The origin whose robots.txt applies to this URL.
     pub fn origin(&self) -> Origin {
         let mut root = Url::clone(&self.0);
         root.set_path("/");
@@ -88,7 +88,7 @@ impl WebUrl {
         Origin { root: Self(Arc::new(root)) }
     }
 
-    /// That origin as it is found in a map of [`Origin`]s, without making one.
+    /// The key of that origin for lookups in a map by [`Origin`], without allocating one.
     pub fn origin_key(&self) -> &str {
         let root_ends = self.0[..Position::BeforePath].len() + "/".len();
         &self.as_str()[..root_ends]
@@ -109,17 +109,17 @@ impl FromStr for WebUrl {
     }
 }
 
-/// The schemes that are fetched.
+/// The supported schemes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scheme {
-    /// Plain text.
+    /// HTTP without encryption.
     Http,
-    /// Over TLS.
+    /// HTTP over TLS.
     Https,
 }
 
 impl Scheme {
-    /// The port that a URL of this scheme means when it names none.
+    /// The default port of the scheme.
     pub fn default_port(self) -> u16 {
         match self {
             Self::Http => 80,
@@ -128,14 +128,14 @@ impl Scheme {
     }
 }
 
-/// What has one pace and one breaker: a canonical host, with its port when that is neither 80 nor
-/// 443. Clones share the text.
+/// The unit of pacing, with one pace and one breaker: a canonical host, with its port unless that is 80 or 443. Clones
+/// share the text.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Site(Arc<str>);
 
 impl Site {
-    /// Reads what an operator types: `example.com`, `Example.com:8080` or a full URL.
+    /// Parses operator input: `example.com`, `Example.com:8080` or a full URL.
     pub fn parse(text: &str) -> Result<Self, UrlFault> {
         let url = if text.contains("://") {
             WebUrl::parse(text)
@@ -145,7 +145,8 @@ impl Site {
         Ok(url?.site())
     }
 
-    /// Something that is paced like a site and is none of the web's: no host has an `@` in its name.
+    /// A key for something else that is paced like a site. It cannot be mistaken for a web site, because no host
+    /// contains an `@`.
     pub fn apart(realm: &str, name: &str) -> Self {
         Self(format!("{realm}@{name}").into())
     }
@@ -182,15 +183,15 @@ impl From<Site> for String {
     }
 }
 
-/// Scheme, host and port: what one robots.txt speaks for.
-// Kept as the URL of its root, so that the URLs made from it cannot fail.
+/// Scheme, host and port: the scope of one robots.txt.
+// Stored as the URL of its root, so that deriving URLs from it cannot fail.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Origin {
     root: WebUrl,
 }
 
 impl Origin {
-    /// Reads `https://example.com`, or takes the origin of any longer URL.
+    /// Parses `https://example.com`, or takes the origin of any longer URL.
     pub fn parse(text: &str) -> Result<Self, UrlFault> {
         Ok(WebUrl::parse(text)?.origin())
     }
@@ -215,12 +216,12 @@ impl Origin {
         self.root.site()
     }
 
-    /// Where a probe knocks.
+    /// The URL of the root, which probes request.
     pub fn root_url(&self) -> WebUrl {
         self.root.clone()
     }
 
-    /// Where the robots.txt of this origin is.
+    /// The URL of this origin's robots.txt.
     pub fn robots_url(&self) -> WebUrl {
         let mut robots = Url::clone(&self.root.0);
         robots.set_path("/robots.txt");
@@ -228,7 +229,7 @@ impl Origin {
     }
 }
 
-/// The text of [`WebUrl::origin_key`].
+/// Borrows the same text as [`WebUrl::origin_key`].
 impl Borrow<str> for Origin {
     fn borrow(&self) -> &str {
         self.root.as_str()
@@ -241,13 +242,13 @@ impl fmt::Display for Origin {
     }
 }
 
-/// Why a text is not a URL that may be fetched. No message repeats the URL: it may hold a secret.
+/// Why a text is not a URL that may be fetched. No message repeats the URL, because it may contain a secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UrlFault {
     /// Longer than [`MAX_URL_BYTES`].
     #[error("the URL has {bytes} bytes, more than {MAX_URL_BYTES}; shorten it")]
     TooLong {
-        /// How long it is.
+        /// Its length.
         bytes: usize,
     },
     /// Not a URL by the URL standard.
@@ -259,13 +260,13 @@ pub enum UrlFault {
     /// `user@` or `user:password@` before the host.
     #[error("the URL has a user name or password before its host; take it out, with the `@`")]
     UserInfo,
-    /// Nothing, or only dots, where the host should be.
+    /// The host is empty or consists only of dots.
     #[error("the URL names no host; write it as https://host/path")]
     EmptyHost,
     /// Longer than [`MAX_HOST_BYTES`].
     #[error("the host has {bytes} bytes, more than {MAX_HOST_BYTES}; check for a typing error")]
     HostTooLong {
-        /// How long it is.
+        /// Its length.
         bytes: usize,
     },
     /// A port of another protocol, which browsers refuse too.
@@ -300,7 +301,7 @@ fn resolve(base: Option<&Url>, text: &str) -> Result<WebUrl, UrlFault> {
         return Err(UrlFault::BlockedPort(port));
     }
     url.set_fragment(None);
-    // Percent-encoding and Punycode lengthen a URL, so what comes out is measured as well.
+    // Percent-encoding and Punycode lengthen a URL, so the result is checked as well.
     check_length(url.as_str())?;
     Ok(WebUrl(Arc::new(url)))
 }
@@ -310,16 +311,16 @@ fn check_length(text: &str) -> Result<(), UrlFault> {
     if bytes > MAX_URL_BYTES { Err(UrlFault::TooLong { bytes }) } else { Ok(()) }
 }
 
-/// The URL standard skips surplus slashes and takes `x` for the host of `http:///x`. Such a URL
-/// comes from a template whose host was missing: `x` was meant to be a path.
+/// The URL standard skips surplus slashes and takes `x` as the host of `http:///x`. Such a URL comes from a template
+/// with a missing host, and `x` was meant to be a path.
 fn skips_the_host(text: &str) -> bool {
     text.split_once("///").is_some_and(|(before, _)| {
         ["", "http:", "https:"].iter().any(|scheme| before.eq_ignore_ascii_case(scheme))
     })
 }
 
-/// Drops trailing dots. The host is parsed anew then, because `127.0.0.1..` is a name to the URL
-/// standard but an address without its dots, and the address guard must see it as one.
+/// Drops trailing dots and parses the host again, because `127.0.0.1..` is a name by the URL standard, but an address
+/// without the dots, and the address guard must see it as one.
 fn settle_host(url: &mut Url) -> Result<(), UrlFault> {
     let written = url.host_str().unwrap_or_default();
     let host = written.trim_end_matches('.');
@@ -336,8 +337,8 @@ fn settle_host(url: &mut Url) -> Result<(), UrlFault> {
     Ok(())
 }
 
-/// The "bad ports" of the WHATWG Fetch standard: a request sent there could be taken for a command
-/// of the protocol at home on that port.
+/// The "bad ports" of the WHATWG Fetch standard: a request to such a port could be interpreted as a command of another
+/// protocol.
 const BLOCKED_PORTS: [u16; 83] = [
     0, 1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101,
     102, 103, 104, 109, 110, 111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427,

@@ -1,17 +1,17 @@
-//! Whether the pattern of a rule covers a path.
+//! Matches the patterns of rules against paths.
 
 use std::borrow::Cow;
 
 use memchr::memmem;
 
-/// The paths that a rule is about: `/private/`, `/*.pdf$`.
+/// The path pattern of a rule, such as `/private/` or `/*.pdf$`.
 ///
-/// A pattern that begins with neither `/` nor `*` can match no path. Its author must have meant
-/// a path from the root, so it is read as if the `/` were there.
+/// A pattern that begins with neither `/` nor `*` cannot match any path. Its author must have meant a path from the
+/// root, so a `/` is prepended.
 #[derive(Clone, Debug)]
 pub(super) struct Pattern {
-    /// In normal form, and matched to the end of the path: a pattern without `$` gets a `*`.
-    /// Here each `*` is a wildcard, for a literal one is `%2A` in normal form.
+    /// In normal form, and matched to the end of the path: a pattern without `$` gets a trailing `*`. Each `*` is a
+    /// wildcard, because a literal one is `%2A` in normal form.
     glob: Box<str>,
     specificity: usize,
 }
@@ -39,17 +39,16 @@ impl Pattern {
         Pattern { glob: glob.into(), specificity }
     }
 
-    /// How many octets the pattern has, in normal form: the rule with the most of them decides.
+    /// The length of the pattern in octets, in normal form. The longest matching rule decides.
     pub(super) fn specificity(&self) -> usize {
         self.specificity
     }
 
-    /// Whether the pattern covers `path`, which is a [`normal_path`].
+    /// Whether the pattern matches `path`, which must be a [`normal_path`].
     ///
-    /// Each literal between two wildcards is looked for once, from where the one before it ended.
-    /// The leftmost place is always good enough, as it leaves the most for those to come. So
-    /// nothing is ever tried again, and a hostile rule costs no more than its length and the
-    /// path's together.
+    /// Each literal between two wildcards is searched once, starting where the previous one ended. The leftmost match
+    /// is always good enough, as it leaves the most for the literals that follow. So there is no backtracking, and even
+    /// a hostile rule takes only linear time.
     pub(super) fn matches(&self, path: &str) -> bool {
         let Some((head, tail)) = self.glob.split_once('*') else { return path == &*self.glob };
         let (middle, last) = tail.rsplit_once('*').unwrap_or(("", tail));
@@ -62,7 +61,7 @@ impl Pattern {
     }
 }
 
-/// The normal form of a URL's path and query: two that mean the same octets are equal.
+/// The normal form of a URL's path and query. Two that encode the same octets are equal.
 pub(super) fn normal_path(path_and_query: &str) -> Cow<'_, str> {
     let octets = path_and_query.as_bytes();
     if octets.starts_with(b"/") && octets.iter().all(|octet| *octet != b'%' && is_plain(*octet)) {
@@ -80,7 +79,7 @@ fn push_root(normal: &mut String, path: &[u8]) {
     }
 }
 
-/// A run of wildcards says no more than one.
+/// Consecutive wildcards are equivalent to one.
 fn push_wildcard(glob: &mut String) {
     if !glob.ends_with('*') {
         glob.push('*');
@@ -108,7 +107,7 @@ fn push_normal(normal: &mut String, written: &[u8]) {
     }
 }
 
-/// The octet that `text` begins with, if it is percent-encoded, and what comes after.
+/// The percent-encoded octet at the start of `text`, if there is one, and the rest.
 fn percent_encoded(text: &[u8]) -> Option<(u8, &[u8])> {
     let [b'%', high, low, after @ ..] = text else { return None };
     let digit = |hex: u8| u8::try_from(char::from(hex).to_digit(16)?).ok();
@@ -127,14 +126,14 @@ fn is_plain(octet: u8) -> bool {
     is_unreserved(octet) || keeps_its_meaning(octet)
 }
 
-/// Encoded or not, these are the same (RFC 3986, 2.3).
+/// Unreserved characters are equivalent encoded or not (RFC 3986, 2.3).
 fn is_unreserved(octet: u8) -> bool {
     octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'.' | b'_' | b'~')
 }
 
-/// The reserved characters (RFC 3986, 2.2), for which encoded and not encoded differ, and a `%`
-/// that encodes nothing. Three are left out: `*` and `$`, as rules can write the characters
-/// themselves in encoded form only; and `'`, as URL parsers encode it in a query.
+/// The reserved characters (RFC 3986, 2.2), which differ from their encoded form, and a `%` that encodes nothing. Three
+/// are excluded: `*` and `$`, because rules can contain them literally only in encoded form, and `'`, because URL
+/// parsers encode it in a query.
 fn keeps_its_meaning(octet: u8) -> bool {
     matches!(
         octet,

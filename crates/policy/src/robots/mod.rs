@@ -1,4 +1,4 @@
-//! robots.txt, as RFC 9309 has it: what a site asks of us, and by which line.
+//! robots.txt by RFC 9309: what a site allows us to fetch, and which line decides.
 
 mod matcher;
 mod parse;
@@ -9,45 +9,45 @@ use std::time::Duration;
 use matcher::Pattern;
 use parse::{File, Key, Line};
 
-/// How much of a robots.txt is read. RFC 9309 asks for at least 500 KiB.
+/// How much of a robots.txt is read. RFC 9309 requires at least 500 KiB.
 pub const MAX_ROBOTS_BYTES: usize = 512 * 1024;
 
-/// The longest pause between two requests that a Crawl-delay can ask for.
+/// The longest pause between two requests that a Crawl-delay can request.
 pub const MAX_CRAWL_DELAY: Duration = Duration::from_hours(24);
 
 const MAX_SITEMAPS: usize = 1_000;
 const MAX_SITEMAP_BYTES: usize = 2_048;
 
-/// A verdict travels with every URL of the site: a line of half a megabyte must not.
+/// A verdict is attached to every URL of the site, so a very long line is truncated.
 const MAX_SHOWN_RULE_BYTES: usize = 2_048;
 
-/// What one robots.txt says to us. What it says to others is not kept.
+/// The rules of a robots.txt for our bot. Those for other bots are not kept.
 #[derive(Clone, Debug)]
 pub struct Robots {
-    /// The most specific first, so that the first rule that matches decides.
+    /// The most specific rule comes first, so that the first match decides.
     rules: Vec<Rule>,
     allowed_without_rule: bool,
     crawl_delay: Option<CrawlDelay>,
     sitemaps: Vec<String>,
 }
 
-/// Whether a path may be fetched, and the line that decided it, if one did.
+/// Whether a path may be fetched, and which line decided, if any.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RobotsVerdict {
     /// Whether the path may be fetched.
     pub allowed: bool,
-    /// The number of the line that decided; the first line is 1.
+    /// The number of the deciding line; the first line is 1.
     pub line: Option<u32>,
     /// That line as written, without its comment: `Disallow: /private/`.
     pub rule: Option<String>,
 }
 
 impl Robots {
-    /// Reads a robots.txt for the bot that sends `user_agent`, given as the whole header or as
-    /// its product token alone. Any bytes will do: what makes no sense is skipped.
+    /// Parses a robots.txt for the bot that sends `user_agent`, given as the whole header or only its product token.
+    /// Any bytes are accepted; invalid lines are skipped.
     ///
-    /// Bytes after the first [`MAX_ROBOTS_BYTES`] are ignored, and so is the line they cut in
-    /// two. To see that a file goes on, it must be handed over with at least one byte more.
+    /// Bytes after the first [`MAX_ROBOTS_BYTES`] are ignored, and so is a line that is cut in two there. To detect
+    /// that, `body` must contain at least one byte more than the limit.
     pub fn parse(body: &[u8], user_agent: &str) -> Robots {
         let file = File::read(body, product_token(user_agent));
         let mut robots = Robots::allow_all();
@@ -61,7 +61,7 @@ impl Robots {
         robots
     }
 
-    /// For a site that has no robots.txt.
+    /// Allows everything: for a site without a robots.txt.
     pub fn allow_all() -> Robots {
         Robots {
             rules: Vec::new(),
@@ -71,12 +71,12 @@ impl Robots {
         }
     }
 
-    /// For a site whose robots.txt cannot be had, where that is to mean "keep out".
+    /// Disallows everything: for a site whose robots.txt cannot be reached, if that is to be treated as a disallow.
     pub fn disallow_all() -> Robots {
         Robots { allowed_without_rule: false, ..Robots::allow_all() }
     }
 
-    /// Judges a URL by its path and query, such as `/search?q=rust`.
+    /// Checks a URL by its path and query, such as `/search?q=rust`.
     pub fn verdict(&self, path_and_query: &str) -> RobotsVerdict {
         let path = matcher::normal_path(path_and_query);
         if path == "/robots.txt" {
@@ -92,17 +92,17 @@ impl Robots {
         }
     }
 
-    /// The pause that the site asks us to make between requests: the longest, if it names several.
+    /// The pause between requests that the site requests; the longest, if there are several.
     pub fn crawl_delay(&self) -> Option<Duration> {
         self.crawl_delay.map(|delay| delay.pause)
     }
 
-    /// The number of the line that asks for [`Robots::crawl_delay`]; the first line is 1.
+    /// The number of the line of [`Robots::crawl_delay`]; the first line is 1.
     pub fn crawl_delay_line(&self) -> Option<u32> {
         self.crawl_delay.map(|delay| delay.line)
     }
 
-    /// The sitemaps as written, which may not be URLs at all. They are the same for every bot.
+    /// The sitemaps as written, which may not be valid URLs. They are the same for every bot.
     pub fn sitemaps(&self) -> &[String] {
         &self.sitemaps
     }
@@ -125,9 +125,9 @@ impl Robots {
     }
 }
 
-/// The name that robots.txt knows a bot by: `OttoBot` for `OttoBot/1.0 (+contact)`.
+/// The name of a bot in robots.txt: `OttoBot` for `OttoBot/1.0 (+contact)`.
 ///
-/// RFC 9309 gives it letters, `_` and `-`; digits are taken too, for bots that are called `bot2`.
+/// RFC 9309 allows letters, `_` and `-`; digits are accepted, too, for bots with names like `bot2`.
 pub fn product_token(user_agent: &str) -> &str {
     let user_agent = user_agent.trim_start();
     let is_token_char = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
@@ -144,7 +144,7 @@ struct Rule {
 }
 
 impl Rule {
-    /// An empty `Disallow:` forbids nothing: it is no rule.
+    /// An empty `Disallow:` forbids nothing, so it is not a rule.
     fn read(line: &Line<'_>) -> Option<Rule> {
         let shown = line.text.get(..MAX_SHOWN_RULE_BYTES).unwrap_or(line.text);
         (!line.value.is_empty()).then(|| Rule {
@@ -162,21 +162,21 @@ struct CrawlDelay {
     line: u32,
 }
 
-/// Seconds, with decimals or without. Signs, exponents, `nan` and `inf` are nonsense here.
+/// Parses seconds, with or without decimals. Signs, exponents, `nan` and `inf` are invalid.
 fn pause(value: &[u8]) -> Option<Duration> {
     let is_decimal = value.iter().all(|octet| octet.is_ascii_digit() || *octet == b'.');
     let seconds: f64 = str::from_utf8(value).ok().filter(|_| is_decimal)?.parse().ok()?;
     Duration::try_from_secs_f64(seconds.min(MAX_CRAWL_DELAY.as_secs_f64())).ok()
 }
 
-/// What to do while a robots.txt cannot be reached and no copy is at hand.
+/// What to do while a robots.txt cannot be reached and there is no copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhenUnreachable {
-    /// The URL waits, and no page is asked for.
+    /// The URL waits, and no page is fetched.
     Defer,
-    /// As if all were allowed.
+    /// Everything is allowed.
     Allow,
-    /// As if nothing were allowed.
+    /// Nothing is allowed.
     Disallow,
 }
 

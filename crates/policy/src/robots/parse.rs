@@ -1,15 +1,15 @@
-//! From the bytes of a robots.txt to groups of lines.
+//! Parses the bytes of a robots.txt into groups of lines.
 
 use super::{MAX_ROBOTS_BYTES, product_token};
 
-/// A robots.txt, sorted into its groups.
+/// A robots.txt, divided into its groups.
 #[derive(Default)]
 pub(super) struct File<'a> {
     groups: Vec<Group<'a>>,
     pub(super) sitemaps: Vec<&'a [u8]>,
 }
 
-/// The bots that a run of User-agent lines names, and what they are told.
+/// The bots that consecutive User-agent lines name, and their rules.
 #[derive(Default)]
 pub(super) struct Group<'a> {
     names_us: bool,
@@ -18,13 +18,13 @@ pub(super) struct Group<'a> {
     pub(super) crawl_delays: Vec<Line<'a>>,
 }
 
-/// A line whose key we know.
+/// A line with a known key.
 pub(super) struct Line<'a> {
     /// The first line of the file is 1.
     pub(super) number: u32,
     pub(super) key: Key,
     pub(super) value: &'a [u8],
-    /// Key and value as written, without the comment and the spaces around.
+    /// Key and value as written, without the comment and surrounding white space.
     pub(super) text: &'a [u8],
 }
 
@@ -40,8 +40,8 @@ pub(super) enum Key {
 impl<'a> File<'a> {
     pub(super) fn read(body: &'a [u8], our_token: &str) -> File<'a> {
         let mut file = File::default();
-        // Only a rule ends a run of User-agent lines. A Crawl-delay or a Sitemap in their midst
-        // does not, so such a Crawl-delay is for the bots named after it too.
+        // Only a rule ends a series of User-agent lines. A Crawl-delay or a Sitemap between them does not, so such a
+        // Crawl-delay also applies to the bots named after it.
         let mut more_agents_may_follow = false;
         for line in lines(body) {
             if line.key == Key::UserAgent && !more_agents_may_follow {
@@ -58,14 +58,14 @@ impl<'a> File<'a> {
                     more_agents_may_follow = false;
                     group.rules.push(line);
                 }
-                // What stands before the first User-agent line is said to nobody.
+                // Lines before the first User-agent line apply to no bot.
                 (_, None) => {}
             }
         }
         file
     }
 
-    /// All groups that name us; only where none does, all that are for `*`.
+    /// All groups that name us or, if there are none, all groups for `*`.
     pub(super) fn groups_for_us(&self) -> impl Iterator<Item = &Group<'a>> {
         let named = self.groups.iter().any(|group| group.names_us);
         self.groups
@@ -86,7 +86,7 @@ impl Group<'_> {
 fn lines(body: &[u8]) -> impl Iterator<Item = Line<'_>> {
     let body = within_limit(body);
     let body = body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body);
-    // CRLF ends one line, not two; a CR alone ends one as well.
+    // CRLF ends one line, not two; a single CR ends a line, too.
     let lines = body
         .split(|octet| *octet == b'\n')
         .map(|line| line.strip_suffix(b"\r").unwrap_or(line))
@@ -94,8 +94,8 @@ fn lines(body: &[u8]) -> impl Iterator<Item = Line<'_>> {
     (1..).zip(lines).filter_map(|(number, line)| Line::read(number, line))
 }
 
-/// The first [`MAX_ROBOTS_BYTES`] without the line that is cut in two there: half a pattern may
-/// forbid, or allow, more than the whole one.
+/// The first [`MAX_ROBOTS_BYTES`] without a line that is cut in two there, because half a pattern may forbid or allow
+/// more than the whole one.
 fn within_limit(body: &[u8]) -> &[u8] {
     let is_line_end = |octet: &u8| matches!(octet, b'\r' | b'\n');
     match body.split_at_checked(MAX_ROBOTS_BYTES) {

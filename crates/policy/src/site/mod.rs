@@ -1,7 +1,7 @@
-//! The politeness state of one site: pace, penalty and breaker, as one value that a store can keep.
+//! The politeness state of one site: pace, penalty and breaker, as one value that a store can hold.
 //!
-//! Every process that shares a store reads this value, calls one method and writes it back in one
-//! transaction. So the rules stand here once, and a store only has to be atomic.
+//! Every process that shares a store reads this value, calls one method and writes it back in one transaction. So the
+//! rules are implemented only once, and a store only has to be atomic.
 
 mod report;
 mod verdict;
@@ -20,48 +20,48 @@ use crate::recent::Recent;
 use crate::retry_after::MAX_RETRY_AFTER;
 use crate::time::Time;
 
-/// Nothing is reserved further ahead than this: a URL that waits longer waits in the store.
+/// No slot is reserved further ahead than this. A URL that has to wait longer waits in the store.
 pub const HORIZON: Duration = Duration::from_secs(10);
 
-/// While another instance probes, ask again this soon: its answer comes any moment.
+/// How soon to ask again while another instance probes, since its result may come at any moment.
 const ASK_AGAIN_WHILE_PROBING: Duration = Duration::from_secs(1);
-/// While a site is paused, ask again this soon: a resume is to be felt at once.
+/// How soon to ask again while a site is paused, so that a resume takes effect at once.
 const ASK_AGAIN_WHILE_PAUSED: Duration = Duration::from_secs(1);
-/// A site without penalty is forgotten after this much rest.
+/// A site without a penalty is forgotten after this much idle time.
 const FORGET_AFTER: Duration = Duration::from_secs(3_600);
 
 /// The politeness state of one site.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SiteState {
-    /// When requests may go.
+    /// When requests may be sent.
     pub pace: Pace,
     /// Whether the site is up.
     pub breaker: Breaker,
-    /// Counts the penalties: what was reserved before one is void after it.
+    /// Incremented by penalties, orders, an opening breaker and a lost probe. Permits of an older generation are void.
     pub generation: u64,
-    /// The site asked for a rest until then.
+    /// No requests are sent before this, because of a 429 or a `Retry-After`.
     pub penalty_until: Time,
-    /// 429 answers in a row.
+    /// Consecutive 429 responses.
     pub limited_in_a_row: u32,
-    /// When the site last served a page, as far as the store was told: that is when it had failed.
+    /// When the site last served a page, as far as it was reported: successes are only reported after failures.
     pub last_served: Option<Time>,
-    /// What an operator ordered.
+    /// Orders of operators.
     #[serde(default, skip_serializing_if = "Orders::is_empty")]
     pub orders: Orders,
-    /// 429 answers lately.
+    /// Recent 429 responses.
     #[serde(default, skip_serializing_if = "Recent::is_empty")]
     pub limited: Recent,
-    /// Failures of the site lately.
+    /// Recent site failures.
     #[serde(default, skip_serializing_if = "Recent::is_empty")]
     pub failed: Recent,
-    /// Whether it answers, and which probes failed.
+    /// Recoveries and failed probes.
     #[serde(default, skip_serializing_if = "SiteHealth::is_empty")]
     pub health: SiteHealth,
 }
 
 impl SiteState {
-    /// Carries out an order. What was reserved before it is void after it. Returns whether it changed
-    /// anything: a site that is paused already stays so in the name of whoever paused it first.
+    /// Applies an order, and returns whether it changed anything. A change invalidates all permits given before. If a
+    /// site is already paused, the name of the operator who paused it first is kept.
     pub fn obey(&mut self, order: Order, by: &str, now: Time) -> bool {
         let before = self.clone();
         let given = || Given { at: now, by: by.to_owned() };
@@ -88,19 +88,19 @@ impl SiteState {
         changed
     }
 
-    /// The pace that holds where the settings and robots.txt ask for `asked`.
+    /// The rate that applies if the settings and robots.txt require `asked`.
     pub fn rate(&self, asked: Rate) -> Rate {
         self.orders.rate(asked)
     }
 
-    /// When the next request could go where `asked` is the pace; `None`: not before an operator says so.
+    /// When the next request could be sent with the rate `asked`; `None` while an operator has paused the site.
     pub fn next_slot(&self, now: Time, asked: Rate) -> Option<Time> {
         let floor = now.max(self.penalty_until).max(self.breaker.blocked_until().unwrap_or(now));
         self.orders.paused.is_none().then(|| self.pace.earliest(floor, self.rate(asked)))
     }
 
-    /// Whether there is more to say of the site than its pace: it is paused, rests, has failed or was
-    /// given a pace. What is not notable becomes so by a change only, never by time.
+    /// Whether there is more to the site than its pace: it is paused, has a penalty, failures or an ordered rate. A
+    /// site becomes notable only by a change, never by the passing of time.
     pub fn is_notable(&self, now: Time) -> bool {
         self.orders.stand()
             || self.breaker != Breaker::default()
@@ -109,7 +109,7 @@ impl SiteState {
             || self.failed.in_the_last_hour(now) > 0
     }
 
-    /// Reserves the next slot, or says when to ask again.
+    /// Reserves the next slot, or returns when to ask again.
     pub fn ask(
         &mut self,
         now: Time,
@@ -140,7 +140,7 @@ impl SiteState {
         Verdict::Go(self.permit(slot, rate))
     }
 
-    /// Judges a permit at the moment the request head is about to be written.
+    /// Checks a permit immediately before the request head is written.
     pub fn spend(&mut self, permit: &Permit, now: Time, rate: Rate) -> Spend {
         if permit.generation != self.generation {
             return Spend::Void;
@@ -156,14 +156,14 @@ impl SiteState {
         }
     }
 
-    /// The store lost what it knew until `lost_at`: heads may have been written until then, and a
-    /// little after it under permits that need not be spent.
+    /// Called if the store lost its data up to `lost_at`: heads may have been written until then, and slightly later
+    /// with permits that need not be spent.
     pub fn assume_heads_until(&mut self, lost_at: Time, rate: Rate) {
         let rate = self.rate(rate);
         self.pace.assume_head(lost_at + rate.grace(), rate);
     }
 
-    /// The same by another clock, for a store that is moved to a server: penalties and open breakers last
+    /// Converts its times to another clock, for a store that is migrated to a server: penalties and open breakers last
     /// as long there as they would have here. See [`Time::by_clock_ahead_by_us`].
     pub fn by_clock_ahead_by_us(self, ahead_us: i64) -> SiteState {
         let SiteState { pace, breaker, generation, penalty_until, limited_in_a_row, .. } = self;
@@ -183,12 +183,12 @@ impl SiteState {
         }
     }
 
-    /// True when nothing is lost by forgetting the site.
+    /// Whether nothing is lost by forgetting the site.
     pub fn is_forgettable(&self, now: Time) -> bool {
         self.forgettable_at().is_some_and(|at| at <= now)
     }
 
-    /// From when on nothing is lost by forgetting the site; `None`: as it stands, never.
+    /// When the site can be forgotten without loss; `None` if never in its current state.
     pub fn forgettable_at(&self) -> Option<Time> {
         let at_rest = self.breaker == Breaker::default()
             && self.limited_in_a_row == 0
@@ -206,7 +206,7 @@ impl SiteState {
     ) -> Verdict {
         let probing = matches!(self.breaker.state, State::HalfOpen { .. });
         if at <= now + HORIZON && self.breaker.take_probe(now, rule) {
-            // Whoever had the probe before may only be asleep: awake again, it must not send it.
+            // The process that had the probe before may only be suspended. It must not send it when it resumes.
             self.generation += u64::from(probing);
             let slot = self.pace.reserve(at, now, rate);
             return Verdict::Probe(self.permit(slot, rate));
@@ -232,7 +232,7 @@ impl SiteState {
         }
     }
 
-    /// After a clock jumped back nothing may lie further ahead than it could have been set.
+    /// Limits all times to what could have been set at `now`, in case the clock jumped back.
     fn clamp(&mut self, now: Time, rate: Rate, rule: &BreakerRule) {
         let most_ahead = rate.interval.saturating_mul(rate.burst.saturating_add(2));
         self.pace.clamp(now, now + HORIZON + most_ahead);

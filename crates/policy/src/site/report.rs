@@ -1,4 +1,4 @@
-//! What became of a request, and how it changes the state of its site.
+//! The result of a request, and how it changes the state of its site.
 
 use std::time::Duration;
 
@@ -8,49 +8,49 @@ use crate::outcome::SiteFault;
 use crate::retry_after::MAX_RETRY_AFTER;
 use crate::time::Time;
 
-/// A site that answers 429 without saying for how long rests this long, doubled at each repetition.
+/// The first penalty after a 429 without a `Retry-After`, doubled at each repetition.
 const LIMITED_BASE: Duration = Duration::from_secs(2);
-/// The longest rest after a 429 that did not say for how long.
+/// The longest penalty after a 429 without a `Retry-After`.
 const LIMITED_CAP: Duration = Duration::from_secs(300);
 
-/// What became of a request, as far as the site is concerned.
+/// What the result of a request means for the site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
     /// A page was served.
     Served,
     /// The site failed.
     Failed,
-    /// A robots.txt that had failed before failed again. It counts as a failure, but the next page that is
-    /// served does not mean that the site has recovered.
+    /// A robots.txt that had failed before failed again. It counts as a failure, but the next page that is served is
+    /// not a recovery of the site.
     RobotsFailed,
-    /// The site asked for less (429).
+    /// The site asked for fewer requests (429).
     Limited,
-    /// An answer that says nothing about the site's health.
+    /// A response that says nothing about the site's health.
     Neutral,
     /// A probe was answered.
     ProbeAnswered,
     /// A probe failed.
     ProbeFailed(SiteFault),
-    /// No result yet: the head left later than it was spent for.
+    /// Not a result yet: the head was written later than its permit was spent.
     LeftLate {
-        /// At the latest then, by the store's clock.
+        /// The latest time of the write, by the store's clock.
         by: Time,
     },
 }
 
-/// A result to be recorded.
+/// A result to record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// What became of the request.
+    /// What the result means.
     pub mark: Mark,
-    /// How long the site asked us to stay away, with a 429 or a 503.
+    /// The `Retry-After` of a 429 or a 503.
     pub retry_after: Option<Duration>,
-    /// The generation of the permit that the request went under.
+    /// The generation of the request's permit.
     pub generation: u64,
 }
 
 impl SiteState {
-    /// Records what became of a request.
+    /// Records the result of a request.
     pub fn record(
         &mut self,
         report: &Report,
@@ -64,10 +64,10 @@ impl SiteState {
         }
         self.count(report.mark, now);
         let rested = self.rest(report, now);
-        // Its own rest does not make a report old; a penalty that came while it was out does.
+        // A report is not old because of its own penalty, but because of one that came while the request was in flight.
         let is_old = report.generation < self.generation - u64::from(rested);
         let transition = match report.mark {
-            // Whenever it was asked for, it is served by now: what failed before is no row of failures.
+            // However old the request is, the site has served it now, so earlier failures are no longer consecutive.
             Mark::Served if is_old => self.served(),
             _ if is_old => Transition::None,
             mark => self.judge(mark, now, rule, chance),
@@ -78,7 +78,7 @@ impl SiteState {
         transition
     }
 
-    /// Counts what operators want to see, whatever it means for the site.
+    /// Updates the counters for operators, which do not affect the site.
     fn count(&mut self, mark: Mark, now: Time) {
         match mark {
             Mark::Limited => self.limited.count(now),
@@ -87,7 +87,7 @@ impl SiteState {
         }
     }
 
-    /// A site that asks for a rest gets it, whatever else happens. True when it did ask.
+    /// Applies a penalty if the site asks for one. Returns whether it did.
     fn rest(&mut self, report: &Report, now: Time) -> bool {
         let asked = report.retry_after.map(|span| span.min(MAX_RETRY_AFTER));
         let rest = if report.mark == Mark::Limited {
@@ -133,7 +133,7 @@ impl SiteState {
         }
     }
 
-    /// A page was served. While the breaker is open that says nothing: only a probe closes it.
+    /// Records that a page was served. This does not close an open breaker; only a probe does.
     fn served(&mut self) -> Transition {
         if self.breaker.state == State::Closed && self.health.is_failing {
             self.health.recovered();

@@ -1,4 +1,4 @@
-//! The answers of a site's state: whether a request may go, and whether its permit is still good.
+//! The decisions of a site's state: whether a request may be sent, and whether its permit is still valid.
 
 use std::time::Duration;
 
@@ -8,25 +8,25 @@ use crate::health::FailedProbes;
 use crate::pace::{Rate, Slot};
 use crate::time::Time;
 
-/// Leave to write one request head (or, without pacing, any number of them).
+/// Permission to write one request head (or, without pacing, any number of them).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Permit {
-    /// When.
+    /// When the head may be written.
     pub slot: Slot,
-    /// The site's generation at that time; an older one is void.
+    /// The generation of the site. The permit is void once the site's generation has changed.
     pub generation: u64,
     /// When the site last served a page.
     pub last_served: Option<Time>,
-    /// Site failures on record: a success must be reported when there are any.
+    /// Whether site failures are on record; then a success must be reported.
     pub failures_on_record: bool,
-    /// The pace that it was given by.
+    /// The rate that it is based on.
     pub rate: Rate,
-    /// An operator ordered that pace.
+    /// Whether an operator ordered that rate.
     pub rate_is_ordered: bool,
-    /// What was learnt of robots.txt before another such time is not to be gone by.
+    /// When the stored robots.txt was last discarded by an order. An older copy must not be used.
     pub robots_forgotten: Option<Time>,
-    /// How long the answer may be under way when the permit is spent. The others keep their distance from the latest
-    /// moment at which the head can leave, so that a slow store costs time and never distance.
+    /// How long the reply of the store may take when the permit is spent. Other requests keep their distance from the
+    /// latest time at which the head can be written, so that a slow store costs time but never distance.
     #[serde(default)]
     pub lead: Duration,
     /// How often the site has recovered; see
@@ -34,48 +34,48 @@ pub struct Permit {
     pub recoveries: u32,
 }
 
-/// The answer to "may a request go to this site?".
+/// The answer to "May a request be sent to this site?".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// A request may go in this slot.
+    /// A request may be sent in this slot.
     Go(Permit),
-    /// The breaker is open and a probe is due: this asker sends it, and nothing else.
+    /// The breaker is open and a probe is due: the caller sends it, and nothing else.
     Probe(Permit),
-    /// Ask again then.
+    /// No request may be sent now.
     NotBefore {
         /// When to ask again.
         at: Time,
-        /// What holds it up.
+        /// What delays the request.
         because: Because,
     },
 }
 
-/// What holds a site's requests up.
+/// What delays the requests to a site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Because {
-    /// An operator paused it.
+    /// An operator paused the site.
     Paused,
-    /// Its own pace.
+    /// The pace of the site.
     Pace,
-    /// It asked for a rest (429, or 503 with Retry-After).
+    /// The site asked us to wait (429, or 503 with Retry-After).
     Penalty,
-    /// Its breaker is open.
+    /// The breaker of the site is open.
     BreakerOpen {
         /// When the failures began.
         failing_since: Time,
-        /// The probes that failed since it opened.
+        /// Failed probes since it opened.
         failed_probes: FailedProbes,
     },
 }
 
-/// The answer to "the head is about to be written: is the permit still good?".
+/// The answer to "Is the permit still valid?", asked immediately before the head is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spend {
-    /// Write it now.
+    /// Write the head now.
     Go,
-    /// The slot was missed; this is the new one.
+    /// Too early or too close to another head; wait for the slot of this permit.
     Wait(Permit),
-    /// The site was penalised since: ask anew.
+    /// The permit is void, for example because of a penalty. Ask for a new one.
     Void,
 }
