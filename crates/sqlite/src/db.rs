@@ -1,7 +1,7 @@
-//! A connection in a thread of its own, with commits in groups.
+//! A connection in its own thread, with group commits.
 //!
-//! A transaction is a closure that runs to its end in that thread: it can't be cancelled half-way, and
-//! no await stands inside it. Closures that arrive while another commit is under way share the next one.
+//! A transaction is a closure that runs to completion in that thread: it cannot be cancelled half-way, and contains no
+//! await. Closures that arrive during a commit share the next one.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -19,47 +19,47 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::errors::store_error;
 
-/// A store holds what users fetch and the hashes of their tokens: only its owner may read it. SQLite gives the files
+/// A store holds what users fetch and the hashes of their tokens, so only its owner may read it. SQLite gives the files
 /// that belong to it the same mode.
 pub const FILE_MODE: u32 = 0o600;
 
-/// Connections of this process that are not closed yet.
+/// The number of open connections of this process.
 static OPEN: Mutex<usize> = Mutex::new(0);
 static CLOSED: Condvar = Condvar::new();
 static CLOSING: Mutex<()> = Mutex::new(());
 
-/// How long a writer waits for another's transaction to end, and how often it retries. A process that is suspended or gets
-/// no CPU time can hold the lock for seconds. The timeout is shorter than the default `shutdown_grace`.
+/// How long a writer waits for another's transaction to end, and how often it retries. A process that is suspended or
+/// gets no CPU time can hold the lock for seconds. The timeout is shorter than the default `shutdown_grace`.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(20);
 const BUSY_STEP: Duration = Duration::from_micros(100);
-/// Pages of the file that a connection keeps in memory. The keys of a queue are spread at random, so
-/// putting in many at once touches many pages.
+/// The page cache of a connection. The keys of a queue are random, so inserting many at once touches many pages.
 const CACHE_KIB: i64 = 32 << 10;
-/// The log is written back to the file when it has so many pages (16 MiB): a page that changes often is
-/// then written back once for many changes.
+/// The WAL is checkpointed at this number of pages (16 MiB), so that a page that changes often is written back once for
+/// many changes.
 const CHECKPOINT_PAGES: i64 = 4_096;
-/// Closures that wait for the thread; more than that wait in their callers.
+/// The number of closures waiting for the thread; more than that wait in their callers.
 const MAX_WAITING: usize = 1_024;
-/// Closures that share one commit.
+/// The maximum number of closures per commit.
 const MAX_GROUP: usize = 128;
 
-/// Statements that stay prepared: more than there are.
+/// The capacity of the statement cache: more than there are statements.
 const MAX_STATEMENTS: usize = 256;
 
-/// What a commit is worth.
+/// How durable a commit is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
-    /// On the disk: survives a power cut.
+    /// On the disk: survives a power failure.
     Disk,
-    /// With the operating system: survives a killed process.
+    /// In the operating system's cache: survives a killed process.
     Process,
 }
 
 type Reply = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
-/// What to do, and whether it worked; or the fault for which it can't even begin.
+/// Takes the transaction, or the error that kept it from starting. Returns whether it succeeded, and how to report the
+/// commit.
 type Work = Box<dyn FnOnce(Result<&Connection, StoreError>) -> (bool, Reply) + Send>;
 
-/// A handle on the connection. Cheap to clone; the thread ends with the last one.
+/// A handle to the connection. Cheap to clone; the thread ends with the last handle.
 #[derive(Clone)]
 pub struct Db {
     work: mpsc::Sender<Work>,
@@ -67,8 +67,8 @@ pub struct Db {
 }
 
 impl Db {
-    /// Opens or makes the file, and prepares it. A file whose `user_version` is over `newest_known` is refused, and not
-    /// touched.
+    /// Opens or creates the file, and prepares it. A file whose `user_version` is above `newest_known` is refused and
+    /// not changed.
     pub fn open(
         path: &Path,
         durability: Durability,
@@ -89,25 +89,24 @@ impl Db {
         patiently(|| connection.pragma_update(None, "journal_mode", "wal")).map_err(fault)?;
         let (synchronous, checkpoint_pages) = match durability {
             Durability::Disk => ("full", CHECKPOINT_PAGES),
-            // Slots must not wait for a checkpoint: the queue's connection makes them, where there is one.
+            // Slots must not wait for a checkpoint: the queue's connection does it, if there is one.
             Durability::Process => ("normal", 4 * CHECKPOINT_PAGES),
         };
         connection.pragma_update(None, "synchronous", synchronous).map_err(fault)?;
         connection.pragma_update(None, "cache_size", -CACHE_KIB).map_err(fault)?;
         connection.pragma_update(None, "wal_autocheckpoint", checkpoint_pages).map_err(fault)?;
-        // What it takes to undo a part of a transaction: a file for it would be made at each commit.
+        // Keeps the data for undoing part of a transaction in memory; otherwise a file would be created at each commit.
         connection.pragma_update(None, "temp_store", "memory").map_err(fault)?;
-        // The one reference that the tables declare is from a job to its queue. Looking after it takes a look at
-        // each row that is put in, and a copy of each page, to undo the statement alone; the ledger, entered once a
-        // transaction, finds out as well if the queue is gone.
+        // The tables declare only one foreign key, from a job to its queue. Enforcing it costs a check of each inserted
+        // row, and a copy of each page in order to undo the statement alone. The ledger is updated once per
+        // transaction, which also detects that the queue is gone.
         connection.pragma_update(None, "foreign_keys", false).map_err(fault)?;
         patiently(|| prepare(&mut connection)).map_err(fault)?;
-        // Immediate: a transaction that reads first and then writes could not wait for another's end.
+        // Immediate: a transaction that reads first and then writes cannot wait for another writer.
         Db::on(connection, path, TransactionBehavior::Immediate)
     }
 
-    /// Opens a file that is there and prepared, for those who only read: they wait for no writer, and
-    /// none waits for them.
+    /// Opens an existing, prepared file for reading only: readers do not wait for writers, nor writers for readers.
     pub fn open_for_reading(path: &Path) -> Result<Db, StoreError> {
         let fault = |error| store_error(path, error);
         let mut connection = Connection::open(path).map_err(fault)?;
@@ -123,8 +122,8 @@ impl Db {
         behaviour: TransactionBehavior,
     ) -> Result<Db, StoreError> {
         connection.set_prepared_statement_cache_capacity(MAX_STATEMENTS);
-        // Else SQLite looks at the value of a bound LIMIT when it plans, and so it plans such a statement
-        // anew whenever that is bound again: at each use.
+        // Otherwise SQLite considers the value of a bound LIMIT when planning, and so plans such a statement again at
+        // each use.
         connection
             .set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)
             .map_err(|error| store_error(path, error))?;
@@ -147,7 +146,7 @@ impl Db {
         Ok(Db { work: sender, path: path.to_owned() })
     }
 
-    /// The file.
+    /// The path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -165,13 +164,13 @@ impl Db {
             });
             let worked = result.is_ok();
             let reply: Reply = Box::new(move |committed| {
-                // Its own error says more than that of the commit, which may only follow from it. A caller that has
-                // gone away does not want to know.
+                // The error of the closure is more specific than that of the commit, which may only be a consequence.
+                // The caller may be gone.
                 drop(sender.send(result.and_then(|value| committed.map(|()| value))));
             });
             (worked, reply)
         });
-        // While there is a handle, only a panic ends the thread.
+        // While a handle exists, only a panic ends the thread.
         let gone = || StoreError::bug("the SQLite thread has ended");
         self.work.send(work).await.map_err(|_| gone())?;
         receiver.await.map_err(|_| gone())?
@@ -195,20 +194,20 @@ impl Drop for OpenConnection {
     }
 }
 
-/// Waits until the connections of this process are closed, which their threads do once the last [`Db`] is gone. The last
-/// process to close a file merges its WAL; one that ends without waiting would leave the WAL behind. `false`: some
-/// are still open.
+/// Waits until the connections of this process are closed, which their threads do once the last [`Db`] is dropped. The
+/// last process to close a file merges its WAL; one that ends without waiting would leave the WAL behind. Returns
+/// `false` if some are still open.
 pub fn wait_until_closed(within: Duration) -> bool {
     let mut open = OPEN.lock();
     CLOSED.wait_while_for(&mut open, |open| *open > 0, within);
     *open == 0
 }
 
-/// Makes the file, if there is none, so that only its owner can read it. If that fails, opening it fails, too, and says
-/// why.
+/// Creates the file, if it does not exist, so that only its owner can read it. If that fails, opening it fails as well
+/// and reports why.
 fn make_private(path: &Path) {
-    // A file that is closed loses the locks that other connections of the process have on it. The file made here has
-    // none: nobody else gets to open it before it is closed.
+    // Closing a file releases the locks of all connections of the process on it. The file created here has none: no
+    // other connection can open it before it is closed.
     static MAKING: Mutex<()> = Mutex::new(());
     let _guard = MAKING.lock();
     drop(OpenOptions::new().write(true).create_new(true).mode(FILE_MODE).open(path));
@@ -218,8 +217,8 @@ pub fn user_version(connection: &Connection) -> rusqlite::Result<i64> {
     connection.pragma_query_value(None, "user_version", |row| row.get(0))
 }
 
-/// Where SQLite does not ask its busy handler: when the first process makes a file a WAL file, a second
-/// one that opens it in that moment is told at once that it is locked.
+/// Retries where SQLite does not call its busy handler: while the first process switches a file to WAL mode, a second
+/// one that opens it gets a "locked" error at once.
 fn patiently(mut step: impl FnMut() -> rusqlite::Result<()>) -> rusqlite::Result<()> {
     let began = Instant::now();
     loop {
@@ -239,8 +238,8 @@ thread_local! {
     static WAITING_SINCE: Cell<Instant> = Cell::new(Instant::now());
 }
 
-/// SQLite's own handler waits in steps of many milliseconds; transactions here take a fraction of one,
-/// and a slot must not be missed for them.
+/// SQLite's own handler waits in steps of many milliseconds; transactions here take a fraction of one, and waiting for
+/// them must not miss a slot.
 fn wait_for_another_writer(times_waited: i32) -> bool {
     if times_waited == 0 {
         WAITING_SINCE.set(Instant::now());
@@ -249,7 +248,7 @@ fn wait_for_another_writer(times_waited: i32) -> bool {
     WAITING_SINCE.get().elapsed() < BUSY_TIMEOUT
 }
 
-#[expect(clippy::disallowed_methods, reason = "a thread of its own that has nothing else to do")]
+#[expect(clippy::disallowed_methods, reason = "its own thread, which has nothing else to do")]
 fn wait_a_step() {
     std::thread::sleep(BUSY_STEP);
 }
@@ -270,7 +269,7 @@ fn serve(
         let committed = commit(connection, behaviour, &mut group, &mut replies)
             .map_err(|error| store_error(path, error));
         if let Err(error) = &committed {
-            // Those that it did not come to.
+            // Closures that were not reached.
             replies.extend(group.into_iter().map(|work| work(Err(error.clone())).1));
         }
         for reply in replies {
@@ -279,7 +278,7 @@ fn serve(
     }
 }
 
-/// Runs a group in one transaction; one that fails is undone alone.
+/// Runs a group in one transaction; a closure that fails is rolled back alone.
 fn commit(
     connection: &mut Connection,
     behaviour: TransactionBehavior,

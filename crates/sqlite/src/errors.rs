@@ -8,10 +8,11 @@ use rusqlite::ffi;
 
 use StoreErrorKind::{Bug, Corrupt, Incompatible, TooLarge, Transient};
 
-/// What SQLite's result codes mean. An extended code counts before the primary one that it belongs to.
+/// Classifies SQLite's result codes. An extended code takes precedence over its primary code.
 ///
-/// `CANTOPEN` is transient: SQLite also says it where no file descriptor is left. `READONLY` and `PERM` are not: no
-/// retry changes the rights of a file. `ERROR` is not here: its message decides, see [`kind_of_sql`].
+/// `CANTOPEN` is transient, because SQLite also returns it if no file descriptor is left. `READONLY` and `PERM` are
+/// not, because a retry does not change the permissions of a file. `ERROR` is not here: its message decides, see
+/// [`kind_of_sql`].
 const KINDS: [(i32, StoreErrorKind); 29] = [
     (ffi::SQLITE_IOERR_CORRUPTFS, Corrupt),
     (ffi::SQLITE_IOERR_DATA, Corrupt),
@@ -57,7 +58,7 @@ const UNDONE: [&str; 2] = ["no such savepoint", "no transaction is active"];
 const FREE_SPACE: &str = "free some space on its disk";
 const MAKE_WRITABLE: &str = "make it writable, or use another file with --store";
 
-/// An error of another file, which is read or written in the same transaction. It undoes the transaction.
+/// An error of another file that is read or written in the same transaction. It rolls back the transaction.
 pub fn io_fault(path: &Path, error: io::Error) -> rusqlite::Error {
     let (kind, advice) = match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => (Transient, FREE_SPACE),
@@ -99,7 +100,7 @@ fn kind_of(error: &rusqlite::Error) -> StoreErrorKind {
             kind_of_code(code.extended_code, message.as_deref().unwrap_or_default())
         }
         Error::SqlInputError { error, msg, .. } => kind_of_code(error.extended_code, msg),
-        // What is in the file is not what this program writes there.
+        // The file contains something that this program does not write.
         Error::FromSqlConversionFailure(..)
         | Error::IntegralValueOutOfRange(..)
         | Error::Utf8Error(..)
@@ -117,7 +118,7 @@ fn kind_of_code(extended: i32, message: &str) -> StoreErrorKind {
     known(extended).or_else(|| known(extended & PRIMARY)).unwrap_or(Bug)
 }
 
-/// A missing table or column is no bug of the statement, which tests run on the schema of this program: somebody
+/// A missing table or column is not a bug in the statement, because tests run it on this program's schema: someone has
 /// changed the schema.
 fn kind_of_sql(message: &str) -> StoreErrorKind {
     let says = |words: &[&str]| words.iter().any(|words| message.contains(*words));

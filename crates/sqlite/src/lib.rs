@@ -1,4 +1,4 @@
-//! One SQLite connection in a thread of its own, commits in groups, and what its errors mean.
+//! One SQLite connection in its own thread, with group commits and classified errors.
 
 pub mod db;
 pub mod errors;

@@ -1,4 +1,4 @@
-//! The stores behind the ports. Those on servers are Cargo features, which the binary forwards.
+//! The adapters that implement the store ports. Those for servers are Cargo features, which the binary forwards.
 
 #![warn(missing_docs)]
 

@@ -1,5 +1,5 @@
-//! Opens what a store's URL names. Only this module knows which adapter goes with which URL, what each can be used for,
-//! and which of them this build has.
+//! Opens the store that a URL names. Only this module knows which adapter belongs to which URL, what each supports, and
+//! which of them this build includes.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -44,43 +44,43 @@ use crate::sqlite::{
     SqliteQueue, SqliteWaiting,
 };
 
-/// Why a store was not opened.
+/// Why a store could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// It keeps no list of URLs.
+    /// The store does not support URL queues.
     #[error(
         "\"pages\" needs Redis or SQLite, but the store is {0}; use --store redis://HOST or \
          --store sqlite:PATH"
     )]
     NoUrlQueue(StoreUrl),
-    /// It keeps no articles.
+    /// The store does not support articles.
     #[error(
         "articles need Redis or SQLite, but the store is {0}; use --store redis://HOST or --store \
          sqlite:PATH"
     )]
     NoArticles(StoreUrl),
-    /// It keeps no feeds.
+    /// The store does not support feeds.
     #[error(
         "\"feeds\" needs Redis or SQLite, but the store is {0}; use --store redis://HOST or \
          --store sqlite:PATH"
     )]
     NoFeeds(StoreUrl),
-    /// It keeps no messages.
+    /// The store does not support messages.
     #[error("the store {0} cannot hold messages; use sqlite:PATH or postgres://…")]
     NoInbox(StoreUrl),
-    /// It keeps no batches.
+    /// The store does not support batches.
     #[error(
         "batches need RabbitMQ or SQLite, but the store is {0}; set a broker with \
          commoncrawl.rabbitmq_url or RABBITMQ_CONNECTION_STRING, or use --store sqlite:PATH"
     )]
     NoBatches(StoreUrl),
-    /// It keeps no pages.
+    /// The store does not support a page cache.
     #[error("cannot cache pages in {0}; set pages.cache to a Redis server: redis://…")]
     NoPageCache(StoreUrl),
-    /// It is no file.
+    /// The store is not a file.
     #[error("the store {0} is not supported by this command; use sqlite:PATH")]
     NoFile(StoreUrl),
-    /// It goes with another politeness store.
+    /// The store is bound to another politeness store.
     #[error(
         "{store} keeps the pace of sites in {bound}, not in {named}; use that one with \
          --politeness, or another --store"
@@ -90,50 +90,51 @@ pub enum OpenError {
         store: StoreUrl,
         /// The politeness store that it was first used with.
         bound: String,
-        /// The one that was named this time.
+        /// The politeness store that was given this time.
         named: String,
     },
     /// The data of `serve` was moved to another store.
     #[error("the data of \"serve\" in {0} was moved to {1}; use --store with that address")]
     Moved(StoreUrl, String),
-    /// This build was made without the server, which needs a Cargo feature.
+    /// This build lacks the Cargo feature for the server.
     #[error(
         "this fetchwell was built without {0}; build it with --features {1}, or use the package, \
          which has every feature"
     )]
     NotBuilt(&'static str, &'static str),
-    /// It failed.
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The path of a file could not be completed.
+    /// The path of a file could not be made absolute.
     #[error(transparent)]
     Path(#[from] io::Error),
 }
 
-/// What was opened, or why it was not.
+/// The result of opening a store.
 pub type Opened<T> = Result<T, OpenError>;
 
-/// A queue, and how it is worked on.
+/// A queue, and how to work on it.
 #[derive(Clone, Debug)]
 pub struct QueueRules {
-    /// Its name.
+    /// The name of the queue.
     pub name: String,
-    /// The list of its dead letters, where others can see it.
+    /// The name of its dead-letter list, for stores that share it with other programs.
     pub dead_letters: String,
     /// An instance that does not renew its lease for this long is considered dead.
     pub lease_ttl: Duration,
     /// How often to check an empty queue for jobs from other processes.
     pub poll: Duration,
-    /// Whether a run ends when it is empty.
+    /// Whether a run ends when the queue is empty.
     pub run_once: bool,
     /// Whether opening the queue binds its store to the given politeness store. Required for fetching.
     pub binds_politeness: bool,
 }
 
-/// A store, and the politeness store that goes with it. Each method opens a port, or says that the store has none.
+/// A store, and the politeness store used with it. Each method opens one port, or fails if the store does not support
+/// it.
 pub struct Store {
     url: StoreUrl,
-    /// `None`: the store itself.
+    /// `None` if the store itself keeps it.
     politeness: Option<StoreUrl>,
     kind: Kind,
 }
@@ -147,7 +148,7 @@ enum Kind {
 }
 
 impl Store {
-    /// The store of this name. Nothing is opened yet.
+    /// Does not open the store yet.
     pub fn new(url: &StoreUrl, politeness: Option<&StoreUrl>) -> Opened<Store> {
         let kind = match url.clone() {
             StoreUrl::Sqlite(path) => Kind::Sqlite(path),
@@ -163,7 +164,7 @@ impl Store {
         Ok(Store { url: url.clone(), politeness: politeness.cloned(), kind })
     }
 
-    /// What the flow goes by. A server has a clock of its own, and its times are moved to this one.
+    /// The clock of the engine. A server has its own clock; its times are converted to this one.
     pub async fn clock(&self) -> Opened<Clock> {
         match &self.kind {
             Kind::Sqlite(path) => Ok(open_file(path, Durability::Process).await?.1),
@@ -172,7 +173,7 @@ impl Store {
         }
     }
 
-    /// The politeness of sites.
+    /// The politeness state of sites.
     pub async fn politeness(&self, rule: BreakerRule, seed: u64) -> Opened<Arc<dyn Sites>> {
         Ok(match &self.kind {
             Kind::Sqlite(path) => {
@@ -192,7 +193,7 @@ impl Store {
         })
     }
 
-    /// The same for those who only read it. `None`: it does not exist yet, or opening it would change it.
+    /// Like `politeness`, but read-only. `None` if the store does not exist yet or if opening it would change it.
     pub async fn politeness_to_read(
         &self,
         rule: BreakerRule,
@@ -205,7 +206,7 @@ impl Store {
                 let clock = sqlite::clock(&db).await?;
                 Some(Arc::new(SqlitePoliteness::new(db, clock, rule, seed)))
             }
-            // Opening it brings its tables up to date.
+            // Opening it would migrate its tables.
             #[cfg(feature = "postgres")]
             Kind::Postgres(_) => None,
             #[cfg(feature = "redis")]
@@ -213,7 +214,7 @@ impl Store {
         })
     }
 
-    /// How much waits for sites: in all queues, or in this one where a store does not know its queues.
+    /// Counts the jobs that wait for sites: in all queues, or only in this one if the store does not know its queues.
     #[cfg_attr(
         not(feature = "redis"),
         expect(unused_variables, reason = "databases know their queues")
@@ -256,7 +257,7 @@ impl Store {
         }
     }
 
-    /// Links by category, and articles.
+    /// Opens links by category, and articles.
     pub async fn articles(&self) -> Opened<(Arc<dyn CategoryLinks>, Arc<dyn Articles>)> {
         Ok(match &self.kind {
             Kind::Sqlite(path) => {
@@ -275,7 +276,7 @@ impl Store {
         })
     }
 
-    /// Feeds, and links by category.
+    /// Opens feeds, and links by category.
     pub async fn feeds(&self) -> Opened<(Arc<dyn Feeds>, Arc<dyn CategoryLinks>)> {
         Ok(match &self.kind {
             Kind::Sqlite(path) => {
@@ -293,7 +294,7 @@ impl Store {
         })
     }
 
-    /// All that a retriever works with, and the clock of its flow.
+    /// Opens everything that a retriever needs, and the clock of its engine.
     pub async fn retriever(
         &self,
         lease_ttl: Duration,
@@ -325,7 +326,8 @@ impl Store {
     pub async fn page_cache(&self) -> Opened<Arc<dyn PageCache>> {
         match &self.kind {
             Kind::Sqlite(path) => {
-                // In the queue's file, where the commit that settles waits for the disk for this one, too.
+                // It shares a file with the queue, whose settling commit waits for the disk and thereby covers this
+                // one, too.
                 let (db, clock) = open_file(path, Durability::Process).await?;
                 Ok(Arc::new(SqlitePages::new(db, clock)))
             }
@@ -348,7 +350,7 @@ impl Store {
         }
     }
 
-    /// The file, for queues that only a file has.
+    /// Opens the file, for queues that only SQLite supports.
     pub async fn queue_file(&self) -> Opened<Db> {
         match &self.kind {
             Kind::Sqlite(path) => Ok(self.open_bound(path).await?.0),
@@ -357,7 +359,7 @@ impl Store {
         }
     }
 
-    /// Moves all that a retriever keeps from a file to a database.
+    /// Moves all data of a retriever from a file to a database.
     #[cfg(feature = "postgres")]
     pub async fn migrate_to(&self, other: &Store) -> Opened<Moved> {
         let (Kind::Sqlite(path), Kind::Postgres(url)) = (&self.kind, &other.kind) else {
@@ -397,7 +399,7 @@ impl Store {
         })
     }
 
-    /// Opens a file that is bound to one politeness store: that of its first use.
+    /// Opens a file and binds it to one politeness store: the first one that it was used with.
     async fn open_bound(&self, path: &Path) -> Opened<(Db, Clock)> {
         let (db, clock) = open_file(path, Durability::Disk).await?;
         let named = self.politeness_name()?;
@@ -405,7 +407,7 @@ impl Store {
         Ok((db, clock))
     }
 
-    /// Opens a database that is bound in the same way.
+    /// Opens a database and binds it in the same way.
     #[cfg(feature = "postgres")]
     async fn open_bound_database(&self, url: &SecretUrl) -> Opened<Database> {
         let db = Database::open(url.reveal()).await?;
@@ -414,7 +416,7 @@ impl Store {
         Ok(db)
     }
 
-    /// What a store notes of the politeness store that goes with it.
+    /// The name of the politeness store, as the store records it.
     fn politeness_name(&self) -> io::Result<String> {
         let another = self.politeness.as_ref().filter(|politeness| **politeness != self.url);
         Ok(match another {
@@ -448,23 +450,23 @@ async fn open_redis_queue(url: &SecretUrl, rules: &QueueRules) -> Opened<RedisQu
     Ok(RedisQueue::open(url.reveal(), &names, clock, *lease_ttl, *run_once, *poll).await?)
 }
 
-/// What the flow goes by beside the clock of a server.
+/// The clock of the engine if the store is a server.
 #[cfg(any(feature = "postgres", feature = "redis"))]
 fn local_clock() -> Clock {
     Clock::since_boot(Clock::booted_at())
 }
 
-/// The log of events in the store's file, or in this one where the store is a server.
+/// The event log in the store's file, or in the file `beside` if the store is a server.
 pub async fn embedded_events(store: &StoreUrl, beside: &Path) -> Opened<SqliteEvents> {
     let (db, clock) = match store.file() {
-        // The commit that settles comes after it in the same file, and waits for the disk.
+        // The settling commit follows in the same file and waits for the disk.
         Some(path) => open_file(path, Durability::Process).await?,
         None => open_file(beside, Durability::Disk).await?,
     };
     Ok(SqliteEvents::new(db, clock))
 }
 
-/// The log of events in a topic of Kafka.
+/// The event log in a Kafka topic.
 #[cfg_attr(not(feature = "kafka"), expect(unused_variables, reason = "there is no Kafka"))]
 pub async fn kafka_events(servers: &str, topic: &str) -> Opened<Arc<dyn EventLog>> {
     cfg_select! {
@@ -473,7 +475,7 @@ pub async fn kafka_events(servers: &str, topic: &str) -> Opened<Arc<dyn EventLog
     }
 }
 
-/// A queue of batches at RabbitMQ; `transient`: it is lost with the broker, if it is not there yet.
+/// A queue of batches at RabbitMQ. If `transient`, a queue that has to be created does not survive a broker restart.
 #[cfg_attr(not(feature = "rabbitmq"), expect(unused_variables, reason = "there is no RabbitMQ"))]
 pub async fn broker_batches(
     url: &SecretUrl,

@@ -8,8 +8,8 @@ use StoreErrorKind::{Bug, Incompatible, TooLarge, Transient};
 use super::place::Place;
 use super::producer::CONFIRMED_WITHIN;
 
-/// What librdkafka's codes mean. What is not listed is transient: brokers that are away, leaders that move, replicas
-/// that are missing, disks that are full, and a topic that is unknown until it is made.
+/// Classifies librdkafka's codes. All other codes are transient: unreachable brokers, leader elections, missing
+/// replicas, full disks, and a topic that is unknown until it has been created.
 const KINDS: &[(Code, StoreErrorKind)] = &[
     (Code::Authentication, Incompatible),
     (Code::ClusterAuthorizationFailed, Incompatible),

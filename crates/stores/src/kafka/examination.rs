@@ -1,4 +1,4 @@
-//! What a Kafka cluster says of itself and of a topic, for those who look after it. Nothing is changed.
+//! Diagnostic facts about a Kafka cluster and a topic. Read-only.
 
 use fetchwell_engine::ports::error::StoreError;
 use rdkafka::producer::Producer as _;
@@ -7,27 +7,28 @@ use super::place::Place;
 use super::producer::{Producer, connect};
 use super::topic::ANSWER_WITHIN;
 
-/// What a cluster says.
+/// Facts about a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KafkaFacts {
-    /// How many brokers there are.
+    /// The number of brokers.
     pub brokers: usize,
-    /// The topic; `None`: there is none of that name.
+    /// `None` if the topic does not exist.
     pub topic: Option<TopicFacts>,
 }
 
-/// What it says of the topic.
+/// Facts about a topic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TopicFacts {
-    /// How many partitions it has.
+    /// The number of partitions.
     pub partitions: usize,
-    /// Copies of the partition that has the fewest.
+    /// The replica count of the partition with the fewest replicas.
     pub least_replicas: usize,
-    /// Partitions that nobody leads now: nothing can be written to those.
+    /// The number of partitions without a leader, which cannot be written to.
     pub leaderless: usize,
 }
 
-/// Connects and asks. The whole cluster is asked for: asking for one topic may make it.
+/// Connects and collects the facts. Requests the metadata of the whole cluster, because a request for one topic may
+/// create it.
 pub async fn examine(servers: &str, topic: &str) -> Result<KafkaFacts, StoreError> {
     let place = Place { servers: servers.to_owned(), topic: topic.to_owned() };
     let asked = tokio::task::spawn_blocking(move || look(&place)).await;

@@ -1,7 +1,7 @@
-//! Kafka: a log of events that programs elsewhere follow.
+//! Kafka: an event log that other programs consume.
 //!
-//! `publish` returns when every event of its batch has its delivery report, so there is nothing to
-//! flush when a log is dropped: what is under way then was never confirmed.
+//! `publish` returns after the delivery report of every event in its batch, so nothing needs to be flushed when a log
+//! is dropped: events that are still in flight then were never confirmed.
 
 mod errors;
 mod examination;
@@ -29,7 +29,7 @@ use self::producer::{CONFIRMED_WITHIN, Producer, connect};
 
 /// The header that holds an event's id.
 pub const ID_HEADER: &str = "id";
-/// How often a full queue is looked at again.
+/// How often to check whether a full producer queue has room.
 const QUEUE_POLL: Duration = Duration::from_millis(10);
 
 /// A topic of a Kafka cluster.
@@ -39,8 +39,8 @@ pub struct KafkaLog {
 }
 
 impl KafkaLog {
-    /// Connects to a cluster by some of its servers (`host:port,host:port`). Makes sure that the topic is
-    /// there: where it is missing it is made, with the cluster's defaults.
+    /// Connects to a cluster, given some of its servers (`host:port,host:port`). Creates the topic with the cluster's
+    /// defaults if it does not exist.
     pub async fn open(servers: &str, topic: &str) -> Result<KafkaLog, StoreError> {
         let place = Place { servers: servers.to_owned(), topic: topic.to_owned() };
         let producer = connect(&place)?;
@@ -52,7 +52,7 @@ impl KafkaLog {
         self.producer.lock().clone()
     }
 
-    /// Sends them all, in order, and waits for each one's report.
+    /// Sends all events in order, and waits for the report of each.
     async fn send(&self, producer: &Producer, events: &[Event]) -> Vec<Result<(), KafkaError>> {
         let until = Instant::now() + CONFIRMED_WITHIN;
         let mut queued = Vec::with_capacity(events.len());
@@ -62,7 +62,7 @@ impl KafkaLog {
         join_all(queued.into_iter().map(confirmed)).await
     }
 
-    /// Puts an event into the producer's queue. A full queue is waited for.
+    /// Puts an event into the producer's queue, waiting while it is full.
     async fn queue(
         &self,
         producer: &Producer,
@@ -88,8 +88,7 @@ impl KafkaLog {
         }
     }
 
-    /// An event that was refused may have been refused for its neighbours: a broker judges a set of
-    /// messages as a whole. Alone, it is judged by itself.
+    /// A broker accepts or refuses a set of messages as a whole, so a refused event may be fine by itself.
     async fn publish_alone(
         &self,
         producer: &Producer,
@@ -109,7 +108,7 @@ impl KafkaLog {
         producer: &Producer,
         events: &[Event],
     ) -> Result<Vec<Published>, KafkaError> {
-        // Every report is in before any is judged: a batch that comes again must not overtake itself.
+        // Wait for all reports before acting on any: a retry of the batch must not overtake the first attempt.
         let reports = self.send(producer, events).await;
         let mut published = Vec::with_capacity(events.len());
         for (event, report) in events.iter().zip(reports) {
@@ -124,14 +123,14 @@ impl KafkaLog {
         Ok(published)
     }
 
-    /// An idempotent producer that has lost count of what it sent never sends again: another takes over. `true`: it
-    /// did.
+    /// Replaces the producer after a fatal error: an idempotent producer that lost its sequence never sends again.
+    /// Returns whether it was replaced.
     fn replace_if_it_is_done_for(&self, producer: Producer) -> Result<bool, StoreError> {
         let Some((_, reason)) = producer.client().fatal_error() else { return Ok(false) };
         warn!("the producer for {} failed: {reason}; creating another", self.place);
         let fresh = connect(&self.place)?;
         let old = std::mem::replace(&mut *self.producer.lock(), fresh);
-        // Its end waits for its threads.
+        // Dropping a producer blocks until its threads have ended.
         tokio::task::spawn_blocking(move || drop((old, producer)));
         Ok(true)
     }
@@ -146,7 +145,7 @@ impl EventLog for KafkaLog {
             Err(error) => {
                 let fault = self.place.fault(error);
                 match self.replace_if_it_is_done_for(producer)? {
-                    // The next one may be let in.
+                    // The new producer may succeed.
                     true => Err(fault.with_kind(StoreErrorKind::Transient)),
                     false => Err(fault),
                 }
@@ -154,7 +153,7 @@ impl EventLog for KafkaLog {
         }
     }
 
-    /// Asks the cluster for the topic: a fault where it does not answer, or has no such topic.
+    /// Fails if the cluster does not answer or does not have the topic.
     async fn check(&self) -> Result<(), StoreError> {
         topic::check(&self.place, &self.producer()).await
     }
@@ -168,7 +167,7 @@ async fn confirmed(queued: Result<DeliveryFuture, KafkaError>) -> Result<(), Kaf
     }
 }
 
-/// Whether the brokers have nothing against us but against what they were given.
+/// Whether the brokers refused the event itself.
 fn is_about_the_event(error: &KafkaError) -> bool {
     use RDKafkaErrorCode::{InvalidDifferentRecord, InvalidRecord, MessageSizeTooLarge};
     matches!(

@@ -1,4 +1,4 @@
-//! Which topic of which cluster, and what its faults mean.
+//! A topic of a cluster, for connecting and for error messages.
 
 use std::fmt;
 
@@ -8,7 +8,6 @@ use rdkafka::error::KafkaError;
 
 use super::errors::store_error;
 
-/// A topic of a cluster.
 #[derive(Clone)]
 pub(super) struct Place {
     pub(super) servers: String,
@@ -22,18 +21,17 @@ impl fmt::Display for Place {
 }
 
 impl Place {
-    /// What an error of the driver means.
     pub(super) fn fault(&self, error: KafkaError) -> StoreError {
         store_error(self, error)
     }
 
-    /// The command that makes the topic.
+    /// The command that creates the topic.
     pub(super) fn how_to_make_it(&self) -> String {
         let Place { servers, topic } = self;
         format!("kafka-topics.sh --bootstrap-server {servers} --create --topic {topic}")
     }
 
-    /// Why an event is not taken, now or later.
+    /// Why an event was refused for good.
     pub(super) fn refusal(&self, event: &Event, error: &KafkaError) -> String {
         let reason =
             error.rdkafka_error_code().map_or_else(|| error.to_string(), |c| c.to_string());

@@ -1,4 +1,4 @@
-//! The producer, and how it is set.
+//! The producer and its settings.
 
 use std::time::Duration;
 
@@ -12,36 +12,36 @@ use tracing::debug;
 
 use super::place::Place;
 
-/// An event that is not confirmed by then has failed.
+/// The timeout for the confirmation of an event.
 pub(super) const CONFIRMED_WITHIN: Duration = Duration::from_secs(10);
-/// After this a topic that no broker knows is taken to be missing, not new.
+/// After this, a topic that no broker knows counts as missing rather than as just created.
 const TOPIC_KNOWN_WITHIN: Duration = Duration::from_secs(5);
-/// A topic that was missing is found within this when it is there.
+/// The interval of metadata refreshes, which discover a topic that was missing.
 const TOPIC_REFRESH: Duration = Duration::from_secs(5);
-/// A server that is back is found again within this.
+/// The longest pause between attempts to reconnect to a server.
 const RECONNECT_WITHIN: Duration = Duration::from_secs(1);
-/// How long events wait for company in one request: those of a batch are queued within this.
+/// How long events wait to be sent in one request. The events of a batch are queued within this time.
 const LINGER: Duration = Duration::from_millis(1);
-/// What the producer's own queue holds; more waits in its callers.
+/// The limits of the producer's own queue; further events wait in their callers.
 const MAX_QUEUED_EVENTS: usize = 20_000;
 const MAX_QUEUED_KIB: usize = 64 << 10;
 
-/// Cheap to clone; what it sends goes by one connection a broker.
+/// Cheap to clone. Clones share one connection per broker.
 pub(super) type Producer = FutureProducer<Words>;
 
-/// librdkafka's log goes to `tracing` as it is.
+/// Forwards librdkafka's log to `tracing`.
 #[derive(Clone)]
 pub(super) struct Words;
 
 impl ClientContext for Words {
-    /// What it tries again by itself. Where that does not help, the fault of a batch says so.
+    /// librdkafka retries after these errors; if that does not help, the batch fails with an error of its own.
     fn error(&self, error: KafkaError, reason: &str) {
         debug!(target: "librdkafka", "{error}: {reason}");
     }
 }
 
-/// A client of the cluster. A producer's confirmations hold: all replicas in sync have the event, once for
-/// each time that it was sent, and in order.
+/// Creates a client. A producer confirms an event only once all in-sync replicas have it; it writes each sent event
+/// exactly once, and in order.
 pub(super) fn connect<T: FromClientConfigAndContext<Words>>(
     place: &Place,
 ) -> Result<T, StoreError> {
@@ -55,7 +55,7 @@ fn settings(place: &Place) -> ClientConfig {
         .set("client.id", "fetchwell")
         .set("acks", "all")
         .set("enable.idempotence", "true")
-        // As the Java client and most others place a key.
+        // The partitioner of the Java client and most others.
         .set("partitioner", "murmur2_random")
         .set("message.timeout.ms", millis(CONFIRMED_WITHIN))
         .set("topic.metadata.propagation.max.ms", millis(TOPIC_KNOWN_WITHIN))
@@ -64,7 +64,7 @@ fn settings(place: &Place) -> ClientConfig {
         .set("linger.ms", millis(LINGER))
         .set("queue.buffering.max.messages", MAX_QUEUED_EVENTS.to_string())
         .set("queue.buffering.max.kbytes", MAX_QUEUED_KIB.to_string())
-        // Brokers close idle connections; that is nothing to tell.
+        // Brokers close idle connections, which is not worth logging.
         .set("log.connection.close", "false");
     config
 }

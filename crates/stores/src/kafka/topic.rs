@@ -1,4 +1,4 @@
-//! Makes sure that a topic is there.
+//! Makes sure that a topic exists.
 
 use std::time::Duration;
 
@@ -13,12 +13,12 @@ use super::errors::kind_of_code;
 use super::place::Place;
 use super::producer::{Producer, Words, connect};
 
-/// A cluster that has not answered by then is away.
+/// A cluster that does not answer within this time counts as unreachable.
 pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(5);
-/// As many partitions and replicas as the cluster gives by default.
+/// The cluster's default for the number of partitions and replicas.
 const CLUSTER_DEFAULT: i32 = -1;
 
-/// Makes the topic, unless it is there.
+/// Creates the topic unless it exists.
 pub(super) async fn ensure(place: &Place, producer: &Producer) -> Result<(), StoreError> {
     if !is_there(place, producer).await? {
         create(place).await?;
@@ -27,7 +27,7 @@ pub(super) async fn ensure(place: &Place, producer: &Producer) -> Result<(), Sto
     Ok(())
 }
 
-/// A fault, unless the topic is there.
+/// Fails unless the topic exists.
 pub(super) async fn check(place: &Place, producer: &Producer) -> Result<(), StoreError> {
     match is_there(place, producer).await? {
         true => Ok(()),
@@ -57,7 +57,7 @@ fn look(producer: &Producer, topic: &str) -> KafkaResult<bool> {
     };
     match RDKafkaErrorCode::from(error) {
         RDKafkaErrorCode::UnknownTopicOrPartition => Ok(false),
-        // It is being made, perhaps because we asked for it.
+        // The topic is being created, perhaps because of our request.
         RDKafkaErrorCode::LeaderNotAvailable => Ok(true),
         code => Err(KafkaError::MetadataFetch(code)),
     }

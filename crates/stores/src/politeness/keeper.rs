@@ -1,4 +1,4 @@
-//! What a server must be able to do to keep the politeness of many processes.
+//! The operations that a server must support to keep politeness state for many processes.
 
 use async_trait::async_trait;
 use fetchwell_engine::ports::error::StoreError;
@@ -8,52 +8,52 @@ use fetchwell_policy::url::{Origin, Site};
 
 use super::Texts;
 
-/// Sites as they stand.
+/// The stored state of sites.
 #[derive(Clone, Debug)]
 pub struct Reading {
     /// The server's time when it read them.
     pub now: Time,
-    /// What happened before this the server may have forgotten: it started anew then.
+    /// The server restarted at this time, so it may have lost what happened before.
     pub lost_until: Time,
-    /// What is kept of each site, in the order asked for.
+    /// The stored texts of each site, in the order of the request.
     pub sites: Vec<Texts>,
 }
 
-/// What is to be kept of a site from now on, if it still stands as it was read.
+/// A new state for a site, to be written only if the site has not changed since it was read.
 #[derive(Clone, Debug)]
 pub struct Change {
-    /// Which site.
+    /// The site to change.
     pub site: Site,
-    /// As it was read.
+    /// The state that was read.
     pub before: Texts,
-    /// As it shall be.
+    /// The new state.
     pub after: Texts,
-    /// From when on it may be forgotten; `None`: never.
+    /// When the state may be deleted; `None` for never.
     pub forgettable_at: Option<Time>,
-    /// The time by which that was decided.
+    /// The server's time that the decision was based on.
     pub now: Time,
-    /// It is more than a slot: a penalty, the breaker or an order. It must outlive the server.
+    /// Whether more than a slot changes (a penalty, the breaker or an order), so that the change must survive a crash.
     pub must_last: bool,
-    /// There is more to say of the site than its pace: it is found by that.
+    /// Whether the site is listed as notable: there is more to report than its pace.
     pub is_notable: bool,
-    /// An order stands, which is never forgotten, however long nobody asks for the site.
+    /// Whether an order is in effect. Such a state is never deleted, even if the site is not used for a long time.
     pub has_orders: bool,
 }
 
-/// A server that keeps what is known of sites.
+/// A server that stores the state of sites.
 #[async_trait]
 pub trait Keeper: Send + Sync + 'static {
-    /// What is kept of these sites.
+    /// Reads the state of these sites.
     async fn read(&self, sites: &[Site]) -> Result<Reading, StoreError>;
 
-    /// Makes each change whose site still stands as it was read, and says which were made.
+    /// Applies each change whose site has not changed since it was read, and returns which were applied.
     async fn replace(&self, changes: &[Change]) -> Result<Vec<bool>, StoreError>;
 
-    /// From now on the server counts as started anew: what it says of the past can't be relied on.
+    /// Makes the server count as restarted now, so that its record of the past is not trusted.
     async fn distrust_the_past(&self) -> Result<(), StoreError>;
 
-    /// The names of sites that are kept, `most` at most, in the order of their bytes, after this one;
-    /// `notable`: of those only that were notable when they were last changed.
+    /// Up to `most` names of stored sites after `after`, in byte order. With `notable`, only sites that were notable at
+    /// their last change.
     async fn names(
         &self,
         after: &str,
@@ -61,7 +61,7 @@ pub trait Keeper: Send + Sync + 'static {
         most: usize,
     ) -> Result<Vec<String>, StoreError>;
 
-    /// Notes that an order was given to a site, and forgets that orders were given before `forget_before`.
+    /// Records that an order was given to a site, and deletes such records from before `forget_before`.
     async fn note_order(
         &self,
         site: &Site,
@@ -69,19 +69,18 @@ pub trait Keeper: Send + Sync + 'static {
         forget_before: Time,
     ) -> Result<(), StoreError>;
 
-    /// The names of sites that orders were given to, at `since` or later, and when; the earliest first,
-    /// `most` at most.
+    /// Up to `most` sites that were given orders at `since` or later, with the times, earliest first.
     async fn ordered(&self, since: Time, most: usize) -> Result<Vec<(String, Time)>, StoreError>;
 
-    /// What is known of the robots.txt of these origins, in order.
+    /// The robots.txt records of these origins, in order.
     async fn robots(&self, origins: &[Origin]) -> Result<Vec<Option<RobotsRecord>>, StoreError>;
 
-    /// Forgets what is known of the robots.txt of these origins.
+    /// Deletes the robots.txt records of these origins.
     async fn forget_robots(&self, origins: &[Origin]) -> Result<(), StoreError>;
 
-    /// Keeps what was learnt of an origin's robots.txt.
+    /// Stores the robots.txt record of an origin.
     async fn keep_robots(&self, origin: &Origin, record: &RobotsRecord) -> Result<(), StoreError>;
 
-    /// Forgets what may be forgotten at `now`, where the server does not do it by itself.
+    /// Deletes what may be deleted at `now`, unless the server expires it by itself.
     async fn sweep(&self, now: Time) -> Result<u64, StoreError>;
 }

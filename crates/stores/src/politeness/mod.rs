@@ -1,8 +1,8 @@
-//! Politeness on a server that many machines share.
+//! Politeness state on a server that many machines share.
 //!
-//! A server keeps texts and has a clock. What a site's state is to become is decided here, by the pure
-//! rules, from what was read; it is written only if nobody else was faster, and decided anew if somebody
-//! was. No lock is held between the two, so that a process that is stopped in between stops nobody else.
+//! A server stores texts and has a clock. The next state of a site is computed here by pure rules from what was read.
+//! It is written only if the site has not changed meanwhile; otherwise it is computed again. No lock is held in
+//! between, so a process that stalls does not block any other.
 
 mod keeper;
 mod shared;

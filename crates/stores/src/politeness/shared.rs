@@ -1,4 +1,4 @@
-//! The politeness port on any keeper.
+//! Implements the politeness port on any keeper.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,30 +19,29 @@ use parking_lot::Mutex;
 use super::{Change, Keeper, Texts};
 use crate::shared::coalescer::{BatchRule, Coalescer, RunBatch};
 
-/// Sites in one step on the server, so that no step keeps it from others for long.
+/// The number of sites per request, which keeps each request to the server short.
 const STEP_SITES: usize = 500;
 
-/// Somebody else was faster at most this often in a row; more means that something is wrong.
+/// The maximum number of lost races in a row; more than this indicates a bug.
 const MAX_ROUNDS: usize = 1_000;
 
 /// Politeness that all processes on one server share.
 pub struct SharedPoliteness<S> {
     pub(super) updater: Arc<SiteUpdater<S>>,
-    /// When many slots come at once, each would wait for a connection of its own.
+    /// Batches spends, which would otherwise each wait for a connection.
     spends: Coalescer<ToSpend, (Spend, Time)>,
-    /// Each page of a group asks for a turn of its own, and all of them change the one state of the group:
-    /// one by one they would mostly be beaten by each other.
+    /// Batches asks. Every page of a group asks for its own turn, and all of them change the one state of the group, so
+    /// separate requests would mostly lose races against each other.
     asks: Coalescer<SiteAsk, (Verdict, Time)>,
 }
 
-/// A permit that is to be judged.
 struct ToSpend {
     site: Site,
     permit: Permit,
     rate: Rate,
 }
 
-/// Changes the states that a keeper has, by the pure rules.
+/// Changes stored states by the pure rules.
 pub(super) struct SiteUpdater<S> {
     pub(super) keeper: S,
     rule: BreakerRule,
@@ -50,7 +49,7 @@ pub(super) struct SiteUpdater<S> {
 }
 
 impl<S: Keeper> SharedPoliteness<S> {
-    /// On a keeper. The seed is for the jitter of breakers. Must be called within a tokio runtime.
+    /// `seed` is for the jitter of breakers. Must be called within a tokio runtime.
     pub fn new(keeper: S, rule: BreakerRule, seed: u64) -> SharedPoliteness<S> {
         let chance = Mutex::new(Chance::seeded(seed));
         let updater = Arc::new(SiteUpdater { keeper, rule, chance });
@@ -61,8 +60,8 @@ impl<S: Keeper> SharedPoliteness<S> {
 }
 
 impl<S: Keeper> SiteUpdater<S> {
-    /// Changes sites by a rule, each atomically. The rule is called again for a site that somebody
-    /// else changed meanwhile; the last answer counts. Returns the answers and the server's time.
+    /// Changes sites by a rule, each atomically. The rule is called again for a site that another process changed
+    /// meanwhile; its last answer counts. Returns the answers and the server's time.
     pub(super) async fn amend<T>(
         &self,
         sites: &[Site],
@@ -155,7 +154,7 @@ impl<S: Keeper> SiteUpdater<S> {
     }
 }
 
-/// Judges permits in one step, each by the time that the server's clock shows then.
+/// Spends permits in one request, each at the server's time.
 impl<S: Keeper> RunBatch<ToSpend, (Spend, Time)> for SiteUpdater<S> {
     async fn run(&self, batch: Vec<ToSpend>) -> Vec<Result<(Spend, Time), StoreError>> {
         let (sites, of_site) = by_site(batch.iter().map(|to_spend| &to_spend.site));
@@ -174,7 +173,7 @@ impl<S: Keeper> RunBatch<ToSpend, (Spend, Time)> for SiteUpdater<S> {
     }
 }
 
-/// Answers questions in one step.
+/// Answers asks in one request.
 impl<S: Keeper> RunBatch<SiteAsk, (Verdict, Time)> for SiteUpdater<S> {
     async fn run(&self, batch: Vec<SiteAsk>) -> Vec<Result<(Verdict, Time), StoreError>> {
         match self.turn(&[], &batch).await {
@@ -184,7 +183,7 @@ impl<S: Keeper> RunBatch<SiteAsk, (Verdict, Time)> for SiteUpdater<S> {
     }
 }
 
-/// What the server says of time.
+/// The server's time, and how far back its record is complete.
 #[derive(Clone, Copy)]
 pub(super) struct Moment {
     pub(super) now: Time,
@@ -192,7 +191,7 @@ pub(super) struct Moment {
 }
 
 impl Moment {
-    /// Where heads may be forgotten that still count, they are assumed. True when there are none.
+    /// If the server may have lost request heads that still count, assumes them. Returns whether none were lost.
     fn own_up_to(self, state: &mut SiteState, rate: Rate) -> bool {
         let rate = state.rate(rate);
         let remembers = self.lost_until + rate.grace() + rate.interval <= self.now;
@@ -250,19 +249,19 @@ impl<S: Keeper> Politeness for SharedPoliteness<S> {
     }
 }
 
-/// A site whose past is lost waits for a whole interval, also for the page of a robots.txt.
+/// A site whose past was lost waits for a whole interval, even for a page that follows its robots.txt.
 fn ask(state: &mut SiteState, ask: &SiteAsk, moment: Moment, rule: &BreakerRule) -> Verdict {
     let remembers = moment.own_up_to(state, ask.rate);
     state.ask(moment.now, ask.rate, ask.follows_robots && remembers, rule)
 }
 
-/// By the places that they had in the turn.
+/// Restores the order of the turn.
 fn in_order<T>(mut placed: Vec<(usize, T)>) -> impl Iterator<Item = T> {
     placed.sort_unstable_by_key(|(place, _)| *place);
     placed.into_iter().map(|(_, value)| value)
 }
 
-/// Each site once, with the places that it has in a list, in their order.
+/// The distinct sites of a list, each with its indexes in the list, in order.
 fn by_site<'a>(list: impl Iterator<Item = &'a Site>) -> (Vec<Site>, Vec<Vec<usize>>) {
     let mut sites: Vec<Site> = Vec::new();
     let mut places: Vec<Vec<usize>> = Vec::new();

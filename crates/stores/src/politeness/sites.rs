@@ -1,4 +1,4 @@
-//! The sites of a server, and orders to them.
+//! Listing the sites of a server, and giving orders to them.
 
 use async_trait::async_trait;
 use fetchwell_engine::ports::error::StoreError;
@@ -42,7 +42,7 @@ impl<S: Keeper> Sites for SharedPoliteness<S> {
     }
 
     async fn order(&self, site: &Site, order: Order, by: &str) -> Result<bool, StoreError> {
-        // Forgotten first: whoever hears of the order then finds nothing any more.
+        // Delete the record first: a process that sees the order must not find it any more.
         if order == Order::ForgetRobots {
             self.updater.keeper.forget_robots(&origins_of(site)).await?;
         }
@@ -56,7 +56,7 @@ impl<S: Keeper> Sites for SharedPoliteness<S> {
 }
 
 impl<S: Keeper> SharedPoliteness<S> {
-    /// Offers these to a page. Only those are read whose names are wanted.
+    /// Adds these sites to a page. Reads only those whose names match the query.
     async fn offer(
         &self,
         making: &mut PageInMaking<'_>,

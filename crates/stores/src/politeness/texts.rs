@@ -1,4 +1,4 @@
-//! A site's state as the texts that a server keeps.
+//! The state of a site as the texts that a server stores.
 
 use fetchwell_policy::breaker::Breaker;
 use fetchwell_policy::health::SiteHealth;
@@ -10,16 +10,15 @@ use fetchwell_policy::time::Time;
 use serde::{Deserialize, Serialize};
 use tracing::warn;
 
-/// What a server keeps of a site. They are compared as they stand, so that a newer program that writes
-/// more into them is not overwritten by an older one that can't see it.
+/// The stored texts of a site. They are compared as text, so an older program never overwrites fields that a newer one
+/// added.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Texts {
     /// Pace and penalty, as JSON.
     pub rate_limit: Option<String>,
     /// The breaker, as JSON; absent while it is closed and nothing has failed.
     pub circuit: Option<String>,
-    /// Orders of operators, what they want to see, and how the site has been doing, as JSON; absent where there
-    /// is nothing of that.
+    /// Orders of operators, recent limits and failures, and the health of the site, as JSON; absent if there are none.
     pub notes: Option<String>,
 }
 
@@ -47,7 +46,7 @@ struct Notes {
 }
 
 impl Texts {
-    /// As it is to be kept.
+    /// Serializes a state.
     pub fn of(state: &SiteState) -> Texts {
         let SiteState { pace, generation, penalty_until, limited_in_a_row, last_served, .. } =
             *state;
@@ -62,7 +61,7 @@ impl Texts {
         }
     }
 
-    /// What they mean. A text that makes no sense counts as none: somebody else's key must not stop us.
+    /// Parses the texts. An invalid text counts as missing, so that a foreign key cannot stop the program.
     pub fn state(&self) -> SiteState {
         let rate_limit: Option<RateLimit> = read(self.rate_limit.as_deref());
         let breaker: Option<Breaker> = read(self.circuit.as_deref());
@@ -81,7 +80,7 @@ impl Texts {
         state
     }
 
-    /// Whether anything is kept.
+    /// Whether nothing is stored.
     pub fn is_empty(&self) -> bool {
         self.rate_limit.is_none() && self.circuit.is_none() && self.notes.is_none()
     }

@@ -1,4 +1,4 @@
-//! A keeper whose clock is watched.
+//! A keeper that detects jumps of the server's clock.
 
 use std::time::Duration;
 
@@ -13,19 +13,19 @@ use tracing::warn;
 
 use super::{Change, Keeper, Reading};
 
-/// Clocks that agree to within this are taken to agree…
+/// The tolerated difference between the clocks…
 const LEEWAY: Duration = Duration::from_millis(100);
-/// …and so are clocks that part by no more than one part in so many.
+/// …plus one part in this many of the time between two readings.
 const DRIFT: u32 = 1_000;
 
-/// Watches the server's clock by the one of this machine that never jumps. After a jump all slots that
-/// were given out lie at the wrong time, so the past is not relied on.
+/// Compares the server's clock with the monotonic clock of this machine. After a jump, all reserved slots have the
+/// wrong time, so the past is not trusted.
 pub struct Vigilant<S> {
     keeper: S,
     last: Mutex<Option<Glance>>,
 }
 
-/// The server's time, and between which instants of ours it was read.
+/// A reading of the server's time, and the local instants before and after it.
 #[derive(Clone, Copy)]
 struct Glance {
     asked: Instant,
@@ -39,22 +39,22 @@ impl<S> Vigilant<S> {
         Vigilant { keeper, last: Mutex::default() }
     }
 
-    /// How far the clock jumped since the last look at it.
+    /// How far the clock has jumped since the last reading.
     fn look(&self, glance: Glance) -> Duration {
         let last = self.last.lock().replace(glance);
         last.map_or(Duration::ZERO, |last| jump(last, glance))
     }
 }
 
-/// What can't be explained by the time that passed here. Looks may overlap, and come in any order: each
-/// saw the clock at some instant between its question and its answer.
+/// The difference that the time elapsed here does not explain. Readings may overlap and arrive in any order: each saw
+/// the clock at some instant between its request and its response.
 fn jump(one: Glance, other: Glance) -> Duration {
     let ahead = beyond(one, other).max(beyond(other, one));
     let between = one.asked.max(other.answered).duration_since(one.asked.min(other.asked));
     if ahead > LEEWAY + between / DRIFT { ahead } else { Duration::ZERO }
 }
 
-/// How much more the clock moved on from `first` to `then` than there can have been between them.
+/// How much further the clock moved from `first` to `then` than the longest time that can have passed between them.
 fn beyond(first: Glance, then: Glance) -> Duration {
     let longest = then.answered.saturating_duration_since(first.asked);
     let not_even_that = first.asked.saturating_duration_since(then.answered);

@@ -1,4 +1,4 @@
-//! Who may call, and what was done by whom.
+//! Callers, and the audit trail.
 
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::inbox::{AuditEntry, Caller, CallerRecord, Role, TokenHash};
@@ -8,7 +8,7 @@ use sqlx::postgres::PgRow;
 
 use super::database::{Database, Tx, writable};
 
-/// Whose token this is.
+/// The caller that this token belongs to.
 pub(super) async fn caller_of(
     db: &Database,
     token: &TokenHash,
@@ -51,7 +51,6 @@ pub(super) async fn add(
     Ok(tx.execute(query).await? == 1)
 }
 
-/// All callers, by name.
 pub(super) async fn all(db: &Database) -> Result<Vec<CallerRecord>, StoreError> {
     let rows = db
         .read(sqlx::query(
@@ -68,7 +67,7 @@ pub(super) async fn all(db: &Database) -> Result<Vec<CallerRecord>, StoreError> 
     rows.iter().map(record).collect::<sqlx::Result<_>>().map_err(|error| db.fault(error))
 }
 
-/// Takes a caller's token away.
+/// Revokes the token of a caller.
 pub(super) async fn revoke(tx: &mut Tx, name: &str, now: Time) -> sqlx::Result<bool> {
     let query = sqlx::query(
         "UPDATE fetchwell_caller SET token_hash = NULL, revoked_at = $2
@@ -77,13 +76,13 @@ pub(super) async fn revoke(tx: &mut Tx, name: &str, now: Time) -> sqlx::Result<b
     Ok(tx.execute(query.bind(name).bind(now.as_micros())).await? == 1)
 }
 
-/// A role that this program does not know may do the least.
+/// A role that this program does not know gets the fewest rights.
 fn caller_in(row: &PgRow) -> sqlx::Result<Caller> {
     let role = Role::parse(row.try_get(1)?).unwrap_or(Role::Viewer);
     Ok(Caller { name: row.try_get(0)?, role })
 }
 
-/// Keeps entries, as they are written by whoever was there: what they say of strangers may be anything.
+/// Stores audit entries. They contain text from unauthenticated clients, so NUL characters are possible.
 pub(super) async fn put_audit(tx: &mut Tx, entries: &[AuditEntry]) -> sqlx::Result<()> {
     if entries.is_empty() {
         return Ok(());
@@ -109,7 +108,7 @@ pub(super) async fn put_audit(tx: &mut Tx, entries: &[AuditEntry]) -> sqlx::Resu
     Ok(())
 }
 
-/// The latest entries, the newest first.
+/// The latest entries, newest first.
 pub(super) async fn audit_trail(db: &Database, most: u32) -> Result<Vec<AuditEntry>, StoreError> {
     let query = sqlx::query(
         "SELECT at, caller, action, detail, origin FROM fetchwell_audit ORDER BY id DESC LIMIT $1",

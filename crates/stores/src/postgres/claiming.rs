@@ -1,4 +1,4 @@
-//! Jobs that become leases.
+//! Turns waiting jobs into leases.
 
 use std::collections::HashMap;
 
@@ -15,8 +15,8 @@ use super::moves::{Moves, QueueId};
 use super::reading::url_of;
 use crate::shared::job_state::{JobState, sql};
 
-/// A job that another looks at just now, to follow it, is left out: it goes the next time.
-/// The benchmark shows its plan.
+/// Skips a job that another transaction has locked in order to follow it; the next take gets it. Public for the
+/// benchmark, which shows its plan.
 pub const CLAIM: &str = sql!(
     "
     WITH free AS (
@@ -30,7 +30,7 @@ pub const CLAIM: &str = sql!(
 );
 
 impl Moves {
-    /// Leases these, as far as nobody else has them.
+    /// Leases those of these jobs that are not leased already.
     pub(super) async fn claim(
         &mut self,
         queue: QueueId,

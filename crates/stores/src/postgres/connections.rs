@@ -1,8 +1,7 @@
 //! A few connections to PostgreSQL, each used by one statement at a time.
 //!
-//! A pool that asks the server whether a connection is still good, at each taking and giving back, would
-//! double the statements. Here a connection that let a statement down is dropped, and the fault is
-//! told: whoever asked asks again anyway.
+//! A pool that checks each connection when it is taken and returned would double the number of statements. Here, a
+//! connection whose statement failed is dropped and the error is returned: the caller retries anyway.
 
 use std::io;
 use std::ops::{Deref, DerefMut};
@@ -19,20 +18,20 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::errors::store_error;
 use super::schema::NEWEST;
 
-/// A server that does not answer within this is gone.
+/// A server that does not answer within this time counts as unreachable.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
-/// Statements under way at once: each is short, and more would only wait for each other.
+/// The number of concurrent statements. Each is short, and more would only wait for each other.
 pub(super) const CONNECTIONS: usize = 4;
 
-/// Connects when it is needed, and again after a fault.
+/// Connects on demand, and again after an error.
 pub(super) struct Connections {
     options: PgConnectOptions,
     idle: Arc<Mutex<Vec<PgConnection>>>,
     room: Arc<Semaphore>,
 }
 
-/// A connection for one use. Unless it is kept afterwards, it is closed.
+/// A connection for one use. It is closed unless `keep` is called.
 pub(super) struct Taken {
     connection: PgConnection,
     idle: Arc<Mutex<Vec<PgConnection>>>,
@@ -40,7 +39,6 @@ pub(super) struct Taken {
 }
 
 impl Connections {
-    /// None yet.
     pub(super) fn new(options: PgConnectOptions) -> Connections {
         let room = Arc::new(Semaphore::new(CONNECTIONS));
         Connections { options, idle: Arc::default(), room }
@@ -58,12 +56,12 @@ impl Connections {
         Ok(Taken { connection, idle: self.idle.clone(), _room: room })
     }
 
-    /// Closes those that nobody uses.
+    /// Closes the idle connections.
     pub(super) fn close_idle(&self) {
         self.idle.lock().clear();
     }
 
-    /// Says where it went wrong.
+    /// Adds the address of the server to an error.
     pub(super) fn fault(&self, error: sqlx::Error) -> StoreError {
         store_error(self.address(), error)
     }
@@ -79,7 +77,7 @@ impl Connections {
 }
 
 impl Taken {
-    /// It did what it was asked, and may do so again.
+    /// Returns the connection to the pool, after its statement succeeded.
     pub(super) fn keep(self) {
         self.idle.lock().push(self.connection);
     }
@@ -99,19 +97,18 @@ impl DerefMut for Taken {
     }
 }
 
-/// The server did not answer in time.
 #[derive(Debug, thiserror::Error)]
 #[error("no answer within {} s", .0.as_secs())]
 struct Silence(Duration);
 
-/// An answer of the server, or that there was none.
+/// Fails if the server does not answer in time.
 pub(super) async fn within<T>(
     answer: impl Future<Output = sqlx::Result<T>> + Send,
 ) -> sqlx::Result<T> {
     within_limit(ANSWER_WITHIN, answer).await
 }
 
-/// The same for what may take longer.
+/// `within` with a given limit.
 pub(super) async fn within_limit<T>(
     limit: Duration,
     answer: impl Future<Output = sqlx::Result<T>> + Send,

@@ -13,9 +13,9 @@ use super::connections::{CONNECTIONS, Connections, Taken, within, within_limit};
 use super::id_stock::IdStock;
 use super::schema::migrate;
 
-/// The first three, so that nothing hangs: neither a statement, nor one that waits for another's lock; and
-/// the rows that a process held when it was stopped half-way are free after a while, what it meant to do
-/// undone. The last, so that each statement is planned once, for any data: all of them go by an index.
+/// The first three keep everything from hanging: statements, waits for locks, and rows locked by a process that stopped
+/// in the middle of a transaction, which is then rolled back. The last makes each statement be planned once, for any
+/// data: all of them use an index.
 const SETTINGS: [(&str, &str); 4] = [
     ("statement_timeout", "4500ms"),
     ("lock_timeout", "2s"),
@@ -23,10 +23,10 @@ const SETTINGS: [(&str, &str); 4] = [
     ("plan_cache_mode", "force_generic_plan"),
 ];
 
-/// Millions of rows that are written anew take minutes.
+/// Rewriting millions of rows takes minutes.
 const MIGRATED_WITHIN: Duration = Duration::from_secs(1_800);
 
-/// Begins a transaction that sees what others have committed meanwhile, whatever the server's default.
+/// Begins a transaction that sees what others commit meanwhile, whatever the server's default.
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
 
 /// Connections to one database. Clones share them.
@@ -34,15 +34,15 @@ const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
 pub struct Database {
     /// Commits wait for the disk.
     lasting: Arc<Connections>,
-    /// Commits do not wait: for renewals, which must not stand in line behind anything either.
+    /// Commits do not wait for the disk: for renewals, which must not queue behind other statements either.
     brisk: Arc<Connections>,
-    /// For what is only looked at.
+    /// For reading only.
     reading: Arc<Connections>,
     pub(super) ids: IdStock,
 }
 
 impl Database {
-    /// Makes sure that the server can be reached, and that it has the tables.
+    /// Connects, and creates or migrates the tables.
     pub async fn open(url: &str) -> Result<Database, StoreError> {
         let options = options_of(url)?;
         let lasting = options.clone().options([("synchronous_commit", "on")]);
@@ -54,7 +54,7 @@ impl Database {
             reading: connections(options),
             ids: IdStock::default(),
         };
-        // Without those: another process may be at it for a while.
+        // Without those settings: another process may be migrating for a while.
         let migrating = Connections::new(lasting);
         let mut taken = migrating.take().await?;
         let version = within_limit(MIGRATED_WITHIN, migrate(&mut taken))
@@ -69,18 +69,17 @@ impl Database {
         Tx::begin(&self.lasting).await
     }
 
-    /// The same, and asks for one row of one column in the same message: that is a journey to the server
-    /// less.
+    /// The same, and runs a query for a single value in the same message, which saves a round trip.
     pub(super) async fn begin_asking(&self, question: &str) -> Result<(Tx, i64), StoreError> {
         Tx::begin_asking(&self.lasting, question).await
     }
 
-    /// Begins a transaction that a crash of the server may undo.
+    /// Begins a transaction that may be lost if the server crashes.
     pub(super) async fn begin_brisk(&self) -> Result<Tx, StoreError> {
         Tx::begin(&self.brisk).await
     }
 
-    /// Runs one statement that gives one row, and that a crash of the server may undo.
+    /// Runs one statement that returns one row and may be lost if the server crashes.
     pub(super) async fn run_brisk(
         &self,
         query: Query<'_, Postgres, PgArguments>,
@@ -88,7 +87,7 @@ impl Database {
         let mut taken = self.brisk.take().await?;
         let row = within(query.fetch_one(&mut *taken)).await;
         let row = row.map_err(|error| {
-            // A server that was started anew left the others behind, too: the next try is a good one.
+            // A restart of the server has broken the other connections, too; the next attempt needs a new one.
             self.brisk.close_idle();
             self.fault(error)
         })?;
@@ -96,7 +95,7 @@ impl Database {
         Ok(row)
     }
 
-    /// Looks something up, in one statement.
+    /// Runs one query.
     pub(super) async fn read(
         &self,
         query: Query<'_, Postgres, PgArguments>,
@@ -104,7 +103,7 @@ impl Database {
         let mut taken = self.reading.take().await?;
         let rows = within(query.fetch_all(&mut *taken)).await;
         let rows = rows.map_err(|error| {
-            // A server that was started anew left the others behind, too.
+            // A restart of the server has broken the other connections, too.
             self.reading.close_idle();
             self.fault(error)
         })?;
@@ -112,13 +111,12 @@ impl Database {
         Ok(rows)
     }
 
-    /// What an error of the driver means.
     pub(super) fn fault(&self, error: sqlx::Error) -> StoreError {
         self.lasting.fault(error)
     }
 }
 
-/// What an address says, or how to write one.
+/// Parses the URL of a server.
 pub(super) fn options_of(url: &str) -> Result<PgConnectOptions, StoreError> {
     let options = PgConnectOptions::from_str(url).map_err(|error| {
         StoreError::incompatible("the address of PostgreSQL is invalid")
@@ -128,16 +126,15 @@ pub(super) fn options_of(url: &str) -> Result<PgConnectOptions, StoreError> {
     Ok(options.application_name("fetchwell"))
 }
 
-/// A transaction. Unless it is committed its connection is closed, and with that it is undone: so it is
-/// when the task that has it is stopped, too.
+/// A transaction. If it is dropped without a commit, also because its task was cancelled, its connection is closed and
+/// the server rolls it back.
 pub(super) struct Tx {
     taken: Taken,
 }
 
 impl Tx {
     async fn begin(connections: &Connections) -> Result<Tx, StoreError> {
-        // Connections that a server left behind when it was started anew are found out here, where
-        // nothing is lost by trying the next one.
+        // Connections that a server restart has broken are detected here, where trying the next one is safe.
         for _ in 0..CONNECTIONS {
             let mut taken = connections.take().await?;
             if within(taken.execute(BEGIN)).await.is_ok() {
@@ -160,14 +157,14 @@ impl Tx {
             let asked = raw_sql(AssertSqlSafe(both.as_str())).fetch_one(&mut *taken);
             match within(asked).await.and_then(|row| row.try_get(0)) {
                 Ok(answer) => return Ok((Tx { taken }, answer)),
-                // As above.
+                // As in `begin`.
                 Err(_) if tries < CONNECTIONS => tries += 1,
                 Err(error) => return Err(connections.fault(error)),
             }
         }
     }
 
-    /// Runs a statement, and gives its rows.
+    /// Runs a statement and returns its rows.
     pub(super) async fn fetch(
         &mut self,
         query: Query<'_, Postgres, PgArguments>,
@@ -175,7 +172,7 @@ impl Tx {
         within(query.fetch_all(&mut *self.taken)).await
     }
 
-    /// Runs a statement that gives one row.
+    /// Runs a statement that returns one row.
     pub(super) async fn fetch_one(
         &mut self,
         query: Query<'_, Postgres, PgArguments>,
@@ -183,7 +180,7 @@ impl Tx {
         within(query.fetch_one(&mut *self.taken)).await
     }
 
-    /// Runs a statement, and says how many rows it touched.
+    /// Runs a statement and returns the number of affected rows.
     pub(super) async fn execute(
         &mut self,
         query: Query<'_, Postgres, PgArguments>,
@@ -191,7 +188,6 @@ impl Tx {
         Ok(within(query.execute(&mut *self.taken)).await?.rows_affected())
     }
 
-    /// Ends it: what was done is done.
     pub(super) async fn commit(mut self) -> sqlx::Result<()> {
         within(self.taken.execute("COMMIT")).await?;
         self.taken.keep();
@@ -199,8 +195,7 @@ impl Tx {
     }
 }
 
-/// Text as PostgreSQL can hold it: it has no place for NUL, so that becomes U+FFFD, as bytes do that are
-/// no UTF-8.
+/// Makes text storable in PostgreSQL, which cannot hold NUL: it becomes U+FFFD, like bytes that are not UTF-8.
 pub(super) fn writable(text: &str) -> String {
     text.replace('\0', "\u{FFFD}")
 }

@@ -1,5 +1,4 @@
-//! How messages end: each has a row in the outbox, with the next of its caller's cursors, and maybe a
-//! delivery.
+//! Ends messages: each gets a row in the outbox, with the next cursor of its caller, and possibly a delivery.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -13,8 +12,8 @@ use super::database::writable;
 use super::moves::{Moves, QueueId};
 use crate::shared::job_state::JobState;
 
-/// Adds `ended.line` to a job's story, if there is one. When the story is long already, which is after eight
-/// attempts or so, its oldest line goes.
+/// Adds `ended.line` to the story of a job, unless it is NULL. If the story is long already, which takes about eight
+/// attempts, its oldest line is dropped.
 macro_rules! add_to_story {
     () => {
         "story = CASE WHEN ended.line IS NULL THEN job.story
@@ -31,18 +30,17 @@ pub(super) struct Ended {
     pub(super) caller: String,
     pub(super) callback_url: Option<String>,
     pub(super) kind: [u8; 16],
-    /// The job whose result is this one's, too; `None`: it has one of its own.
+    /// The job whose result this message copies; `None` if it has its own.
     pub(super) copies: Option<LeaseId>,
 }
 
-/// A message and the result that it ends with.
 pub(super) struct End<'a> {
     pub(super) id: LeaseId,
     pub(super) result: &'a FetchResult,
 }
 
-/// The cursors come from the caller's row, which is held until the commit: so they are in the order of the
-/// commits. A caller that nobody added is one without a token.
+/// The cursors come from the caller's row, which stays locked until the commit, so they are in commit order. An unknown
+/// caller gets a row without a token.
 const COUNT_RESULTS: &str = "
     INSERT INTO fetchwell_caller AS caller (name, role, created_at, revoked_at, results)
     SELECT name, 'caller', $3, $3, count FROM unnest($1::TEXT[], $2::BIGINT[]) AS new (name, count)
@@ -66,7 +64,8 @@ const COPY_OUT: &str = "
     JOIN fetchwell_outbox AS original ON original.job = new.copies";
 
 impl Moves {
-    /// Ends messages that we hold, and those that follow them; with `skipped` of them by the ledger.
+    /// Ends messages that we hold, and their followers. `skipped` is the number of them that the ledger counts as
+    /// skipped.
     pub(super) async fn end_messages(
         &mut self,
         queue: QueueId,
@@ -95,7 +94,7 @@ impl Moves {
             .bind(self.now().as_micros());
         let mut ended: Vec<Ended> =
             self.tx.fetch(query).await?.iter().map(ended_of).collect::<sqlx::Result<_>>()?;
-        // The order in which they were given is that of their cursors.
+        // Cursors follow the order of `ends`.
         let places: HashMap<LeaseId, usize> =
             ends.iter().enumerate().map(|(place, end)| (end.id, place)).collect();
         ended.sort_by_key(|ended| places.get(&ended.job).copied());
@@ -107,7 +106,7 @@ impl Moves {
         Ok(ended)
     }
 
-    /// Keeps what attempts came to that are not the last.
+    /// Records attempts that are not the last of their message.
     pub(super) async fn keep_attempts(
         &mut self,
         attempts: &[(LeaseId, &FetchResult)],
@@ -126,7 +125,7 @@ impl Moves {
         Ok(())
     }
 
-    /// Gives messages their rows in the outbox, and their deliveries. Returns whose they are.
+    /// Writes the outbox rows and deliveries of messages. Returns their callers.
     pub(super) async fn put_out(
         &mut self,
         deliveries: QueueId,
@@ -226,7 +225,7 @@ pub(super) fn end_state(result: &FetchResult) -> JobState {
     if result.is_success() { JobState::Completed } else { JobState::Failed }
 }
 
-/// What the attempt came to, as a line of the message's story.
+/// The attempt as a line of the message's story.
 pub(super) fn line_of(result: &FetchResult) -> Option<String> {
     result.attempt.as_ref().map(|attempt| writable(&attempt.to_line()))
 }

@@ -6,11 +6,11 @@ use fetchwell_engine::ports::error::{StoreError, StoreErrorKind};
 
 use StoreErrorKind::{Bug, Corrupt, Incompatible, TooLarge, Transient};
 
-/// What SQLSTATE codes mean: five characters are one code, two a class. A code counts before its class.
+/// Classifies SQLSTATE codes: five characters are a code, two are a class. A code takes precedence over its class.
 ///
-/// A missing table or column is incompatible: the schema is not the one that this program made. A transaction that
-/// may only read is transient: that is how a server looks during a failover. So is all that is not listed: it comes
-/// from a proxy or an extension, whose errors this program does not know.
+/// A missing table or column is incompatible: the schema is not the one that this program created. A read-only
+/// transaction is transient, because it occurs during a failover. So is everything that is not listed: it comes from a
+/// proxy or an extension, whose errors this program does not know.
 const KINDS: &[(&str, StoreErrorKind)] = &[
     ("08", Transient),       // connection exception
     ("0A", Transient), // a cached plan that a migration outdated: the next connection makes a new one
@@ -58,7 +58,7 @@ const KINDS: &[(&str, StoreErrorKind)] = &[
 
 const CLASS_LENGTH: usize = 2;
 
-/// What a server says while it protects itself against the wraparound of transaction ids.
+/// Part of the server's message while it protects itself against transaction id wraparound.
 const NOT_ACCEPTING_COMMANDS: &str = "is not accepting commands";
 
 /// Converts an sqlx error; `server` names the server. All such errors are converted here.
@@ -98,7 +98,7 @@ fn state_of(error: &sqlx::Error) -> Option<String> {
 
 fn kind_of(error: &sqlx::Error) -> StoreErrorKind {
     match error {
-        // With the code of a program limit, until the next VACUUM.
+        // This has the code of a program limit, but goes away with the next VACUUM.
         sqlx::Error::Database(refusal) if refusal.message().contains(NOT_ACCEPTING_COMMANDS) => {
             Transient
         }
@@ -106,7 +106,7 @@ fn kind_of(error: &sqlx::Error) -> StoreErrorKind {
             state_of(error).map_or(Transient, |state| kind_of_state(&state))
         }
         sqlx::Error::Configuration(_) | sqlx::Error::TypeNotFound { .. } => Incompatible,
-        // What is in the tables is not what this program writes there.
+        // The tables contain something that this program does not write.
         sqlx::Error::RowNotFound | sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) => {
             Corrupt
         }

@@ -1,4 +1,4 @@
-//! What a PostgreSQL server says of itself, for those who look after it. Nothing is changed.
+//! Diagnostic facts about a PostgreSQL server. Read-only.
 
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_policy::time::Time;
@@ -9,20 +9,20 @@ use super::connections::{Connections, within};
 use super::database::options_of;
 use crate::finding::Finding;
 
-/// What a server says of itself.
+/// Facts about a server.
 #[derive(Clone, Debug)]
 pub struct PostgresFacts {
-    /// Its version.
+    /// The version of the server.
     pub version: String,
-    /// Whether it only repeats what another one writes.
+    /// Whether it is a replica.
     pub is_replica: bool,
-    /// Whether what it confirms survives a power cut.
+    /// Whether committed transactions survive a power failure.
     pub is_durable: bool,
-    /// How many connections it takes.
+    /// Its connection limit.
     pub max_connections: i64,
-    /// What its clock shows.
+    /// The time on its clock.
     pub now: Time,
-    /// Why this program cannot use the database: a newer one has changed it.
+    /// Set if a newer program has changed the database, so that this one cannot use it.
     pub newer: Option<StoreError>,
 }
 
@@ -63,11 +63,11 @@ const QUESTION: &str = "SELECT current_setting('server_version'), pg_is_in_recov
     current_setting('max_connections')::BIGINT,
     (extract(epoch FROM clock_timestamp()) * 1000000)::BIGINT";
 
-/// Nothing, where no program has used the database yet.
+/// NULL if no program has used the database yet.
 const VERSION: &str = "SELECT max(version)::BIGINT FROM fetchwell_schema";
 const HAS_VERSION: &str = "SELECT to_regclass('fetchwell_schema') IS NOT NULL";
 
-/// Connects and asks.
+/// Connects and collects the facts.
 pub async fn examine(url: &str) -> Result<PostgresFacts, StoreError> {
     let connections = Connections::new(options_of(url)?);
     let mut taken = connections.take().await?;

@@ -1,4 +1,4 @@
-//! Ends messages: result, status, cursor, delivery and ledger in one transaction.
+//! Ends messages: writes result, status, cursor, delivery and ledger in one transaction.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,19 +15,19 @@ use super::instance::PostgresInstance;
 use super::moves::Moves;
 use super::queue::PostgresQueue;
 
-/// Where the flow that fetches messages ends its leases.
+/// Ends the leases of the flow that fetches messages.
 pub(super) struct MessageFinish {
     pub(super) instance: Arc<PostgresInstance>,
     pub(super) deliveries: PostgresQueue,
     pub(super) results: Bell,
 }
 
-/// One lease's end.
+/// How one lease ends.
 struct Conclusion<'a> {
     id: LeaseId,
     settlement: Settlement,
     result: Option<&'a FetchResult>,
-    /// What an attempt came to that is not the last.
+    /// The attempt, if it is not the last.
     attempt: Option<&'a FetchResult>,
 }
 
@@ -46,8 +46,8 @@ impl Finish<FetchResult> for MessageFinish {
 }
 
 impl MessageFinish {
-    /// One of them is such that the server refuses it. The others shall not share its fate, and it shall
-    /// not come back for ever: its result says that the server refused it.
+    /// Handles a batch in which the server refuses the values of one message. The others must not fail with it, and it
+    /// must not be retried forever: its result says that the server refused it.
     async fn conclude_each(
         &self,
         conclusions: &[Conclusion<'_>],
@@ -72,7 +72,7 @@ impl MessageFinish {
         Ok(settled)
     }
 
-    /// One transaction. The inner fault is the server's word on a statement.
+    /// Runs one transaction. The inner error is the server's response to a statement.
     async fn conclude(
         &self,
         conclusions: &[Conclusion<'_>],
@@ -138,7 +138,7 @@ impl MessageFinish {
     }
 }
 
-/// A message that is said to be done and has no result is not: its caller would wait for ever.
+/// A message that was settled as done without a result is dead instead: its caller would wait forever.
 fn conclusion_of(finished: &Finished<FetchResult>) -> Conclusion<'_> {
     let id = finished.lease.id;
     let record = finished.records.first();
@@ -155,7 +155,7 @@ fn conclusion_of(finished: &Finished<FetchResult>) -> Conclusion<'_> {
     Conclusion { id, settlement, result, attempt }
 }
 
-/// What takes the place of a result that the server refuses: its caller waits for one.
+/// Replaces a result that the server refuses, because the caller waits for one.
 fn refused(conclusion: &Conclusion<'_>, error: &sqlx::Error) -> FetchResult {
     let result = conclusion.result.or(conclusion.attempt);
     FetchResult {

@@ -1,4 +1,4 @@
-//! Those that follow a message: they end with it, or go their own way.
+//! Followers of a message: they get its result, or are fetched on their own.
 
 use fetchwell_engine::ports::job::LeaseId;
 use sqlx::Row;
@@ -8,8 +8,9 @@ use super::moves::{Moves, QueueId};
 use crate::shared::job_state::{JobState, sql};
 
 impl Moves {
-    /// Those that wait for the results of these have them. One that is just being handed out, since its
-    /// deadline has passed, goes its own way. Their rooms are looked at when they are next due.
+    /// Ends the followers of these messages with their results. A follower that is being handed out right now, because
+    /// its deadline has passed, is skipped and fetched on its own. The rooms of the followers are updated when they are
+    /// next due.
     pub(super) async fn end_followers(
         &mut self,
         queue: QueueId,
@@ -47,7 +48,7 @@ impl Moves {
         Ok(followers)
     }
 
-    /// What followed a message that has no result goes its own way, at once.
+    /// Makes the followers of messages without a result due at once, to be fetched on their own.
     pub(super) async fn free_followers(
         &mut self,
         queue: QueueId,

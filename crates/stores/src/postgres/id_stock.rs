@@ -1,4 +1,4 @@
-//! Names for jobs, asked for ahead: a journey to the server less for each transaction that needs a few.
+//! Reserves job ids in advance, which saves a round trip in each transaction that needs a few.
 
 use std::sync::Arc;
 
@@ -8,15 +8,15 @@ use sqlx::Row;
 
 use super::database::Tx;
 
-/// So many are asked for at once, or as many as are needed.
+/// How many ids are reserved at once, unless more are needed.
 const STOCK: usize = 4_096;
 
-/// Names that this process may give to jobs. Those of a transaction that fails are never used.
+/// Job ids reserved by this process. Those of a failed transaction are never used.
 #[derive(Clone, Default)]
 pub(super) struct IdStock(Arc<Mutex<Vec<LeaseId>>>);
 
 impl IdStock {
-    /// So many, the earlier the smaller.
+    /// Takes `count` ids in ascending order.
     pub(super) async fn take(&self, tx: &mut Tx, count: usize) -> sqlx::Result<Vec<LeaseId>> {
         if let Some(ids) = self.in_stock(count) {
             return Ok(ids);
@@ -28,7 +28,7 @@ impl IdStock {
         let rows = tx.fetch(query.bind(wanted)).await?;
         let mut ids: Vec<LeaseId> =
             rows.iter().map(|row| row.try_get(0)).collect::<sqlx::Result<_>>()?;
-        // What is left of the old stock is smaller than all of these, and is not used any more.
+        // The rest of the old stock, whose ids are smaller than all of these, is discarded.
         *self.0.lock() = ids.split_off(count);
         Ok(ids)
     }

@@ -1,4 +1,4 @@
-//! The inbox on PostgreSQL: messages are jobs that stay.
+//! The inbox on PostgreSQL: messages are jobs whose rows remain after they end.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ use super::submitting::Desk;
 use super::{callers, ledger, message_row, reading, retention};
 use crate::shared::coalescer::{BatchRule, Coalescer};
 
-/// All that a retriever does with a PostgreSQL database. What others put in is looked for every `poll`.
+/// Opens everything that a retriever needs in a PostgreSQL database. Checks every `poll` for jobs from other processes.
 pub async fn open_retriever(
     db: Database,
     clock: StoreClock,
@@ -78,7 +78,6 @@ struct PostgresInbox {
 }
 
 impl PostgresInbox {
-    /// Says which statement of which server it was.
     fn sense<T>(&self, read: sqlx::Result<T>) -> Result<T, StoreError> {
         read.map_err(|error| self.db.fault(error))
     }

@@ -1,4 +1,4 @@
-//! One process's hold on a queue.
+//! An instance: one process that takes leases from a queue.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -17,24 +17,23 @@ use super::queue::PostgresQueue;
 use crate::shared::held::Held;
 use crate::shared::job_state::sql;
 
-/// One process's hold on a [`PostgresQueue`].
+/// One process that takes leases from a [`PostgresQueue`].
 pub struct PostgresInstance {
     pub(super) queue: PostgresQueue,
     epoch: AtomicI64,
-    /// The lane that is first at the next take.
+    /// The lane to start with at the next take.
     turn: AtomicI64,
     held: Held,
-    /// One take at a time, so that what another leases just now is not taken for unknown.
+    /// Allows one take at a time, so that leases of a concurrent take are not mistaken for unknown ones.
     taking: AsyncMutex<()>,
-    /// Leases of dead instances that it let wait again.
+    /// The number of leases of dead instances that this one has requeued.
     rescued: AtomicU64,
 }
 
-/// No epoch yet: PostgreSQL counts them from 1.
+/// Means no epoch yet: PostgreSQL counts them from 1.
 const NO_EPOCH: i64 = 0;
 
 impl PostgresInstance {
-    /// It holds nothing yet.
     pub(super) fn new(queue: PostgresQueue) -> PostgresInstance {
         PostgresInstance {
             queue,
@@ -50,13 +49,11 @@ impl PostgresInstance {
         self.epoch.load(Ordering::Relaxed)
     }
 
-    /// These are ours no more.
     pub(super) fn let_go(&self, leases: impl Iterator<Item = LeaseId>) {
         self.held.let_go(leases);
     }
 
-    /// Gives back what was leased by a take that was not heard of again. So what the server says is ours
-    /// is what we know of.
+    /// Returns leases from a take whose response was lost, so that the server and this instance agree on what it holds.
     async fn give_back_the_unknown(&self) -> Result<(), StoreError> {
         let Some(known) = self.held.if_unsure() else { return Ok(()) };
         let PostgresQueue { db, clock, queue, .. } = &self.queue;
@@ -70,7 +67,7 @@ impl PostgresInstance {
         Ok(())
     }
 
-    /// What dead instances held waits again.
+    /// Requeues the leases of dead instances.
     async fn rescue(&self) -> Result<(), StoreError> {
         let PostgresQueue { db, clock, queue, .. } = &self.queue;
         let mut moves = Moves::begin(db, clock).await?;
@@ -133,7 +130,7 @@ impl Source for PostgresInstance {
         let db = &self.queue.db;
         let mut tx = db.begin_brisk().await?;
         let noted = async {
-            // In order, as everybody locks jobs.
+            // In id order, like every statement that locks jobs.
             let query = sqlx::query(sql!(
                 "WITH ours AS (
                      SELECT id FROM fetchwell_job
@@ -151,11 +148,11 @@ impl Source for PostgresInstance {
         let PostgresQueue { db, clock, queue, lease_ttl, .. } = &self.queue;
         let before = self.epoch();
         let ttl = *lease_ttl;
-        // A renewal that is lost with the server ends a lease too early; a new epoch must not be lost.
+        // A renewal that is lost in a server crash only ends a lease early; a new epoch must not be lost.
         let lengthened = lengthen(db, clock, *queue, before, ttl).await?;
         if lengthened.has_dead {
             let rescued = self.rescue().await;
-            // Our own lease stands, whatever became of others': they are rescued the next time.
+            // Our own lease is valid even if rescuing others failed: the next renewal tries again.
             if let (Err(fault), false) = (&rescued, lengthened.is_held) {
                 return Err(fault.clone());
             }

@@ -1,4 +1,4 @@
-//! Sites' politeness in PostgreSQL.
+//! Politeness state of sites in PostgreSQL.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -17,10 +17,10 @@ use super::database::options_of;
 use super::schema::migrate;
 use crate::politeness::{Change, Keeper, Reading, Texts};
 
-/// A copy of robots.txt stands in for one that can't be reached for 30 days.
+/// A copy of robots.txt replaces an unreachable one for 30 days, so it is kept a little longer.
 const ROBOTS_KEPT: Duration = Duration::from_secs(31 * 86_400);
 
-/// The clock is read as the rows are: `now()` would be when the transaction began.
+/// Reads the clock together with the rows; `now()` would be the start of the transaction.
 const READ: &str = "
     SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::BIGINT AS now,
            (SELECT lost_until FROM fetchwell_run WHERE started = pg_postmaster_start_time()::TEXT)
@@ -31,8 +31,8 @@ const READ: &str = "
     FROM unnest($1::TEXT[]) WITH ORDINALITY AS wanted (site, place)
     LEFT JOIN fetchwell_site AS site USING (site)";
 
-/// A row that somebody else is just changing is as good as changed: nobody waits for anybody, so that
-/// there is no order of locks to get wrong.
+/// Skips rows that another transaction is changing, as if they had changed already. Nothing waits, so there is no lock
+/// order to violate.
 const REPLACE: &str = "
     WITH change AS (
         SELECT * FROM unnest($1::TEXT[], $2::TEXT[], $3::TEXT[], $4::TEXT[], $5::TEXT[], $6::TEXT[],
@@ -62,7 +62,7 @@ const REPLACE: &str = "
     )
     SELECT site FROM updated UNION ALL SELECT site FROM inserted";
 
-/// In the order of bytes, whatever the database goes by: so does the index.
+/// In byte order like the index, whatever the collation of the database.
 const NAMES: &str = "
     SELECT site FROM fetchwell_site WHERE site COLLATE \"C\" > $1
     ORDER BY site COLLATE \"C\" LIMIT $2";
@@ -77,7 +77,7 @@ const NOTE_ORDER: &str = "
 const ORDERED: &str = "
     SELECT site, given_at FROM fetchwell_site_order WHERE given_at >= $1 ORDER BY given_at LIMIT $2";
 
-/// Also after a server that started anew: somebody must say from when on it knows everything.
+/// Also records a restart of the server: from then on its state is complete.
 const BEGIN_RUN: &str = "
     INSERT INTO fetchwell_run (started, lost_until)
     VALUES (pg_postmaster_start_time()::TEXT,
@@ -89,17 +89,17 @@ const BEGIN_RUN: &str = "
 /// The keeper on a PostgreSQL server.
 pub struct PostgresKeeper {
     connections: Connections,
-    /// For what must outlive a crash of the server: their commits wait for the disk.
+    /// For changes that must survive a crash of the server: commits wait for the disk.
     lasting: Connections,
 }
 
 impl PostgresKeeper {
-    /// Makes sure that the server can be reached, and that it has the tables.
+    /// Connects, and creates or migrates the tables.
     pub async fn open(url: &str) -> Result<PostgresKeeper, StoreError> {
         let options = options_of(url)?;
         let lasting = Connections::new(options.clone().options([("synchronous_commit", "on")]));
-        // Losing the last slots with the server is provided for (see the schema); waiting for the disk
-        // at every request is not needed.
+        // A crash of the server may lose the last slots, which is provided for (see the schema), so not every request
+        // has to wait for the disk.
         let connections = Connections::new(options.options([("synchronous_commit", "off")]));
         let mut taken = lasting.take().await?;
         let version = within(migrate(&mut taken)).await;
@@ -112,7 +112,7 @@ impl PostgresKeeper {
         self.execute(sqlx::query(BEGIN_RUN).bind(anyway)).await.map(|_| ())
     }
 
-    /// Runs a statement, and says how many rows it touched.
+    /// Runs a statement and returns the number of affected rows.
     async fn execute(&self, query: Query<'_, Postgres, PgArguments>) -> Result<u64, StoreError> {
         let mut taken = self.connections.take().await?;
         let done = within(query.execute(&mut *taken)).await;
@@ -121,7 +121,7 @@ impl PostgresKeeper {
         Ok(done.rows_affected())
     }
 
-    /// Runs a statement, and gives its rows.
+    /// Runs a statement and returns its rows.
     async fn fetch(
         &self,
         connections: &Connections,
@@ -134,7 +134,6 @@ impl PostgresKeeper {
         Ok(rows)
     }
 
-    /// What a row says, in a form that only another program's tables could break.
     fn sense<T>(&self, read: sqlx::Result<T>) -> Result<T, StoreError> {
         read.map_err(|error| self.connections.fault(error))
     }
@@ -225,7 +224,7 @@ impl Keeper for PostgresKeeper {
         let rows = self.fetch(&self.connections, query.bind(names)).await?;
         let texts: sqlx::Result<Vec<Option<&str>>> =
             rows.iter().map(|row| row.try_get(0)).collect();
-        // What makes no sense is not known: it is read anew.
+        // An invalid record counts as missing: robots.txt is fetched again.
         let record = |text: Option<&str>| serde_json::from_str(text?).ok();
         Ok(self.sense(texts)?.into_iter().map(record).collect())
     }

@@ -1,4 +1,4 @@
-//! Lanes: in whose name jobs are done, and whose turn it is.
+//! Lanes: on whose behalf jobs are done, and whose turn it is.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -9,25 +9,25 @@ use sqlx::Row;
 use super::count;
 use super::moves::{Moves, QueueId};
 
-/// Names a lane in the database.
+/// The id of a lane in the database.
 pub(super) type LaneId = i64;
-/// Nobody's.
+/// The lane of jobs without a group and a party.
 pub(super) const NO_LANE: LaneId = 0;
 
-/// The most lanes that one take looks at: the others have their turn at the next one.
+/// The number of lanes that one take considers; the others get their turn at the next take.
 const MAX_LANES_PER_TAKE: usize = 1_024;
-/// How often lanes are looked up: between two of them, an unused one may have been taken out.
+/// How often to look up lanes: an unused lane may be deleted between two attempts.
 const LANE_TRIES: usize = 3;
 
-/// A lane with something waiting.
+/// A lane with waiting jobs.
 pub(super) struct BusyLane {
     pub(super) id: LaneId,
     pub(super) lane: Lane,
-    /// When something of it may go.
+    /// When its first job may be handed out.
     pub(super) opens_at: Time,
 }
 
-/// From one lane to the next by the index: what waits in a lane is not counted.
+/// Steps from lane to lane through the index, so the cost does not depend on the number of waiting jobs.
 const BUSY_LANES: &str = "
     WITH RECURSIVE busy (id, place) AS (
         SELECT (SELECT lane FROM fetchwell_room WHERE queue = $1 AND lane >= $2 AND lane < $3
@@ -44,8 +44,8 @@ const BUSY_LANES: &str = "
     WHERE busy.id IS NOT NULL ORDER BY busy.id";
 
 impl Moves {
-    /// The lanes' names in the database; new ones are made. Those that are looked up here stay until the
-    /// commit: then their jobs are there to see.
+    /// The ids of lanes, creating those that are missing. The rows stay locked until the commit, when their jobs become
+    /// visible, so that they are not deleted before.
     pub(super) async fn lane_ids(
         &mut self,
         queue: QueueId,
@@ -83,7 +83,7 @@ impl Moves {
         Ok(found)
     }
 
-    /// The lanes with something waiting, from `turn` on and around.
+    /// The lanes with waiting jobs, starting at `turn` and wrapping around.
     pub(super) async fn busy_lanes(
         &mut self,
         queue: QueueId,
@@ -105,13 +105,13 @@ impl Moves {
         Ok(lanes)
     }
 
-    /// The lane to begin with after these: the second of them, or the first that was not looked at.
+    /// The lane to start with at the next take: the second of these, or the first that was not considered.
     pub(super) fn next_turn(lanes: &[BusyLane]) -> LaneId {
         let last = lanes.get(MAX_LANES_PER_TAKE - 1).or(lanes.first());
         last.map_or(0, |lane| lane.id + 1)
     }
 
-    /// A lane that was not looked at: only what is overdue comes from there.
+    /// Looks up a lane that was not considered: only overdue jobs come from such lanes.
     pub(super) async fn lane_named(&mut self, id: LaneId) -> sqlx::Result<Lane> {
         let query = sqlx::query("SELECT grp, party FROM fetchwell_lane WHERE id = $1").bind(id);
         match self.tx.fetch(query).await?.first() {
@@ -122,13 +122,12 @@ impl Moves {
 }
 
 impl BusyLane {
-    /// Whether its group rests.
+    /// Whether its group is resting.
     pub(super) fn rests(&self, resting: &[String]) -> bool {
         self.lane.group.as_ref().is_some_and(|group| resting.contains(group))
     }
 }
 
-/// A lane by its names.
 pub(super) fn lane_of(group: String, party: String) -> Lane {
     let named = |name: String| (!name.is_empty()).then_some(name);
     Lane { group: named(group), party: named(party) }

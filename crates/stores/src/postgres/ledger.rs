@@ -1,4 +1,4 @@
-//! How many jobs stand where: the sum of a queue's shards.
+//! The number of jobs in each state: the sum of a queue's shards.
 
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::queue::Ledger;
@@ -20,7 +20,7 @@ macro_rules! sums {
 
 const SUM: &str = concat!("SELECT ", sums!(), " FROM fetchwell_ledger WHERE queue = $1");
 
-/// One statement, so that both sides are seen at one moment.
+/// One statement, so that both sides are read at the same moment.
 const BESIDE_THE_ROWS: &str = sql!(concat!(
     "SELECT ",
     sums!(),
@@ -30,21 +30,21 @@ const BESIDE_THE_ROWS: &str = sql!(concat!(
      FROM fetchwell_ledger WHERE queue = $1"
 ));
 
-/// The sum, as others have committed it.
+/// The sum as committed.
 pub(super) async fn read(db: &Database, queue: QueueId) -> Result<Ledger, StoreError> {
     let rows = db.read(sqlx::query(SUM).bind(queue)).await?;
     let ledger = rows.first().map_or(Ok(Ledger::default()), ledger_of);
     ledger.map_err(|error| db.fault(error))
 }
 
-/// The sum, as a transaction sees it.
+/// The sum as seen by a transaction.
 pub(super) async fn sum(tx: &mut Tx, queue: QueueId) -> sqlx::Result<Ledger> {
     ledger_of(&tx.fetch_one(sqlx::query(SUM).bind(queue)).await?)
 }
 
-/// Writes without changing anything: a server that can't write (a standby, a full disk) says so.
+/// Writes without changing anything, which fails on a server that cannot write (a standby, a full disk).
 pub(super) async fn touch(tx: &mut Tx, queue: QueueId) -> sqlx::Result<()> {
-    // A shard that no transaction uses, so that nobody waits for this.
+    // No other transaction uses this shard, so none waits for this.
     let query = sqlx::query(
         "INSERT INTO fetchwell_ledger AS ledger (queue, shard) VALUES ($1, -1)
          ON CONFLICT (queue, shard) DO UPDATE SET accepted = ledger.accepted",
@@ -53,7 +53,7 @@ pub(super) async fn touch(tx: &mut Tx, queue: QueueId) -> sqlx::Result<()> {
     Ok(())
 }
 
-/// Counts the jobs themselves and compares: the sum, and the difference in words.
+/// Compares the ledger with the number of jobs. Returns the ledger and a description of the difference.
 pub(super) async fn recount(
     db: &Database,
     queue: QueueId,

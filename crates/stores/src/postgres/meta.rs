@@ -1,13 +1,13 @@
-//! What a store remembers of itself.
+//! Metadata of a store.
 
 use fetchwell_engine::ports::error::StoreError;
 use sqlx::Row;
 
 use super::database::Database;
 
-/// Which politeness store goes with this store: the first one named stays. Returns that one.
+/// Binds this store to a politeness store. The first one stays bound; returns that one.
 ///
-/// Two processes on one store but on two politeness stores would each keep a pace of their own.
+/// Two processes on one store but on two politeness stores would each keep their own pace.
 pub async fn bind_politeness(db: &Database, politeness: &str) -> Result<String, StoreError> {
     let mut tx = db.begin().await?;
     let bind = sqlx::query(

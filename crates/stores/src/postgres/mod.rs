@@ -1,4 +1,4 @@
-//! PostgreSQL: what many machines share, in tables whose names begin with `fetchwell_`.
+//! The PostgreSQL adapter, which many machines can share. The names of its tables begin with `fetchwell_`.
 
 mod callers;
 mod claiming;
@@ -52,12 +52,12 @@ pub use taking::DUE;
 
 use crate::politeness::Vigilant;
 
-/// Connects to the server that a `postgres://` address names, for politeness.
+/// Connects to the server of a `postgres://` URL, for politeness.
 pub async fn open_keeper(url: &str) -> Result<Vigilant<PostgresKeeper>, StoreError> {
     Ok(Vigilant::new(PostgresKeeper::open(url).await?))
 }
 
-/// A number of rows, as the server counts them.
+/// Converts a number of rows to the server's type.
 fn count(number: usize) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

@@ -1,9 +1,9 @@
-//! What time it is, for all of one transaction.
+//! The time of one transaction.
 
 pub(super) use crate::shared::moment::Moment;
 pub use crate::shared::moment::StoreClock;
 
-/// The server's clock in microseconds, unless it is given. `now()` would be when the transaction began.
+/// The server's clock in microseconds, unless a time is given. `now()` would be the start of the transaction.
 macro_rules! now_or {
     ($given:literal) => {
         concat!("coalesce(", $given, ", (extract(epoch FROM clock_timestamp()) * 1000000)::BIGINT)")

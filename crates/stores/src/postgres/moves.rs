@@ -1,9 +1,8 @@
-//! The moves of jobs between their standings, in one transaction. Each changes the ledger with it.
+//! Moves jobs between states in one transaction, and updates the ledger with each move.
 //!
-//! Locks are taken in one order, so that no two transactions wait for each other: the instance, names of
-//! submissions, lanes of messages, jobs by id, results that are copied, callers by name, lanes of
-//! deliveries, rooms by queue, site and lane, and the ledger. Taking goes from rooms to jobs, and waits for
-//! neither: what another holds is left out.
+//! Locks are taken in one order, so that no two transactions deadlock: the instance, idempotency keys of submissions,
+//! lanes of messages, jobs by id, results that are copied, callers by name, lanes of deliveries, rooms by queue, site
+//! and lane, and the ledger. Taking goes from rooms to jobs and waits for neither: it skips what others have locked.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -22,23 +21,22 @@ use super::new_row::{NewRow, insert};
 use super::rooms::RoomName;
 use crate::shared::job_state::JobState;
 
-/// Names a queue in the database.
+/// The id of a queue in the database.
 pub(super) type QueueId = i32;
 
-/// In so many rows a queue's ledger is kept.
+/// The number of rows in which the ledger of a queue is kept.
 const SHARDS: i32 = 64;
-/// Some moves at one time, in one transaction.
+/// Moves at one time, in one transaction.
 pub(super) struct Moves {
     pub(super) tx: Tx,
     pub(super) moment: Moment,
     changes: BTreeMap<QueueId, Ledger>,
-    /// Rooms with something new in them, and when the first of it is due.
+    /// Rooms with new jobs, and when the first of these is due.
     opened: BTreeMap<RoomName, Time>,
     ids: IdStock,
 }
 
 impl Moves {
-    /// Begins a transaction; nothing has moved yet.
     pub(super) async fn begin(db: &Database, clock: &StoreClock) -> Result<Moves, StoreError> {
         let given = clock.given().map_or("NULL".to_owned(), |given| given.to_string());
         let question = format!(concat!("SELECT ", now_or!("{}::BIGINT")), given);
@@ -46,7 +44,6 @@ impl Moves {
         Ok(Moves::at(db, clock.moment(now), tx))
     }
 
-    /// Nothing has moved yet.
     pub(super) fn at(db: &Database, moment: Moment, tx: Tx) -> Moves {
         let ids = db.ids.clone();
         Moves { tx, moment, changes: BTreeMap::new(), opened: BTreeMap::new(), ids }
@@ -56,12 +53,12 @@ impl Moves {
         self.moment.now
     }
 
-    /// What has moved in a queue.
+    /// The pending change to the ledger of a queue.
     pub(super) fn change(&mut self, queue: QueueId) -> &mut Ledger {
         self.changes.entry(queue).or_default()
     }
 
-    /// Something waits in a room from now on.
+    /// Counts a job as waiting, and opens its room.
     pub(super) fn now_waits(&mut self, queue: QueueId, site: String, lane: LaneId, due: Time) {
         if due > self.now() {
             self.change(queue).delayed += 1;
@@ -72,12 +69,12 @@ impl Moves {
         *first = due.min(*first);
     }
 
-    /// How something that is due then stands while it waits.
+    /// The state of a waiting job that is due at this time.
     pub(super) fn waiting_state(&self, due: Time) -> JobState {
         if due > self.now() { JobState::Delayed } else { JobState::Queued }
     }
 
-    /// Enters all that has moved, and commits.
+    /// Writes the changes to rooms and ledger, and commits.
     pub(super) async fn commit(mut self) -> sqlx::Result<()> {
         let opened = std::mem::take(&mut self.opened);
         self.open_rooms(opened).await?;
@@ -85,7 +82,7 @@ impl Moves {
         self.tx.commit().await
     }
 
-    /// Puts jobs in, but for those whose keys are there already. Returns how many went in.
+    /// Inserts jobs, except those whose keys exist already. Returns the number inserted.
     pub(super) async fn accept(
         &mut self,
         queue: QueueId,
@@ -115,7 +112,7 @@ impl Moves {
         self.put_in(rows.collect()).await
     }
 
-    /// Puts rows in, but for those whose keys are there already. Returns how many went in.
+    /// Inserts rows, except those whose keys exist already. Returns the number inserted.
     pub(super) async fn put_in(&mut self, rows: Vec<NewRow<'_>>) -> sqlx::Result<usize> {
         if rows.is_empty() {
             return Ok(0);
@@ -132,7 +129,7 @@ impl Moves {
         Ok(inserted.len())
     }
 
-    /// Names for so many jobs, the earlier the smaller.
+    /// New job ids, in ascending order.
     pub(super) async fn new_ids(&mut self, count: usize) -> sqlx::Result<Vec<LeaseId>> {
         self.ids.take(&mut self.tx, count).await
     }
@@ -180,7 +177,7 @@ impl Moves {
     }
 }
 
-/// Another one each time, from one on that differs from process to process.
+/// Rotates through the shards, starting at one that depends on the process.
 fn some_shard() -> i32 {
     static NEXT: AtomicI32 = AtomicI32::new(0);
     let first = i32::try_from(std::process::id() % 0x7fff).unwrap_or(0);

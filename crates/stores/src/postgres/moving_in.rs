@@ -1,4 +1,4 @@
-//! How a file's messages come into a database: see [`crate::migrate`].
+//! Inserts the messages of a file into a database: see [`crate::migrate`].
 
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_policy::time::Time;
@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::database::{Database, Tx, writable};
 use crate::shared::transfer::{Column, Part, Table};
 
-/// While it moves in, nobody else is to put anything in; who reads does not wait.
+/// Keeps others from writing during the move; reads do not wait.
 const LOCK: &str = "LOCK TABLE fetchwell_caller, fetchwell_job, fetchwell_meta IN EXCLUSIVE MODE";
 
 const STANDING: &str = "
@@ -23,7 +23,7 @@ const QUEUE: &str = "
     INSERT INTO fetchwell_queue AS queue (name) VALUES ($1)
     ON CONFLICT (name) DO UPDATE SET name = queue.name RETURNING id::BIGINT";
 
-/// Names that are given from now on come after those that were moved.
+/// Makes new ids follow those that were moved.
 const GO_ON_COUNTING: &str = "
     SELECT setval('fetchwell_job_id', greatest((SELECT max(id) FROM fetchwell_job), 1)),
            setval(pg_get_serial_sequence('fetchwell_lane', 'id'),
@@ -32,21 +32,21 @@ const GO_ON_COUNTING: &str = "
 const REMEMBER: &str = "
     INSERT INTO fetchwell_meta VALUES ('moved_from', $1), ('moved_receipt', $2)";
 
-/// How the database stands to a file.
+/// What the database already contains.
 #[derive(Clone, Debug)]
 pub(crate) enum Standing {
-    /// There is nothing in it.
+    /// It is empty.
     Empty,
-    /// It has what is in this file.
+    /// It has the data of this file.
     HasThis {
-        /// In short.
+        /// A summary of what was moved, by which it is recognized.
         receipt: String,
     },
-    /// There is something else in it.
+    /// It has other data.
     HasOthers,
 }
 
-/// A transaction that takes a file's messages in.
+/// A transaction that inserts the messages of a file.
 pub(crate) struct Arrival {
     db: Database,
     tx: Tx,
@@ -54,12 +54,12 @@ pub(crate) struct Arrival {
     pub(crate) standing: Standing,
     /// The database's clock.
     pub(crate) now: Time,
-    /// The queues: messages, deliveries.
+    /// The ids of the queues for messages and deliveries.
     pub(crate) queues: [i64; 2],
 }
 
 impl Arrival {
-    /// Begins, and looks what is there.
+    /// Begins the transaction and reads what the database contains.
     pub(crate) async fn begin(db: &Database, identity: &str) -> Result<Arrival, StoreError> {
         let mut tx = db.begin().await?;
         let looked = async {
@@ -84,7 +84,7 @@ impl Arrival {
         Ok(Arrival { db: db.clone(), tx, identity, standing, now, queues })
     }
 
-    /// Takes in all that comes, commits, and says so. Returns how many rows of what.
+    /// Inserts all parts, commits, and notifies the sender. Returns the number of rows of each kind.
     pub(crate) async fn take_in(
         mut self,
         mut coming: mpsc::Receiver<Part>,
@@ -114,13 +114,13 @@ impl Arrival {
                     }
                     let ended = self.end(&receipt).await;
                     ended.map_err(|(db, error)| db.fault(error))?;
-                    // If nobody waits for this any more, the next move finds out.
+                    // If the receiver is gone, the next move finds the data in the database.
                     arrived.send(()).ok();
                     return Ok(taken);
                 }
             }
         }
-        // The other side says why it sent no more.
+        // The sender was cut off and reports why.
         Ok(Vec::new())
     }
 

@@ -1,4 +1,4 @@
-//! The names that callers give their submissions: what is sent again is not accepted again.
+//! Idempotency keys: a repeated submission is not accepted twice.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -7,7 +7,7 @@ use sqlx::Row;
 
 use super::moves::Moves;
 
-/// What was answered to those that came before; `None`: it is new, and from now on it has come before.
+/// The answers to repeated submissions; `None` for a new one, whose key is recorded.
 pub(super) async fn earlier_answers(
     moves: &mut Moves,
     group: &[&Submission],
@@ -28,7 +28,7 @@ pub(super) async fn earlier_answers(
     let messages = |submission: &&Submission| -> Vec<u8> {
         submission.messages.iter().flat_map(|message| message.id.0).collect()
     };
-    // In order: whoever claims a name first is waited for.
+    // In key order, so that transactions wait for each other without a deadlock.
     let query = sqlx::query(
         "INSERT INTO fetchwell_idempotency (caller, key, body_hash, messages, created_at)
          SELECT caller, key, body_hash, messages, $5
@@ -59,7 +59,7 @@ pub(super) async fn earlier_answers(
     let answer = |submission: &&Submission| {
         let (caller, key) = name_of(submission)?;
         let name = (caller.to_owned(), key.to_owned());
-        // The first of its name in the group is the one that is new.
+        // Of several with one key in the group, only the first is new.
         if new.remove(&name) {
             return None;
         }

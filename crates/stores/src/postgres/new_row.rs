@@ -1,4 +1,4 @@
-//! New rows in the table of jobs.
+//! Inserts rows into the table of jobs.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
@@ -14,7 +14,7 @@ use super::message_row;
 use super::moves::QueueId;
 use crate::shared::job_state::JobState;
 
-/// A row to be put in.
+/// A row to insert.
 pub(super) struct NewRow<'a> {
     pub(super) id: LeaseId,
     pub(super) queue: QueueId,
@@ -29,7 +29,7 @@ pub(super) struct NewRow<'a> {
     pub(super) message: Option<MessagePart<'a>>,
 }
 
-/// What a message has besides.
+/// The columns that only messages have.
 #[derive(Clone, Copy)]
 pub(super) struct MessagePart<'a> {
     pub(super) new: &'a NewMessage,
@@ -38,7 +38,7 @@ pub(super) struct MessagePart<'a> {
 }
 
 impl NewRow<'_> {
-    /// Whether it is to be handed out; else it has ended already.
+    /// Whether it is to be handed out; otherwise it has already ended.
     pub(super) fn waits(&self) -> bool {
         self.state.waits()
     }
@@ -47,8 +47,8 @@ impl NewRow<'_> {
 /// Values of a row, and the time, beside those of [`message_row::COLUMNS`].
 const OWN: usize = 16;
 
-/// In the order of their keys: two that put in the same ones do not wait for each other. Of two with one
-/// key the first goes in.
+/// In key order, so that two transactions that insert the same keys do not deadlock. Of two rows with one key, the
+/// first is inserted.
 static INSERT: LazyLock<String> = LazyLock::new(|| {
     let columns = message_row::COLUMN_LIST.as_str();
     let arrays = message_row::arrays(OWN + 1);
@@ -70,7 +70,7 @@ static INSERT: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// Puts rows in, but for those whose keys are there already. Returns which went in.
+/// Inserts rows, except those whose keys exist already. Returns the ids of the inserted ones.
 pub(super) async fn insert(
     tx: &mut Tx,
     rows: &[NewRow<'_>],
@@ -100,7 +100,7 @@ pub(super) async fn insert(
     tx.fetch(query).await?.iter().map(|row| row.try_get(0)).collect()
 }
 
-/// A column of the rows.
+/// The values of one column.
 fn each<'a, T>(rows: &'a [NewRow<'a>], read: impl Fn(&'a NewRow<'a>) -> T) -> Vec<T> {
     rows.iter().map(read).collect()
 }

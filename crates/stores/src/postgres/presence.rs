@@ -1,4 +1,4 @@
-//! Who is at work on a queue, and what becomes of what the dead held.
+//! The instances of a queue, and the leases of dead ones.
 
 use std::time::Duration;
 
@@ -13,8 +13,8 @@ use super::moves::{Moves, QueueId};
 use crate::shared::job_state::sql;
 use crate::shared::who::this_process;
 
-/// Whoever holds this row can't be taken for dead before the commit: a rescue passes it by. A renewal does
-/// not wait for it.
+/// While an instance holds this lock, it cannot be declared dead before the commit: a rescue skips it. A renewal does
+/// not wait for the lock.
 const IS_LIVE: &str = concat!(
     "WITH clock AS MATERIALIZED (SELECT ",
     now_or!("$1"),
@@ -35,7 +35,7 @@ const LENGTHEN: &str = concat!(
         EXISTS (SELECT FROM fetchwell_instance, clock WHERE queue = $2 AND expires_at <= now)"
 );
 
-/// What a dead instance held waits again.
+/// Requeues the leases of instances.
 const ORPHANS: &str = sql!(
     "
     WITH orphan AS (
@@ -50,7 +50,7 @@ const ORPHANS: &str = sql!(
 );
 
 impl Moves {
-    /// Begins a transaction of an instance, and says whether that is alive.
+    /// Begins a transaction for an instance, and returns whether the instance is alive.
     pub(super) async fn begin_for(
         db: &Database,
         clock: &StoreClock,
@@ -65,8 +65,7 @@ impl Moves {
         Ok((Moves::at(db, clock.moment(now), tx), lives))
     }
 
-    /// Takes out the instances whose time is over, and lets what they held wait again. Returns how much
-    /// that was.
+    /// Deletes expired instances and requeues their leases. Returns how many leases there were.
     pub(super) async fn rescue(&mut self, queue: QueueId) -> sqlx::Result<usize> {
         let query = sqlx::query(
             "DELETE FROM fetchwell_instance WHERE epoch IN (
@@ -82,29 +81,29 @@ impl Moves {
         self.orphan(queue, dead, true, &[]).await
     }
 
-    /// Takes an instance out that leaves of its own accord.
+    /// Deletes an instance that shuts down.
     pub(super) async fn leave(&mut self, queue: QueueId, epoch: i64) -> sqlx::Result<()> {
         let query = sqlx::query("DELETE FROM fetchwell_instance WHERE epoch = $1");
         self.tx.execute(query.bind(epoch)).await?;
         self.orphan(queue, vec![epoch], false, &[]).await.map(|_| ())
     }
 
-    /// Lets what an instance holds without knowing it wait again: all but what is `known`.
+    /// Requeues all leases of an instance except those in `known`.
     pub(super) async fn give_back(
         &mut self,
         queue: QueueId,
         epoch: i64,
         known: &[LeaseId],
     ) -> sqlx::Result<()> {
-        // Its transactions hold this row, those too that nobody hears of any more: after this they have
-        // all ended, and there is to see what they did.
+        // The instance's transactions hold this row, including those whose responses were lost: once it is locked here,
+        // they have all ended and their effects are visible.
         let query = sqlx::query("SELECT FROM fetchwell_instance WHERE epoch = $1 FOR UPDATE");
         self.tx.execute(query.bind(epoch)).await?;
         self.orphan(queue, vec![epoch], false, known).await.map(|_| ())
     }
 
-    /// Lets what these instances hold wait again, but for what is `known`. What was being fetched was
-    /// `interrupted`, unless they say otherwise.
+    /// Requeues the leases of these instances, except those in `known`. If `interrupted`, fetches in progress count as
+    /// interrupted.
     async fn orphan(
         &mut self,
         queue: QueueId,
@@ -124,15 +123,15 @@ impl Moves {
     }
 }
 
-/// How an instance's lease stands after it asked for more.
+/// The outcome of a renewal.
 pub(super) struct Lengthened {
-    /// It had not run out, and is longer now.
+    /// The lease had not expired, and was extended.
     pub(super) is_held: bool,
-    /// Somebody's lease has run out.
+    /// The lease of some instance has expired.
     pub(super) has_dead: bool,
 }
 
-/// Lengthens an instance's lease, if it still has one. It waits for nobody.
+/// Extends the lease of an instance unless it has expired. Does not wait for locks.
 pub(super) async fn lengthen(
     db: &Database,
     clock: &StoreClock,
@@ -150,8 +149,7 @@ pub(super) async fn lengthen(
     read().map_err(|error| db.fault(error))
 }
 
-/// A new instance. Its transaction must wait for the disk: a number that was lost with the server would be
-/// given to two.
+/// Adds a new instance. The commit must wait for the disk: an epoch that is lost in a crash would be given out twice.
 pub(super) async fn join(
     tx: &mut Tx,
     queue: QueueId,

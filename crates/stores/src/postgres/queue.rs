@@ -1,5 +1,4 @@
-//! The durable queue that many machines share: leases, fencing, rescue, and a ledger that changes with
-//! each move.
+//! A durable queue that many machines share, with leases, fencing, rescue, and a ledger that changes with each move.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,12 +19,12 @@ use super::moment::{StoreClock, now_or};
 use super::moves::{Moves, QueueId};
 use crate::shared::job_state::sql;
 
-/// Jobs that go in by one statement.
+/// Jobs per INSERT statement.
 const MAX_JOBS_PER_STATEMENT: usize = 4_096;
-/// When to look again at what others hold just now.
+/// When to check again for jobs that others have locked right now.
 const SOON: Duration = Duration::from_millis(5);
 
-/// A queue by name in a PostgreSQL database.
+/// A named queue in a PostgreSQL database.
 #[derive(Clone)]
 pub struct PostgresQueue {
     pub(super) db: Database,
@@ -38,8 +37,8 @@ pub struct PostgresQueue {
 }
 
 impl PostgresQueue {
-    /// Opens or makes the queue of that name, which is looked at every `poll` for what others put in;
-    /// `run_once` doors end when it is empty.
+    /// Opens or creates the queue of that name. Checks it every `poll` for jobs from other processes; with `run_once`,
+    /// a run ends when it is empty.
     pub async fn open(
         db: Database,
         name: &str,
@@ -61,13 +60,13 @@ impl PostgresQueue {
         Ok(PostgresQueue { db, clock, queue, news: Arc::default(), lease_ttl, run_once, poll })
     }
 
-    /// Joins as a new instance.
+    /// Joins the queue as a new instance.
     pub fn instance(&self) -> PostgresInstance {
         PostgresInstance::new(self.clone())
     }
 
-    /// When the oldest job was accepted that waits, delayed or not, by the engine's clock. Adding to the id keeps the
-    /// server from walking through all that has ended in search of the first one that waits.
+    /// When the oldest waiting job (delayed or not) was accepted, by the engine's clock. `id + 0` keeps PostgreSQL from
+    /// scanning all ended jobs for the first one that waits.
     pub async fn oldest_waiting(&self) -> Result<Option<Time>, StoreError> {
         const OLDEST: &str = sql!(concat!(
             "SELECT accepted_at, ",
@@ -83,7 +82,7 @@ impl PostgresQueue {
         Ok(Some(self.clock.moment(now_us).to_local(Time::from_micros(accepted_us))))
     }
 
-    /// The dead, with their reasons, oldest first.
+    /// Dead jobs with their reasons, oldest first.
     pub async fn dead(&self, most: u32) -> Result<Vec<(String, String)>, StoreError> {
         let query = sqlx::query(sql!(
             "SELECT url, coalesce(reason, '') FROM fetchwell_job
@@ -94,7 +93,7 @@ impl PostgresQueue {
         pairs.collect::<sqlx::Result<_>>().map_err(|error| self.db.fault(error))
     }
 
-    /// Ends a take that found nothing.
+    /// Ends a take that found no jobs.
     pub(super) async fn nothing_to_give(
         &self,
         mut moves: Moves,
@@ -114,7 +113,7 @@ impl PostgresQueue {
         let poll = now + self.poll;
         let soon = now + SOON.min(self.poll);
         let next = next.into_iter().chain(deadline).min().unwrap_or(poll);
-        // What is due and was not given is in other hands, or was a moment ago.
+        // Jobs that are due but were not given are locked by others, or were a moment ago.
         let until = if next <= now { soon } else { next.min(poll) };
         Ok(Taken::Idle { until: moment.to_local(until) })
     }

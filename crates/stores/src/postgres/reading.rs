@@ -10,7 +10,7 @@ use sqlx::postgres::PgRow;
 
 use super::database::Database;
 
-/// The sizes of contents are known without reading them: what is too much is left where it is.
+/// The size of a content is known without reading it, so content beyond the limit is not read.
 const PAGE: &str = "
     SELECT pruned, results, page.*
     FROM fetchwell_caller AS caller
@@ -60,7 +60,7 @@ fn page_of(rows: &[PgRow], after: Option<i64>) -> sqlx::Result<OutboxPage> {
         if after.is_some_and(|after| after < pruned || after > newest) {
             return Ok(OutboxPage::Gone { oldest: pruned });
         }
-        // A caller without results is one row with nothing but its own.
+        // For a caller without results, the query returns one row with only the caller's own columns.
         results.extend(result_of(row)?);
         next = results.last().map_or(next.max(pruned), |last: &OutboxMessage| last.cursor);
     }
@@ -91,7 +91,7 @@ pub(super) fn result_of(row: &PgRow) -> sqlx::Result<Option<OutboxMessage>> {
     }))
 }
 
-/// The exact string that was posted.
+/// The URL exactly as it was posted.
 pub(super) fn url_of(row: &PgRow) -> sqlx::Result<String> {
     match row.try_get::<Option<Vec<u8>>, _>("odd_url")? {
         Some(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),

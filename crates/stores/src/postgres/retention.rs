@@ -1,5 +1,5 @@
-//! What is old goes: messages with their results, names of submissions, the audit, unused lanes. Small
-//! steps, each a transaction of its own, so that nobody waits for long.
+//! Deletes old data: messages with their results, idempotency keys, audit entries and unused lanes. Works in small
+//! transactions, so that nothing waits for long.
 
 use std::time::Duration;
 
@@ -14,12 +14,12 @@ use super::moment::StoreClock;
 use super::moves::{Moves, QueueId};
 use crate::shared::job_state::sql;
 
-/// How long the audit is kept, but for submissions: those go with their messages.
+/// How long audit entries are kept, except those of submissions, which are deleted with their messages.
 const AUDIT_KEPT: Duration = Duration::from_secs(90 * 86_400);
-/// Rows that go in one step.
+/// Rows to delete per transaction.
 const STEP: u32 = 500;
 
-/// Takes out what ended longer ago than `keep`. Returns how many messages, `most` at most.
+/// Deletes messages that ended longer ago than `keep`. Returns how many, at most `most`.
 pub(super) async fn prune(
     db: &Database,
     clock: &StoreClock,
@@ -49,7 +49,7 @@ pub(super) async fn prune(
     Ok(u64::from(most - left) + gone)
 }
 
-/// A caller's results go in the order of their cursors: nobody who reads on finds one missing between.
+/// Deletes a caller's results in cursor order, so that a reader never finds a gap.
 async fn prune_caller(
     mut moves: Moves,
     caller: &str,
@@ -88,8 +88,8 @@ async fn prune_caller(
     Ok(u32::try_from(jobs.len()).unwrap_or(u32::MAX))
 }
 
-/// What no caller's cursor passes by. Returns how many messages were among it: those that ended without a
-/// result.
+/// Deletes data that is not tied to a caller's cursor. Returns how many messages were deleted: those that ended without
+/// a result.
 async fn prune_the_rest(
     mut moves: Moves,
     queue: QueueId,
@@ -104,7 +104,7 @@ async fn prune_the_rest(
              ORDER BY id LIMIT $3)"
     ));
     let dead = moves.tx.execute(query.bind(queue).bind(before).bind(i64::from(most))).await?;
-    // They count as skipped from now on, as dropped dead letters do.
+    // From now on they count as skipped, like dropped dead letters.
     let gone = i64::try_from(dead).unwrap_or(0);
     let change = moves.change(queue);
     (change.dead, change.skipped) = (change.dead - gone, change.skipped + gone);
@@ -131,8 +131,8 @@ async fn prune_the_rest(
     Ok(dead)
 }
 
-/// A lane is in use while something of it waits or is leased, and while somebody is putting something in:
-/// then its row is held. Once it is ours, nobody begins to; what was put in before that is there to see.
+/// A lane is in use while it has waiting or leased jobs, and while a transaction that inserts jobs holds its row. Once
+/// the row is locked here, no new insert can begin, and jobs inserted before are visible.
 async fn prune_lanes(moves: &mut Moves) -> sqlx::Result<()> {
     let query = sqlx::query(
         "SELECT id FROM fetchwell_lane AS lane

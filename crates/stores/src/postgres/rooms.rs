@@ -1,4 +1,4 @@
-//! Rooms: a site and a lane with something waiting, and when it may give.
+//! Rooms: a site and a lane with waiting jobs, and when these may be handed out.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,10 +11,10 @@ use crate::shared::job_state::sql;
 
 /// A queue, a site and a lane.
 pub(super) type RoomName = (QueueId, String, LaneId);
-/// Rooms that are opened by one statement.
+/// Rooms per INSERT statement.
 const MAX_ROOMS_PER_STATEMENT: usize = 8_192;
 
-/// The last word on a site holds, for every lane: a closing can be taken back by an earlier one.
+/// The latest closing of a site applies to all lanes; it may also be earlier than the previous one, to take it back.
 const CLOSE: &str = "
     WITH closing AS (
         SELECT room.site, room.lane, until
@@ -26,8 +26,8 @@ const CLOSE: &str = "
     WHERE room.queue = $1 AND room.site = closing.site AND room.lane = closing.lane
         AND room.closed_until <> until";
 
-/// When the rooms that gave something may give again. It sees what was claimed, and what came in before
-/// the rooms were ours.
+/// Sets when rooms that were taken from are due again. Sees the claimed jobs, and those that were inserted before the
+/// rooms were locked.
 const CLOSE_AFTER: &str = sql!(
     "
     WITH next AS (
@@ -48,8 +48,7 @@ const CLOSE_AFTER: &str = sql!(
 );
 
 impl Moves {
-    /// A room with something waiting gives no later than that is due, unless its site is closed: then it
-    /// is for every lane.
+    /// Makes each room open when its first job is due, unless its site is closed, which holds for all lanes.
     pub(super) async fn open_rooms(
         &mut self,
         opened: BTreeMap<RoomName, Time>,
@@ -83,7 +82,7 @@ impl Moves {
         Ok(())
     }
 
-    /// Notes which sites are closed.
+    /// Records which sites are closed.
     pub(super) async fn close_rooms(
         &mut self,
         queue: QueueId,
@@ -102,8 +101,8 @@ impl Moves {
         Ok(())
     }
 
-    /// Others hold all that is due. Where many put something in, that may go on: so we stand in line once,
-    /// holding nothing that another in the line could wait for.
+    /// Called if others have locked everything that is due. With many concurrent inserts that may not end, so this
+    /// waits for one lock, holding none that another waiting transaction could need.
     pub(super) async fn wait_for_a_room(
         &mut self,
         queue: QueueId,
@@ -117,7 +116,7 @@ impl Moves {
         Ok(())
     }
 
-    /// Says of rooms that are ours when they may give again.
+    /// Sets when rooms that we have locked are due again.
     pub(super) async fn close_after(
         &mut self,
         queue: QueueId,

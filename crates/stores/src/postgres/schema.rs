@@ -1,9 +1,9 @@
-//! The tables, and how an older database becomes a newer one.
+//! The tables, and the migrations between their versions.
 
 use sqlx::{Connection, Executor, PgConnection};
 
-/// Each step brings a database from one version to the next; a step is never changed once it has
-/// shipped. For one release a step only adds, so that instances of the release before can share the server.
+/// Each step brings a database from one version to the next. A step is never changed once it has shipped. For one
+/// release a step may only add, so that instances of the previous release can share the server.
 const STEPS: &[&str] = &["
     CREATE TABLE fetchwell_site (
         site TEXT PRIMARY KEY,
@@ -262,8 +262,9 @@ const STEPS: &[&str] = &["
 /// The version of a database that has all steps.
 pub(super) const NEWEST: i64 = STEPS.len() as i64;
 
-/// PostgreSQL creates tables in the schema with the user's name, where there is one. The schema of the views becomes that
-/// for a user called `fetchwell`, whose tables are in `public`: without this, the next step would begin a second store.
+/// PostgreSQL creates tables in the schema named like the user, if there is one. For a user called `fetchwell`, whose
+/// tables are in `public`, that would be the schema of the views: without this, the next step would begin a second
+/// store.
 const TABLES_STAY_TOGETHER: &str = "
     SELECT set_config('search_path', quote_ident(coalesce(
         (SELECT nspname FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
@@ -272,11 +273,12 @@ const TABLES_STAY_TOGETHER: &str = "
     )) || ', ' || current_setting('search_path'), true)
 ";
 
-/// Any number will do that nobody else uses.
+/// An arbitrary number that nothing else uses.
 const LOCK: i64 = 0x6665_7463_6877_656c;
 
-/// Brings the database to the newest version, unless it is newer, and returns its version. Of several processes that
-/// try, one does it. Give it a connection whose commits wait for the disk: nobody looks again whether the tables are there.
+/// Migrates the database to the newest version, unless it is newer, and returns its version. If several processes try,
+/// one of them does it. The commits of the connection must wait for the disk: later code does not check again whether
+/// the tables exist.
 pub(super) async fn migrate(connection: &mut PgConnection) -> sqlx::Result<i64> {
     let mut tx = connection.begin().await?;
     sqlx::query("SELECT pg_advisory_xact_lock($1)").bind(LOCK).execute(&mut *tx).await?;

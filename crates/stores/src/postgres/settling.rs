@@ -1,4 +1,4 @@
-//! How leases end in a queue whose jobs go when they are done.
+//! Settles leases in a queue whose jobs are deleted when they are done.
 
 use std::collections::HashSet;
 
@@ -12,11 +12,11 @@ use super::database::writable;
 use super::moves::{Moves, QueueId};
 use crate::shared::job_state::sql;
 
-/// A lease that waits again.
+/// A lease to be requeued.
 struct Return<'a> {
     id: LeaseId,
     due: Time,
-    /// `None`: it is handed back untouched.
+    /// `None` if it is handed back untouched.
     history: Option<History>,
     payload: Option<&'a [u8]>,
 }
@@ -40,7 +40,7 @@ const PUT_BACK: &str = "
     RETURNING site, lane, job.due";
 
 impl Moves {
-    /// Settles what the epoch still holds.
+    /// Settles the leases that the epoch still holds.
     pub(super) async fn settle(
         &mut self,
         queue: QueueId,
@@ -49,7 +49,7 @@ impl Moves {
     ) -> sqlx::Result<Vec<Settled>> {
         let ids = batch.iter().map(|(id, _)| *id).collect();
         let mut held = self.held(epoch, ids).await?;
-        // What was settled once is held no more.
+        // A lease can be settled only once.
         let ours: Vec<bool> = batch.iter().map(|(id, _)| held.remove(id)).collect();
         let confirmed: Vec<_> =
             batch.iter().zip(&ours).filter(|(_, ours)| **ours).map(|(one, _)| *one).collect();
@@ -60,7 +60,7 @@ impl Moves {
         Ok(ours.into_iter().map(settled).collect())
     }
 
-    /// Which of these the epoch holds; they are ours to change until the commit.
+    /// Which of these jobs the epoch holds. Locks them until the commit.
     pub(super) async fn held(
         &mut self,
         epoch: i64,
@@ -74,7 +74,7 @@ impl Moves {
         rows.iter().map(|row| row.try_get(0)).collect()
     }
 
-    /// What is done or skipped goes.
+    /// Deletes jobs that are done or skipped.
     async fn forget(
         &mut self,
         queue: QueueId,
@@ -97,7 +97,7 @@ impl Moves {
         Ok(())
     }
 
-    /// What is given up stays, with the reason.
+    /// Keeps dead jobs with their reasons.
     pub(super) async fn bury(
         &mut self,
         queue: QueueId,
@@ -125,7 +125,7 @@ impl Moves {
         Ok(())
     }
 
-    /// What is to be tried again waits.
+    /// Requeues jobs that are to be tried again.
     pub(super) async fn put_back(
         &mut self,
         queue: QueueId,

@@ -1,13 +1,13 @@
-//! How lanes share what is handed out.
+//! Divides what is handed out among lanes.
 
-/// How much each lane gives of what it has: they take turns, one each, the first lane first, until `most`
-/// are given or nobody has any left.
+/// How many jobs each lane gives: they take turns, one job each, starting with the first lane, until `most` are given
+/// or no lane has any left.
 pub(super) fn share_out(available: &[usize], most: usize) -> Vec<usize> {
     let mut given = vec![0; available.len()];
     let mut left = most;
     let mut open: Vec<usize> = (0..available.len()).filter(|lane| available[*lane] > 0).collect();
     while left > 0 && !open.is_empty() {
-        // So many whole rounds go at once; the last one may be broken off.
+        // Whole rounds are done at once; the last round may be partial.
         let least = open.iter().map(|lane| available[*lane] - given[*lane]).min().unwrap_or(0);
         let rounds = least.min(left / open.len());
         if rounds == 0 {

@@ -1,4 +1,4 @@
-//! Messages that ask for the same may have one result.
+//! Lets messages for the same page share one result.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -10,19 +10,19 @@ use sqlx::Row;
 use super::moves::Moves;
 use crate::shared::job_state::sql;
 
-/// What messages of a kind may share.
+/// What messages of one kind can share.
 #[derive(Default)]
 pub(super) struct Shared {
-    /// The newest page, and when it was stored.
+    /// The newest page, with the time when it was stored.
     pub(super) page: Option<(LeaseId, Time)>,
-    /// One that has not ended, and follows no other.
+    /// A message that has not ended and follows no other.
     pub(super) leader: Option<LeaseId>,
 }
 
 type Kind = [u8; 16];
 
-/// What there is of the kinds that may be shared. Leaders do not end before our commit, so that they see
-/// who follows them; and pages are not taken out. Leaders first: one that ends meanwhile has a page.
+/// What can be shared of each kind. Locks the leaders, so that they do not end before our commit and see their
+/// followers, and the pages, so that they are not deleted. Looks for leaders first: one that ends meanwhile has a page.
 pub(super) async fn what_is_shared(
     moves: &mut Moves,
     messages: &[(&NewMessage, &str)],

@@ -1,4 +1,4 @@
-//! Submissions that are accepted by one transaction.
+//! Accepts submissions in one transaction.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ pub(super) struct Queues {
     pub(super) deliveries: QueueId,
 }
 
-/// Accepts all of them, and commits. Returns what became of each, and whose results there are new ones of.
+/// Accepts all submissions, and commits. Returns the answer to each, and the callers that have new results.
 pub(super) async fn accept_all(
     mut moves: Moves,
     queues: Queues,
@@ -47,7 +47,7 @@ pub(super) async fn accept_all(
     Ok((submitted.collect(), callers))
 }
 
-/// Puts the messages in. Returns those that have the result of an earlier one at once.
+/// Inserts the messages. Returns those that get the result of an earlier one at once.
 async fn put_in(
     moves: &mut Moves,
     queues: Queues,
@@ -91,11 +91,11 @@ async fn put_in(
     Ok(ended)
 }
 
-/// What becomes of a new message.
+/// How a new message starts.
 struct Standing {
     id: LeaseId,
     lane: LaneId,
-    /// The job whose result it has at once.
+    /// The job whose result it gets at once.
     copies: Option<LeaseId>,
     /// The job whose result it waits for.
     follows: Option<LeaseId>,
@@ -109,7 +109,7 @@ fn row_of<'a>(
     standing: &Standing,
 ) -> NewRow<'a> {
     let deadline = now + message.deadline_in;
-    // A follower is not handed out before its deadline: until then its leader may bring the result.
+    // A follower is not handed out before its deadline: until then its leader may deliver the result.
     let (state, due) = match (standing.copies, standing.follows) {
         (Some(_), _) => (JobState::Completed, now),
         (None, Some(_)) => (JobState::Delayed, deadline),
@@ -136,7 +136,7 @@ fn ended_at_once(message: &NewMessage, caller: &str, standing: &Standing) -> Opt
         key: message.id.0,
         caller: caller.to_owned(),
         callback_url: message.callback_url.clone(),
-        // A copy is of no kind but its own: else it would be found, and count as new for ever.
+        // A copy gets a kind of its own: otherwise later messages would find it, and a page would count as new forever.
         kind: message.id.0,
         copies: Some(standing.copies?),
     })

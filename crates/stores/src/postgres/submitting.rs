@@ -1,4 +1,4 @@
-//! Submissions that gathered, and what comes of them.
+//! Accepts batches of submissions.
 
 use std::sync::Arc;
 
@@ -15,7 +15,6 @@ use crate::shared::coalescer::RunBatch;
 
 type Answer = Result<Submitted, StoreError>;
 
-/// What it takes to accept submissions.
 pub(super) struct Desk {
     pub(super) db: Database,
     pub(super) clock: StoreClock,
@@ -30,7 +29,7 @@ impl RunBatch<Submission, Submitted> for Desk {
         let all: Vec<&Submission> = group.iter().collect();
         match self.try_to_accept(&all).await {
             Ok(Ok(submitted)) => submitted.into_iter().map(Ok).collect(),
-            // One of them is such that the server refuses it: the others shall not share its fate.
+            // The server refuses the values of one submission: the others must not fail with it.
             Ok(Err(error)) if is_about_the_values(&error) && group.len() > 1 => {
                 let mut answers = Vec::new();
                 for submission in all {
@@ -52,7 +51,7 @@ impl Desk {
         submitted.into_iter().next().ok_or_else(nothing)
     }
 
-    /// One transaction. The inner fault is the server's word on a statement.
+    /// Runs one transaction. The inner error is the server's response to a statement.
     async fn try_to_accept(
         &self,
         group: &[&Submission],

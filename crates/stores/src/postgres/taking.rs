@@ -1,4 +1,4 @@
-//! What is handed out: by the rooms that are due, so that the cost does not grow with the number of jobs.
+//! Hands out jobs, by the rooms that are due, so that the cost does not grow with the number of jobs.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -13,13 +13,13 @@ use super::moves::{Moves, QueueId};
 use super::share::share_out;
 use crate::shared::job_state::sql;
 
-/// The most rooms of a lane that one take looks at.
+/// The maximum number of rooms of a lane that one take considers.
 const MAX_ROOMS_PER_LANE: usize = 4_096;
-/// When a take found too little, the next look is so much wider.
+/// If a look finds too few jobs, the next one considers this many times as many.
 const WIDER: usize = 4;
 
-/// The first jobs of the first rooms of these lanes. Rooms that another holds are left out.
-/// The benchmark shows its plan.
+/// The first jobs of the first rooms of these lanes. Skips rooms that others have locked. Public for the benchmark,
+/// which shows its plan.
 pub const DUE: &str = sql!(
     "
     SELECT wanted.place, room.site, room.lane, job.id
@@ -36,7 +36,7 @@ pub const DUE: &str = sql!(
     ORDER BY wanted.place, room.opens_at, room.site, job.due, job.id"
 );
 
-/// Nobody waits for these any more: they go, however long their sites are closed.
+/// Jobs whose deadline has passed are handed out even if their sites are closed.
 const OVERDUE: &str = sql!(
     "
     SELECT late.id, room.site, room.lane
@@ -50,16 +50,16 @@ const OVERDUE: &str = sql!(
     ORDER BY late.deadline, late.id"
 );
 
-/// What could be handed out.
+/// Jobs that could be handed out.
 #[derive(Default)]
 struct Found {
-    /// By lane, in the order in which it should go.
+    /// By lane, in the order in which to hand them out.
     jobs: Vec<Vec<LeaseId>>,
-    /// How many rooms each lane has shown.
+    /// The number of rooms found per lane.
     rooms: Vec<usize>,
 }
 
-/// What is handed out, in order, and the rooms it is from, which are ours.
+/// The jobs to hand out, in order, and their rooms, which are locked.
 #[derive(Default)]
 struct Chosen {
     jobs: Vec<LeaseId>,
@@ -68,7 +68,7 @@ struct Chosen {
 }
 
 impl Moves {
-    /// When the first deadline of what waits passes.
+    /// The earliest deadline of a waiting job.
     pub(super) async fn first_deadline(&mut self, queue: QueueId) -> sqlx::Result<Option<Time>> {
         let query = sqlx::query(sql!(
             "SELECT deadline FROM fetchwell_job
@@ -79,7 +79,7 @@ impl Moves {
         rows.first().map(|row| Ok(Time::from_micros(row.try_get(0)?))).transpose()
     }
 
-    /// Hands out what is due: the lanes share alike, and each site gives as far as it may.
+    /// Hands out jobs that are due: lanes share equally, and each site gives up to its limit.
     pub(super) async fn lease(
         &mut self,
         queue: QueueId,
@@ -124,8 +124,7 @@ impl Moves {
         Ok(())
     }
 
-    /// Looks at few rooms first, and at more if they gave too little: rooms that are looked at are kept
-    /// from others until the commit.
+    /// Considers few rooms first, and more if they gave too little, because they stay locked until the commit.
     async fn choose_due(
         &mut self,
         queue: QueueId,

@@ -1,4 +1,4 @@
-//! How much waits for sites, in all queues of a database.
+//! Counts the jobs that wait for sites, in all queues of a database.
 
 use async_trait::async_trait;
 use fetchwell_engine::ports::error::StoreError;

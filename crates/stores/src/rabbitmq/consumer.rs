@@ -1,5 +1,4 @@
-//! What the broker gives: batches that are this instance's for as long as the connection stands that
-//! brought them.
+//! Consumes batches. They belong to this instance while the connection that delivered them is open.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -26,39 +25,39 @@ use super::link::ANSWER_WITHIN;
 use super::message::{delay_of, history_of, name_of};
 use super::{Link, Names};
 
-/// After a connection is lost, another one is tried this much later.
+/// The pause before reconnecting after a lost connection.
 const RECONNECT_AFTER: Duration = Duration::from_millis(500);
-/// A broker closes the channel of whoever keeps a batch for 30 minutes without a word. One that waits here
-/// goes back well before that.
+/// A broker closes the channel of a consumer that keeps a batch for 30 minutes without acknowledging it. A batch that
+/// waits here is returned well before that.
 const MAX_KEPT: Duration = Duration::from_secs(900);
 
-/// What this instance has of the broker.
+/// The deliveries that this instance has received.
 pub(super) struct Deliveries {
     state: Mutex<State>,
     clock: Clock,
-    /// Something came in.
+    /// A delivery arrived.
     pub(super) news: Arc<Notify>,
-    /// The first connection stands, for the one who waits for it.
+    /// The first connection is open.
     began: Notify,
-    /// Somebody doubts that the connection still works.
+    /// The connection may no longer work.
     doubt: Notify,
 }
 
 struct State {
-    /// Counts the connections. What an earlier one brought is the broker's again: it delivers it anew.
+    /// Counts the connections. The broker redelivers the batches of earlier ones.
     generation: u64,
-    /// The connection that did not answer in time: it is to be given up.
+    /// The connection that did not answer in time and is to be given up.
     doubted: u64,
-    /// Why there is no connection now.
+    /// Why there is no connection at the moment.
     away: Option<StoreError>,
     next_id: LeaseId,
-    /// Not given to the flow yet, or back from it for a while, by when each is due.
+    /// Batches that were not given to the engine yet or were postponed, by their due times.
     waiting: BTreeMap<(Time, LeaseId), Lease>,
-    /// All that is not settled.
+    /// All batches that are not settled.
     held: HashMap<LeaseId, Held>,
 }
 
-/// A batch that is ours.
+/// A batch that has not been acknowledged.
 #[derive(Clone)]
 pub(super) struct Held {
     pub(super) acker: Acker,
@@ -78,12 +77,12 @@ impl Deliveries {
         Deliveries { state: Mutex::new(state), clock, news, began, doubt }
     }
 
-    /// Waits for the first connection, as long as one may take.
+    /// Waits for the first connection, for as long as connecting may take.
     pub(super) async fn first_connection(&self) {
         timeout(2 * ANSWER_WITHIN, self.began.notified()).await.ok();
     }
 
-    /// The number of the connection that stands, or why there is none.
+    /// The number of the current connection, or why there is none.
     pub(super) fn generation(&self) -> Result<u64, StoreError> {
         let state = self.state();
         match &state.away {
@@ -92,7 +91,7 @@ impl Deliveries {
         }
     }
 
-    /// Takes what is due; else says when something is.
+    /// Takes batches that are due; if there are none, returns when the next is due.
     pub(super) fn take(&self, most: usize) -> Result<Vec<Lease>, Option<Time>> {
         let mut state = self.state();
         let now = self.clock.now();
@@ -109,20 +108,20 @@ impl Deliveries {
         }
     }
 
-    /// How to settle a batch, while it is ours.
+    /// What is needed to settle a batch; `None` if it is no longer ours.
     pub(super) fn held(&self, id: LeaseId) -> Option<Held> {
         self.state().held.get(&id).cloned()
     }
 
-    /// The connection does not answer. With it all goes back that is not settled, so that nothing stays
-    /// with a broker that takes it for ours.
+    /// Gives up a connection that does not answer. The broker redelivers all unsettled batches, so none remains
+    /// assigned to a dead connection.
     pub(super) fn give_up_connection(&self) {
         let mut state = self.state();
         state.doubted = state.generation;
         self.doubt.notify_one();
     }
 
-    /// Returns when the connection that stands is to be given up.
+    /// Returns when the current connection is to be given up.
     async fn given_up(&self) {
         loop {
             self.doubt.notified().await;
@@ -133,12 +132,12 @@ impl Deliveries {
         }
     }
 
-    /// A batch was settled.
+    /// Removes a settled batch.
     pub(super) fn forget(&self, id: LeaseId) {
         self.state().held.remove(&id);
     }
 
-    /// Keeps a batch here until then.
+    /// Postpones a batch until this time.
     pub(super) fn put_off(&self, lease: &Lease, until: Time) {
         let mut state = self.state();
         if state.held.contains_key(&lease.id) {
@@ -146,7 +145,7 @@ impl Deliveries {
         }
     }
 
-    /// Those that have waited here so long that the broker is to have them back.
+    /// Removes the batches that have waited here for too long, to be returned to the broker.
     pub(super) fn kept_too_long(&self) -> Vec<Acker> {
         let mut state = self.state();
         let now = self.clock.now();
@@ -169,7 +168,7 @@ impl Deliveries {
         self.began.notify_one();
     }
 
-    /// Whether that is news.
+    /// Returns whether there was a connection before.
     fn lose(&self, fault: StoreError) -> bool {
         let mut state = self.state();
         state.waiting.clear();
@@ -202,7 +201,7 @@ impl Deliveries {
     }
 }
 
-/// Keeps a consumer at the queue until it is told to stop.
+/// Keeps a consumer on the queue until it is stopped.
 pub(super) struct Keeper {
     pub(super) link: Link,
     pub(super) names: Arc<Names>,
@@ -226,7 +225,7 @@ impl Keeper {
         }
     }
 
-    /// One connection, from its beginning to its end. `Ok`: it was told to stop.
+    /// Runs one connection from its start to its end. `Ok` if it was stopped.
     async fn consume(&self) -> Result<(), StoreError> {
         let connection = self.link.connect("worker").await?;
         let beginning = timeout(ANSWER_WITHIN, self.begin(&connection)).await;
@@ -262,7 +261,7 @@ impl Keeper {
         channel.basic_consume(queue, tag, options, FieldTable::default()).await.map_err(fault)
     }
 
-    /// With its connection all that was not settled goes back.
+    /// Closing the connection returns all unsettled batches to the broker.
     async fn close(&self, connection: &Connection) {
         let closing = connection.close(200, "bye".into());
         if !matches!(timeout(ANSWER_WITHIN, closing).await, Ok(Ok(()))) {

@@ -1,9 +1,8 @@
-//! Dead letters: batches that were given up, on the queue beside.
+//! Dead letters: batches that were given up, in a separate queue.
 //!
-//! AMQP can't look into a queue without taking from it, and a message that is given back too often is dropped by
-//! queues that have a delivery limit. So listing moves each letter: to the end of the same queue, or back to
-//! the queue of batches. It is confirmed there before it is acknowledged here. A crash in between leaves two of
-//! it, never none.
+//! AMQP cannot read a queue without taking from it, and queues with a delivery limit drop a message that is returned
+//! too often. So listing republishes each letter, to the end of the same queue or to the queue of batches. The broker
+//! confirms the new message before the old one is acknowledged, so a crash in between leaves two copies, never none.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -20,16 +19,16 @@ use super::RabbitQueue;
 use super::link::ANSWER_WITHIN;
 use super::message::{Outgoing, name_of, reason_of};
 
-/// Letters that are moved at once: so many bodies are in memory.
+/// The number of letters moved at once, which limits the bodies in memory.
 const LETTERS_AT_ONCE: u64 = 64;
-/// Nobody waits longer than this for a connection to end politely.
+/// The longest wait for a connection to close.
 const CLOSE_WITHIN: Duration = Duration::from_secs(2);
 
-/// Where a letter goes.
+/// Where to move a letter.
 enum Place {
     /// To the end of the queue that it is on.
     Stays,
-    /// To the queue of batches, with a clean record.
+    /// To the queue of batches, with its history reset.
     Again,
 }
 
@@ -64,7 +63,7 @@ impl DeadBatches for RabbitQueue {
 }
 
 impl RabbitQueue {
-    /// Moves each letter that is there now, once. Those that come meanwhile stay where they are.
+    /// Moves each of the current letters once. Letters that arrive meanwhile stay where they are.
     async fn move_letters(
         &self,
         mut place_of: impl FnMut(DeadBatch) -> Place + Send,
@@ -78,7 +77,7 @@ impl RabbitQueue {
         while left > 0 {
             let letters = self.get(&channel, left.min(LETTERS_AT_ONCE)).await?;
             if letters.is_empty() {
-                break; // Somebody else has taken them.
+                break; // Another process has taken them.
             }
             left = left.saturating_sub(letters.len() as u64);
             let outgoing = |letter| self.outgoing(letter, &mut place_of);
@@ -129,7 +128,7 @@ impl RabbitQueue {
     }
 }
 
-/// All that it got is acknowledged, so it does not matter how it ends.
+/// All letters are acknowledged by now, so errors do not matter.
 async fn close(connection: &Connection) {
     drop(timeout(CLOSE_WITHIN, connection.close(200, "done".into())).await);
 }

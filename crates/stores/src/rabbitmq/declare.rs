@@ -1,4 +1,4 @@
-//! Queues: one that is there is used as it was declared, one that is missing is made.
+//! Declares queues: an existing queue is used as it is, a missing one is created.
 
 use fetchwell_engine::ports::error::StoreError;
 use lapin::options::QueueDeclareOptions;
@@ -9,11 +9,11 @@ use tracing::warn;
 use super::errors::{NOT_FOUND, PRECONDITION_FAILED, code_of};
 use super::link::Link;
 
-/// The queue, and the one for what is given up.
+/// The names of the queue and of its dead-letter queue.
 pub(super) struct Names {
     pub(super) queue: ShortString,
     pub(super) dead: ShortString,
-    /// A missing queue is made as the design's programs make it: it does not outlive the broker.
+    /// Whether a missing queue is created as the original programs do it: it does not survive a broker restart.
     transient: bool,
 }
 
@@ -31,7 +31,7 @@ impl Names {
     }
 }
 
-/// Makes sure that both queues are there.
+/// Makes sure that both queues exist.
 pub(super) async fn ensure(
     link: &Link,
     connection: &Connection,
@@ -57,7 +57,7 @@ pub(super) async fn ensure(
     Ok(())
 }
 
-/// How many messages wait in a queue. A channel on which this fails is closed.
+/// The number of messages waiting in a queue. If this fails, the broker closes the channel.
 pub(super) async fn depth(channel: &Channel, queue: &ShortString) -> lapin::Result<u64> {
     let passive = QueueDeclareOptions { passive: true, ..QueueDeclareOptions::default() };
     let queue = channel.queue_declare(queue.clone(), passive, FieldTable::default()).await?;
@@ -72,7 +72,7 @@ pub(super) async fn is_there(connection: &Connection, queue: &ShortString) -> la
     }
 }
 
-/// A broker does not tell how a queue was declared. It refuses another declaration, and says what differs.
+/// A broker does not report how a queue was declared, but it refuses a different declaration and names the difference.
 pub(super) async fn is_durable(
     connection: &Connection,
     queue: &ShortString,
@@ -86,7 +86,7 @@ pub(super) async fn is_durable(
     }
 }
 
-/// On a channel of its own: the broker closes one on which it refuses.
+/// Uses a separate channel, because the broker closes a channel on which it refuses a declaration.
 async fn declare(
     connection: &Connection,
     queue: &ShortString,

@@ -7,7 +7,7 @@ use lapin::ErrorKind;
 
 use StoreErrorKind::{Bug, Incompatible, TooLarge, Transient};
 
-/// AMQP's reply codes.
+/// AMQP reply codes.
 const CONTENT_TOO_LARGE: u16 = 311;
 const NO_ROUTE: u16 = 312;
 const NO_CONSUMERS: u16 = 313;
@@ -27,8 +27,8 @@ const NOT_ALLOWED: u16 = 530;
 const NOT_IMPLEMENTED: u16 = 540;
 const INTERNAL_ERROR: u16 = 541;
 
-/// What they mean. A queue that is not found is made again with the next connection. Wrong credentials and missing
-/// rights are incompatible: no retry changes them.
+/// Classifies the reply codes. A queue that is not found is created again with the next connection. Wrong credentials
+/// and missing permissions are incompatible, because a retry does not help.
 const KINDS: [(u16, StoreErrorKind); 18] = [
     (CONTENT_TOO_LARGE, TooLarge),
     (NO_ROUTE, Transient),
@@ -50,7 +50,7 @@ const KINDS: [(u16, StoreErrorKind); 18] = [
     (INTERNAL_ERROR, Transient),
 ];
 
-/// Brokers use some codes for several things. These words of theirs count before the code.
+/// Brokers use some codes for several errors. These texts take precedence over the code.
 const TEXTS: [(u16, &str, StoreErrorKind); 4] = [
     (PRECONDITION_FAILED, "inequivalent arg", Incompatible),
     (PRECONDITION_FAILED, "larger than", TooLarge),
@@ -78,7 +78,7 @@ pub(super) fn store_error(broker: String, error: lapin::Error) -> StoreError {
     StoreError::new(kind_of(error.kind()), broker).with_source(error).with_advice(advice)
 }
 
-/// AMQP's code, where the broker gave one.
+/// The AMQP reply code, if the broker sent one.
 pub(super) fn code_of(error: &lapin::Error) -> Option<u16> {
     match error.kind() {
         ErrorKind::ProtocolError(said) => Some(said.get_id()),
@@ -94,7 +94,7 @@ fn kind_of(kind: &ErrorKind) -> StoreErrorKind {
         ErrorKind::SerialisationError(_)
         | ErrorKind::FutureCompleted
         | ErrorKind::NoDefaultRuntime => Bug,
-        // A connection or channel that is gone: the next one may work.
+        // The connection or channel is gone, but the next one may work.
         _ => Transient,
     }
 }

@@ -1,4 +1,4 @@
-//! What a broker says of a queue, for those who look after it. Nothing is changed.
+//! Diagnostic facts about a queue at a broker. Read-only.
 
 use std::time::Duration;
 
@@ -9,29 +9,29 @@ use tokio::time::timeout;
 use super::declare::{Names, depth, is_durable, is_there};
 use super::link::{ANSWER_WITHIN, Link};
 
-/// What a broker says of a queue.
+/// Facts about a queue at a broker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RabbitFacts {
-    /// The queue; `None`: there is none of that name.
+    /// `None` if the queue does not exist.
     pub queue: Option<QueueFacts>,
 }
 
-/// A queue as it was declared.
+/// Facts about an existing queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueFacts {
-    /// Whether it outlives the broker.
+    /// Whether it survives a broker restart.
     pub is_durable: bool,
-    /// How many messages wait in it.
+    /// The number of messages waiting in it.
     pub waiting: u64,
 }
 
-/// Connects and asks.
+/// Connects and collects the facts.
 pub async fn examine(url: &str, queue: &str) -> Result<RabbitFacts, StoreError> {
     let link = Link::to(url)?;
     let names = Names::of(queue, false)?;
     let connection = link.connect("doctor").await?;
     let facts = ask(&link, &connection, &names, ANSWER_WITHIN).await?;
-    // Whether it ends politely changes nothing any more.
+    // Whether closing succeeds no longer matters.
     drop(timeout(ANSWER_WITHIN, connection.close(200, "looked".into())).await);
     Ok(facts)
 }
@@ -46,7 +46,8 @@ async fn ask(
         if !is_there(connection, &names.queue).await? {
             return Ok(RabbitFacts { queue: None });
         }
-        // A queue that is there is not made: the broker agrees, or says what differs.
+        // The queue exists, so declaring it creates nothing: the broker accepts the declaration or names the
+        // difference.
         let is_durable = is_durable(connection, &names.queue).await?;
         let waiting = depth(&connection.create_channel().await?, &names.queue).await?;
         Ok(RabbitFacts { queue: Some(QueueFacts { is_durable, waiting }) })

@@ -1,4 +1,4 @@
-//! One process's hold on a queue: leases are deliveries that are not acknowledged yet.
+//! An instance: one process that takes from a queue. Leases are deliveries that are not acknowledged yet.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,21 +20,22 @@ use super::consumer::{Deliveries, Held, Keeper};
 use super::link::ANSWER_WITHIN;
 use super::message::Outgoing;
 
-/// A connection that stands is looked at so often at the least.
+/// The connection is checked at least this often.
 const LEASE_TTL: Duration = Duration::from_secs(20);
-/// How soon to look again while it is not known what a new connection means for the flow.
+/// When to check again after a reconnect, until a renewal has told the engine that earlier deliveries are lost.
 const SOON: Duration = Duration::from_millis(50);
-/// How often an idle queue is looked at. What comes in announces itself, so this is for the clock's sake.
+/// How often to check an idle queue. Deliveries announce themselves, so this only makes sure that the clock is read
+/// again.
 const POLL: Duration = Duration::from_secs(5);
-/// No connection yet: they are counted from 1.
+/// Means no connection yet: they are counted from 1.
 const NONE: u64 = 0;
 
-/// One process's hold on a [`RabbitQueue`]. Dropping it gives back all that is not settled.
+/// One process that takes from a [`RabbitQueue`]. Dropping it returns all unsettled batches.
 pub struct RabbitInstance {
     queue: RabbitQueue,
     deliveries: Arc<Deliveries>,
-    /// The connection whose deliveries the flow has. Those of the next one are not given to it before it
-    /// knows that the earlier ones are not its own any more.
+    /// The connection whose deliveries the engine has. It gets those of the next one only after it has learned that the
+    /// earlier ones are lost.
     generation: AtomicU64,
     stop: CancellationToken,
     keeping: Mutex<Option<JoinHandle<()>>>,
@@ -56,7 +57,7 @@ impl RabbitInstance {
         RabbitInstance { queue: queue.clone(), deliveries, generation, stop, keeping }
     }
 
-    /// What has to be at its new place before the old one is acknowledged.
+    /// The message to publish before the old one is acknowledged.
     fn moved<'a>(
         &'a self,
         lease: &'a Lease,
@@ -83,7 +84,7 @@ impl RabbitInstance {
         let Some(held) = self.deliveries.held(lease.id) else { return Settled::Stale };
         let done = match settlement {
             Settlement::HandBack { at } if *at > self.queue.clock.now() => {
-                // The broker would deliver it again at once.
+                // The broker would redeliver it at once.
                 self.deliveries.put_off(lease, *at);
                 return Settled::Confirmed;
             }
@@ -91,11 +92,11 @@ impl RabbitInstance {
             _ => self.heard(held.acker.ack(BasicAckOptions::default())).await,
         };
         self.deliveries.forget(lease.id);
-        // Where the connection is gone, the broker delivers it again.
+        // If the connection is gone, the broker redelivers it.
         if matches!(done, Ok(true)) { Settled::Confirmed } else { Settled::Stale }
     }
 
-    /// A connection that takes too long to take a word is given up: it may have died without a sign.
+    /// Gives up a connection that takes too long, because it may be dead without an error.
     async fn heard<T>(
         &self,
         word: impl Future<Output = lapin::Result<T>> + Send,
@@ -123,7 +124,7 @@ impl Source for RabbitInstance {
         })
     }
 
-    /// A broker does not count how often a process died over a batch.
+    /// A broker does not count how many processes died while working on a batch.
     async fn started(&self, _: &[LeaseId]) -> Result<(), StoreError> {
         Ok(())
     }

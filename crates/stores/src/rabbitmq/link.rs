@@ -1,4 +1,4 @@
-//! Connections to a broker, and what its faults mean.
+//! Connections to a broker, and the conversion of its errors.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,15 +12,15 @@ use url::{Host, Url};
 use super::errors::store_error;
 use super::transport::Transport;
 
-/// A broker that does not answer within this is gone.
+/// A broker that does not answer within this time counts as unreachable.
 pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 /// A connection that is silent for twice this long is dead.
 const HEARTBEAT_S: u16 = 10;
 
-/// The vhost that every broker has.
+/// The default vhost, which every broker has.
 const DEFAULT_VHOST: &str = "/";
 
-/// Where a broker is, and how to connect to it.
+/// The address of a broker, and how to connect to it.
 #[derive(Clone)]
 pub(super) struct Link {
     uri: Arc<AMQPUri>,
@@ -28,7 +28,7 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// Reads the address; nothing is connected yet.
+    /// Parses the address without connecting.
     pub(super) fn to(url: &str) -> Result<Link, StoreError> {
         let mut uri = parsed(url).map_err(|wrong| {
             StoreError::incompatible(format!("the address of RabbitMQ is invalid: {wrong}"))
@@ -51,12 +51,11 @@ impl Link {
         }
     }
 
-    /// What an error of the driver means.
     pub(super) fn fault(&self, error: lapin::Error) -> StoreError {
         store_error(format!("RabbitMQ at {}", self.address()), error)
     }
 
-    /// The fault of a broker that does not answer.
+    /// The error for a broker that does not answer.
     pub(super) fn silent(&self) -> StoreError {
         let within_s = ANSWER_WITHIN.as_secs();
         self.unavailable(&format!(
@@ -68,7 +67,7 @@ impl Link {
         StoreError::transient(format!("RabbitMQ at {}: {what}", self.address()))
     }
 
-    /// Where the broker is, without the password.
+    /// The address of the broker, without the password.
     pub(super) fn address(&self) -> String {
         let authority = &self.uri.authority;
         let host = match authority.host.contains(':') {
@@ -79,10 +78,10 @@ impl Link {
     }
 }
 
-/// By the letter of AMQP's rules a slash with nothing behind it names the vhost "". No broker has one of that
-/// name, and everybody who writes such a slash means the default one.
+/// By the AMQP URI specification, a trailing slash names the vhost "". Brokers do not have one of that name, and people
+/// who write the slash mean the default vhost.
 ///
-/// An `AMQPUri` reads only host names: it takes an IPv6 address for a missing host, which is localhost.
+/// `AMQPUri` only understands host names: it takes an IPv6 address for a missing host and uses localhost.
 fn parsed(url: &str) -> Result<AMQPUri, String> {
     let mut uri: AMQPUri = url.parse()?;
     let url = Url::parse(url).map_err(|error| error.to_string())?;
@@ -95,7 +94,7 @@ fn parsed(url: &str) -> Result<AMQPUri, String> {
     Ok(uri)
 }
 
-/// The vhost as part of an address; most have the default one.
+/// The vhost as part of an address; empty for the default one.
 fn vhost(name: &str) -> String {
     if name == DEFAULT_VHOST { String::new() } else { format!("/{name}") }
 }

@@ -1,4 +1,4 @@
-//! What a message carries besides its body: a name, what it has been through, when it is due.
+//! The properties of a message: its id, its history, and when it is due.
 
 use std::time::Duration;
 
@@ -9,26 +9,25 @@ use lapin::BasicProperties;
 use lapin::types::{AMQPValue, FieldTable, ShortString};
 use sha2::{Digest, Sha256};
 
-/// How often the batch has failed by itself.
+/// The number of failures of the batch itself.
 pub const ATTEMPTS_HEADER: &str = "fetchwell-attempts";
-/// Why a dead letter is one.
+/// The reason of a dead letter.
 pub const REASON_HEADER: &str = "fetchwell-reason";
-/// How often it failed because the archive could not be reached, and how often it came too soon.
+/// How often it failed because the archive was unreachable, and how often it was sent too early.
 const SITE_FAILURES_HEADER: &str = "fetchwell-site-failures";
 const PACED_HEADER: &str = "fetchwell-paced";
-/// It is not to be tried before this, in Unix milliseconds.
+/// Do not try before this time, in Unix milliseconds.
 const NOT_BEFORE_HEADER: &str = "fetchwell-not-before";
 
-/// All of these.
 const OWN_HEADERS: [&str; 5] =
     [ATTEMPTS_HEADER, REASON_HEADER, SITE_FAILURES_HEADER, PACED_HEADER, NOT_BEFORE_HEADER];
 
-/// AMQP's word for "on the disk", where the queue is durable.
+/// The AMQP delivery mode for messages that a durable queue writes to disk.
 const PERSISTENT: u8 = 2;
-/// Clocks differ between machines: nobody waits longer than this for another's.
+/// Limits the wait for a time that another machine's clock has set, because clocks differ.
 const MAX_DELAY: Duration = Duration::from_secs(3_600);
 
-/// A message on its way to a queue.
+/// A message to publish.
 pub(super) struct Outgoing<'a> {
     pub(super) queue: &'a ShortString,
     pub(super) body: &'a [u8],
@@ -36,7 +35,7 @@ pub(super) struct Outgoing<'a> {
 }
 
 impl<'a> Outgoing<'a> {
-    /// A batch, as it is first published.
+    /// A batch that is published for the first time.
     pub(super) fn batch(queue: &'a ShortString, batch: &'a Batch) -> Outgoing<'a> {
         let mut properties = BasicProperties::default();
         if let Ok(id) = ShortString::try_new(batch.id.clone()) {
@@ -45,7 +44,7 @@ impl<'a> Outgoing<'a> {
         Outgoing { queue, body: &batch.body, properties: lasting(properties) }
     }
 
-    /// A batch for another attempt: what it was, and what it has been through.
+    /// A batch for another attempt, with its history.
     pub(super) fn again(
         queue: &'a ShortString,
         body: &'a [u8],
@@ -60,7 +59,7 @@ impl<'a> Outgoing<'a> {
         Outgoing { queue, body, properties: lasting(before.clone()).with_headers(headers) }
     }
 
-    /// A message that goes elsewhere as it is.
+    /// A message to publish again unchanged.
     pub(super) fn unchanged(
         queue: &'a ShortString,
         body: &'a [u8],
@@ -69,7 +68,7 @@ impl<'a> Outgoing<'a> {
         Outgoing { queue, body, properties: lasting(before.clone()) }
     }
 
-    /// A batch that was given up and is to be tried with a clean record: nothing of ours is left in its headers.
+    /// A dead batch to be tried again with its history reset: our headers are removed.
     pub(super) fn anew(
         queue: &'a ShortString,
         body: &'a [u8],
@@ -84,7 +83,7 @@ impl<'a> Outgoing<'a> {
         Outgoing { queue, body, properties: lasting(before.clone()).with_headers(headers) }
     }
 
-    /// A batch that is given up, and why.
+    /// A batch that is given up, with the reason.
     pub(super) fn dead(
         queue: &'a ShortString,
         body: &'a [u8],
@@ -112,8 +111,8 @@ fn put_history(headers: &mut FieldTable, history: &History) {
     }
 }
 
-/// What a batch has been through. When its archive first failed was told by another machine's clock, so
-/// that counts from now.
+/// The history of a batch. The time of the first failure of its archive came from another machine's clock, so it counts
+/// from now.
 pub(super) fn history_of(properties: &BasicProperties, now: Time) -> History {
     let count = |name| number(properties, name).and_then(|n| u32::try_from(n).ok()).unwrap_or(0);
     let site_failures = count(SITE_FAILURES_HEADER);
@@ -125,22 +124,22 @@ pub(super) fn history_of(properties: &BasicProperties, now: Time) -> History {
     }
 }
 
-/// How long it is to wait still, by the wall clock.
+/// How long it still has to wait, by the wall clock.
 pub(super) fn delay_of(properties: &BasicProperties, wall: Time) -> Duration {
     let at_ms = number(properties, NOT_BEFORE_HEADER).unwrap_or(0);
     let at = Time::from_micros(at_ms.saturating_mul(1_000));
     at.since(wall).min(MAX_DELAY)
 }
 
-/// A batch's name. Where whoever published it gave it none, that is what our own batches are named by: the
-/// SHA-256 of its body.
+/// The id of a batch. If its publisher did not set one, this is the id that our own batches have: the SHA-256 of the
+/// body.
 pub(super) fn name_of(properties: &BasicProperties, body: &[u8]) -> String {
     let id = properties.message_id().as_ref().map(ToString::to_string);
     let digest = || Sha256::digest(body).iter().map(|byte| format!("{byte:02x}")).collect();
     id.filter(|id| !id.is_empty()).unwrap_or_else(digest)
 }
 
-/// Why a dead letter is one, as far as somebody said so.
+/// The reason of a dead letter; empty if it has none.
 pub(super) fn reason_of(properties: &BasicProperties) -> String {
     let headers = properties.headers().as_ref();
     match headers.and_then(|headers| headers.inner().get(REASON_HEADER)) {
@@ -150,7 +149,7 @@ pub(super) fn reason_of(properties: &BasicProperties) -> String {
     }
 }
 
-/// Whole numbers come in all sizes, by whoever wrote them.
+/// Other clients encode integers in various sizes.
 fn number(properties: &BasicProperties, name: &str) -> Option<i64> {
     let headers = properties.headers().as_ref()?;
     match headers.inner().get(name)? {

@@ -1,8 +1,8 @@
-//! RabbitMQ: a queue of batches that any number of machines share.
+//! RabbitMQ: a queue of batches that any number of machines can share.
 //!
-//! What is published is confirmed by the broker, what is taken is acknowledged when it is settled, and
-//! whatever has to move (another attempt, a dead letter) is confirmed at its new place before the old one
-//! is acknowledged. A crash in between leaves two of it, never none.
+//! The broker confirms what is published, and a batch is acknowledged when it is settled. A batch that moves (another
+//! attempt, a dead letter) is confirmed in its new place before the old message is acknowledged. So a crash in between
+//! leaves two copies, never none.
 
 mod consumer;
 mod dead_letters;
@@ -32,7 +32,7 @@ pub use self::examination::{QueueFacts, RabbitFacts, examine};
 pub use self::instance::RabbitInstance;
 pub use self::message::{ATTEMPTS_HEADER, REASON_HEADER};
 
-/// A queue by name at a broker, and beside it the one that its dead letters go to: `NAME.dead`.
+/// A named queue at a broker, and its dead-letter queue, `NAME.dead`.
 #[derive(Clone)]
 pub struct RabbitQueue {
     link: Link,
@@ -42,8 +42,8 @@ pub struct RabbitQueue {
 }
 
 impl RabbitQueue {
-    /// Makes sure that the broker can be reached and that the queue is there. One that is there is used as
-    /// it was declared; else it is made, durable unless `transient`.
+    /// Connects and makes sure that the queue exists. An existing queue is used as it was declared; a new one is
+    /// durable unless `transient`.
     pub async fn open(
         url: &str,
         queue: &str,
@@ -56,12 +56,12 @@ impl RabbitQueue {
         Ok(RabbitQueue { link, names, publisher: Arc::new(publisher), clock })
     }
 
-    /// Joins as a consumer that is given `prefetch` batches before it has settled one.
+    /// Joins as a consumer that receives up to `prefetch` unsettled batches.
     pub fn instance(&self, prefetch: u16) -> RabbitInstance {
         RabbitInstance::join(self, prefetch)
     }
 
-    /// How many dead letters there are.
+    /// The number of dead letters.
     pub async fn dead(&self) -> Result<u64, StoreError> {
         self.publisher.depth(&self.names.dead).await
     }

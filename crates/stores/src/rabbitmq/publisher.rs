@@ -1,5 +1,5 @@
-//! What goes to the broker: confirmed, a bounded number at a time, and not while the broker is out of
-//! memory or disk.
+//! Publishes messages: with confirmation, a bounded number at a time, and not while the broker is out of memory or disk
+//! space.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,17 +17,17 @@ use super::declare::{self, Names};
 use super::link::{ANSWER_WITHIN, Link};
 use super::message::Outgoing;
 
-/// Messages that the broker has not confirmed yet.
+/// The maximum number of unconfirmed messages.
 const MAX_UNCONFIRMED: usize = 256;
-/// How often a blocked connection is looked at.
+/// How often to check a blocked connection.
 const BLOCKED_POLL: Duration = Duration::from_millis(100);
 
-/// Publishes on a connection of its own: a broker that is short of memory stops reading from connections
-/// that publish, and acknowledgements must not wait for that.
+/// Publishes on a separate connection: a broker that is short of memory stops reading from publishing connections,
+/// which must not delay acknowledgements.
 pub(super) struct Publisher {
     link: Link,
     names: Arc<Names>,
-    /// One publishes at a time, so that what is unconfirmed stays bounded.
+    /// Locked while publishing, so that the number of unconfirmed messages stays bounded.
     standing: Mutex<Option<Standing>>,
 }
 
@@ -37,7 +37,7 @@ struct Standing {
 }
 
 impl Publisher {
-    /// Connects, and makes sure of the queues.
+    /// Connects, and makes sure that the queues exist.
     pub(super) async fn open(link: Link, names: Arc<Names>) -> Result<Publisher, StoreError> {
         let publisher = Publisher { link, names, standing: Mutex::default() };
         let standing = publisher.connect().await?;
@@ -45,7 +45,7 @@ impl Publisher {
         Ok(publisher)
     }
 
-    /// Returns once all are confirmed.
+    /// Returns once all messages are confirmed.
     pub(super) async fn publish(&self, messages: &[Outgoing<'_>]) -> Result<(), StoreError> {
         self.with_channel(async |standing: &Standing| {
             for some in messages.chunks(MAX_UNCONFIRMED) {
@@ -56,7 +56,7 @@ impl Publisher {
         .await
     }
 
-    /// How many messages wait in a queue.
+    /// The number of messages waiting in a queue.
     pub(super) async fn depth(&self, queue: &ShortString) -> Result<u64, StoreError> {
         self.with_channel(async |standing: &Standing| {
             match timeout(ANSWER_WITHIN, declare::depth(&standing.channel, queue)).await {
@@ -67,8 +67,8 @@ impl Publisher {
         .await
     }
 
-    /// Connects where there is no connection. After a fault the next one connects anew, and makes sure of
-    /// the queues again: a broker that restarts forgets those that are not durable.
+    /// Connects if there is no connection. After an error the next call connects again and makes sure that the queues
+    /// exist, because a broker that restarts loses those that are not durable.
     async fn with_channel<T>(
         &self,
         work: impl AsyncFnOnce(&Standing) -> Result<T, StoreError>,
@@ -105,7 +105,7 @@ impl Publisher {
         standing: &Standing,
         messages: &[Outgoing<'_>],
     ) -> Result<(), StoreError> {
-        // One that no queue takes is to come back, not to be confirmed and gone.
+        // The broker must return a message that it cannot route, instead of confirming and dropping it.
         let options = BasicPublishOptions { mandatory: true, immediate: false };
         let mut confirms = Vec::with_capacity(messages.len());
         for message in messages {
@@ -125,7 +125,7 @@ impl Publisher {
         self.wait_for(standing, confirms).await
     }
 
-    /// A confirmation may take as long as the broker is blocked, and not much longer.
+    /// A confirmation may take as long as the broker is blocked, but not much longer.
     async fn wait_for(
         &self,
         standing: &Standing,

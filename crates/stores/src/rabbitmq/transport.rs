@@ -66,7 +66,7 @@ impl Transport {
             let opening = transport.open(&uri, &given_up);
             let opened = given_up.run_until_cancelled(opening).await;
             let opened = opened.unwrap_or_else(|| Err(io::ErrorKind::TimedOut.into()));
-            // Plain to lapin, which knows nothing of the TLS below.
+            // `Plain` for lapin, which does not know about the TLS below.
             opened.map(AsyncTcpStream::Plain).map_err(lapin::Error::from)
         };
         let connection = Connection::connector(uri, Runtime::new(kit), open, properties).await?;
@@ -88,8 +88,8 @@ impl Transport {
     }
 }
 
-/// What lapin reads from and writes to. lapin's thread reads until the broker answers or the stream fails; it does not
-/// notice that nobody waits for the connection any more. So the stream fails when the attempt to connect is given up.
+/// The stream that lapin reads and writes. lapin's thread reads until the broker answers or the stream fails, even if
+/// the attempt to connect has been cancelled. So cancelling it makes the stream fail.
 struct BrokerStream {
     stream: Compat<TcpOrTls>,
     given_up: Pin<Box<WaitForCancellationFutureOwned>>,
@@ -132,8 +132,8 @@ impl AsyncWrite for BrokerStream {
     }
 }
 
-/// tokio, with streams that may be TLS. lapin takes its timers from here; `register` and `tcp_connect_addr` are only
-/// part of the trait.
+/// tokio, with streams that may be TLS. lapin takes its timers from here; `register` and `tcp_connect_addr` only
+/// complete the trait.
 #[derive(Clone, Debug)]
 struct BrokerReactor {
     tokio: Tokio,
@@ -143,7 +143,7 @@ impl Reactor for BrokerReactor {
     type TcpStream = BrokerStream;
     type Sleep = <Tokio as Reactor>::Sleep;
 
-    // The trait's own bound, `AsSysFd`, is private to its crate and stands for these two.
+    // The trait's own bound, `AsSysFd`, is private to its crate and is equivalent to these two.
     fn register<H: Read + Write + AsFd + AsRawFd + Send + 'static>(
         &self,
         socket: H,

@@ -5,11 +5,11 @@ use redis::{ErrorKind, RedisError, ServerErrorKind};
 
 use StoreErrorKind::{Bug, Corrupt, Incompatible, TooLarge, Transient};
 
-/// What the first word of an error reply means.
+/// Classifies error replies by their first word.
 ///
-/// A key of another type is incompatible: another program uses a key of that name. So are a wrong password and
-/// missing rights, which no retry changes. What is not listed is transient: it comes from a proxy or a module, whose
-/// errors this program does not know.
+/// A key of another type is incompatible, because another program uses a key of that name. So are a wrong password and
+/// missing permissions, because a retry does not help. Everything that is not listed is transient: it comes from a
+/// proxy or a module, whose errors this program does not know.
 const KINDS: &[(&str, StoreErrorKind)] = &[
     ("ASK", Incompatible),
     ("BUSY", Transient),
@@ -36,7 +36,7 @@ const KINDS: &[(&str, StoreErrorKind)] = &[
     ("WRONGTYPE", Incompatible),
 ];
 
-/// The word of errors that have none of their own, and what their texts mean. As above, others are transient.
+/// The first word of errors that have no code of their own, and what their texts mean. As above, others are transient.
 const GENERAL: &str = "ERR";
 const TEXTS: &[(&str, StoreErrorKind)] = &[
     ("max number of clients", Transient),
@@ -47,7 +47,7 @@ const TEXTS: &[(&str, StoreErrorKind)] = &[
     ("DB index is out of range", Incompatible),
     ("invalid DB index", Incompatible),
     ("invalid password", Incompatible),
-    // A script of the queue says this.
+    // Raised by a script of the queue.
     ("has lost job", Corrupt),
     ("is not an integer", Corrupt),
     ("is not a valid float", Corrupt),
@@ -77,7 +77,7 @@ pub(super) fn store_error(server: String, error: RedisError) -> StoreError {
     StoreError::new(kind, server).with_source(error).with_advice(advice)
 }
 
-/// The first word of an error reply, and the rest; of several, those of the first.
+/// The first word of an error reply, and the rest. If there are several replies, the first one counts.
 fn reply_of(error: &RedisError) -> Option<(String, String)> {
     let replies = error.clone().into_server_errors()?;
     let (_, first) = replies.first()?;
@@ -93,14 +93,14 @@ fn kind_of(error: &RedisError) -> StoreErrorKind {
         | ErrorKind::InvalidClientConfig
         | ErrorKind::EmptySentinelList
         | ErrorKind::RESP3NotSupported => Incompatible,
-        // An answer of another form than the one that this program's keys and scripts give.
+        // A reply that this program's keys and scripts cannot produce.
         ErrorKind::Parse | ErrorKind::UnexpectedReturnType => Corrupt,
-        // The driver wraps what the server says to SELECT while it connects.
+        // The driver wraps the server's reply to SELECT while connecting.
         ErrorKind::Server(ServerErrorKind::ResponseError) => {
             kind_of_reply(GENERAL, error.detail().unwrap_or_default())
         }
         ErrorKind::Server(kind) => known(KINDS, |code| kind_is(kind, code)).unwrap_or(Bug),
-        // The connection, its TLS, or what stands between.
+        // The connection, its TLS, or a proxy in between.
         _ => Transient,
     }
 }
@@ -114,7 +114,7 @@ fn kind_of_reply(code: &str, text: &str) -> StoreErrorKind {
     if code != GENERAL {
         return known(KINDS, |word| word == code).unwrap_or(Transient);
     }
-    // Servers before Redis 7 wrap what happens inside a script.
+    // Servers before Redis 7 wrap errors inside scripts.
     let mut wrapped = text.split_whitespace().filter_map(|word| word.strip_prefix('-'));
     let inside = wrapped.find_map(|inner| known(KINDS, |word| word == inner));
     inside.or_else(|| known(TEXTS, |words| text.contains(words))).unwrap_or(Transient)

@@ -1,4 +1,4 @@
-//! What a Redis server says of itself, for those who look after it. Nothing is changed.
+//! Diagnostic facts about a Redis server. Read-only.
 
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_policy::time::Time;
@@ -6,20 +6,20 @@ use fetchwell_policy::time::Time;
 use super::link::{Link, field};
 use crate::finding::{Finding, StoreUse};
 
-/// What a server says of itself.
+/// Facts about a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RedisFacts {
-    /// Its version.
+    /// The version of the server.
     pub version: String,
-    /// What it does when its memory is full.
+    /// The eviction policy for when its memory is full.
     pub eviction_policy: String,
-    /// How much memory it may use; 0: any.
+    /// The memory limit; 0 if there is none.
     pub max_memory_bytes: u64,
-    /// Whether it logs its changes.
+    /// Whether it writes an append-only file.
     pub is_logged: bool,
-    /// When those reach the disk; `None`: it does not tell us.
+    /// The `appendfsync` policy; `None` if the server does not disclose it.
     pub log_reaches_disk: Option<String>,
-    /// What its clock shows.
+    /// The time on its clock.
     pub now: Time,
 }
 
@@ -67,7 +67,7 @@ impl RedisFacts {
     }
 }
 
-/// Connects and asks. A server that can't be used at all is a fault.
+/// Connects and collects the facts. Fails if the server cannot be used at all.
 pub async fn examine(url: &str) -> Result<RedisFacts, StoreError> {
     let link = Link::open(url).await?;
     let mut connection = link.standing().await?.connection;
@@ -82,7 +82,7 @@ pub async fn examine(url: &str) -> Result<RedisFacts, StoreError> {
         Ok(time) => time,
         Err(error) => return Err(link.fault(error).await),
     };
-    // Where others run the server, asking for its configuration is often not allowed.
+    // Hosted servers often do not allow reading their configuration.
     let fsync: redis::RedisResult<(String, String)> =
         redis::cmd("CONFIG").arg("GET").arg("appendfsync").query_async(&mut connection).await;
     let value = |name: &str| field(&info, name).unwrap_or_default();

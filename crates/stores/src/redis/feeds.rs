@@ -1,4 +1,4 @@
-//! Feeds on Redis: `rss:feeds:subscriptions`, `rss:feeds:memory` and `rss:feeds:claims`, a hash each.
+//! Feeds on Redis: `rss:feeds:subscriptions`, `rss:feeds:memory` and `rss:feeds:claims`, each a hash.
 
 use std::time::Duration;
 
@@ -17,9 +17,9 @@ const MEMORY: &str = "rss:feeds:memory";
 /// Field: the feed. Value: when the claim ends, in microseconds, and who holds it.
 const CLAIMS: &str = "rss:feeds:claims";
 
-/// Feeds that one command or script is about. Others wait meanwhile.
+/// Feeds per command or script. A script blocks all other clients.
 const FEEDS_AT_ONCE: usize = 500;
-/// A long list is not read in less.
+/// Long enough to read a long list.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
 const CLAIM: &str = "
@@ -54,7 +54,7 @@ pub struct RedisFeeds {
     keep: Script,
 }
 
-/// What a subscription says besides its feed and category.
+/// The fields of a subscription besides its feed and category.
 #[derive(Serialize, Deserialize)]
 struct Details {
     interval_s: Option<u64>,
@@ -63,7 +63,7 @@ struct Details {
 }
 
 impl RedisFeeds {
-    /// Makes sure that the server can be reached.
+    /// Connects to the server.
     pub async fn open(url: &str) -> Result<RedisFeeds, StoreError> {
         Ok(RedisFeeds {
             link: Link::open_patiently(url, ANSWER_WITHIN).await?,
@@ -133,7 +133,7 @@ impl Feeds for RedisFeeds {
         for urls in urls.chunks(FEEDS_AT_ONCE) {
             let texts: Vec<Option<String>> =
                 self.query(redis::cmd("HMGET").arg(MEMORY).arg(urls)).await?;
-            // What makes no sense is not known: the feed is read anew.
+            // An invalid record counts as missing: the feed is read again.
             memories.extend(texts.into_iter().map(|text| serde_json::from_str(&text?).ok()));
         }
         Ok(memories)

@@ -1,8 +1,8 @@
-//! Sites' politeness in Redis: `rate_limit:{domain}`, `circuit:{domain}`, `robots:{domain}`.
+//! Politeness state of sites in Redis: `rate_limit:{domain}`, `circuit:{domain}`, `robots:{domain}`.
 //!
-//! What is ours alone stands apart, so that other readers of those see what they know: orders and counts in
-//! `fetchwell:site:{domain}`, and the names of all sites in three sorted sets, by name (all of them, and those
-//! that are notable) and by when they are forgotten.
+//! Other programs read those keys, so data that only this program uses is kept elsewhere: orders and counts in
+//! `fetchwell:site:{domain}`, and the names of all sites in three sorted sets, by name (all sites, and the notable
+//! ones) and by expiry.
 
 use std::time::Duration;
 
@@ -16,25 +16,25 @@ use redis::{AsyncCommands, FromRedisValue, Script};
 use super::link::Link;
 use crate::politeness::{Change, Keeper, Reading, Texts};
 
-/// Which run of the server has the past, and from when on.
+/// The run of the server that has complete data, and since when.
 const RUN_KEY: &str = "fetchwell:politeness";
 
 /// The names of all sites.
 const NAMES_KEY: &str = "fetchwell:sites";
-/// The names of those of which there is more to say than their pace.
+/// The names of notable sites: those with more to report than their pace.
 const NOTABLE_KEY: &str = "fetchwell:sites:notable";
-/// When each name is forgotten, with what is kept of its site.
+/// When each name expires, together with the data of its site.
 const FORGOTTEN_KEY: &str = "fetchwell:sites:forgotten_at";
-/// When each site was last given an order, of those that were lately: microseconds.
+/// When each site was last given an order, in microseconds; recent orders only.
 const ORDERED_KEY: &str = "fetchwell:sites:ordered_at";
-/// Names that are forgotten in one step, so that no step keeps the server from others for long.
+/// Names deleted per script call, which keeps each call short.
 const NAMES_PER_STEP: usize = 1_000;
 
-/// What must not be forgotten is kept this long after it was last changed: a site that nobody has asked
-/// for in that time is nobody's any more.
+/// How long a state that never becomes forgettable is kept after its last change, unless it has orders: a site without
+/// requests for so long is considered unused.
 const LONGEST_KEPT: Duration = Duration::from_secs(30 * 86_400);
 
-/// A copy of robots.txt stands in for one that can't be reached for 30 days.
+/// A copy of robots.txt replaces an unreachable one for 30 days, so it is kept a little longer.
 const ROBOTS_KEPT_S: u64 = 31 * 86_400;
 
 /// The keeper on a Redis server.
@@ -45,7 +45,7 @@ pub struct RedisKeeper {
 }
 
 impl RedisKeeper {
-    /// Makes sure that the server can be reached and is of use.
+    /// Connects to the server and checks that it is suitable.
     pub async fn open(url: &str) -> Result<RedisKeeper, StoreError> {
         let link = Link::open(url).await?;
         link.warn_of_forgetting().await?;
@@ -56,7 +56,7 @@ impl RedisKeeper {
         })
     }
 
-    /// Runs the script on these sites, with the values that it is to set.
+    /// Runs the script on these sites, with the values to set.
     async fn step<'a>(
         &self,
         sites: impl Iterator<Item = &'a Site>,
@@ -150,7 +150,7 @@ impl Keeper for RedisKeeper {
         range.arg(ORDERED_KEY).arg(since.as_micros()).arg("+inf").arg("BYSCORE");
         range.arg("LIMIT").arg(0).arg(most).arg("WITHSCORES");
         let answer: Result<Vec<(String, f64)>, _> = range.query_async(&mut connection).await;
-        // Microseconds since 1970 are whole numbers there until 2255.
+        // A score holds microseconds since 1970 exactly until 2255.
         let given = |(name, micros)| (name, Time::from_micros(micros as i64));
         Ok(self.sound(answer).await?.into_iter().map(given).collect())
     }
@@ -163,7 +163,7 @@ impl Keeper for RedisKeeper {
         let keys: Vec<String> = origins.iter().map(robots_key).collect();
         let answer: Result<Vec<Option<Vec<u8>>>, _> = connection.mget(keys).await;
         let texts = self.sound(answer).await?;
-        // What makes no sense is not known: it is read anew.
+        // An invalid record counts as missing: robots.txt is fetched again.
         let record = |text: Option<Vec<u8>>| serde_json::from_slice(&text?).ok();
         Ok(texts.into_iter().map(record).collect())
     }
@@ -185,7 +185,7 @@ impl Keeper for RedisKeeper {
         self.sound(answer).await
     }
 
-    /// Keys expire by themselves; their names go here.
+    /// Keys expire by themselves; this removes their names.
     async fn sweep(&self, _now: Time) -> Result<u64, StoreError> {
         let mut forgotten = 0;
         loop {

@@ -1,4 +1,4 @@
-//! A connection to Redis that knows which run of the server it talks to.
+//! A connection to Redis that knows which run of the server it is connected to.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,41 +13,40 @@ use tracing::warn;
 
 use super::errors::store_error;
 
-/// A server that does not answer within this is gone.
+/// A server that does not answer within this time counts as unreachable.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 
-/// How keys are laid out on a server. A change that earlier programs would misread raises the number and writes it under
-/// this key; until then there is no key.
+/// The version of the key layout. A change that earlier programs would misread raises the number and writes it under
+/// this key; until then the key does not exist.
 const VERSION: i64 = 1;
 const VERSION_KEY: &str = "fetchwell:store:version";
 
-/// What this process has warned of: once, however many connections it has to a server.
+/// The warnings that this process has logged: each once, however many connections there are.
 static WARNED: parking_lot::Mutex<BTreeSet<String>> = parking_lot::Mutex::new(BTreeSet::new());
 
-/// Connects when it is needed, and again after a fault.
+/// Connects on demand, and again after an error.
 pub(super) struct Link {
     client: Client,
     answer_within: Duration,
     standing: Mutex<Option<Standing>>,
 }
 
-/// A connection, and the run of the server at its other end: a server that starts anew ends all of its
-/// connections.
+/// A connection, and the run of the server that it belongs to: a restart ends all connections.
 #[derive(Clone)]
 pub(super) struct Standing {
     pub(super) connection: MultiplexedConnection,
     pub(super) run_id: Arc<str>,
-    /// Why it may forget what it is given; nothing where it does not.
+    /// Why the server may lose data; empty if it does not.
     cautions: Arc<[String]>,
 }
 
 impl Link {
-    /// Makes sure that the server can be reached and is of use.
+    /// Connects to the server and checks that it is suitable.
     pub(super) async fn open(url: &str) -> Result<Link, StoreError> {
         Link::open_patiently(url, ANSWER_WITHIN).await
     }
 
-    /// The same, for what takes longer to be sent.
+    /// `open` with a given response timeout, for larger transfers.
     pub(super) async fn open_patiently(
         url: &str,
         answer_within: Duration,
@@ -62,7 +61,7 @@ impl Link {
         Ok(link)
     }
 
-    /// The connection that stands, or a new one.
+    /// The open connection, or a new one.
     pub(super) async fn standing(&self) -> Result<Standing, StoreError> {
         let mut standing = self.standing.lock().await;
         if let Some(standing) = standing.as_ref() {
@@ -78,7 +77,7 @@ impl Link {
         let get = redis::cmd("GET").arg(VERSION_KEY).query_async(&mut connection).await;
         let kept: Option<String> = match get {
             Ok(kept) => kept,
-            // A user who may read a cache only: nobody keeps a queue there.
+            // A user with access to a cache only, where there is no queue.
             Err(error) if error.code() == Some("NOPERM") => None,
             Err(error) => return Err(self.fault(error).await),
         };
@@ -86,7 +85,7 @@ impl Link {
         refuse_newer_store(&format!("Redis at {}", self.address()), version, VERSION)
     }
 
-    /// Warns of a server that may forget what it is about to be given. Whoever only looks need not know.
+    /// Warns if the server may lose data that is written to it. Not needed for reading.
     pub(super) async fn warn_of_forgetting(&self) -> Result<(), StoreError> {
         for caution in self.standing().await?.cautions.iter().filter(|caution| is_news(caution)) {
             warn!("{caution}");
@@ -94,7 +93,7 @@ impl Link {
         Ok(())
     }
 
-    /// Takes a fault for what it is: the connection may be of no use any more.
+    /// Converts an error, and drops the connection if it may be unusable.
     pub(super) async fn fault(&self, error: RedisError) -> StoreError {
         // After a failover, a new connection leads to the new primary; this one stays with the demoted server.
         let is_demoted = matches!(error.code(), Some("READONLY" | "MASTERDOWN"));
@@ -119,7 +118,7 @@ impl Link {
         Ok(Standing { connection, run_id, cautions: self.cautions(&info).into() })
     }
 
-    /// The server's run id; refuses a server that can't do.
+    /// The run id of the server. Refuses a server that is not suitable.
     fn examine(&self, info: &str) -> Result<Arc<str>, StoreError> {
         if field(info, "cluster_enabled") == Some("1") {
             return Err(StoreError::incompatible(format!(
@@ -139,7 +138,7 @@ impl Link {
         }
     }
 
-    /// Why the server may forget what it is given.
+    /// Why the server may lose data.
     fn cautions(&self, info: &str) -> Vec<String> {
         let value = |name: &str| field(info, name).unwrap_or_default();
         let address = self.address();
@@ -165,18 +164,18 @@ impl Link {
         store_error(format!("Redis at {}", self.address()), error)
     }
 
-    /// Where the server is, without the password.
+    /// The address of the server, without the password.
     fn address(&self) -> String {
         self.client.get_connection_info().addr().to_string()
     }
 }
 
-/// Whether this process says it for the first time.
+/// Whether this process has not logged it yet.
 fn is_news(caution: &str) -> bool {
     WARNED.lock().insert(caution.to_owned())
 }
 
-/// A line `name:value` of INFO.
+/// The value of a line `name:value` of INFO.
 pub(super) fn field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
     info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
 }

@@ -12,20 +12,20 @@ use tracing::warn;
 
 use super::link::Link;
 
-/// What the key of a category begins with.
+/// The prefix of the keys of categories.
 const PREFIX: &str = "rss:category_links:";
-/// A large set is not read in less.
+/// Long enough to read a large set.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
-/// Links that one transaction adds, and that one step of a scan looks at. Others wait meanwhile.
+/// Links per transaction, and per step of a scan. Both block other clients.
 const LINKS_AT_ONCE: usize = 1_000;
 
-/// Links on a Redis server, which forgets a category by itself.
+/// Links on a Redis server, which expires categories by itself.
 pub struct RedisLinks {
     link: Link,
 }
 
 impl RedisLinks {
-    /// Makes sure that the server can be reached.
+    /// Connects to the server.
     pub async fn open(url: &str) -> Result<RedisLinks, StoreError> {
         Ok(RedisLinks { link: Link::open_patiently(url, ANSWER_WITHIN).await? })
     }
@@ -38,7 +38,7 @@ impl RedisLinks {
             let mut members = redis::cmd("SSCAN");
             members.arg(&key).cursor_arg(0).arg("COUNT").arg(LINKS_AT_ONCE);
             let urls = scan(&mut connection, members).await?;
-            // It may have been forgotten since it was found.
+            // It may have expired since the scan found it.
             if !urls.is_empty() {
                 sets.insert(category.to_owned(), urls);
             }
@@ -98,7 +98,7 @@ fn keys_of_categories() -> Cmd {
     keys
 }
 
-/// All that a scan finds, each once. What is no UTF-8 is no URL and no category of ours.
+/// All distinct results of a scan. Skips what is not UTF-8, which cannot be a URL or a category of ours.
 async fn scan(connection: &mut MultiplexedConnection, scan: Cmd) -> RedisResult<BTreeSet<String>> {
     let mut found = scan.iter_async::<Vec<u8>>(connection).await?;
     let mut texts = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! Redis: what many machines share, by scripts that name all their keys and go by the server's clock.
+//! The Redis adapter, which many machines can share. Its scripts declare all their keys and use the server's clock.
 
 mod articles;
 mod errors;
@@ -22,7 +22,7 @@ pub use queue::{DEFAULT_POLL, QueueNames, RedisInstance, RedisQueue, UnparkStep,
 
 use crate::politeness::Vigilant;
 
-/// Connects to the server that a `redis://` or `rediss://` address names, for politeness.
+/// Connects to the server of a `redis://` or `rediss://` URL, for politeness.
 pub async fn open_keeper(url: &str) -> Result<Vigilant<RedisKeeper>, StoreError> {
     Ok(Vigilant::new(RedisKeeper::open(url).await?))
 }

@@ -1,4 +1,4 @@
-//! The page cache: bodies by key, which Redis forgets by itself.
+//! The page cache: bodies by key, with an expiry in Redis.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use redis::AsyncCommands;
 
 use super::link::Link;
 
-/// The longest body is not sent in less.
+/// Long enough to transfer the longest body.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
 /// A page cache on a Redis server.
@@ -22,7 +22,7 @@ impl RedisPages {
     /// The longest body that Redis holds under one key.
     pub const MAX_BODY_BYTES: usize = 512 * 1024 * 1024;
 
-    /// Makes sure that the server can be reached.
+    /// Connects to the server.
     pub async fn open(url: &str) -> Result<RedisPages, StoreError> {
         Ok(RedisPages { link: Link::open_patiently(url, ANSWER_WITHIN).await? })
     }
@@ -57,7 +57,7 @@ impl PageCache for RedisPages {
         }
     }
 
-    /// Redis forgets by itself.
+    /// Redis expires keys by itself.
     async fn sweep(&self) -> Result<u64, StoreError> {
         Ok(0)
     }

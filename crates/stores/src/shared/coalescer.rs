@@ -17,18 +17,18 @@ use tokio::time::{Instant, timeout_at};
 const SHARE_OF_BATCH_WAITED: u32 = 4;
 /// Timers are no finer: a shorter wait would take longer than intended.
 const LEAST_WAIT: Duration = Duration::from_millis(1);
-/// Calls in the channel; more than that wait in their callers.
+/// The capacity of the channel; further calls wait in their callers.
 const MAX_WAITING: usize = 1_024;
 
 /// Runs batches of calls.
 pub(crate) trait RunBatch<Call, T>: Send + Sync + 'static {
-    /// One result for each call, in order. A call that fails does not harm the others.
+    /// Returns one result for each call, in order. A failed call does not affect the others.
     fn run(&self, batch: Vec<Call>) -> impl Future<Output = Vec<Result<T, StoreError>>> + Send;
 }
 
 /// How calls are put into batches.
 pub(crate) struct BatchRule<Call> {
-    /// Batches that are under way at once.
+    /// The number of concurrent batches.
     at_once: usize,
     weight: fn(&Call) -> usize,
     /// The maximum weight of a batch, unless a single call weighs more.
@@ -38,16 +38,17 @@ pub(crate) struct BatchRule<Call> {
 }
 
 impl<Call> BatchRule<Call> {
-    /// For calls that cost little beside their round trip: everything that has arrived goes, and nothing is waited for.
+    /// For calls that cost little besides their round trip: sends everything that has arrived, without waiting for
+    /// more.
     #[cfg(any(feature = "postgres", feature = "redis"))]
     pub(crate) const ROUND_TRIPS: BatchRule<Call> =
         BatchRule { at_once: 1, weight: |_| 1, max_weight: usize::MAX, enough: 1 };
 }
 
 impl BatchRule<Submission> {
-    /// For commits. The weight is the number of messages: a large batch writes each page of an index once for many
-    /// rows, but a single message has to wait for it, about 50 ms. In a batch of 1,024, the commit itself costs little
-    /// per message. While the store writes one batch, the next one is made ready.
+    /// For commits. The weight is the number of messages. A large batch writes each index page once for many rows, but
+    /// makes a single message wait for about 50 ms. In a batch of 1,024, the commit itself costs little per message.
+    /// While the store writes one batch, the next one is prepared.
     pub(crate) const SUBMISSIONS: BatchRule<Submission> = BatchRule {
         at_once: 2,
         weight: |submission| submission.messages.len(),
@@ -101,7 +102,7 @@ async fn run_batches<Call, T>(
         let (calls, callers): (Vec<Call>, Vec<oneshot::Sender<Result<T, StoreError>>>) =
             batch.into_iter().map(|one| (one.call, one.result)).unzip();
         let began = Instant::now();
-        // A panic fails the calls of this batch, and no later ones.
+        // A panic fails only the calls of this batch.
         let results = AssertUnwindSafe(runner.run(calls)).catch_unwind().await.unwrap_or_default();
         last = LastBatch { calls: callers.len(), took: began.elapsed() };
         for (caller, result) in callers.into_iter().zip(results) {
@@ -110,7 +111,7 @@ async fn run_batches<Call, T>(
     }
 }
 
-/// What the next batch is expected to be like: callers that got their results call again.
+/// The size and duration that the next batch is expected to have: callers that got their results call again.
 #[derive(Default)]
 struct LastBatch {
     calls: usize,
@@ -121,20 +122,20 @@ struct LastBatch {
 struct Arrivals<Call, T> {
     rule: BatchRule<Call>,
     receiver: mpsc::Receiver<Waiting<Call, T>>,
-    /// A call that was too heavy for the batch before.
+    /// A call that did not fit into the previous batch.
     held_over: Option<Waiting<Call, T>>,
 }
 
 impl<Call, T> Arrivals<Call, T> {
-    /// Waits for the first call, takes all that have arrived by then, and waits a little for as many as there were
-    /// last time: a commit on a slow disk is too expensive for the few that are quickest. A call that is alone never
-    /// waits. `None`: no more calls will come.
+    /// Waits for the first call, takes all that have arrived by then, and waits a little for as many calls as last
+    /// time: a commit on a slow disk is too expensive for only the fastest callers. A lone call never waits. `None` if
+    /// no more calls can come.
     async fn gather(&mut self, last: &LastBatch) -> Option<Vec<Waiting<Call, T>>> {
         let first = match self.held_over.take() {
             Some(first) => first,
             None => self.receiver.recv().await?,
         };
-        // Callers that just got their results may call again first, or the next batch would be of one call.
+        // Lets callers that just got their results call again; otherwise the next batch would have a single call.
         tokio::task::yield_now().await;
         let wait = last.took / SHARE_OF_BATCH_WAITED;
         let until = Instant::now() + if wait < LEAST_WAIT { Duration::ZERO } else { wait };

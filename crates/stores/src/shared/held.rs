@@ -1,54 +1,53 @@
-//! What an instance knows of its leases, where an answer may be lost on its way from the store.
+//! The leases that an instance knows of, when a response of the store may be lost.
 
 use std::collections::HashSet;
 
 use fetchwell_engine::ports::job::{Lease, LeaseId};
 use parking_lot::{Mutex, MutexGuard};
 
-/// The leases that an instance knows to be its own.
+/// The leases that an instance knows it holds.
 #[derive(Default)]
 pub(crate) struct Held(Mutex<Known>);
 
 #[derive(Default)]
 struct Known {
     leases: HashSet<LeaseId>,
-    /// A take was not heard of again: what it leased, if anything, is ours without our knowing.
+    /// The response to a take is missing, so the instance may hold leases that it does not know of.
     is_unsure: bool,
 }
 
 impl Held {
-    /// A take begins: until it is heard of, nobody knows what it leased.
+    /// Marks the start of a take: until its response arrives, its leases are unknown.
     pub(crate) fn take_begins(&self) {
         self.known().is_unsure = true;
     }
 
-    /// The answer to a take has come.
+    /// Records the response to a take.
     pub(crate) fn took(&self, leases: &[Lease]) {
         let mut known = self.known();
         known.is_unsure = false;
         known.leases.extend(leases.iter().map(|lease| lease.id));
     }
 
-    /// All that we know of, if the store may have us hold more than that.
+    /// The known leases, if the store may have given us more than these.
     pub(crate) fn if_unsure(&self) -> Option<Vec<LeaseId>> {
         let known = self.known();
         known.is_unsure.then(|| known.leases.iter().copied().collect())
     }
 
-    /// The store says how many are ours. Where it knows of more, an answer was lost after all: what was
-    /// asked on a broken line may be done much later.
+    /// Compares with the store's count of our leases. If it is higher, a response was lost: a request on a broken
+    /// connection may be executed much later.
     #[cfg(feature = "redis")]
     pub(crate) fn compare(&self, by_the_store: usize) {
         let mut known = self.known();
         known.is_unsure |= by_the_store > known.leases.len();
     }
 
-    /// What we did not know of was given back.
+    /// The unknown leases were returned.
     pub(crate) fn is_sure_again(&self) {
         self.known().is_unsure = false;
     }
 
-    /// These are ours no more.
     pub(crate) fn let_go(&self, leases: impl Iterator<Item = LeaseId>) {
         let mut known = self.known();
         for lease in leases {
@@ -56,7 +55,6 @@ impl Held {
         }
     }
 
-    /// Nothing is ours any more.
     pub(crate) fn let_all_go(&self) {
         *self.known() = Known::default();
     }

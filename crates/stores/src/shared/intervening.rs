@@ -1,4 +1,4 @@
-//! What an operator's act comes to, by where a message stands: pure, the same for every store.
+//! Decides what an operator's action does, depending on the state of a message. Pure, and the same for every store.
 
 use fetchwell_engine::ports::inbox::{FetchResult, MessageId};
 use fetchwell_engine::ports::oversight::{Act, Deed};
@@ -7,11 +7,11 @@ use sha2::{Digest, Sha256};
 
 use super::job_state::JobState;
 
-/// Where a message stands, in the transaction that acts on it.
+/// The state of a message in the transaction that acts on it.
 #[derive(Clone, Debug)]
 pub(crate) struct Standing {
     pub(crate) state: JobState,
-    /// It waits for the result of another.
+    /// Whether it waits for the result of another message.
     pub(crate) follows: bool,
     pub(crate) accepted_at: Time,
     pub(crate) ended_at: Option<Time>,
@@ -20,7 +20,6 @@ pub(crate) struct Standing {
     pub(crate) attempts: u32,
 }
 
-/// What is to be done with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Renew,
@@ -66,7 +65,7 @@ pub(crate) fn cancelled(attempts: u32) -> FetchResult {
     }
 }
 
-/// A name for another try. It follows from the old one and the time: a message is tried anew once.
+/// The id of a retry, derived from the old id and the time. This is unique, because a message is retried only once.
 pub(crate) fn new_name(old: MessageId, now: Time, wall: Time) -> MessageId {
     let digest = Sha256::new().chain_update(old.0).chain_update(now.as_micros().to_be_bytes());
     let [chance, _] = *digest.finalize().as_chunks::<16>().0 else {

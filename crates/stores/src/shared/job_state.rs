@@ -3,18 +3,19 @@
 use rusqlite::ToSql;
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSqlOutput, ValueRef};
 
-/// What the column `state` of a job holds. The numbers are in existing stores and in the conditions of their partial
-/// indexes, so they do not change. The order counts, too: what is less than `Leased` waits, and what is greater has ended.
+/// The values of the column `state` of a job. The numbers are in existing stores and in the conditions of their partial
+/// indexes, so they must not change. The order matters, too: states below `Leased` wait, and states above it have
+/// ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i16)]
 pub(crate) enum JobState {
-    /// It waits, and is due.
+    /// It waits and is due.
     Queued = 0,
-    /// It waits until it is due.
+    /// It waits but is not due yet.
     Delayed = 1,
-    /// An instance has it.
+    /// An instance holds it.
     Leased = 2,
-    /// It was given up, and stays as a dead letter.
+    /// It was given up and is kept as a dead letter.
     Dead = 3,
     /// A message that ended with a page.
     Completed = 4,
@@ -33,7 +34,6 @@ impl JobState {
         JobState::Failed,
     ];
 
-    /// The number in the column.
     pub(crate) const fn number(self) -> i16 {
         self as i16
     }
@@ -43,12 +43,12 @@ impl JobState {
         JobState::ALL.into_iter().find(|state| i64::from(state.number()) == number)
     }
 
-    /// Nobody has it, and it has not ended.
+    /// Whether it is neither leased nor ended.
     pub(crate) const fn waits(self) -> bool {
         matches!(self, JobState::Queued | JobState::Delayed)
     }
 
-    /// How [`sql!`] names it.
+    /// Its name in [`sql!`].
     const fn placeholder(self) -> &'static str {
         match self {
             JobState::Queued => "{queued}",
@@ -95,9 +95,9 @@ impl<'r> sqlx::Decode<'r, sqlx::Postgres> for JobState {
     }
 }
 
-/// Writes the numbers of states into an SQL text: `state < {leased}` becomes `state < 2`. The compiler does it, so the
-/// text stays a `&'static str`. The numbers are in the text and not bound, because a partial index is only used if its
-/// condition can be seen in the statement.
+/// Replaces the names of states in an SQL text by their numbers at compile time, so that it stays a `&'static str`:
+/// `state < {leased}` becomes `state < 2`. The numbers are not bound as parameters, because a partial index is used
+/// only if its condition is visible in the statement.
 macro_rules! sql {
     ($text:expr) => {{
         const TEXT: &str = $text;
@@ -112,7 +112,7 @@ macro_rules! sql {
 }
 pub(crate) use sql;
 
-/// How long a text of [`sql!`] is with the numbers in it.
+/// The length of a text of [`sql!`] after the replacement.
 pub(crate) const fn length(text: &str) -> usize {
     let mut length = 0;
     let mut from = 0;
@@ -123,7 +123,7 @@ pub(crate) const fn length(text: &str) -> usize {
     length
 }
 
-/// The text of [`sql!`] with the numbers in it.
+/// The text of [`sql!`] after the replacement.
 pub(crate) const fn with_numbers<const LENGTH: usize>(text: &str) -> [u8; LENGTH] {
     let mut written = [0; LENGTH];
     let mut length = 0;

@@ -1,4 +1,4 @@
-//! How a store with millions of messages is looked through: in bounded steps, from the newest on.
+//! Searches a store with millions of messages in bounded steps, starting with the newest.
 
 use fetchwell_engine::ports::oversight::{Filter, MessageState};
 use fetchwell_engine::ports::queue::Ledger;
@@ -6,38 +6,38 @@ use fetchwell_policy::time::Time;
 
 use super::job_state::JobState;
 
-/// The most rows that one look goes through.
+/// The maximum number of rows that one query reads.
 pub(crate) const ROWS_PER_LOOK: i64 = 50_000;
-/// The most failures that one look goes through: an index has all that is asked of them.
+/// The maximum number of failures that one query reads; an index covers all their columns.
 pub(crate) const FAILURES_PER_LOOK: i64 = 20_000;
-/// Waiting or leased messages of more than this are looked for among all rows: there they are not rare.
+/// If more messages than this are waiting or leased, all rows are searched: the wanted ones are not rare there.
 pub(crate) const FEW: i64 = 5_000;
-/// The most groups of failures in one answer.
+/// The maximum number of failure groups in one answer.
 pub(crate) const MOST_GROUPS: i64 = 200;
 
-/// What is looked for, at which moment.
+/// What to look for, and as of when.
 #[derive(Clone, Debug)]
 pub(crate) struct Look {
     pub(crate) filter: Filter,
-    /// The filter's own moment, or when the look began.
+    /// The time given in the filter, or the start of the search.
     pub(crate) as_of: Time,
 }
 
-/// Where those that match are found.
+/// Where to search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Among {
     /// All messages.
     All,
-    /// Those with a reason, by their index.
+    /// Messages with a reason, by their index.
     Failed,
-    /// The few that wait.
+    /// The few waiting messages.
     Waiting,
-    /// The few that are leased.
+    /// The few leased messages.
     Leased,
 }
 
 impl Look {
-    /// The narrowest place that has all that match.
+    /// The narrowest place that contains all matches.
     pub(crate) fn among(&self, ledger: &Ledger) -> Among {
         use MessageState::{Delayed, Failed, Processing, Queued};
         match (&self.filter.reason, self.filter.state) {
@@ -48,7 +48,7 @@ impl Look {
         }
     }
 
-    /// The states in the store that the filter means: one, or two; none: any.
+    /// The stored states that the filter selects: one (given twice) or two; `None` for any.
     pub(crate) fn states(&self) -> Option<(JobState, JobState)> {
         self.filter.state.map(|state| match state {
             MessageState::Queued => (JobState::Queued, JobState::Queued),
@@ -60,7 +60,7 @@ impl Look {
     }
 }
 
-/// How many match, where the counters know: a state and nothing else, as things stand now.
+/// The number of matches, if the ledger knows it: the filter has only a state, and no time.
 pub(crate) fn told_by_ledger(look: &Look, ledger: &Ledger) -> Option<u64> {
     let state = look.filter.state?;
     if look.filter != (Filter { state: Some(state), ..Filter::default() }) {
@@ -75,7 +75,7 @@ pub(crate) fn told_by_ledger(look: &Look, ledger: &Ledger) -> Option<u64> {
     u64::try_from(told).ok()
 }
 
-/// Where a message stands, by its state in the store.
+/// The state that users see.
 pub(crate) fn state_of(stored: JobState) -> MessageState {
     match stored {
         JobState::Queued => MessageState::Queued,

@@ -1,4 +1,4 @@
-//! What the stores have in common.
+//! Code that the stores share.
 
 pub(crate) mod coalescer;
 #[cfg(any(feature = "postgres", feature = "redis"))]

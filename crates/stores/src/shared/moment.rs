@@ -1,22 +1,22 @@
-//! What time it is, by a store's clock and by ours.
+//! Converts times between the clock of a store and the clock of the engine.
 //!
-//! All who share a server go by its clock. The engine has a clock of its own, and names times by that: each
-//! transaction or script reads both, and what passes between the two is moved by the difference.
+//! All processes that share a server use its clock. The engine uses its own clock. Each transaction or script reads
+//! both, and times that pass between the two are shifted by the difference.
 
 use fetchwell_engine::clock::Clock;
 use fetchwell_policy::time::Time;
 
-/// Tells the time of the store.
+/// The clock of a store.
 #[derive(Clone, Debug)]
 pub enum StoreClock {
-    /// The server's; the engine's own is given.
+    /// The clock of the server. Holds the engine's own clock.
     Server(Clock),
-    /// This one for both, for tests that set the time by hand.
+    /// This clock for both, for tests that set the time.
     ByHand(Clock),
 }
 
 impl StoreClock {
-    /// For what asks the server what time it is: what they are to believe instead.
+    /// The time to use instead of the server's clock, if it is set by a test.
     pub(crate) fn given(&self) -> Option<i64> {
         match self {
             StoreClock::Server(_) => None,
@@ -24,14 +24,14 @@ impl StoreClock {
         }
     }
 
-    /// How far ahead of now a time of the engine's is, in microseconds; less than 0 for what has passed.
+    /// The time from now to a time of the engine, in microseconds; negative if it has passed.
     #[cfg(feature = "redis")]
     pub(crate) fn span_us(&self, time: Time) -> i64 {
         let (StoreClock::Server(clock) | StoreClock::ByHand(clock)) = self;
         time.as_micros().saturating_sub(clock.now().as_micros())
     }
 
-    /// A moment at which the store's clock shows `micros`.
+    /// The moment at which the store's clock shows `micros`.
     pub(crate) fn moment(&self, micros: i64) -> Moment {
         let now = Time::from_micros(micros);
         match self {
@@ -41,29 +41,29 @@ impl StoreClock {
     }
 }
 
-/// A moment by both clocks.
+/// A moment on both clocks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Moment {
-    /// By the store's clock.
+    /// On the store's clock.
     pub(crate) now: Time,
-    /// By the engine's.
+    /// On the engine's clock.
     local: Time,
 }
 
 impl Moment {
-    /// The engine's time, by the store's clock.
+    /// Converts a time of the engine to the store's clock.
     #[cfg(feature = "postgres")]
     pub(crate) fn to_store(self, local: Time) -> Time {
         move_by(local, self.local, self.now)
     }
 
-    /// The store's time, by the engine's clock.
+    /// Converts a time of the store to the engine's clock.
     pub(crate) fn to_local(self, stored: Time) -> Time {
         move_by(stored, self.now, self.local)
     }
 }
 
-/// The end of time stays where it is.
+/// `FAR_FUTURE` is not shifted.
 fn move_by(time: Time, from: Time, to: Time) -> Time {
     if time == Time::FAR_FUTURE {
         return time;

@@ -1,11 +1,11 @@
-//! What is kept of submissions for whoever looks into what happened.
+//! The audit entries of submissions.
 
 use std::collections::BTreeMap;
 
 use fetchwell_engine::ports::inbox::{AuditEntry, Submission};
 use fetchwell_policy::time::Time;
 
-/// One entry for all submissions of a caller from one address that share a commit: it names each of them.
+/// One entry for all submissions in a commit that come from one caller and one address; it names each of them.
 pub(crate) fn entries(submissions: &[&Submission], at: Time) -> Vec<AuditEntry> {
     let mut details: BTreeMap<(&str, &str), String> = BTreeMap::new();
     for submission in submissions {

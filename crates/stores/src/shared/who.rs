@@ -1,6 +1,6 @@
-//! Which process of which machine this is, for those who look at a store and wonder.
+//! Identifies this process in the list of instances.
 
-/// `machine/number of the process`.
+/// `hostname/process id`.
 pub(crate) fn this_process() -> String {
     let machine = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let machine = if machine.trim().is_empty() { "unnamed" } else { machine.trim() };

@@ -65,7 +65,7 @@ impl DeadBatches for SqliteQueue {
     }
 }
 
-/// A batch has no site: that is decided by whoever takes it, who knows where the archive is.
+/// A batch has no site yet: the worker that takes it knows where the archive is.
 fn job(batch: &Batch) -> NewJob {
     let url = batch.id.clone();
     let payload = batch.body.to_vec();
@@ -73,7 +73,7 @@ fn job(batch: &Batch) -> NewJob {
     NewJob { job, key: Some(key(&batch.id)), due: None }
 }
 
-/// A batch that waits already is not put in again.
+/// Keeps a batch that is already waiting from being added again.
 fn key(id: &str) -> [u8; 16] {
     let digest: [u8; 32] = Sha256::digest(id).into();
     let mut key = [0; 16];

@@ -1,10 +1,10 @@
-//! Who may call, and what was done by whom.
+//! Callers, and the audit trail.
 
 use fetchwell_engine::ports::inbox::{AuditEntry, Caller, CallerRecord, Role, TokenHash};
 use fetchwell_policy::time::Time;
 use rusqlite::{Connection, OptionalExtension, Row};
 
-/// Whose token this is.
+/// The caller that this token belongs to.
 pub(super) fn caller_of(tx: &Connection, token: &TokenHash) -> rusqlite::Result<Option<Caller>> {
     tx.prepare_cached("SELECT name, role FROM caller WHERE token_hash = ?1")?
         .query_row([token], caller_in)
@@ -28,14 +28,13 @@ pub(super) fn add(
     Ok(added == 1)
 }
 
-/// What is kept of a caller's token.
+/// The token hash of a caller that is not revoked.
 pub(super) fn token_of(tx: &Connection, caller: &str) -> rusqlite::Result<Option<TokenHash>> {
     tx.prepare_cached("SELECT token_hash FROM caller WHERE name = ?1 AND token_hash IS NOT NULL")?
         .query_row([caller], |row| row.get(0))
         .optional()
 }
 
-/// All callers, by name.
 pub(super) fn all(tx: &Connection) -> rusqlite::Result<Vec<CallerRecord>> {
     tx.prepare_cached("SELECT name, role, created_at, revoked_at FROM caller ORDER BY name")?
         .query_map([], |row| {
@@ -48,7 +47,7 @@ pub(super) fn all(tx: &Connection) -> rusqlite::Result<Vec<CallerRecord>> {
         .collect()
 }
 
-/// Takes a caller's token away.
+/// Revokes the token of a caller.
 pub(super) fn revoke(tx: &Connection, name: &str, wall: Time) -> rusqlite::Result<bool> {
     let revoked = tx.execute(
         "UPDATE caller SET token_hash = NULL, revoked_at = ?2
@@ -58,13 +57,12 @@ pub(super) fn revoke(tx: &Connection, name: &str, wall: Time) -> rusqlite::Resul
     Ok(revoked == 1)
 }
 
-/// A role that this program does not know may do the least.
+/// A role that this program does not know gets the fewest rights.
 fn caller_in(row: &Row<'_>) -> rusqlite::Result<Caller> {
     let role: String = row.get(1)?;
     Ok(Caller { name: row.get(0)?, role: Role::parse(&role).unwrap_or(Role::Viewer) })
 }
 
-/// Keeps an entry.
 pub(super) fn audit(tx: &Connection, entry: &AuditEntry) -> rusqlite::Result<()> {
     let AuditEntry { at, caller, action, detail, from } = entry;
     tx.prepare_cached(
@@ -74,7 +72,7 @@ pub(super) fn audit(tx: &Connection, entry: &AuditEntry) -> rusqlite::Result<()>
     Ok(())
 }
 
-/// The latest entries, the newest first.
+/// The latest entries, newest first.
 pub(super) fn audit_trail(tx: &Connection, most: u32) -> rusqlite::Result<Vec<AuditEntry>> {
     tx.prepare_cached(
         "SELECT at, caller, action, detail, origin FROM audit ORDER BY id DESC LIMIT ?1",

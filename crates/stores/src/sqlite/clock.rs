@@ -1,8 +1,8 @@
-//! The clock of a store: all processes on the file go by it, and it never jumps.
+//! The clock of a store: all processes on the file use it, and it never jumps.
 //!
-//! The processes are on one machine, so they share its clock since boot. What the wall clock showed when
-//! the first of them opened the file since then is kept in the file. After that nobody looks at the wall
-//! clock again: it may be set by hours, in one process or in all, and no slot moves.
+//! The processes run on one machine, so they share its clock since boot. The first of them to open the file after a
+//! boot records the boot time by the wall clock in the file. After that the wall clock is not read again: even if it is
+//! set by hours, no slot moves.
 
 use std::fs;
 
@@ -12,12 +12,12 @@ use fetchwell_policy::time::Time;
 use fetchwell_sqlite::db::Db;
 use rusqlite::{Connection, OptionalExtension};
 
-/// Names this run of the machine.
+/// Identifies the current boot of the machine.
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
 /// The clock of the store.
 pub async fn clock(db: &Db) -> Result<Clock, StoreError> {
-    // Without a name for this run of the machine, one of another run might be taken for it.
+    // Without an id of this boot, a record of another boot could be mistaken for it.
     let Ok(boot_id) = fs::read_to_string(BOOT_ID) else {
         return Ok(Clock::since_boot(Clock::booted_at()));
     };
@@ -25,7 +25,7 @@ pub async fn clock(db: &Db) -> Result<Clock, StoreError> {
     Ok(Clock::since_boot(booted_at))
 }
 
-/// When the machine was started, as the first process said that opened the file since then.
+/// The boot time as recorded by the first process that opened the file after the boot.
 fn anchor(tx: &Connection, boot_id: &str, booted_at: Time) -> rusqlite::Result<Time> {
     let kept: Option<String> = tx
         .query_row("SELECT value FROM meta WHERE key = 'clock'", [], |row| row.get(0))

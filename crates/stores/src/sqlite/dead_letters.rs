@@ -1,4 +1,4 @@
-//! Dead letters on SQLite: jobs that stay, with what their door knows about them.
+//! Dead letters on SQLite: jobs that are kept, with the details from their door.
 
 use async_trait::async_trait;
 use fetchwell_engine::ports::dead_letters::{
@@ -117,7 +117,7 @@ fn letter_of(row: &Row<'_>) -> rusqlite::Result<DeadLetter> {
     })
 }
 
-/// Where a page ends, for whoever wants the next one.
+/// The cursor after this letter.
 fn place_of(letter: &DeadLetter) -> Vec<u8> {
     [letter.id.to_be_bytes().as_slice(), letter.url.as_bytes()].concat()
 }

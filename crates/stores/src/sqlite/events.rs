@@ -1,4 +1,4 @@
-//! The log of events: a table that readers follow by a cursor.
+//! The event log: a table that readers follow by a cursor.
 
 use std::time::Duration;
 
@@ -8,31 +8,31 @@ use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::event_log::{Event, EventLog, Published, judge_by_size};
 use fetchwell_sqlite::db::Db;
 
-/// Old events taken out in one transaction.
+/// Old events to delete per transaction.
 const SWEEP_STEP: u32 = 500;
 
-/// A log of events on SQLite. A batch that comes again leaves nothing double.
+/// An event log on SQLite. Publishing a batch again creates no duplicates.
 pub struct SqliteEvents {
     db: Db,
     clock: Clock,
 }
 
-/// Some events, in the order in which they were committed.
+/// Some events, in commit order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reading {
     /// The events, each with its cursor.
     pub events: Vec<(i64, Event)>,
-    /// Where to go on.
+    /// The cursor to continue from.
     pub next: i64,
 }
 
 impl SqliteEvents {
-    /// On an open file.
+    /// Uses an open file.
     pub fn new(db: Db, clock: Clock) -> SqliteEvents {
         SqliteEvents { db, clock }
     }
 
-    /// At most `most` events after the cursor; 0 is the beginning.
+    /// Up to `most` events after the cursor; 0 is the beginning.
     pub async fn read(&self, after: i64, most: u32) -> Result<Reading, StoreError> {
         let events: Vec<(i64, Event)> = self
             .db

@@ -1,4 +1,4 @@
-//! How the file of a store is, for those who look after it. Nothing is changed, and nothing is made.
+//! Diagnostic facts about the file of a store. Read-only: creates nothing.
 
 use std::path::Path;
 
@@ -11,16 +11,16 @@ use rusqlite::{Connection, OpenFlags};
 use super::schema::NEWEST;
 use crate::finding::Finding;
 
-/// How a file is.
+/// Facts about a file.
 #[derive(Clone, Debug)]
 pub struct SqliteFacts {
-    /// SQLite's own version.
+    /// The version of SQLite.
     pub version: String,
-    /// How it keeps transactions whole; `wal` once this program has opened it.
+    /// The journal mode; `wal` once this program has opened the file.
     pub journal_mode: String,
-    /// What is wrong with its pages; empty: nothing.
+    /// Damage that SQLite found; empty if there is none.
     pub damage: Vec<String>,
-    /// Why this program cannot use it: a newer one has changed it.
+    /// Set if a newer program has changed the file, so that this one cannot use it.
     pub newer: Option<StoreError>,
 }
 
@@ -60,7 +60,7 @@ impl SqliteFacts {
     }
 }
 
-/// Looks at a file that is there.
+/// Examines an existing file.
 pub fn examine(path: &Path) -> Result<SqliteFacts, StoreError> {
     let fault = |error: rusqlite::Error| store_error(path, error);
     let connection =

@@ -14,7 +14,7 @@ pub struct SqliteFeeds {
 }
 
 impl SqliteFeeds {
-    /// On an open file.
+    /// Uses an open file.
     pub fn new(db: Db) -> SqliteFeeds {
         SqliteFeeds { db }
     }
@@ -79,7 +79,7 @@ impl Feeds for SqliteFeeds {
                 let mut memory = |url: &String| -> rusqlite::Result<Option<FeedMemory>> {
                     let text: Option<Option<String>> =
                         select.query_row([url], |row| row.get(0)).optional()?;
-                    // What makes no sense is not known: the feed is read anew.
+                    // An invalid record counts as missing: the feed is read again.
                     Ok(text.flatten().and_then(|text| serde_json::from_str(&text).ok()))
                 };
                 urls.iter().map(&mut memory).collect()

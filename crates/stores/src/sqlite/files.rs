@@ -1,4 +1,4 @@
-//! Results in a file, exactly once: the file's confirmed length commits with the settlements.
+//! Writes results to a file exactly once: the confirmed length of the file commits with the settlements.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -19,9 +19,9 @@ use super::queue::settle_batch;
 
 /// Writes records to a file and settles their leases in one transaction of the queue's store.
 ///
-/// The bytes are written where the confirmed file ends and are on the disk before the transaction
-/// commits. What lies beyond the confirmed length was never confirmed, and is written over. The
-/// store's write lock keeps processes that share an output apart.
+/// The bytes are written at the confirmed end of the file, and are on the disk before the transaction commits. Anything
+/// beyond the confirmed length was never confirmed, and is overwritten. The store's write lock serializes processes
+/// that share an output.
 pub struct FileFinish<R> {
     instance: Arc<SqliteInstance>,
     file: Arc<File>,
@@ -30,7 +30,7 @@ pub struct FileFinish<R> {
 }
 
 impl<R> FileFinish<R> {
-    /// Opens or makes the file; nothing is read, cut or written yet.
+    /// Opens or creates the file without reading or changing it.
     pub fn open(
         instance: Arc<SqliteInstance>,
         path: &Path,
@@ -42,9 +42,9 @@ impl<R> FileFinish<R> {
     }
 }
 
-/// Revises how long a file is by what was confirmed, in one transaction: `revise` is told the length
-/// (`None`: the store has never seen the file), brings the file to the length that it returns, and
-/// meanwhile nobody writes to it.
+/// Updates the confirmed length of a file in one transaction. `revise` gets the confirmed length (`None` if the store
+/// does not know the file), and truncates or extends the file to the length that it returns. No other process writes to
+/// the file meanwhile.
 pub async fn revise_length(
     db: &Db,
     path: &Path,
@@ -75,7 +75,7 @@ pub(super) fn length_of(tx: &Connection, output: &str) -> rusqlite::Result<Optio
         .optional()
 }
 
-/// Two spellings of one path are one output.
+/// Maps different spellings of a path to one output.
 pub(super) fn output_name(path: &Path) -> Result<String, StoreError> {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -125,7 +125,7 @@ impl<R: Send + Sync> Finish<R> for FileFinish<R> {
     }
 }
 
-/// Writes `bytes` at `offset`, ends the file there, and waits for the disk.
+/// Writes `bytes` at `offset`, truncates the file after them, and waits for the disk.
 fn append(file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
     file.write_all_at(bytes, offset)?;
     file.set_len(offset + bytes.len() as u64)?;

@@ -1,4 +1,4 @@
-//! The inbox on SQLite: messages are jobs that stay.
+//! The inbox on SQLite: messages are jobs whose rows remain after they end.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use super::submitting::Desk;
 use super::{SqliteQueue, callers, message_row, open, retention};
 use crate::shared::coalescer::{BatchRule, Coalescer};
 
-/// All that a retriever does with a SQLite file. What others put in is looked for every `poll`.
+/// Opens everything that a retriever needs in a SQLite file. Checks every `poll` for jobs from other processes.
 pub async fn open_retriever(
     path: &Path,
     clock: Clock,
@@ -63,7 +63,7 @@ pub async fn open_retriever(
 }
 
 struct SqliteInbox {
-    /// For long reads, which hold up no writer.
+    /// For long reads, which do not block writers.
     reader: Db,
     messages: SqliteQueue,
     submissions: Coalescer<Submission, Submitted>,
@@ -152,7 +152,7 @@ impl Inbox for SqliteInbox {
 
     async fn check(&self) -> Result<(), StoreError> {
         let now = self.messages.clock.wall().as_micros().to_string();
-        // Something must be written, or a full disk would not be noticed.
+        // Something must be written; otherwise a full disk would not be noticed.
         let write = "INSERT INTO meta VALUES ('checked_at', ?1)
                      ON CONFLICT (key) DO UPDATE SET value = excluded.value";
         self.write(move |tx| tx.prepare_cached(write)?.execute([now]).map(|_| ())).await

@@ -15,7 +15,7 @@ pub struct SqliteLinks {
 }
 
 impl SqliteLinks {
-    /// On an open file.
+    /// Uses an open file.
     pub fn new(db: Db, clock: Clock) -> SqliteLinks {
         SqliteLinks { db, clock }
     }

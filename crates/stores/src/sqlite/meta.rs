@@ -1,12 +1,12 @@
-//! What a store remembers of itself.
+//! Metadata of a store.
 
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_sqlite::db::Db;
 use rusqlite::{Connection, OptionalExtension};
 
-/// Which politeness store goes with this store: the first one named stays. Returns that one.
+/// Binds this store to a politeness store. The first one stays bound; returns that one.
 ///
-/// Two processes on one store but on two politeness stores would each keep a pace of their own.
+/// Two processes on one store but on two politeness stores would each keep their own pace.
 pub async fn bind_politeness(db: &Db, politeness: &str) -> Result<String, StoreError> {
     let politeness = politeness.to_owned();
     db.write(move |tx| {
@@ -19,7 +19,7 @@ pub async fn bind_politeness(db: &Db, politeness: &str) -> Result<String, StoreE
     .await
 }
 
-/// The store that `migrate` has moved the retriever's messages of this file to.
+/// The store to which `migrate` has moved the retriever's messages of this file.
 pub async fn moved_to(db: &Db) -> Result<Option<String>, StoreError> {
     db.write(|tx| value(tx, "moved_to")).await
 }

@@ -1,8 +1,8 @@
-//! The embedded store: one SQLite file that any number of processes on the machine share.
+//! The embedded store: one SQLite file that any number of processes on one machine can share.
 //!
-//! Two connections write to it. The queue's waits for the disk at each commit, since "accepted" means
-//! that it is there after a power cut. The politeness state's does not: it survives a killed process,
-//! and after a power cut a lost slot costs a site at most one request too early.
+//! Two connections write to it. The queue's connection waits for the disk at each commit, because "accepted" means that
+//! a message survives a power failure. The connection for politeness does not: its state survives a killed process, and
+//! after a power failure a lost slot causes at most one early request per site.
 
 mod articles;
 mod batches;

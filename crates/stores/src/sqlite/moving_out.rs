@@ -1,4 +1,4 @@
-//! How a retriever's messages leave a file for a database: see [`crate::migrate`].
+//! Reads the messages of a retriever from a file to move them to a database: see [`crate::migrate`].
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -19,11 +19,11 @@ use super::{SqliteQueue, meta};
 use crate::politeness::Texts;
 use crate::shared::transfer::{Column, Differences, Kind, Part, Table};
 
-/// A part has so many rows at the most, and ends when its values have so many bytes.
+/// The maximum number of rows in a part, and the number of bytes at which it ends.
 const MAX_ROWS: usize = 1_000;
 const MAX_BYTES: usize = 4 << 20;
 
-/// For how long we are an instance ourselves, to rescue what dead ones held.
+/// The lease of this process while it acts as an instance, to rescue the leases of dead ones.
 const RESCUE_WITHIN: Duration = Duration::from_secs(20);
 
 /// Sites, whose states are translated one by one.
@@ -49,12 +49,12 @@ static ROBOTS: Table = Table {
     select: "SELECT origin, record FROM robots",
 };
 
-/// A queue of the file, to see whether anybody is at work on it.
+/// Opens a queue of the file, to check whether it is in use.
 pub(crate) async fn queue(db: &Db, name: &str, clock: &Clock) -> Result<SqliteQueue, StoreError> {
     SqliteQueue::open(db.clone(), name, clock.clone(), RESCUE_WITHIN, false).await
 }
 
-/// A name of the file that no other has.
+/// A unique id of the file.
 pub(crate) async fn identity(db: &Db) -> Result<String, StoreError> {
     db.write(|tx| {
         tx.execute(
@@ -66,20 +66,20 @@ pub(crate) async fn identity(db: &Db) -> Result<String, StoreError> {
     .await
 }
 
-/// How it went.
+/// The outcome for the file.
 #[derive(Debug)]
 pub(crate) enum Left {
-    /// The file has its mark.
+    /// The file is marked as moved.
     Moved,
-    /// It had one before: all of it is there.
+    /// It was marked before: all of it is in that store.
     Elsewhere(String),
-    /// A process is at work on it.
+    /// A process is using it.
     InUse,
-    /// What is in the file is not what went into the database.
+    /// The file no longer matches what was copied to the database.
     UsedSince,
 }
 
-/// A file's messages, about to leave.
+/// A file whose messages are to be moved.
 pub(crate) struct Departure {
     pub(crate) clock: Clock,
     pub(crate) to_name: String,
@@ -89,14 +89,14 @@ pub(crate) struct Departure {
 }
 
 impl Departure {
-    /// Sends everything, waits until it has arrived, and sets the mark. Nobody writes to the file meanwhile.
+    /// Sends everything, waits for the database's commit, and marks the file as moved. The file is locked meanwhile.
     pub(crate) fn leave(
         &self,
         tx: &Connection,
         parts: &mpsc::Sender<Part>,
         has_arrived: oneshot::Receiver<()>,
     ) -> rusqlite::Result<Left> {
-        // Two databases that have the same messages would both fetch them.
+        // Two databases with the same messages would both fetch them.
         if let Some(place) = meta::value(tx, "moved_to")? {
             return Ok(Left::Elsewhere(place));
         }
@@ -118,7 +118,7 @@ impl Departure {
         Ok(Left::Moved)
     }
 
-    /// Sets the mark if the file is as it was when its messages went into the database.
+    /// Marks the file as moved if it has not changed since its messages were copied to the database.
     pub(crate) fn mark_if(&self, tx: &Connection, then: &str) -> rusqlite::Result<Left> {
         if meta::value(tx, "moved_to")?.is_some() {
             return Ok(Left::Moved);
@@ -148,7 +148,7 @@ impl Departure {
         Ok(())
     }
 
-    /// Sends a table's rows in parts. Returns how many.
+    /// Sends the rows of a table in parts. Returns their number.
     fn send(
         &self,
         tx: &Connection,
@@ -229,7 +229,7 @@ fn as_it_is(table: &Table, row: &Row<'_>) -> rusqlite::Result<Vec<Value>> {
     (0..table.columns.len()).map(|place| row.get(place)).collect()
 }
 
-/// Rows of a table, by columns.
+/// Rows of a table, column by column.
 struct Rows {
     columns: Vec<Column>,
     rows: usize,
@@ -269,7 +269,7 @@ impl Rows {
                 (Column::Text(column), Value::Null) => column.push(None),
                 (Column::Bytes(column), Value::Null) => column.push(None),
                 (column, value) => {
-                    let mismatch = format!("{value:?} where {column:?} has its place");
+                    let mismatch = format!("the file has {value:?} where {column:?} was expected");
                     return Err(own_error(StoreError::corrupt(mismatch)));
                 }
             }
@@ -287,7 +287,7 @@ fn nobody_listens() -> rusqlite::Error {
     own_error(StoreError::transient("the database accepts no more data"))
 }
 
-/// What is moved, in short: it changes with every message that is accepted, taken up or ended.
+/// A summary of what is moved. It changes with every message that is accepted, taken or ended.
 fn receipt(tx: &Connection, differences: &Differences) -> rusqlite::Result<String> {
     tx.query_row(
         "SELECT group_concat(format('%d %d %d %d %d %d %d', accepted, done, skipped, queued, in_flight,
@@ -297,7 +297,7 @@ fn receipt(tx: &Connection, differences: &Differences) -> rusqlite::Result<Strin
     )
 }
 
-/// Whether the sites' pace is in the file, and not in a store of its own.
+/// Whether the file keeps the politeness state of sites, rather than a separate store.
 fn keeps_politeness(tx: &Connection) -> rusqlite::Result<bool> {
     Ok(meta::value(tx, "politeness")?.is_none_or(|bound| bound == "the store itself"))
 }

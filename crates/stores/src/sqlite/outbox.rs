@@ -1,4 +1,4 @@
-//! Results: how messages end, and how their callers read them.
+//! Results: ending messages, and reading results for callers.
 
 use std::sync::Arc;
 
@@ -16,14 +16,14 @@ use super::moves::{Ending, Moves};
 use super::queue::is_live;
 use super::{SqliteInstance, SqliteQueue};
 
-/// Ends messages: result, status, cursor, delivery and ledger in one transaction.
+/// Ends messages: writes result, status, cursor, delivery and ledger in one transaction.
 pub(super) struct MessageFinish {
     pub(super) instance: Arc<SqliteInstance>,
     pub(super) deliveries: SqliteQueue,
     pub(super) results: Bell,
 }
 
-/// One lease's end, for the thread of the store.
+/// How one lease ends; owned, for the thread of the store.
 struct End {
     id: LeaseId,
     settlement: Settlement,
@@ -31,7 +31,7 @@ struct End {
 }
 
 impl End {
-    /// Whether the message has its result now.
+    /// Whether the message ends with this.
     fn is_final(&self) -> bool {
         use Settlement::{Dead, Done, Skipped};
         matches!(self.settlement, Done | Skipped | Dead { .. })
@@ -127,7 +127,7 @@ pub(super) fn of_job(tx: &Connection, job: LeaseId) -> rusqlite::Result<Option<O
         .optional()
 }
 
-/// A part of a caller's results.
+/// A page of a caller's results.
 pub(super) fn page(
     tx: &Connection,
     caller: &str,

@@ -11,7 +11,7 @@ use fetchwell_policy::time::Time;
 use fetchwell_sqlite::db::Db;
 use rusqlite::OptionalExtension;
 
-/// Expired pages taken out in one transaction.
+/// Expired pages to delete per transaction.
 const SWEEP_STEP: u32 = 500;
 
 /// A page cache on SQLite.
@@ -21,7 +21,7 @@ pub struct SqlitePages {
 }
 
 impl SqlitePages {
-    /// On an open file.
+    /// Uses an open file.
     pub fn new(db: Db, clock: Clock) -> SqlitePages {
         SqlitePages { db, clock }
     }

@@ -1,4 +1,4 @@
-//! The politeness of all processes on one file: a row a site, changed by the pure rules.
+//! Politeness of all processes on one file: one row per site, changed by the pure rules.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ use super::sites::ordered;
 
 pub(super) const ROBOTS: &str = "SELECT record FROM robots WHERE origin = ?1";
 
-/// Sites looked at in one step of a sweep, so that no transaction is long.
+/// Sites examined per transaction of a sweep, which keeps each transaction short.
 const SWEEP_STEP: u32 = 1_000;
 
 /// The politeness store on SQLite.
@@ -37,7 +37,7 @@ pub struct SqlitePoliteness {
 }
 
 impl SqlitePoliteness {
-    /// On an open file.
+    /// Uses an open file.
     pub fn new(db: Db, clock: Clock, rule: BreakerRule, seed: u64) -> SqlitePoliteness {
         SqlitePoliteness { db, clock, rule, chance: Arc::new(Mutex::new(Chance::seeded(seed))) }
     }
@@ -141,7 +141,7 @@ impl Politeness for SqlitePoliteness {
     }
 }
 
-/// Reads a site's state, changes it by a rule, and writes it back when it did change.
+/// Reads the state of a site, changes it by a rule, and writes it back if it changed.
 pub(super) fn change<T>(
     tx: &Connection,
     site: &Site,
@@ -169,7 +169,7 @@ pub(super) fn state_of(tx: &Connection, site: &Site) -> rusqlite::Result<Option<
     read(tx, "SELECT state FROM site WHERE site = ?1", site.as_str())
 }
 
-/// A value that can't be read counts as absent: an older program must not be stopped by a newer one.
+/// A value that cannot be read counts as missing, so that data of a newer program does not stop an older one.
 pub(super) fn read<T: DeserializeOwned>(
     tx: &Connection,
     sql: &str,

@@ -1,7 +1,8 @@
-//! Shows that a process lives: it holds a lock on a file of its own, which the system drops with it.
+//! Shows that a process is alive: it holds a lock on a file of its own, which the operating system releases when it
+//! ends.
 //!
-//! The lease alone would do, but after a crash its twenty seconds would have to pass. A stopped process
-//! keeps its lock, so for that one the lease decides.
+//! The lease alone would suffice, but after a crash the others would have to wait until it expires. A suspended process
+//! keeps its lock, so the lease decides in that case.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -10,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use fetchwell_sqlite::db::FILE_MODE;
 
-/// The lock that an instance holds while its process lives.
+/// The lock that an instance holds while its process is alive.
 pub(super) struct Presence {
     _locked: File,
     path: PathBuf,
@@ -29,7 +30,7 @@ impl Presence {
 
 impl Drop for Presence {
     fn drop(&mut self) {
-        // Without the file the instance counts as gone, which it is.
+        // Without the file the instance counts as gone, which is correct.
         drop(std::fs::remove_file(&self.path));
     }
 }
@@ -42,7 +43,7 @@ pub(super) fn is_gone(store: &Path, epoch: i64) -> bool {
     }
 }
 
-/// Takes away what an ended process left.
+/// Deletes the lock file of an ended process.
 pub(super) fn clear(store: &Path, epoch: i64) {
     drop(std::fs::remove_file(file_of(store, epoch)));
 }

@@ -1,4 +1,4 @@
-//! The durable queue: leases, fencing, rescue, and a ledger that changes with each move.
+//! The durable queue, with leases, fencing, rescue, and a ledger that changes with each move.
 
 use std::io;
 use std::path::Path;
@@ -26,10 +26,10 @@ use super::presence::{self, Presence};
 use crate::shared::job_state::sql;
 use crate::shared::who::this_process;
 
-/// How often an idle queue is looked at: another process may have put something in.
+/// How often to check an idle queue for jobs from other processes.
 const POLL: Duration = Duration::from_millis(500);
 
-/// A queue by name in a SQLite file.
+/// A named queue in a SQLite file.
 #[derive(Clone)]
 pub struct SqliteQueue {
     pub(super) db: Db,
@@ -41,22 +41,22 @@ pub struct SqliteQueue {
     poll: Duration,
 }
 
-/// One process's hold on a [`SqliteQueue`].
+/// One process that takes leases from a [`SqliteQueue`].
 pub struct SqliteInstance {
     pub(super) queue: SqliteQueue,
     epoch: AtomicI64,
-    /// The lane whose turn it was first at the last take.
+    /// The lane to start with at the next take.
     turn: AtomicI64,
     presence: Mutex<Option<Presence>>,
-    /// Leases of dead instances that it let wait again.
+    /// The number of leases of dead instances that this one has requeued.
     rescued: AtomicU64,
 }
 
-/// No epoch yet: SQLite counts them from 1.
+/// Means no epoch yet: SQLite counts them from 1.
 const NO_EPOCH: i64 = 0;
 
 impl SqliteQueue {
-    /// Opens or makes the queue of that name; `run_once` doors end when it is empty.
+    /// Opens or creates the queue of that name. With `run_once`, a run ends when it is empty.
     pub async fn open(
         db: Db,
         name: &str,
@@ -74,12 +74,12 @@ impl SqliteQueue {
         Ok(SqliteQueue { db, clock, queue, news: Arc::default(), lease_ttl, run_once, poll: POLL })
     }
 
-    /// The same, looked at so often for what other processes put in.
+    /// Sets how often to check for jobs from other processes.
     pub fn polled_every(self, poll: Duration) -> SqliteQueue {
         SqliteQueue { poll, ..self }
     }
 
-    /// Joins as a new instance.
+    /// Joins the queue as a new instance.
     pub fn instance(&self) -> SqliteInstance {
         let epoch = AtomicI64::new(NO_EPOCH);
         let turn = AtomicI64::new(0);
@@ -87,8 +87,8 @@ impl SqliteQueue {
         SqliteInstance { queue: self.clone(), epoch, turn, presence, rescued: AtomicU64::new(0) }
     }
 
-    /// Puts in the jobs that `choose` names, in one transaction with its look at an output: it is told
-    /// how much of the output is confirmed, and meanwhile nobody confirms more.
+    /// Inserts the jobs that `choose` returns. It gets the confirmed length of an output and runs in the same
+    /// transaction, so no other process confirms more meanwhile.
     pub async fn enqueue_beside(
         &self,
         output: &Path,
@@ -110,7 +110,7 @@ impl SqliteQueue {
             .await
     }
 
-    /// Whether an instance is at work on the queue.
+    /// Whether an instance is using the queue.
     pub async fn is_in_use(&self) -> Result<bool, StoreError> {
         let queue = self.queue;
         let clock = self.clock.clone();
@@ -140,8 +140,7 @@ impl SqliteQueue {
             .await
     }
 
-    /// Empties the queue, dead letters and ledger included, unless an instance is at work on it.
-    /// Returns whether it did.
+    /// Empties the queue, including dead letters and ledger, unless an instance is using it. Returns whether it did.
     pub async fn reset_unless_in_use(&self) -> Result<bool, StoreError> {
         let queue = self.queue;
         let clock = self.clock.clone();
@@ -162,13 +161,13 @@ impl SqliteQueue {
             .await
     }
 
-    /// Takes the queue away, with all that is in it.
+    /// Deletes the queue with everything in it.
     pub async fn discard(&self) -> Result<(), StoreError> {
         let queue = self.queue;
         self.db.write(move |tx| discard(tx, queue)).await
     }
 
-    /// Takes away the queues whose names begin with `prefix` and that no instance is at work on.
+    /// Deletes the queues whose names begin with `prefix` and that no instance is using.
     pub async fn discard_abandoned(db: &Db, prefix: &str, clock: &Clock) -> Result<(), StoreError> {
         let prefix = prefix.to_owned();
         let clock = clock.clone();
@@ -188,8 +187,8 @@ impl SqliteQueue {
         .await
     }
 
-    /// When the oldest job was accepted that waits, delayed or not. The index of what waits is looked through: none
-    /// of what has ended is.
+    /// When the oldest waiting job (delayed or not) was accepted. Uses the index of waiting jobs, so ended jobs are not
+    /// scanned.
     pub(super) async fn oldest_waiting(&self) -> Result<Option<Time>, StoreError> {
         let queue = self.queue;
         self.db
@@ -246,7 +245,7 @@ impl Queue for SqliteQueue {
     }
 }
 
-/// What differs between the counters of a queue and its rows, in words.
+/// Describes the difference between the counters of a queue and its rows; `None` if they agree.
 pub(super) fn recount_rows(
     tx: &Connection,
     queue: i64,
@@ -293,7 +292,7 @@ impl Source for SqliteInstance {
                     return Ok((turn, Taken::Idle { until: now + lease_ttl / 4 }));
                 }
                 let mut lanes = moves.busy_lanes(turn)?;
-                // The next take begins with the second of them, or with those that were not looked at.
+                // The next take starts with the second of these, or with those that were not considered.
                 let last = lanes.get(MAX_LANES_PER_TAKE - 1).or(lanes.first());
                 let turn = last.map_or(turn, |lane| lane.id + 1);
                 lanes.retain(|lane| !lane.rests(&demand.resting));
@@ -381,7 +380,7 @@ impl Source for SqliteInstance {
                     (queue, expires_at, this_process(), now.as_micros()),
                 )?;
                 let epoch = tx.last_insert_rowid();
-                // Before others see the row, or they would take us for gone.
+                // Before others see the row; otherwise they would consider this instance gone.
                 let presence = Presence::announce(&store, epoch)
                     .map_err(|error| io_fault(&presence::file_of(&store, epoch), error))?;
                 Ok((epoch, Some(presence), rescued))
@@ -417,7 +416,7 @@ impl Settle for SqliteInstance {
     }
 }
 
-/// Settles what is still ours, and changes the ledger with it.
+/// Settles the leases that the epoch still holds, and updates the ledger.
 pub(super) fn settle_batch(
     tx: &Connection,
     queue: i64,
@@ -437,8 +436,8 @@ pub(super) fn settle_batch(
     Ok(settled)
 }
 
-/// What dead instances held waits again: those whose lease ran out, and those whose process ended. Returns
-/// how many leases that were.
+/// Requeues the leases of dead instances: those whose lease expired, and those whose process ended. Returns the number
+/// of leases.
 fn rescue(tx: &Connection, queue: i64, store: &Path, now: Time) -> rusqlite::Result<u64> {
     let mut moves = Moves::new(tx, queue, now);
     let mut rescued = 0;

@@ -1,4 +1,4 @@
-//! What is old goes: messages with their results, names of submissions, the audit.
+//! Deletes old data: messages with their results, idempotency keys and audit entries.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use fetchwell_engine::ports::job::LeaseId;
 use fetchwell_policy::time::Time;
 use rusqlite::Connection;
 
-/// How long the audit is kept, but for submissions: those go with their messages.
+/// How long audit entries are kept, except those of submissions, which are deleted with their messages.
 const AUDIT_KEPT: Duration = Duration::from_secs(90 * 86_400);
 
-/// Takes out what ended longer ago than `keep`. Returns how many messages, `most` at most.
+/// Deletes messages that ended longer ago than `keep`. Returns how many, at most `most`.
 pub(super) fn prune(
     tx: &Connection,
     keep: Duration,
@@ -45,7 +45,7 @@ pub(super) fn prune(
     Ok(gone)
 }
 
-/// A caller's results go in the order of their cursors: nobody who reads on finds one missing between.
+/// Deletes a caller's results in cursor order, so that a reader never finds a gap.
 fn prune_caller(
     tx: &Connection,
     caller: &str,

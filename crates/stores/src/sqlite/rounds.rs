@@ -79,7 +79,7 @@ fn last_round(tx: &Connection, queue: i64, entry: &str) -> rusqlite::Result<Opti
         .optional()
 }
 
-/// What waits, and what is leased by an instance that has not begun to fetch it.
+/// The number of waiting jobs, including those that are leased but not being fetched yet.
 fn waiting(tx: &Connection, queue: i64) -> rusqlite::Result<u64> {
     let ledger = read_ledger(tx, queue)?;
     let not_begun: i64 = tx

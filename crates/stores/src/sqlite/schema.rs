@@ -1,10 +1,10 @@
-//! The tables, and how an older file becomes a newer one.
+//! The tables, and the migrations between their versions.
 
 use fetchwell_sqlite::db::user_version;
 use rusqlite::{Connection, TransactionBehavior};
 
-/// Each step brings a file from one version to the next; a step is never changed once it has shipped. For one release
-/// a step only adds: programs of the release before still work on the file.
+/// Each step brings a file from one version to the next. A step is never changed once it has shipped. For one release a
+/// step may only add, so that programs of the previous release still work on the file.
 const STEPS: &[&str] = &["
     CREATE TABLE queue (
         id INTEGER PRIMARY KEY,
@@ -335,13 +335,13 @@ const STEPS: &[&str] = &["
 /// The version of a file that has all steps: its `user_version`.
 pub(super) const NEWEST: i64 = STEPS.len() as i64;
 
-/// Brings the file to the newest version. `Db::open` has refused files that are newer.
+/// Migrates the file to the newest version. `Db::open` has already refused newer files.
 pub(super) fn migrate(connection: &mut Connection) -> rusqlite::Result<()> {
     if user_version(connection)? == NEWEST {
         return Ok(());
     }
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let from = user_version(&transaction)?; // Another process may have been faster.
+    let from = user_version(&transaction)?; // Another process may have migrated it meanwhile.
     for step in STEPS.iter().skip(usize::try_from(from).unwrap_or(0)) {
         transaction.execute_batch(step)?;
     }

@@ -1,4 +1,4 @@
-//! The sites of a file, and orders to them.
+//! Listing the sites of a file, and giving orders to them.
 
 use async_trait::async_trait;
 use fetchwell_engine::ports::error::StoreError;
@@ -57,7 +57,7 @@ impl Sites for SqlitePoliteness {
     }
 }
 
-/// The sites that orders were given to, at `since` or later.
+/// The sites that were given orders at `since` or later.
 pub(super) fn ordered(tx: &Connection, since: Time) -> rusqlite::Result<Vec<(Site, Time)>> {
     let mut statement = tx.prepare_cached(
         "SELECT site, given_at FROM site_order WHERE given_at >= ?1 ORDER BY given_at LIMIT ?2",

@@ -1,4 +1,4 @@
-//! Submissions that gathered, and what comes of them.
+//! Accepts batches of submissions.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,7 +16,6 @@ use crate::shared::submit_audit;
 
 type Answer = Result<Submitted, StoreError>;
 
-/// What it takes to accept submissions.
 pub(super) struct Desk {
     pub(super) messages: SqliteQueue,
     pub(super) deliveries: SqliteQueue,
@@ -27,7 +26,7 @@ impl RunBatch<Submission, Submitted> for Desk {
     async fn run(&self, group: Vec<Submission>) -> Vec<Answer> {
         let group = Arc::new(group);
         match self.try_to_accept(group.clone(), 0..group.len()).await {
-            // One of them is such that SQLite refuses it: the others shall not share its fate.
+            // SQLite refuses the values of one submission: the others must not fail with it.
             Err(Trouble { is_refusal: true, .. }) if group.len() > 1 => {
                 let mut answers = Vec::new();
                 for place in 0..group.len() {
@@ -44,13 +43,13 @@ impl RunBatch<Submission, Submitted> for Desk {
 
 /// Why nothing was accepted.
 struct Trouble {
-    /// Whether it is with what was to be written, and not with the store.
+    /// Whether the values are the problem, and not the store.
     is_refusal: bool,
     fault: StoreError,
 }
 
 impl Desk {
-    /// Accepts these of a group in one transaction.
+    /// Accepts these submissions of a group in one transaction.
     async fn try_to_accept(
         &self,
         group: Arc<Vec<Submission>>,
@@ -80,7 +79,7 @@ impl Desk {
     }
 }
 
-/// Into which queues, and when.
+/// The queues, and the time.
 struct Moment {
     queue: i64,
     deliveries: i64,
@@ -94,13 +93,13 @@ struct Accepted {
     callers: Vec<String>,
 }
 
-/// Whether the trouble is with what was to be written, and not with the store.
+/// Whether the values are the problem, and not the store.
 fn is_refusal(error: &rusqlite::Error) -> bool {
     use ErrorCode::{ConstraintViolation, TooBig, TypeMismatch};
     matches!(error.sqlite_error_code(), Some(ConstraintViolation | TooBig | TypeMismatch))
 }
 
-/// Accepts all, or none. The ledger, the lanes and the rooms are entered once for all of them.
+/// Accepts all submissions or none. Writes the ledger, lanes and rooms once for all of them.
 fn accept(tx: &Connection, group: &[Submission], at: &Moment) -> rusqlite::Result<Accepted> {
     let mut moves = Moves::new(tx, at.queue, at.now);
     let mut ending = Ending::new(Moves::new(tx, at.deliveries, at.now), at.wall);
@@ -124,7 +123,7 @@ fn accept(tx: &Connection, group: &[Submission], at: &Moment) -> rusqlite::Resul
         fresh.push(submission);
         answers.push(Ok(Submitted::Accepted(ids)));
     }
-    // So that the index of names grows at its end. Those of one submission come in their order anyway.
+    // Sorted so that the index of ids grows at its end. The messages of one submission keep their order.
     plain.sort_by_key(|(message, _)| message.id);
     moves.accept_plain(&plain, at.wall)?;
     moves.enter()?;
@@ -135,7 +134,7 @@ fn accept(tx: &Connection, group: &[Submission], at: &Moment) -> rusqlite::Resul
     Ok(Accepted { answers, callers: ending.callers })
 }
 
-/// What was answered when this submission came the first time.
+/// The answer that this submission got the first time.
 fn earlier_answer(tx: &Connection, submission: &Submission) -> rusqlite::Result<Option<Submitted>> {
     let Some(Idempotency { key, body_hash }) = &submission.idempotency else { return Ok(None) };
     let found: Option<([u8; 32], Vec<u8>)> = tx

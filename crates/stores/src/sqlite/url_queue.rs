@@ -1,4 +1,4 @@
-//! A list of URLs on SQLite: they go straight into the queue.
+//! A list of URLs on SQLite: they are added to the queue directly.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use fetchwell_engine::ports::url_queue::{Backlog, DeadLetterWorker, UrlQueue};
 use super::SqliteQueue;
 use super::rounds::job;
 
-/// URLs put in by one transaction.
+/// URLs added per transaction.
 const PUSH_AT_ONCE: usize = 10_000;
 
 #[async_trait]

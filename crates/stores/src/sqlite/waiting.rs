@@ -1,4 +1,4 @@
-//! How much waits for sites, in all queues of a file.
+//! Counts the jobs that wait for sites, in all queues of a file.
 
 use async_trait::async_trait;
 use fetchwell_engine::ports::error::StoreError;
@@ -18,13 +18,13 @@ const COUNT: &str = sql!(
     )), 0) FROM queue WHERE queue.name <> 'webhooks'"
 );
 
-/// The queues of a file, as far as sites are concerned.
+/// Counts waiting jobs in the queues of a file.
 pub struct SqliteWaiting {
     db: Db,
 }
 
 impl SqliteWaiting {
-    /// Those of a file that is open.
+    /// Uses an open file.
     pub fn new(db: Db) -> SqliteWaiting {
         SqliteWaiting { db }
     }

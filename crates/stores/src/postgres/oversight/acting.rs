@@ -1,4 +1,4 @@
-//! Operators' acts: each is decided by where a message stands, with its row held until the commit.
+//! Actions of operators. Each depends on the state of a message, whose row stays locked until the commit.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::LazyLock;
@@ -22,7 +22,7 @@ const STANDINGS: &str = "
         url_failures + site_failures + paced, retailer, caller
     FROM fetchwell_job WHERE queue = $1 AND key = ANY($2) ORDER BY id FOR UPDATE";
 
-/// As it was sent, but for its name and its times.
+/// Copies a message, except for its id and its times.
 static RENEW: LazyLock<String> = LazyLock::new(|| {
     let columns = message_row::COLUMN_LIST.as_str();
     format!(
@@ -36,14 +36,14 @@ static RENEW: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// A message that is to be sent anew.
+/// A message to submit again.
 struct Renewal {
     old: LeaseId,
     key: MessageId,
     lane: LaneId,
 }
 
-/// What is to be done, by kind.
+/// The work to do, by kind.
 #[derive(Default)]
 struct Work {
     renewals: Vec<Renewal>,
@@ -51,7 +51,7 @@ struct Work {
     cancel: Vec<(LeaseId, FetchResult)>,
 }
 
-/// Acts on each, and commits. Returns what was done, and which callers have a new result.
+/// Acts on each message, and commits. Returns what was done, and the callers that have a new result.
 pub(super) async fn act_on(
     mut moves: Moves,
     (queue, deliveries): (QueueId, QueueId),
@@ -79,7 +79,7 @@ pub(super) async fn act_on(
         let standing: Standing = standing_of(row)?;
         let verdict = match seen.insert(*id) {
             true => standing.verdict(act, as_of),
-            // Named twice, it is acted on once.
+            // If an id is given twice, act on it once.
             false => Verdict::LeaveAlone(deeds_again(ids, &deeds, *id)),
         };
         deeds.push(match verdict {
@@ -107,7 +107,7 @@ pub(super) async fn act_on(
     Ok((deeds, callers))
 }
 
-/// What a message that is named again has come to.
+/// The answer for an id that is given again.
 fn deeds_again(ids: &[MessageId], deeds: &[Deed], id: MessageId) -> Deed {
     let first = ids.iter().zip(deeds).find(|(known, _)| **known == id).map(|(_, deed)| *deed);
     match first {
@@ -120,8 +120,8 @@ fn deeds_again(ids: &[MessageId], deeds: &[Deed], id: MessageId) -> Deed {
 }
 
 impl Moves {
-    /// The lanes of messages, which may have gone when they ended. Before the jobs are locked: that is the
-    /// order of all locks.
+    /// The lanes of messages, which may have been deleted after the messages ended. Called before the jobs are locked,
+    /// to keep the lock order.
     async fn lanes_of(
         &mut self,
         queue: QueueId,
@@ -182,7 +182,7 @@ impl Moves {
         Ok(())
     }
 
-    /// Those that follow what is cancelled go their own way.
+    /// Followers of cancelled messages are fetched on their own.
     async fn cancel(
         &mut self,
         queue: QueueId,

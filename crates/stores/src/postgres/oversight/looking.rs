@@ -1,4 +1,4 @@
-//! Lists, counts and groups of messages. Ids grow with time, so the newest are found at the end.
+//! Lists, counts and groups messages. Ids grow with time, so the newest messages have the highest ids.
 
 use std::collections::HashMap;
 
@@ -32,7 +32,7 @@ macro_rules! sighting {
     };
 }
 
-/// $1 is the queue, $2 and $3 bound the ids; this is the filter.
+/// The filter. $1 is the queue; $2 and $3 are the bounds of the ids.
 const MATCHES: &str = "
     ($4::BIGINT IS NULL OR job.state = $4 OR job.state = $5)
     AND ($6::TEXT IS NULL OR job.site = $6) AND ($7::TEXT IS NULL OR job.reason = $7)
@@ -41,13 +41,13 @@ const MATCHES: &str = "
     AND ($11::TEXT IS NULL OR job.correlation_id = $11)
     AND job.accepted_at <= $12 AND (job.ended_at IS NULL OR job.ended_at <= $12)";
 
-/// Rows from one end of the stretch to the other.
+/// All rows in the range of ids.
 const ALL: &str = "FROM fetchwell_job AS job
     WHERE job.queue = $1 AND job.id BETWEEN $2 AND $3 AND ";
 
-/// The few by the index that has them, and only then their rows. The server would rather go through all rows by
-/// their ids, for it does not know how many lie between two of them: an offset keeps it from looking further,
-/// and bounds are written so that no other index has them.
+/// Finds a few rows through a small index first, and reads them afterwards. Otherwise PostgreSQL would scan all rows by
+/// id, because it does not know how many lie between two ids. `OFFSET 0` keeps it from flattening the subquery, and the
+/// bounds are written so that no other index matches them.
 macro_rules! few {
     ($condition:literal) => {
         concat!(
@@ -60,7 +60,7 @@ macro_rules! few {
     };
 }
 
-/// The order that the index of failures has already.
+/// The order of the index of failures.
 const BY_ID_OF_FEW: &str = "few.queue DESC, few.id DESC";
 
 const FAILED: &str = few!(
@@ -87,15 +87,15 @@ const FAILURES: &str = "
         AND reason <> $4 AND retried_as IS NULL
     GROUP BY reason COLLATE \"C\", site ORDER BY count(*) DESC, 1, site LIMIT $5";
 
-/// The ids that one look goes through.
+/// The range of ids that one query covers.
 struct Stretch {
     first: LeaseId,
     last: LeaseId,
-    /// Nothing lies before it.
+    /// Whether there are no rows before it.
     is_last: bool,
 }
 
-/// Where to look, and what has the order of ids there.
+/// The FROM clause, and the expression that orders by id in it.
 fn place(among: Among) -> (&'static str, &'static str) {
     match among {
         Among::All => (ALL, "job.id DESC"),
@@ -113,7 +113,7 @@ async fn stretch(
 ) -> Result<Stretch, StoreError> {
     let from = from.unwrap_or(LeaseId::MAX);
     let (query, most) = match among {
-        // From the next row that is there: what was taken out need not be looked through.
+        // Starts at the newest existing row, so that deleted ids are not scanned.
         Among::All => {
             let newest = "SELECT last - $3 + 1, last,
                     NOT EXISTS (SELECT FROM fetchwell_job WHERE id < last - $3 + 1)
@@ -145,7 +145,7 @@ async fn stretch(
     Ok(found.unwrap_or(Stretch { first: 0, last: 0, is_last: true }))
 }
 
-/// Messages that match, the newest first.
+/// Messages that match, newest first.
 pub(super) async fn list(
     db: &Database,
     queue: QueueId,
@@ -173,7 +173,7 @@ pub(super) async fn list(
     Ok(Sightings { messages, next, as_of: look.as_of })
 }
 
-/// How many match, as far as one look goes.
+/// The number of matches, as far as one query reaches.
 pub(super) async fn count(
     db: &Database,
     queue: QueueId,
@@ -193,7 +193,7 @@ pub(super) async fn count(
     Ok(Count { found: found.min(MOST_COUNTED), is_exact, as_of: look.as_of })
 }
 
-/// All that is known of a message.
+/// The details of a message.
 pub(super) async fn dossier(
     db: &Database,
     queue: QueueId,
@@ -204,7 +204,7 @@ pub(super) async fn dossier(
     dossier.map_err(|error| db.fault(error))
 }
 
-/// The newest failures that nobody has tried anew, by reason and site.
+/// The newest failures that have not been retried, by reason and site.
 pub(super) async fn failures(
     db: &Database,
     queue: QueueId,
@@ -235,7 +235,7 @@ pub(super) async fn failures(
         .take(usize::try_from(MOST_GROUPS).unwrap_or(0))
         .filter_map(|(reason, site, messages, id)| {
             let messages = u64::try_from(messages).unwrap_or(0);
-            // One that is gone meanwhile has taken its group with it.
+            // If the sample was deleted meanwhile, its group is dropped.
             Some(FailureGroup { reason, site, messages, sample: samples.remove(&id)? })
         })
         .collect();

@@ -1,4 +1,4 @@
-//! What operators see of a PostgreSQL database, and what they do about it.
+//! What operators can see and do in a PostgreSQL database.
 
 mod acting;
 mod looking;
@@ -24,7 +24,7 @@ use super::moves::Moves;
 use super::queue::PostgresQueue;
 use crate::shared::looking::{Look, told_by_ledger};
 
-/// The messages of a database, for those who look after them.
+/// The messages of a database, as operators see them.
 pub(super) struct PostgresOversight {
     pub(super) db: Database,
     pub(super) clock: StoreClock,
@@ -33,8 +33,8 @@ pub(super) struct PostgresOversight {
     pub(super) results: Bell,
 }
 
-/// A moment by which all is committed that bears an earlier time: no transaction that is under way read the
-/// clock before it.
+/// A time such that everything with an earlier timestamp is committed: no transaction in progress read the clock before
+/// it.
 const SETTLED: &str = "
     SELECT coalesce($1, (extract(epoch FROM least(clock_timestamp(), (
         SELECT min(xact_start) - INTERVAL '1 microsecond' FROM pg_stat_activity

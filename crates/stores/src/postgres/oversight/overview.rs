@@ -1,4 +1,4 @@
-//! Who is at work on a database, and how its queues stand.
+//! The instances on a database, and the state of its queues.
 
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::oversight::{InstanceView, OutboxExtent, QueueLedger, Recount};
@@ -11,7 +11,6 @@ use crate::postgres::ledger;
 use crate::postgres::moves::QueueId;
 use crate::shared::job_state::sql;
 
-/// Who is at work.
 pub(super) async fn instances(db: &Database) -> Result<Vec<InstanceView>, StoreError> {
     let query = sqlx::query(sql!(
         "SELECT epoch, queue.name, who, since, heartbeat_at, expires_at,
@@ -34,7 +33,7 @@ pub(super) async fn instances(db: &Database) -> Result<Vec<InstanceView>, StoreE
     })
 }
 
-/// How far each caller's results reach.
+/// The range of each caller's results.
 pub(super) async fn outboxes(db: &Database) -> Result<Vec<OutboxExtent>, StoreError> {
     let query = sqlx::query("SELECT name, pruned, results FROM fetchwell_caller ORDER BY name");
     read(db, &db.read(query).await?, |row| {
@@ -45,7 +44,7 @@ pub(super) async fn outboxes(db: &Database) -> Result<Vec<OutboxExtent>, StoreEr
     })
 }
 
-/// Every queue by its counters.
+/// The ledger of each queue.
 pub(super) async fn ledgers(db: &Database) -> Result<Vec<QueueLedger>, StoreError> {
     let mut ledgers = Vec::new();
     for (id, queue) in queues(db).await? {
@@ -54,8 +53,8 @@ pub(super) async fn ledgers(db: &Database) -> Result<Vec<QueueLedger>, StoreErro
     Ok(ledgers)
 }
 
-/// When the oldest job was accepted that waits in each queue. Ids come in the order of acceptance; adding to
-/// the id keeps the server from walking through all that has ended in search of the first one that waits.
+/// When the oldest waiting job of each queue was accepted. Ids are in order of acceptance. `id + 0` keeps PostgreSQL
+/// from scanning all ended jobs for the first one that waits.
 pub(super) async fn waiting_since(db: &Database) -> Result<Vec<(String, Time)>, StoreError> {
     let query = sqlx::query(sql!(
         "SELECT queue.name, job.accepted_at FROM fetchwell_queue AS queue
@@ -67,7 +66,7 @@ pub(super) async fn waiting_since(db: &Database) -> Result<Vec<(String, Time)>, 
     })
 }
 
-/// Every queue by its counters, and by its rows.
+/// The ledger of each queue, compared with its rows.
 pub(super) async fn recount(db: &Database) -> Result<Vec<Recount>, StoreError> {
     let mut recounts = Vec::new();
     for (id, queue) in queues(db).await? {

@@ -1,4 +1,4 @@
-//! The bookkeeping of runs: what is to be fetched, and what was.
+//! The bookkeeping of runs: which links are pending, and which were fetched.
 
 use fetchwell_engine::ports::articles::{
     ARTICLE_TTL, ATTEMPTED_FOR, Gleaned, RUNS_UNTIL_ATTEMPTED, SITE_FAILURES_TTL,
@@ -9,7 +9,6 @@ use redis::{Cmd, FromRedisValue, Script, ScriptInvocation};
 
 use super::{RedisArticles, names};
 
-/// The scripts of articles.
 pub(super) struct Scripts {
     pending: Script,
     keep: Script,
@@ -37,7 +36,7 @@ impl Default for Scripts {
 }
 
 impl RedisArticles {
-    /// What the server's clock shows.
+    /// The time on the server's clock.
     pub(super) async fn server_time(&self) -> Result<Time, StoreError> {
         let (secs, micros): (i64, i64) = self.ask(&redis::cmd("TIME")).await?;
         Ok(Time::from_micros(secs.saturating_mul(1_000_000).saturating_add(micros)))
@@ -74,7 +73,7 @@ impl RedisArticles {
         self.run(&call).await
     }
 
-    /// A script with what all of them begin with.
+    /// Prepares a script with the keys and arguments that all of them share.
     pub(super) fn call<'a>(&self, script: &'a Script) -> ScriptInvocation<'a> {
         let now = self.clock.given().map_or_else(String::new, |micros| micros.to_string());
         let mut call = script.prepare_invoke();

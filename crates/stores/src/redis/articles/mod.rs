@@ -1,4 +1,4 @@
-//! Articles on Redis. Each move is one script, by the server's clock, and names all its keys.
+//! Articles on Redis. Each change is one script, which uses the server's clock and declares all its keys.
 
 mod books;
 mod names;
@@ -17,9 +17,9 @@ use crate::StoreClock;
 use books::Scripts;
 use reading::readable;
 
-/// The longest article is not sent in less.
+/// Long enough to transfer the longest article.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
-/// Links that one script looks at. Others wait meanwhile.
+/// Links per script call. A script blocks all other clients.
 const LINKS_AT_ONCE: usize = 500;
 
 /// Articles on a Redis server.
@@ -30,7 +30,7 @@ pub struct RedisArticles {
 }
 
 impl RedisArticles {
-    /// Makes sure that the server can be reached.
+    /// Connects to the server.
     pub async fn open(url: &str, clock: StoreClock) -> Result<RedisArticles, StoreError> {
         let link = Link::open_patiently(url, ANSWER_WITHIN).await?;
         Ok(RedisArticles { link, clock, scripts: Scripts::default() })
@@ -55,7 +55,7 @@ impl Articles for RedisArticles {
     }
 
     async fn keep(&self, gleaned: &[&Gleaned], run: Time) -> Result<(), StoreError> {
-        // All are sent at once, and each is a move of its own.
+        // All are sent at once, each as a separate change.
         let moves = gleaned.iter().map(|gleaned| self.keep_one(gleaned, run));
         futures::future::try_join_all(moves).await.map(|_| ())
     }

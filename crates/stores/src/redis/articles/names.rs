@@ -2,16 +2,16 @@
 
 /// SET of links that were attempted.
 pub(super) const ATTEMPTED: &str = "rss:canonical_attempted";
-/// ZSET of the same: when.
+/// ZSET of the same links: when each was attempted.
 pub(super) const ATTEMPTED_AT: &str = "rss:canonical_attempted_at";
 /// ZSET of articles: when each was fetched.
 pub(super) const INDEX: &str = "rss:article_canonical_index";
-/// ZSET of `{uid}:{CODE}`: when each failed last.
+/// ZSET of `{uid}:{CODE}`: when each last failed.
 pub(super) const FAILURES: &str = "rss:canonical_failures";
-/// What the key of a category's SET begins with.
+/// The prefix of the keys of category SETs.
 pub(super) const BY_CATEGORY: &str = "rss:articles_by_category:";
 
-/// HASH of what is known of an article.
+/// HASH of the fields of an article.
 pub(super) fn article(uid: &str) -> String {
     format!("rss:article_canonical:{uid}")
 }

@@ -1,4 +1,4 @@
-//! What is known of articles, read from Redis.
+//! Reads articles from Redis.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -8,10 +8,10 @@ use redis::Cmd;
 
 use super::{LINKS_AT_ONCE, RedisArticles, names};
 
-/// The field that says when something was fetched.
+/// The field with the time of the fetch.
 const FETCHED: &str = "fetched_ts";
 
-/// Where something stands in an index. It may be gone from there, or be something else by now.
+/// An entry of an index. The article may have been deleted or replaced meanwhile.
 struct Place {
     at: i64,
     uid: String,
@@ -73,7 +73,7 @@ impl RedisArticles {
         self.scan(members).await
     }
 
-    /// All that a scan finds, each once.
+    /// All distinct results of a scan.
     async fn scan(&self, scan: Cmd) -> Result<Vec<String>, StoreError> {
         let mut connection = self.link.standing().await?.connection;
         let found = async {
@@ -104,7 +104,7 @@ impl RedisArticles {
         Ok(places.map(place).collect())
     }
 
-    /// Failures are kept as long as articles are; who failed before that is in the list for ever.
+    /// Failures are kept as long as articles; older entries stay in the ZSET forever, so they are filtered here.
     async fn places_of_failures(&self) -> Result<Vec<Place>, StoreError> {
         let since = (self.now().await? - ARTICLE_TTL).as_micros() / 1_000_000;
         let mut recent = redis::cmd("ZRANGEBYSCORE");
@@ -134,13 +134,13 @@ impl RedisArticles {
     }
 }
 
-/// A time as a score has it. Other programs write fractions, too.
+/// The seconds of a score. Other programs write fractions, too.
 fn seconds(score: f64) -> i64 {
     score.floor() as i64
 }
 
-/// What is kept of an article, as we would have written it: others may count fractions of seconds, and may
-/// write what is no UTF-8.
+/// The fields of an article as this program would have written them: other programs may write fractional seconds and
+/// invalid UTF-8.
 pub(super) fn readable(fields: BTreeMap<Vec<u8>, Vec<u8>>) -> Fields {
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
     let mut fields: Fields =
@@ -159,7 +159,7 @@ fn split(name: &str) -> Option<(String, String)> {
 }
 
 impl Place {
-    /// The sets say which categories an article is of; of a failure only the first is known.
+    /// The sets say which categories an article belongs to; for a failure, only the first category is known.
     fn holds(&self, fields: &Fields, category: Option<&str>) -> bool {
         let field = |name: &str| fields.get(name).map(String::as_str);
         let of_category = self.status == Status::Success || category.is_none();

@@ -1,4 +1,4 @@
-//! What is over leaves the indexes. Each step is small, and may be done by several at once.
+//! Removes expired entries from the indexes. The steps are small, and several processes may run them at once.
 
 use fetchwell_engine::ports::error::StoreError;
 
@@ -15,8 +15,8 @@ impl RedisArticles {
         }
     }
 
-    /// Other programs note attempts without a time. That is seen by the sizes, since looking at each costs
-    /// much.
+    /// Other programs record attempts without a time. They are detected by comparing sizes, because checking each entry
+    /// is expensive.
     pub(super) async fn time_the_untimed(&self) -> Result<(), StoreError> {
         let noted: u64 = self.ask(redis::cmd("SCARD").arg(names::ATTEMPTED)).await?;
         let timed: u64 = self.ask(redis::cmd("ZCARD").arg(names::ATTEMPTED_AT)).await?;
@@ -31,7 +31,7 @@ impl RedisArticles {
         Ok(())
     }
 
-    /// It is in the order of time: where a whole stretch is alive, all that follows is.
+    /// The index is ordered by time: if no entry of a batch has expired, none of the following has.
     pub(super) async fn trim_index(&self) -> Result<(), StoreError> {
         loop {
             let mut oldest = redis::cmd("ZRANGE");

@@ -1,7 +1,7 @@
 //! Dead letters on Redis.
 //!
-//! Their list says what one is, and other clients change it. So whoever reads letters from the start compares our
-//! index with the list first, and whoever takes one off takes it off the list, or finds that it is gone.
+//! The list of dead letters is authoritative, and other clients change it. So reading letters from the start compares
+//! our index with the list first, and taking a letter off removes it from the list or finds that it is gone.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
@@ -19,9 +19,9 @@ use super::{AtMost, MOST_PER_SCRIPT, RedisQueue};
 
 /// Entries of the index and of the list that are read at once.
 const STRETCH: usize = 1_000;
-/// What follows the URL in a place of the index: a zero byte and the digits of an id.
+/// The length of what follows the URL in an index entry: a zero byte and the digits of an id.
 const AFTER_URL: usize = 17;
-/// The reason of what stands on the list and did not come from us.
+/// The reason of letters that another program put on the list.
 const FOREIGN: &str = "put on the list by another program";
 
 #[derive(Serialize)]
@@ -37,7 +37,7 @@ struct Following {
     reason: &'static str,
 }
 
-/// Place, id, URL, site, reason, details.
+/// Index entry, id, URL, site, reason, details.
 type Row = (Vec<u8>, LeaseId, Vec<u8>, String, String, Option<Vec<u8>>);
 
 #[async_trait]
@@ -96,11 +96,11 @@ impl RedisQueue {
         Ok(LettersPage { letters: letters.collect(), next })
     }
 
-    /// Compares our index with the list, in stretches. What differs is judged once more in the script that changes
-    /// the index, so what others do meanwhile does no harm.
+    /// Compares our index with the list, in parts. The script that changes the index checks the differences again, so
+    /// concurrent changes by others do no harm.
     pub(super) async fn compare_with_dead_list(&self, adopts: bool) -> Result<(), StoreError> {
         let hasher = RandomState::new();
-        // By hashes: a million letters are some megabytes here.
+        // Uses hashes, so that a million letters take only some megabytes.
         let mut surplus: HashMap<u64, i64> = HashMap::new();
         let mut stretch = Stretch::default();
         while self.read_stretch(&mut stretch).await? {
@@ -129,7 +129,7 @@ impl RedisQueue {
         Ok(())
     }
 
-    /// Makes the index say of these URLs what the list says.
+    /// Makes the index agree with the list for these URLs.
     async fn follow_list(&self, urls: &[Vec<u8>], adopts: bool) -> Result<(), StoreError> {
         let sites = urls.iter().map(|url| site_of(url)).collect();
         let asked = Following { sites, adopts, reason: FOREIGN };
@@ -137,7 +137,7 @@ impl RedisQueue {
         self.scripts.run_with(&self.scripts.follow_list, &asked, &urls).await
     }
 
-    /// Goes on to the next stretch; `false` at the end.
+    /// Reads the next part; `false` at the end.
     async fn read_stretch(&self, stretch: &mut Stretch) -> Result<bool, StoreError> {
         #[derive(Serialize)]
         struct Asked {
@@ -147,7 +147,7 @@ impl RedisQueue {
         let from = match stretch.places.last() {
             Some(last) => [b"(", last.as_slice()].concat(),
             None if stretch.at == 0 => b"-".to_vec(),
-            // The index has come to its end, the list has not.
+            // The index has been read to its end, the list has not.
             None => b"+".to_vec(),
         };
         let asked = Asked { at: stretch.at, most: STRETCH };
@@ -161,17 +161,17 @@ impl RedisQueue {
     }
 }
 
-/// As much as is read at once: places of our index, and entries of the list.
+/// One part of our index and of the list.
 #[derive(Default)]
 struct Stretch {
-    /// Where in the list the next one begins.
+    /// Where the next part of the list begins.
     at: usize,
     places: Vec<Vec<u8>>,
     urls: Vec<Vec<u8>>,
 }
 
 impl Stretch {
-    /// The URLs of the places.
+    /// The URLs of the index entries.
     fn indexed(&self) -> impl Iterator<Item = &[u8]> {
         self.places.iter().filter_map(|place| place.get(..place.len().checked_sub(AFTER_URL)?))
     }

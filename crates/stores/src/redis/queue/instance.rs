@@ -1,4 +1,4 @@
-//! One process's hold on a queue.
+//! An instance: one process that takes leases from a queue.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -21,22 +21,22 @@ use super::job::{Ending, Row, lease_of};
 use super::{Filing, MOST_PER_SCRIPT, RedisQueue};
 use crate::shared::held::Held;
 
-/// The most leases of one take: whoever wants more asks again. It can't be had in parts, since each part
-/// would give as much of a site as the whole may.
+/// The maximum number of leases per take; the engine asks again for more. A take cannot be split, since each part could
+/// give up to the limit of a site.
 const MOST_PER_TAKE: usize = 1_000;
-/// When to look again where the list was not moved to its end.
+/// When to check again if the list was not moved completely.
 const SOON: Duration = Duration::from_millis(1);
-/// No epoch yet: Redis counts them from 1.
+/// Means no epoch yet: Redis counts them from 1.
 const NO_EPOCH: i64 = 0;
 
-/// One process's hold on a [`RedisQueue`].
+/// One process that takes leases from a [`RedisQueue`].
 pub struct RedisInstance {
     queue: RedisQueue,
     epoch: AtomicI64,
     held: Held,
-    /// One take at a time, so that what another leases just now is not taken for unknown.
+    /// Allows one take at a time, so that leases of a concurrent take are not mistaken for unknown ones.
     taking: Mutex<()>,
-    /// Leases of dead instances that it let wait again.
+    /// The number of leases of dead instances that this one has requeued.
     rescued: AtomicU64,
 }
 
@@ -57,19 +57,18 @@ struct GivenBack {
     leaves: bool,
 }
 
-/// What one renewal leaves to be done.
+/// What remains to be done after one renewal.
 struct Left {
-    /// Dead instances may hold more.
+    /// Dead instances may hold more leases.
     has_more: bool,
     /// The list of dead letters is shorter than our index of it.
     is_behind: bool,
 }
 
-/// The time, whether the epoch lives, when something is due, whether nothing is left, the leases.
+/// The time, whether the epoch is alive, when the next job is due, whether nothing is left, the leases.
 type Answer = (i64, bool, Option<i64>, bool, Vec<Row>);
 
 impl RedisInstance {
-    /// It holds nothing yet.
     pub(super) fn new(queue: RedisQueue) -> RedisInstance {
         let held = Held::default();
         let taking = Mutex::default();
@@ -81,8 +80,7 @@ impl RedisInstance {
         self.epoch.load(Ordering::Relaxed)
     }
 
-    /// Gives back what was leased by a take that was not heard of again. So what the server says is ours
-    /// is what we know of.
+    /// Returns leases from a take whose response was lost, so that the server and this instance agree on what it holds.
     async fn give_back_the_unknown(&self) -> Result<(), StoreError> {
         let Some(known) = self.held.if_unsure() else { return Ok(()) };
         self.give_back(&known, false).await?;
@@ -98,7 +96,7 @@ impl RedisInstance {
         Ok(())
     }
 
-    /// Renews once, and rescues as much as one script does.
+    /// Renews once, and rescues as many leases as one script call allows.
     async fn renew_once(&self) -> Result<Left, StoreError> {
         #[derive(Serialize)]
         struct Asked {
@@ -121,8 +119,8 @@ impl RedisInstance {
         Ok(Left { has_more, is_behind })
     }
 
-    /// The rest of what the dead left: what they held, and what they moved and did not file. Then what others did
-    /// to the list of dead letters.
+    /// Handles the rest of what dead instances left: their leases, and the URLs that they moved but did not file. Then
+    /// follows changes of others to the list of dead letters.
     async fn do_the_rest(&self, mut left: Left) -> Result<(), StoreError> {
         while left.has_more {
             left = self.renew_once().await?;
@@ -199,7 +197,7 @@ impl Source for RedisInstance {
         let before = self.epoch();
         let left = self.renew_once().await?;
         let kept = before == NO_EPOCH || before == self.epoch();
-        // Our own lease stands, whatever became of others'.
+        // Our own lease is valid even if rescuing others failed.
         if let Err(fault) = self.do_the_rest(left).await {
             warn!(%fault, "could not rescue the leases of dead instances; trying again at the next \
                            renewal");
@@ -217,8 +215,8 @@ impl Source for RedisInstance {
         Ok(oldest.map(|accepted_at| moment.to_local(accepted_at)))
     }
 
-    /// Hands everything back. The last one to leave puts what waits back on the list, too; where it can't be known
-    /// yet who is the last, [`RedisQueue::unparking_when_alone`] is how to find out.
+    /// Hands everything back. The last instance to leave also puts waiting URLs back on the list. If it is not yet
+    /// known whether it is the last, [`RedisQueue::unparking_when_alone`] finds out.
     async fn leave(&self) -> Result<(), StoreError> {
         self.give_back(&[], true).await?;
         self.epoch.store(NO_EPOCH, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Jobs as the scripts know them.
+//! Jobs in the form that the scripts use.
 
 use fetchwell_engine::ports::finish::Settlement;
 use fetchwell_engine::ports::job::{Job, Lane, Lease, LeaseId, NewJob};
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::StoreClock;
 use crate::shared::moment::Moment;
 
-/// A job to be put in.
+/// A job to insert.
 #[derive(Serialize)]
 pub(super) struct Entry<'a> {
     url: &'a str,
@@ -39,7 +39,7 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// What a list can't hold. Scripts keep it as it is.
+/// The fields that a list entry cannot hold. Scripts store them unchanged.
 #[derive(Default, Serialize, Deserialize)]
 struct Extras {
     group: Option<String>,
@@ -72,7 +72,7 @@ pub(super) struct Ending<'a> {
     details: Option<&'a str>,
 }
 
-/// A [`History`] whose times are spans.
+/// A [`History`] with durations instead of times.
 #[derive(Serialize)]
 struct Past {
     url_failures: u32,
@@ -125,12 +125,12 @@ impl Past {
     }
 }
 
-/// A job as a take gives it, its times by the server's clock: id, URL, site, when it was accepted,
-/// interruptions, deadline, extras, history.
+/// A job as returned by a take, with times by the server's clock: id, URL, site, time of acceptance, interruptions,
+/// deadline, extras, history.
 pub(super) type Row =
     (LeaseId, Vec<u8>, String, i64, u32, Option<i64>, Option<String>, (u32, u32, u32, Option<i64>));
 
-/// A lease, its times by the engine's clock.
+/// Converts a row to a lease, with times by the engine's clock.
 pub(super) fn lease_of(row: Row, moment: Moment) -> Lease {
     let (id, url, site, accepted_us, interruptions, deadline_us, extras, past) = row;
     let (url_failures, site_failures, paced, first_us) = past;
@@ -157,8 +157,8 @@ pub(super) fn lease_of(row: Row, moment: Moment) -> Lease {
     }
 }
 
-/// What stood in the list, as text. Bytes that are none make no sense as a URL, and must not become one:
-/// they are shown as what nobody takes for a URL. Redis keeps them as they are.
+/// An entry of the list as text. Bytes that are not UTF-8 are not a URL, and must not become one: they are shown in a
+/// form that does not parse as a URL. Redis keeps the original bytes.
 pub(super) fn url_of(bytes: &[u8]) -> String {
     match std::str::from_utf8(bytes) {
         Ok(url) => url.to_owned(),
@@ -166,7 +166,7 @@ pub(super) fn url_of(bytes: &[u8]) -> String {
     }
 }
 
-/// The site of what stood in the list; '' when the URL makes no sense.
+/// The site of an entry of the list; empty if it is not a valid URL.
 pub(super) fn site_of(url: &[u8]) -> String {
     let url = std::str::from_utf8(url).ok().and_then(|url| WebUrl::parse(url).ok());
     url.map_or_else(String::new, |url| url.site().as_str().to_owned())

@@ -1,18 +1,18 @@
-//! The queue: a list that producers push URLs to, and what becomes of them.
+//! The queue: a list to which producers push URLs, and the states of these URLs.
 //!
-//! Whoever takes moves heads of the list into `{list}:jobs` first, each under an id of its own; then it
-//! files them under their sites, which scripts can't tell. What was moved and not filed belongs to nobody:
-//! whoever renews next files it. From there on each job waits in one sorted set, `{list}:parked`, whose
-//! order is that of sites, due times and ids, and `{list}:sites` says which site gives next; so a take
-//! costs as much as it gives, however many jobs and sites there are.
+//! A take first moves URLs from the head of the list to `{list}:jobs`, each with an id, and then files them under their
+//! sites, which scripts cannot determine. URLs that were moved but not filed belong to no instance; the next renewal
+//! files them. From then on each job waits in one sorted set, `{list}:parked`, ordered by site, due time and id, and
+//! `{list}:sites` says which site is next. So the cost of a take depends on what it returns, not on the number of jobs
+//! and sites.
 //!
-//! Other clients see three keys and change two of them: the list, the list of dead letters, and `{list}:size`, which
-//! says how many URLs wait anywhere. What they did is found whenever we read: what is kept beside a list is an index
-//! of it.
+//! Other clients see three keys and change two of them: the list, the list of dead letters, and `{list}:size`, the
+//! number of URLs waiting anywhere. Their changes are found when we read, because what we keep beside a list is only an
+//! index of it.
 //!
-//! Every move is one script, by the server's clock, and names all the keys of the queue. It is worth what
-//! the server's log is worth: with `appendfsync always` nothing that was answered is lost, with `everysec`
-//! a crash of the machine costs the last second.
+//! Every change is one script, which uses the server's clock and declares all the keys of the queue. It is as durable
+//! as the server's append-only file: with `appendfsync always`, nothing that was answered is lost; with `everysec`, a
+//! crash of the machine loses the last second.
 
 mod dead_letters;
 mod instance;
@@ -43,15 +43,15 @@ pub use names::QueueNames;
 use scripts::{Nothing, Scripts};
 pub use unparking::{UnparkStep, Unparking};
 
-/// How often an idle list is looked at, unless a door says otherwise. Nothing waits inside Redis for it:
-/// the list is asked, as the parked ones have to be anyway.
+/// How often to check an idle list by default. No blocking command is used: the list is polled, as the parked jobs have
+/// to be anyway.
 pub const DEFAULT_POLL: Duration = Duration::from_millis(500);
 
-/// Where a server's politeness is, for all queues on it.
+/// The key with the politeness store that all queues of a server are bound to.
 const POLITENESS_KEY: &str = "fetchwell:store:politeness";
 
-/// The most jobs that one script moves. Others wait meanwhile, politeness among them: this is some ten
-/// milliseconds of theirs.
+/// The maximum number of jobs that one script moves. It blocks all other clients, including politeness, for some ten
+/// milliseconds.
 const MOST_PER_SCRIPT: usize = 250;
 
 /// A queue on a Redis server.
@@ -78,8 +78,8 @@ struct Filings {
 type Filing = (String, String);
 
 impl RedisQueue {
-    /// The queue of these names, which is looked at every `poll` for what others put in; `run_once` doors
-    /// end when it is empty.
+    /// Opens the queue with these names. Checks it every `poll` for URLs from other processes; with `run_once`, a run
+    /// ends when it is empty.
     pub async fn open(
         url: &str,
         names: &QueueNames,
@@ -94,18 +94,17 @@ impl RedisQueue {
         Ok(RedisQueue { scripts, news: Arc::default(), lease_ttl, run_once, poll })
     }
 
-    /// Notes which politeness store the server's queues go with, the first time; later it stays with that one.
-    /// Returns which it is.
+    /// Binds the queues of the server to a politeness store. The first one stays bound; returns that one.
     pub async fn bind_politeness(&self, politeness: &str) -> Result<String, StoreError> {
         self.scripts.settle_on(POLITENESS_KEY, politeness).await
     }
 
-    /// Joins as a new instance.
+    /// Joins the queue as a new instance.
     pub fn instance(&self) -> RedisInstance {
         RedisInstance::new(self.clone())
     }
 
-    /// What time it is, and when the oldest URL was accepted that has not ended, by the server's clock.
+    /// The time, and when the oldest URL that has not ended was accepted, by the server's clock.
     async fn oldest(&self) -> Result<(Time, Option<Time>), StoreError> {
         let asked = AtMost { most: MOST_PER_SCRIPT };
         let (now_us, oldest_us): (i64, Option<i64>) =
@@ -113,12 +112,13 @@ impl RedisQueue {
         Ok((Time::from_micros(now_us), oldest_us.map(Time::from_micros)))
     }
 
-    /// Moves heads of the list into our hands. They are to be filed.
+    /// Moves URLs from the head of the list. They still have to be filed.
     async fn move_heads(&self) -> Result<Vec<Filing>, StoreError> {
         self.to_be_filed(&self.scripts.move_heads).await
     }
 
-    /// Files what was moved and not filed. What its mover is about to file is filed by one of the two.
+    /// Files URLs that were moved but not filed. If the instance that moved them is about to file them, one of the two
+    /// does it.
     async fn file_the_unfiled(&self) -> Result<(), StoreError> {
         loop {
             let filings = self.to_be_filed(&self.scripts.unfiled).await?;
@@ -139,7 +139,7 @@ impl RedisQueue {
         Ok(urls.into_iter().map(|(id, url)| (id.to_string(), site_of(&url))).collect())
     }
 
-    /// By the counters, by the keys themselves, and how many wait.
+    /// The ledger, the counts of the keys themselves, and the number of waiting URLs.
     async fn count(&self) -> Result<(Ledger, Counted, i64), StoreError> {
         let (told, counted, waiting): ([i64; 7], [i64; 9], i64) =
             self.scripts.run(&self.scripts.count, &Nothing {}).await?;
@@ -154,7 +154,7 @@ impl RedisQueue {
 
 #[async_trait]
 impl Queue for RedisQueue {
-    /// Past the list. Lanes are kept, and take no turns.
+    /// Bypasses the list. Stores the lanes, but they do not take turns.
     async fn enqueue(&self, jobs: Vec<NewJob>) -> Result<usize, StoreError> {
         #[derive(Serialize)]
         struct Asked<'a> {
@@ -173,7 +173,7 @@ impl Queue for RedisQueue {
         Arc::new(RedisQueue::instance(self))
     }
 
-    /// What is on the list is not accepted yet.
+    /// URLs that are still on the list do not count as accepted.
     async fn ledger(&self) -> Result<Ledger, StoreError> {
         Ok(self.backlog().await?.ledger)
     }
@@ -200,7 +200,7 @@ impl Queue for RedisQueue {
 
 #[async_trait]
 impl UrlQueue for RedisQueue {
-    /// On the list, as producers do.
+    /// Pushes to the list, like other producers.
     async fn push(&self, urls: &[String]) -> Result<(), StoreError> {
         for urls in urls.chunks(MOST_PER_SCRIPT) {
             let urls: Vec<&[u8]> = urls.iter().map(String::as_bytes).collect();
@@ -225,14 +225,14 @@ impl UrlQueue for RedisQueue {
         })
     }
 
-    /// It waits, is delayed, or is in somebody's hands.
+    /// Includes URLs that wait, are delayed or are leased.
     async fn waited_longest(&self) -> Result<Option<Duration>, StoreError> {
         let (now, oldest) = self.oldest().await?;
         Ok(oldest.map(|accepted_at| now.since(accepted_at)))
     }
 
     async fn follow_dead_list(&self) -> Result<(), StoreError> {
-        // What others put there becomes ours when somebody asks for it: a list may be shared with other queues.
+        // Letters that others put there are adopted when they are listed: the list may be shared with other queues.
         self.compare_with_dead_list(false).await
     }
 
@@ -243,7 +243,6 @@ impl UrlQueue for RedisQueue {
     }
 }
 
-/// How many are where.
 #[derive(Debug)]
 struct Counted {
     list: i64,

@@ -1,6 +1,6 @@
 //! The keys of a queue. All but three begin with the name of its list.
 
-/// The names that the outside world knows.
+/// The names that other clients know.
 #[derive(Clone, Debug)]
 pub struct QueueNames {
     /// The list that producers push URLs to.
@@ -9,28 +9,28 @@ pub struct QueueNames {
     pub dead_letters: String,
 }
 
-/// What stands under the keys that begin with the list's name, in the order in which scripts know them.
+/// The keys that begin with the name of the list, in the order in which scripts use them.
 const OWN: [&str; 16] = [
-    "unfiled",   // ZSET of ids: moved off the list, not under a site yet.
-    "jobs",      // HASH of ids: what is known of each job, from the move to its end.
-    "parked",    // ZSET by name: what waits, by site, due time and id.
-    "delayed",   // SET of ids: those that wait and were not due when they were put there.
-    "sites",     // ZSET of sites with something waiting: when each gives next.
-    "closed",    // HASH of sites with something waiting: until when each gives nothing.
-    "deadlines", // ZSET of places in `parked`: when nobody waits for them any more.
+    "unfiled",   // ZSET of ids: moved off the list, but not filed under a site yet.
+    "jobs",      // HASH of ids: the fields of each job, from the move to its end.
+    "parked",    // ZSET by name: waiting jobs, by site, due time and id.
+    "delayed",   // SET of ids: waiting jobs that were not due when they were added.
+    "sites",     // ZSET of sites with waiting jobs: when the next of each may be taken.
+    "closed",    // HASH of sites with waiting jobs: until when each is closed.
+    "deadlines", // ZSET of entries of `parked`: their deadlines.
     "leased",    // ZSET of ids: the epoch that holds each.
-    "instances", // ZSET of epochs: until when each lives.
+    "instances", // ZSET of epochs: when the lease of each expires.
     "keys",      // HASH of the keys of jobs: their ids.
     "dead",      // ZSET by name: dead letters, by URL and id.
     "ledger",    // HASH of counters.
-    "rounds",    // ZSET of what a schedule puts on the list: when its last round was due.
-    "under_way", // ZSET of ids that are leased and being fetched: the epoch that holds each.
+    "rounds",    // ZSET of entries of a schedule: when the last round of each was due.
+    "under_way", // ZSET of leased ids that are being fetched: the epoch that holds each.
     "accepted",  // ZSET of ids that have not ended: when each was accepted.
-    "size",      // STRING, an integer that anybody may read: how many URLs wait, anywhere.
+    "size",      // STRING, an integer for any client: how many URLs wait, anywhere.
 ];
 
 impl QueueNames {
-    /// All keys of the queue: every script names all of them, so that none is made up in a script.
+    /// All keys of the queue. Every script declares all of them and builds no key names itself.
     pub(super) fn keys(&self) -> Vec<String> {
         let QueueNames { input, dead_letters } = self;
         let own = OWN.iter().map(|name| format!("{input}:{name}"));

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::RedisQueue;
 use super::scripts::Nothing;
 
-/// Entries that one script looks up.
+/// Entries per script call.
 const MOST_PER_LOOK: usize = 1_000;
 
 #[derive(Serialize)]
@@ -34,7 +34,7 @@ impl Rounds for RedisQueue {
         Ok(last)
     }
 
-    /// The key `{list}:size` says the same.
+    /// The same number as in the key `{list}:size`.
     async fn waiting(&self) -> Result<u64, StoreError> {
         Ok(self.backlog().await?.waiting)
     }

@@ -1,4 +1,4 @@
-//! The scripts: each is one move, and names all the keys of the queue.
+//! The scripts. Each is one change, and declares all the keys of the queue.
 
 use fetchwell_engine::ports::error::StoreError;
 use redis::{FromRedisValue, Script};
@@ -37,7 +37,7 @@ pub(super) struct Scripts {
     pub(super) waiting_for: Script,
 }
 
-/// Asked of scripts that need to know nothing.
+/// The argument of scripts that need none.
 #[derive(Serialize)]
 pub(super) struct Nothing {}
 
@@ -78,8 +78,8 @@ impl Scripts {
         }
     }
 
-    /// Writes a value where there is none, and gives the one that is there. It needs no script: who writes first
-    /// is the server's to say.
+    /// Writes a value unless there is one, and returns the stored one. Needs no script: SETNX decides atomically who is
+    /// first.
     pub(super) async fn settle_on(&self, key: &str, value: &str) -> Result<String, StoreError> {
         let mut connection = self.link.standing().await?.connection;
         let mut both = redis::pipe();
@@ -90,7 +90,6 @@ impl Scripts {
         }
     }
 
-    /// Runs a script.
     pub(super) async fn run<T: FromRedisValue>(
         &self,
         script: &Script,
@@ -99,7 +98,7 @@ impl Scripts {
         self.run_with(script, asked, &[]).await
     }
 
-    /// Runs a script that is also given what may be any bytes.
+    /// Runs a script with additional arguments that may be any bytes.
     pub(super) async fn run_with<T: FromRedisValue>(
         &self,
         script: &Script,

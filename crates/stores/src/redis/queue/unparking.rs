@@ -1,7 +1,7 @@
-//! What waits goes back to the list: for another program to take, or when the last instance leaves.
+//! Puts waiting URLs back on the list: for another program, or when the last instance leaves.
 //!
-//! What a dead instance holds goes back with it, as soon as its lease has ended. Until then nobody can tell the dead
-//! from the living, so whoever unparks looks again: an instance that renewed its lease meanwhile is at work.
+//! URLs held by a dead instance are put back, too, as soon as its lease has expired. Until then a dead instance cannot
+//! be told from a live one, so unparking checks again: an instance that has renewed its lease meanwhile is alive.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -14,53 +14,53 @@ use tracing::info;
 use super::scripts::Nothing;
 use super::{AtMost, MOST_PER_SCRIPT, RedisQueue};
 
-/// How often it is looked whether an instance has renewed its lease.
+/// How often to check whether an instance has renewed its lease.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// A lease that ends just now is looked at a little later.
+/// The shortest wait, for a lease that is just about to expire.
 const LOOK_AFTER_AT_LEAST: Duration = Duration::from_millis(10);
 
-/// An instance's epoch.
+/// The epoch of an instance.
 type Epoch = i64;
 
-/// What one step came to.
+/// The outcome of one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnparkStep {
-    /// Instances may be dead whose leases have not ended: take another step a little later.
+    /// Some instances may be dead, but their leases have not expired: take another step later.
     Wait {
-        /// How many instances.
+        /// The number of such instances.
         instances: usize,
-        /// How many URLs they hold.
+        /// The number of URLs that they hold.
         held: u64,
-        /// When the last of their leases ends, unless it is renewed.
+        /// When the last of their leases expires, unless it is renewed.
         at_most: Duration,
     },
-    /// That was all.
+    /// There is nothing left to do.
     Over(Unparked),
 }
 
-/// Puts what waits back on the list, step by step.
+/// Puts waiting URLs back on the list, step by step.
 pub struct Unparking {
     queue: RedisQueue,
     only_when_alone: bool,
     urls: u64,
-    /// When the lease of each instance ends, as it was first seen; `None` before the first step.
+    /// The lease expiry of each instance when it was first seen; `None` before the first step.
     seen: Option<HashMap<Epoch, i64>>,
-    /// Those that renewed since, or came.
+    /// Instances that have renewed their lease or joined since then.
     at_work: HashSet<Epoch>,
 }
 
-/// An instance whose lease has not ended: its epoch, when the lease ends, in how many microseconds, URLs held.
+/// An instance with a valid lease: its epoch, the expiry, the microseconds until then, and the number of URLs that it
+/// holds.
 type Instance = (Epoch, i64, i64, u64);
 
 impl RedisQueue {
-    /// Puts what waits back to the end of the list, site by site, from where it will be accepted anew: what it has
-    /// been through is forgotten. What a list can't hold (a job with a key, a deadline, a lane or data of its door)
-    /// stays.
+    /// Puts waiting URLs back at the end of the list, site by site. They are accepted again from there, so their
+    /// history is lost. Jobs that a list cannot represent (with a key, a deadline, a lane or a payload) stay.
     pub fn unparking(&self) -> Unparking {
         Unparking::new(self, false)
     }
 
-    /// The same, unless an instance is at work.
+    /// The same, unless another instance is alive.
     pub fn unparking_when_alone(&self) -> Unparking {
         Unparking::new(self, true)
     }
@@ -85,7 +85,7 @@ impl RedisQueue {
         Ok(unparked)
     }
 
-    /// What instances hold whose leases have ended waits again.
+    /// Requeues the leases of expired instances.
     async fn rescue(&self) -> Result<(), StoreError> {
         let asked = AtMost { most: MOST_PER_SCRIPT };
         while self.scripts.run::<usize>(&self.scripts.rescue, &asked).await? == MOST_PER_SCRIPT {}
@@ -122,10 +122,10 @@ impl Unparking {
         }
     }
 
-    /// Puts back what can be put back now, and says whether there may be more.
+    /// Puts back what can be put back now, and returns whether there may be more.
     pub async fn step(&mut self) -> Result<UnparkStep, StoreError> {
         let scripts = &self.queue.scripts;
-        // Before anything is put back: whoever is gone by then has nothing any more that would be missed.
+        // Read before anything is put back: an instance that is gone by then holds nothing that this step would miss.
         let (instances, in_no_hands): (Vec<Instance>, i64) =
             scripts.run(&scripts.instances, &Nothing {}).await?;
         self.recognize(&instances);
@@ -133,7 +133,7 @@ impl Unparking {
         let is_at_work = |(epoch, ..): &&Instance| self.at_work.contains(epoch);
         let undecided = instances.iter().filter(|one| !is_at_work(one));
         let undecided: Vec<&Instance> = match self.only_when_alone {
-            // One that is at work has to do it when it leaves, and what is nowhere need not be put back.
+            // A live instance does it when it leaves; and if no URL waits or is held, there is nothing to put back.
             true if instances.iter().any(|one| is_at_work(&one)) => Vec::new(),
             true if in_no_hands == 0 && held(&instances) == 0 => Vec::new(),
             true => undecided.collect(),

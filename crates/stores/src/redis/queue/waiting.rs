@@ -1,4 +1,4 @@
-//! How much waits for sites, by their places in the one sorted set.
+//! Counts the jobs that wait for sites, by their positions in the one sorted set.
 
 use async_trait::async_trait;
 use fetchwell_engine::ports::error::StoreError;
@@ -7,7 +7,7 @@ use fetchwell_policy::url::Site;
 
 use super::RedisQueue;
 
-/// What is still on the list stands under no site yet, and does not count.
+/// URLs that are still on the list are not filed under a site yet, and do not count.
 #[async_trait]
 impl Waiting for RedisQueue {
     async fn waiting_for(&self, sites: &[Site], most: u32) -> Result<Vec<u64>, StoreError> {

@@ -20,7 +20,7 @@ pub struct SqliteArticles {
 }
 
 impl SqliteArticles {
-    /// On an open file.
+    /// Uses an open file.
     pub fn new(db: Db, clock: Clock) -> SqliteArticles {
         SqliteArticles { db, clock }
     }
@@ -139,8 +139,7 @@ impl Books<'_> {
         self.note_attempt(uid)
     }
 
-    /// In how many runs the site has failed by now. Runs at one time count as one, and so does what comes
-    /// again.
+    /// In how many runs the site has failed so far. Concurrent runs count as one, and so does a repeated report.
     fn count_site_failure(&self, uid: &str) -> rusqlite::Result<u32> {
         let (runs, last_at) = self.site_failures(uid)?;
         if last_at.is_some_and(|at| at >= self.run) {

@@ -1,4 +1,4 @@
-//! What is known of articles, read from SQLite.
+//! Reads articles from SQLite.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! How dead letters leave: to be tried anew, or for good.
+//! Removes dead letters, to retry or to drop them.
 
 use fetchwell_engine::ports::dead_letters::Revision;
 use fetchwell_engine::ports::job::LeaseId;
@@ -8,14 +8,14 @@ use super::Moves;
 use crate::shared::job_state::sql;
 
 impl Moves<'_> {
-    /// Takes a dead letter off. Returns whether it was one.
+    /// Removes a dead letter. Returns whether it existed.
     pub(in crate::sqlite) fn take_off(
         &mut self,
         id: LeaseId,
         revision: Revision,
     ) -> rusqlite::Result<bool> {
         let sql = match revision {
-            // With a clean record, but for when it was accepted.
+            // Resets its history, except for the time of acceptance.
             Revision::Retry => {
                 sql!(
                     "UPDATE job SET reason = NULL, details = NULL, interruptions = 0,

@@ -1,7 +1,7 @@
-//! Which jobs are not worth having any more.
+//! Finds jobs whose deadline has passed.
 //!
-//! Jobs that come together mostly have one deadline. So what is kept is runs of jobs: an entry for each job
-//! in an index would cost a third of what accepting it costs.
+//! Jobs that arrive together mostly have the same deadline, so deadlines are stored for runs of jobs: an index entry
+//! per job would cost a third of what accepting it costs.
 
 use fetchwell_engine::ports::job::{Lease, LeaseId};
 use fetchwell_policy::time::Time;
@@ -11,17 +11,17 @@ use rusqlite::OptionalExtension;
 use super::{LaneId, Moves, lease_of};
 use crate::shared::job_state::{JobState, sql};
 
-/// The most jobs that one look goes through. What is left is for the next one.
+/// The maximum number of jobs that one call examines; the next call continues from there.
 const MAX_LOOKED_AT: i64 = 4_096;
 
-/// Jobs that have one deadline, if they are still there. Others may lie between them.
+/// A range of jobs with one deadline. Some may be gone, and others may lie between them.
 struct Run {
     deadline: Time,
     first: LeaseId,
     last: LeaseId,
 }
 
-/// A job that nobody waits for any more, with where it stood.
+/// An overdue job, with its state, site and lane.
 struct Late {
     lease: Lease,
     state: JobState,
@@ -30,14 +30,14 @@ struct Late {
 }
 
 impl Moves<'_> {
-    /// A job has a deadline, and may wait until then.
+    /// Records the deadline of a waiting job.
     pub(super) fn expires(&mut self, id: LeaseId, deadline: Time) {
         let (first, last) = self.runs.entry(deadline).or_insert((id, id));
         *first = id.min(*first);
         *last = id.max(*last);
     }
 
-    /// Enters the runs of what came in here.
+    /// Writes the runs of jobs that were accepted here.
     pub(super) fn enter_runs(&mut self) -> rusqlite::Result<()> {
         for (deadline, (first, last)) in std::mem::take(&mut self.runs) {
             self.tx
@@ -50,7 +50,7 @@ impl Moves<'_> {
         Ok(())
     }
 
-    /// What nobody waits for any more is handed out, however long its site is closed.
+    /// Hands out overdue jobs, even if their sites are closed.
     pub(super) fn lease_overdue(
         &mut self,
         epoch: i64,
@@ -66,7 +66,8 @@ impl Moves<'_> {
             }
             let last = run.last.min(run.first + to_look_at - 1);
             let late = self.late_between(run.first, last, left)?;
-            // What is leased has its deadline watched by who has it, and comes back with it.
+            // Leased jobs are skipped: their holder watches the deadline, and they get a run again when they are
+            // requeued.
             let seen = match late.last() {
                 Some(late_job) if late.len() == left => late_job.lease.id,
                 _ => last,
@@ -85,8 +86,7 @@ impl Moves<'_> {
         Ok(leases)
     }
 
-    /// When something is next not worth having any more, if it waits until then. Runs that have ended are
-    /// taken out on the way.
+    /// The earliest deadline of a waiting job. Deletes runs without such jobs on the way.
     pub(in crate::sqlite) fn first_deadline(&self) -> rusqlite::Result<Option<Time>> {
         let mut to_look_at = MAX_LOOKED_AT;
         while let Some(run) = self.first_run()? {
@@ -124,8 +124,8 @@ impl Moves<'_> {
             .optional()
     }
 
-    /// The run begins with this one, if that is still in it. A run that begins there already is of one that
-    /// came back when it was late, and part of this one.
+    /// Makes a run begin at `first`, or deletes it if it ends before that. A run that begins there already belongs to a
+    /// job that was requeued late, and is part of this one.
     fn shorten(&self, run: &Run, first: LeaseId) -> rusqlite::Result<()> {
         let of = (self.queue, run.deadline.as_micros(), run.first);
         if first > run.last {
@@ -145,7 +145,7 @@ impl Moves<'_> {
         Ok(())
     }
 
-    /// Of these jobs those that wait, and are not worth having any more.
+    /// The overdue waiting jobs in this range.
     fn late_between(
         &self,
         first: LeaseId,

@@ -1,4 +1,4 @@
-//! What operators do with messages, as moves.
+//! Actions of operators on messages, as moves.
 
 use std::sync::LazyLock;
 
@@ -23,7 +23,7 @@ static RENEW: LazyLock<String> = LazyLock::new(|| {
 });
 
 impl Moves<'_> {
-    /// Ends a message that waits, as an operator wishes. Those that follow it go their own way.
+    /// Ends a waiting message for an operator. Its followers are fetched on their own.
     pub(in crate::sqlite) fn cancel(
         &mut self,
         id: LeaseId,
@@ -40,7 +40,7 @@ impl Moves<'_> {
         self.free_followers(id)
     }
 
-    /// Puts in a message that asks for the same as one that has ended.
+    /// Inserts a copy of a message that has ended, to fetch it again.
     pub(in crate::sqlite) fn renew(
         &mut self,
         id: LeaseId,
@@ -65,7 +65,7 @@ impl Moves<'_> {
         self.open_room(&site, lane, self.now)
     }
 
-    /// Lets what waits for a time go now.
+    /// Makes a delayed job due now.
     pub(in crate::sqlite) fn hasten(&mut self, id: LeaseId) -> rusqlite::Result<()> {
         self.change.delayed -= 1;
         self.wait(id, self.now)

@@ -1,4 +1,4 @@
-//! The moves of messages: jobs that stay when they have ended, each with a row in the outbox.
+//! Moves of messages: jobs that are kept when they have ended, each with a row in the outbox.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -13,8 +13,8 @@ use super::{LaneId, Moves};
 use crate::shared::job_state::{JobState, sql};
 use crate::sqlite::message_row;
 
-/// Adds a line to a job's story, if there is one to add. When the story is long already, which is after eight
-/// attempts or so, its oldest line goes.
+/// Adds a line to the story of a job, unless it is NULL. If the story is long already, which takes about eight
+/// attempts, its oldest line is dropped.
 macro_rules! add_to_story {
     ($line:literal) => {
         concat!(
@@ -44,18 +44,17 @@ static INSERT_SHARING: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// How messages end, all of them at one time.
+/// The context in which messages end, all at one time.
 pub(in crate::sqlite) struct Ending<'a> {
-    /// What the wall clock shows.
+    /// The time on the wall clock.
     pub(in crate::sqlite) wall: Time,
-    /// The queue of what is delivered to callback URLs.
+    /// The queue of deliveries to callback URLs.
     pub(in crate::sqlite) deliveries: Moves<'a>,
     /// The callers that have a new result.
     pub(in crate::sqlite) callers: Vec<String>,
 }
 
 impl<'a> Ending<'a> {
-    /// Nothing has ended yet.
     pub(in crate::sqlite) fn new(deliveries: Moves<'a>, wall: Time) -> Ending<'a> {
         Ending { wall, deliveries, callers: Vec::new() }
     }
@@ -71,8 +70,8 @@ pub(super) struct Ended {
 }
 
 impl Moves<'_> {
-    /// Puts a message in that shares results with others of its kind: it may have one at once, or follow
-    /// another message.
+    /// Inserts a message that shares results with others of its kind: it may get a result at once, or follow another
+    /// message.
     pub(in crate::sqlite) fn accept_sharing(
         &mut self,
         new: &NewMessage,
@@ -86,7 +85,7 @@ impl Moves<'_> {
             Some(_) => None,
         };
         let deadline = self.now + new.deadline_in;
-        // A follower is not handed out before its deadline: until then its leader may bring the result.
+        // A follower is not handed out before its deadline: until then its leader may deliver the result.
         let due = if leader.is_some() { deadline } else { self.now };
         let lane = Lane { group: Some(new.retailer.clone()), party: Some(caller.to_owned()) };
         let lane = self.lane_id(&lane)?;
@@ -118,7 +117,8 @@ impl Moves<'_> {
         *self.messages.entry(lane).or_default() += 1;
         match stored {
             Some(stored) => {
-                // A copy is of no kind but its own: else it would be found, and count as new for ever.
+                // A copy gets a kind of its own: otherwise later messages would find it, and a page would count as new
+                // forever.
                 let key = new.id.0;
                 let callback_url = new.callback_url.clone();
                 let kind = new.id.0;
@@ -139,7 +139,7 @@ impl Moves<'_> {
         }
     }
 
-    /// Ends a message, and those that follow it, if the epoch holds it. Returns whether it did.
+    /// Ends a message and its followers, if the epoch holds it. Returns whether it did.
     pub(in crate::sqlite) fn end_message(
         &mut self,
         epoch: i64,
@@ -182,7 +182,7 @@ impl Moves<'_> {
         Ok(true)
     }
 
-    /// Keeps what an attempt came to that is not the last.
+    /// Records an attempt that is not the last.
     pub(in crate::sqlite) fn keep_attempt(
         &self,
         id: LeaseId,
@@ -195,7 +195,7 @@ impl Moves<'_> {
         Ok(())
     }
 
-    /// Those that wait for the result of this one have it. They are the same caller's.
+    /// Ends the followers of a message with its result. They belong to the same caller.
     fn end_followers(
         &mut self,
         leader: LeaseId,
@@ -203,7 +203,7 @@ impl Moves<'_> {
         result: &FetchResult,
         ending: &mut Ending<'_>,
     ) -> rusqlite::Result<()> {
-        // Followers make no requests of their own.
+        // Followers send no requests of their own.
         let result = FetchResult { attempts: 0, ..result.clone() };
         let followers: Vec<(LeaseId, JobState, String)> = self
             .tx
@@ -219,7 +219,7 @@ impl Moves<'_> {
         Ok(())
     }
 
-    /// Ends a message that nobody has leased.
+    /// Ends a message that is not leased.
     pub(super) fn end_waiting(
         &mut self,
         id: LeaseId,
@@ -246,7 +246,7 @@ impl Moves<'_> {
         Ok(ended)
     }
 
-    /// Those that wait for the result of this one wait for nobody any more.
+    /// Makes the followers of a message independent of it.
     pub(in crate::sqlite) fn free_followers(&mut self, leader: LeaseId) -> rusqlite::Result<()> {
         let freed: Vec<(LeaseId, JobState)> = self
             .tx
@@ -266,7 +266,7 @@ impl Moves<'_> {
         Ok(())
     }
 
-    /// Gives a message its row in the outbox, and its delivery.
+    /// Writes the outbox row of a message, and its delivery.
     pub(super) fn put_out(
         &mut self,
         ended: Ended,
@@ -311,7 +311,7 @@ impl Moves<'_> {
         Ok(())
     }
 
-    /// The newest page of a kind that was stored since then.
+    /// The newest page of a kind stored at `since` or later.
     fn page_of_kind(&self, kind: &[u8; 16], since: Time) -> rusqlite::Result<Option<FetchResult>> {
         self.tx
             .prepare_cached(
@@ -334,7 +334,7 @@ impl Moves<'_> {
             .optional()
     }
 
-    /// A message of a kind that has not ended, and follows no other.
+    /// A message of a kind that has not ended and follows no other.
     fn leader_of_kind(&self, kind: &[u8; 16]) -> rusqlite::Result<Option<LeaseId>> {
         self.tx
             .prepare_cached(sql!(

@@ -1,4 +1,4 @@
-//! The moves of jobs between their standings. Each changes the ledger in the same transaction.
+//! Moves jobs between states, and updates the ledger in the same transaction.
 
 mod dead_letters;
 mod deadlines;
@@ -23,9 +23,9 @@ use crate::shared::job_state::{JobState, sql};
 
 pub(super) use messages::Ending;
 
-/// The most sites that one take looks at.
+/// The maximum number of sites that one take considers.
 const MAX_ROOMS_PER_TAKE: usize = 4_096;
-/// The most lanes that one take looks at: where there are more, it is the others' turn next.
+/// The maximum number of lanes that one take considers; the others get their turn at the next take.
 pub(super) const MAX_LANES_PER_TAKE: usize = 1_024;
 
 macro_rules! select_lease {
@@ -36,31 +36,31 @@ macro_rules! select_lease {
 }
 use select_lease;
 
-/// Some moves in one queue, at one time, in one transaction.
+/// Moves in one queue, at one time, in one transaction.
 pub(super) struct Moves<'a> {
     tx: &'a Connection,
     queue: i64,
     now: Time,
     change: Ledger,
-    /// Rooms that were opened here, and since when they give: they need not be opened for each job.
+    /// Rooms that were opened here, and when they are due, so that they are not opened again for each job.
     opened: HashMap<(String, LaneId), Time>,
     lanes: HashMap<Lane, LaneId>,
-    /// How many messages came into each lane.
+    /// The number of messages added to each lane.
     messages: HashMap<LaneId, i64>,
-    /// The first and the last of those that have a deadline, by that.
+    /// The first and last job by deadline.
     runs: BTreeMap<Time, (LeaseId, LeaseId)>,
 }
 
-/// Names a lane in the file.
+/// The id of a lane in the file.
 pub(super) type LaneId = i64;
-/// Nobody's.
+/// The lane of jobs without a group and a party.
 const NO_LANE: LaneId = 0;
 
-/// A lane with something waiting.
+/// A lane with waiting jobs.
 pub(super) struct BusyLane {
     pub(super) id: LaneId,
     lane: Lane,
-    /// When something of it is due.
+    /// When its first job is due.
     pub(super) due: Time,
 }
 
@@ -71,7 +71,6 @@ impl BusyLane {
 }
 
 impl<'a> Moves<'a> {
-    /// Nothing has moved yet.
     pub(super) fn new(tx: &'a Connection, queue: i64, now: Time) -> Moves<'a> {
         Moves {
             tx,
@@ -85,7 +84,7 @@ impl<'a> Moves<'a> {
         }
     }
 
-    /// Enters what has moved into the ledger.
+    /// Writes the changes to the ledger.
     pub(super) fn enter(mut self) -> rusqlite::Result<Ledger> {
         self.enter_runs()?;
         let Ledger { accepted, done, skipped, queued, in_flight, delayed, dead } = self.change;
@@ -100,7 +99,7 @@ impl<'a> Moves<'a> {
                 )?
                 .execute((self.queue, accepted, done, skipped, queued, in_flight, delayed, dead))?;
             if entered == 0 {
-                // Whatever came in would belong to nobody.
+                // Otherwise the new jobs would belong to no queue.
                 let gone = StoreError::incompatible("another process has discarded this queue")
                     .with_advice("run the command again");
                 return Err(own_error(gone));
@@ -114,7 +113,7 @@ impl<'a> Moves<'a> {
         Ok(self.change)
     }
 
-    /// Puts a job in, unless its key is there already. Returns whether it did.
+    /// Inserts a job unless its key exists already. Returns whether it did.
     pub(super) fn accept(&mut self, new: &NewJob) -> rusqlite::Result<bool> {
         let NewJob { job, key, due } = new;
         let due = due.unwrap_or(self.now);
@@ -150,7 +149,7 @@ impl<'a> Moves<'a> {
         Ok(inserted == 1)
     }
 
-    /// The lanes with something waiting, from `turn` on and around.
+    /// The lanes with waiting jobs, starting at `turn` and wrapping around.
     pub(super) fn busy_lanes(&self, turn: LaneId) -> rusqlite::Result<Vec<BusyLane>> {
         let mut lanes = self.busy_lanes_between(turn, LaneId::MAX, MAX_LANES_PER_TAKE)?;
         let left = MAX_LANES_PER_TAKE - lanes.len();
@@ -158,7 +157,7 @@ impl<'a> Moves<'a> {
         Ok(lanes)
     }
 
-    /// From one lane to the next by the index: what waits in a lane is not counted.
+    /// Steps from lane to lane through the index, so the cost does not depend on the number of waiting jobs.
     fn busy_lanes_between(
         &self,
         from: LaneId,
@@ -185,7 +184,7 @@ impl<'a> Moves<'a> {
             .collect()
     }
 
-    /// Hands out what is due: the lanes share alike, in this order, and each site gives as far as it may.
+    /// Hands out jobs that are due: lanes share equally, in this order, and each site gives up to its limit.
     pub(super) fn lease(
         &mut self,
         epoch: i64,
@@ -337,7 +336,7 @@ impl<'a> Moves<'a> {
         Ok(())
     }
 
-    /// Settles a lease, if it is still the epoch's.
+    /// Settles a lease if the epoch still holds it.
     pub(super) fn settle(
         &mut self,
         epoch: i64,
@@ -373,8 +372,7 @@ impl<'a> Moves<'a> {
         Ok(Settled::Confirmed)
     }
 
-    /// Ends an instance: what it held waits again. What was being fetched was `interrupted`, unless
-    /// the instance left of its own accord.
+    /// Deletes an instance and requeues its leases. If `interrupted`, fetches in progress count as interrupted.
     pub(super) fn orphan(&mut self, epoch: i64, interrupted: bool) -> rusqlite::Result<usize> {
         self.tx.execute("DELETE FROM instance WHERE epoch = ?1", [epoch])?;
         if interrupted {
@@ -398,7 +396,7 @@ impl<'a> Moves<'a> {
         Ok(orphans.len())
     }
 
-    /// The last word on a site holds: a closing can be taken back by an earlier one.
+    /// The latest closing of a site applies; it may also be earlier than the previous one, to take it back.
     pub(super) fn close_rooms(&self, demand: &Demand) -> rusqlite::Result<()> {
         let mut update = self.tx.prepare_cached(sql!(
             "UPDATE room SET closed_until = ?3, due = max(?3, (
@@ -420,7 +418,7 @@ impl<'a> Moves<'a> {
             .exists((id, epoch))
     }
 
-    /// Takes a job away if the epoch holds it. Returns whether it did.
+    /// Deletes a job if the epoch holds it. Returns whether it did.
     fn forget(&self, epoch: i64, id: LeaseId) -> rusqlite::Result<bool> {
         let forgotten = self
             .tx
@@ -453,7 +451,7 @@ impl<'a> Moves<'a> {
         Ok(())
     }
 
-    /// Lets a job that was leased, or dead, wait until `due`.
+    /// Makes a leased or dead job wait until `due`.
     fn wait(&mut self, id: LeaseId, due: Time) -> rusqlite::Result<()> {
         let state = if due > self.now { JobState::Delayed } else { JobState::Queued };
         let (site, lane, deadline): (String, LaneId, Option<i64>) = self
@@ -465,7 +463,8 @@ impl<'a> Moves<'a> {
             .query_row((id, state, due.as_micros()), |row| {
                 Ok((row.get(0)?, row.get(1)?, row.get(2)?))
             })?;
-        // Before that its run is there; after that it may have gone while the job was leased.
+        // Before the deadline, the run of the job still exists; afterwards it may have been deleted while the job was
+        // leased.
         match deadline.map(Time::from_micros) {
             Some(deadline) if deadline <= self.now => self.expires(id, deadline),
             _ => {}
@@ -482,8 +481,7 @@ impl<'a> Moves<'a> {
         }
     }
 
-    /// A site with something waiting gives no later than that is due, unless it is closed: then it is for
-    /// every lane.
+    /// Makes a room open when its first job is due, unless its site is closed, which holds for all lanes.
     fn open_room(&mut self, site: &str, lane: LaneId, due: Time) -> rusqlite::Result<()> {
         let room = (site.to_owned(), lane);
         if self.opened.get(&room).is_some_and(|since| *since <= due) {
@@ -510,7 +508,7 @@ fn lane_of(group: String, party: String) -> Lane {
     Lane { group: named(group), party: named(party) }
 }
 
-/// A lease, and where its job stood.
+/// Reads a lease and the state of its job.
 fn lease_of(row: &Row<'_>, site: Option<Site>, lane: Lane) -> rusqlite::Result<(Lease, JobState)> {
     let time = |micros: Option<i64>| micros.map(Time::from_micros);
     let lease = Lease {

@@ -1,4 +1,4 @@
-//! Messages that share nothing go in many rows a statement: that costs a third less than one by one.
+//! Inserts messages that share no results, many rows per statement: that costs a third less than one by one.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -13,14 +13,14 @@ use super::{LaneId, Moves};
 use crate::shared::job_state::JobState;
 use crate::sqlite::message_row;
 
-/// Rows in one statement.
+/// Rows per statement.
 const ROWS: usize = 32;
 
-/// For so many rows: the first values are the same for all.
+/// The INSERT statement for `ROWS` rows. The first parameters are common to all rows.
 static INSERT_MANY: LazyLock<String> = LazyLock::new(|| insert(ROWS));
 static INSERT_ONE: LazyLock<String> = LazyLock::new(|| insert(1));
 
-/// Values that are the same for all rows of a statement, and values of each row.
+/// The number of parameters that are common to all rows, and of those of each row.
 const COMMON: usize = 4;
 const OWN: usize = 6 + message_row::COLUMNS.len();
 
@@ -32,7 +32,7 @@ fn insert(rows: usize) -> String {
     };
     let rows: Vec<String> = (0..rows).map(row).collect();
     let columns = message_row::COLUMN_LIST.as_str();
-    // Or fail: the transaction is undone anyway, so nothing need be kept to undo the statement alone.
+    // `OR FAIL`, because the transaction is rolled back anyway: SQLite need not be able to undo the statement alone.
     format!(
         "INSERT OR FAIL INTO job (queue, state, due, accepted_at, created_at, key, url, site, lane, payload,
              deadline, {columns})
@@ -41,7 +41,7 @@ fn insert(rows: usize) -> String {
     )
 }
 
-/// A message and whose it is, with what its row needs besides.
+/// A message with the lane and deadline of its row.
 struct Row<'a> {
     new: &'a NewMessage,
     lane: LaneId,
@@ -49,7 +49,7 @@ struct Row<'a> {
 }
 
 impl Moves<'_> {
-    /// Puts messages in, each with its caller, that share no results with others.
+    /// Inserts messages, each with its caller, that share no results with others.
     pub(in crate::sqlite) fn accept_plain(
         &mut self,
         messages: &[(&NewMessage, &str)],
@@ -102,7 +102,7 @@ impl Moves<'_> {
             values.extend(message_row::values(new));
         }
         self.tx.prepare_cached(sql)?.execute(values.as_slice())?;
-        // One statement numbers its rows one after the other.
+        // One statement assigns consecutive ids.
         let mut id = self.tx.last_insert_rowid();
         for row in rows.iter().rev() {
             self.expires(id, row.deadline);

@@ -1,4 +1,4 @@
-//! Operators' acts: each is decided by where a message stands in the transaction that carries it out.
+//! Actions of operators. Each depends on the state of a message in the same transaction.
 
 use fetchwell_engine::ports::inbox::MessageId;
 use fetchwell_engine::ports::job::LeaseId;
@@ -9,7 +9,7 @@ use rusqlite::{Connection, OptionalExtension};
 use crate::shared::intervening::{Standing, Verdict, cancelled, new_name};
 use crate::sqlite::moves::{Ending, Moves};
 
-/// On which queues, and when.
+/// The queues, and the time.
 pub(super) struct Moment {
     pub(super) messages: i64,
     pub(super) deliveries: i64,
@@ -17,7 +17,7 @@ pub(super) struct Moment {
     pub(super) wall: Time,
 }
 
-/// Acts on each. Returns what was done, and which callers have a new result.
+/// Acts on each message. Returns what was done, and the callers that have a new result.
 pub(super) fn act_on(
     tx: &Connection,
     act: Act,

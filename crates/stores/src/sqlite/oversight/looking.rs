@@ -1,4 +1,4 @@
-//! Lists, counts and groups of messages. Ids grow with time, so the newest are found at the end.
+//! Lists, counts and groups messages. Ids grow with time, so the newest messages have the highest ids.
 
 use std::collections::HashMap;
 
@@ -24,8 +24,8 @@ const SIGHTING: &str = sql!(
     retry_of, retried_as, deadline, callback_url, follows, story "
 );
 
-/// ?1 is the queue, ?2 and ?3 bound the ids; the rest is the filter. Jobs first, then their lanes: a cross join
-/// keeps to that.
+/// The filter. ?1 is the queue; ?2 and ?3 are the bounds of the ids. CROSS JOIN makes SQLite read jobs first, then
+/// their lanes.
 const MATCHES: &str = "CROSS JOIN lane ON lane.id = job.lane
     WHERE job.queue = ?1 AND job.id BETWEEN ?2 AND ?3
     AND (?4 IS NULL OR state = ?4 OR state = ?5)
@@ -35,7 +35,7 @@ const MATCHES: &str = "CROSS JOIN lane ON lane.id = job.lane
     AND (?11 IS NULL OR correlation_id = ?11)
     AND accepted_at <= ?12 AND (ended_at IS NULL OR ended_at <= ?12)";
 
-/// Which index leads there, and what must be said so that it may.
+/// The FROM clause with the index to use, and the condition that the index requires.
 fn place(among: Among) -> (&'static str, &'static str) {
     match among {
         Among::All => ("FROM job NOT INDEXED ", ""),
@@ -45,11 +45,11 @@ fn place(among: Among) -> (&'static str, &'static str) {
     }
 }
 
-/// The ids that one look goes through.
+/// The range of ids that one query covers.
 struct Stretch {
     first: LeaseId,
     last: LeaseId,
-    /// Nothing lies before it.
+    /// Whether there are no rows before it.
     is_last: bool,
 }
 
@@ -61,7 +61,7 @@ fn stretch(
 ) -> rusqlite::Result<Stretch> {
     let from = from.unwrap_or(LeaseId::MAX);
     let (first, last): (Option<LeaseId>, Option<LeaseId>) = match among {
-        // From the next row that is there: what was taken out need not be looked through.
+        // Starts at the newest existing row, so that deleted ids are not scanned.
         Among::All => tx
             .prepare_cached("SELECT max(id) FROM job WHERE id <= ?1")?
             .query_row([from], |row| row.get(0))
@@ -90,7 +90,7 @@ fn stretch(
     Ok(Stretch { first, last, is_last })
 }
 
-/// Messages that match, the newest first.
+/// Messages that match, newest first.
 pub(super) fn list(
     tx: &Connection,
     queue: i64,
@@ -116,7 +116,7 @@ pub(super) fn list(
     Ok(Sightings { messages, next, as_of: look.as_of })
 }
 
-/// How many match, as far as one look goes.
+/// The number of matches, as far as one query reaches.
 pub(super) fn count(tx: &Connection, queue: i64, look: &Look) -> rusqlite::Result<Count> {
     let among = look.among(&read_ledger(tx, queue)?);
     let stretch = stretch(tx, queue, among, None)?;
@@ -129,7 +129,7 @@ pub(super) fn count(tx: &Connection, queue: i64, look: &Look) -> rusqlite::Resul
     Ok(Count { found: found.min(MOST_COUNTED), is_exact, as_of: look.as_of })
 }
 
-/// All that is known of a message.
+/// The details of a message.
 pub(super) fn dossier(
     tx: &Connection,
     queue: i64,
@@ -167,7 +167,7 @@ pub(super) fn dossier(
     Ok(Some(Dossier { follows, outbox: outbox::of_job(tx, job)?, ..dossier }))
 }
 
-/// The newest failures that nobody has tried anew, by reason and site.
+/// The newest failures that have not been retried, by reason and site.
 pub(super) fn failures(tx: &Connection, queue: i64, as_of: Time) -> rusqlite::Result<Failures> {
     let stretch = stretch(tx, queue, Among::Failed, None)?;
     let groups: Vec<(String, String, u64, LeaseId)> = tx

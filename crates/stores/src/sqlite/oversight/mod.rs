@@ -1,4 +1,4 @@
-//! What operators see of a SQLite file, and what they do about it.
+//! What operators can see and do in a SQLite file.
 
 mod acting;
 mod looking;
@@ -22,9 +22,9 @@ use rusqlite::Connection;
 use super::SqliteQueue;
 use crate::shared::looking::{Look, told_by_ledger};
 
-/// The messages of a file, for those who look after them.
+/// The messages of a file, as operators see them.
 pub(super) struct SqliteOversight {
-    /// A connection of its own: what it looks for holds up neither writers nor callers.
+    /// A separate connection, so that its queries block neither writers nor callers.
     reader: Db,
     messages: SqliteQueue,
     deliveries: SqliteQueue,
@@ -48,7 +48,7 @@ impl SqliteOversight {
         self.reader.write(work).await
     }
 
-    /// Now, with no writer at work: whatever is committed after this bears a later time.
+    /// The current time, read while no writer is active: everything committed after this has a later time.
     async fn moment(&self) -> Result<Time, StoreError> {
         let clock = self.messages.clock.clone();
         self.messages.db.write(move |_| Ok(clock.now())).await

@@ -1,4 +1,4 @@
-//! Who is at work on a file, and how its queues stand.
+//! The instances on a file, and the state of its queues.
 
 use fetchwell_engine::ports::oversight::{InstanceView, OutboxExtent, QueueLedger, Recount};
 use fetchwell_policy::time::Time;
@@ -7,7 +7,6 @@ use rusqlite::Connection;
 use crate::shared::job_state::sql;
 use crate::sqlite::queue::{read_ledger, recount_rows};
 
-/// Who is at work.
 pub(super) fn instances(tx: &Connection) -> rusqlite::Result<Vec<InstanceView>> {
     let time = |micros: Option<i64>| micros.map(Time::from_micros);
     tx.prepare_cached(sql!(
@@ -29,7 +28,7 @@ pub(super) fn instances(tx: &Connection) -> rusqlite::Result<Vec<InstanceView>> 
     .collect()
 }
 
-/// How far each caller's results reach.
+/// The range of each caller's results.
 pub(super) fn outboxes(tx: &Connection) -> rusqlite::Result<Vec<OutboxExtent>> {
     tx.prepare_cached("SELECT name, pruned, results FROM caller ORDER BY name")?
         .query_map([], |row| {
@@ -38,15 +37,15 @@ pub(super) fn outboxes(tx: &Connection) -> rusqlite::Result<Vec<OutboxExtent>> {
         .collect()
 }
 
-/// Every queue by its counters.
+/// The ledger of each queue.
 pub(super) fn ledgers(tx: &Connection) -> rusqlite::Result<Vec<QueueLedger>> {
     let queues = queues(tx)?;
     let ledger = |(id, queue)| Ok(QueueLedger { queue, ledger: read_ledger(tx, id)? });
     queues.into_iter().map(ledger).collect()
 }
 
-/// When the oldest job was accepted that waits in each queue. Ids come in the order of acceptance, and the
-/// index of what waits has them: however much has ended, none of that is looked at.
+/// When the oldest waiting job of each queue was accepted. Ids are in order of acceptance, and the index of waiting
+/// jobs contains them, so ended jobs are not scanned.
 pub(super) fn waiting_since(tx: &Connection) -> rusqlite::Result<Vec<(String, Time)>> {
     tx.prepare_cached(sql!(
         "SELECT queue.name, job.accepted_at FROM queue JOIN job ON job.id = (
@@ -57,7 +56,7 @@ pub(super) fn waiting_since(tx: &Connection) -> rusqlite::Result<Vec<(String, Ti
     .collect()
 }
 
-/// Every queue by its counters, and by its rows.
+/// The ledger of each queue, compared with its rows.
 pub(super) fn recount(tx: &Connection) -> rusqlite::Result<Vec<Recount>> {
     let recount = |(id, queue)| {
         let ledger = read_ledger(tx, id)?;
