@@ -1,8 +1,8 @@
-//! What a running process answers by HTTP: an API, a dashboard, metrics.
+//! The HTTP servers of a running process: the API, the dashboard and the metrics.
 //!
 //! From the bottom up: `problem` writes errors, [`server`] handles connections, [`auth`] tokens, [`audit`] the audit
-//! log, [`views`] the JSON that API, dashboard and commands share, [`sites`] the state of sites and orders to them.
-//! [`api`] and [`dashboard`] rest on these and know nothing of each other; [`router`] puts both into one router.
+//! log, [`views`] the JSON that API, dashboard and commands share, [`sites`] the state of sites and the orders for
+//! them. [`api`] and [`dashboard`] build on these and are independent of each other; [`router`] combines them.
 
 pub mod api;
 pub mod audit;
@@ -22,7 +22,7 @@ use axum::Router;
 use api::Api;
 use dashboard::Dashboard;
 
-/// Everything that `serve` answers: the API, and the dashboard beside it.
+/// The router of `serve`: the API and the dashboard.
 pub fn router(api: &Arc<Api>, dashboard: &Arc<Dashboard>, listens_on: SocketAddr) -> Router {
     api::router(api, dashboard::router(dashboard), listens_on)
 }

@@ -15,24 +15,23 @@ use tokio_util::sync::CancellationToken;
 
 use crate::server::{self, ConnectionRules, Connections};
 
-/// Those who monitor are few.
+/// Only a few clients read metrics.
 const MAX_CONNECTIONS: usize = 64;
-/// How long an answer under way may take after the signal to stop.
+/// How long a response in progress may take after the signal to stop.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// What Prometheus reads.
+/// Renders the metrics.
 pub type Text = Arc<dyn Fn() -> BoxFuture<'static, String> + Send + Sync>;
 
 /// Whether the process is ready; `Err` says why it is not.
 pub type Readiness = Arc<dyn Fn() -> BoxFuture<'static, Result<(), String>> + Send + Sync>;
 
-/// A text that takes no waiting.
+/// Wraps a synchronous function.
 pub fn at_once(text: impl Fn() -> String + Send + Sync + 'static) -> Text {
     Arc::new(move || -> BoxFuture<'static, String> { Box::pin(ready(text())) })
 }
 
-/// Answers at `/metrics`, `/livez` and, where there is a `readiness`, `/readyz`, until `stop`. Without a listener
-/// nothing is answered.
+/// Serves `/metrics`, `/livez` and, with a `readiness`, `/readyz`, until `stop`. Without a listener it returns at once.
 pub async fn serve(
     listener: Option<TcpListener>,
     rules: ConnectionRules,

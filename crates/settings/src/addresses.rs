@@ -1,5 +1,4 @@
-//! Settings that say where something is: stores, networks, name servers, pages, and hosts that are
-//! sent elsewhere.
+//! Settings that hold addresses: stores, brokers, networks, name servers, listen addresses, host overrides and URLs.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -14,7 +13,7 @@ use super::features::{Feature, of_store};
 use super::kinds::Kind;
 use super::layer::Raw;
 
-/// A store's URL. Its faults don't quote it.
+/// The URL of a store. Errors do not quote it, since it may contain a password.
 pub(super) struct Store;
 
 impl Kind for Store {
@@ -36,7 +35,7 @@ impl Kind for Store {
     }
 }
 
-/// The URL of a message broker. Its faults don't quote it.
+/// The URL of a message broker. Errors do not quote it, since it may contain a password.
 pub(super) struct Broker(pub(super) Feature);
 
 impl Kind for Broker {
@@ -82,7 +81,7 @@ impl Kind for Cidr {
     }
 }
 
-/// A name server: an address, with its port when that is not 53.
+/// A name server: an address, with its port unless that is 53.
 pub(super) struct NameServer;
 
 const DNS_PORT: u16 = 53;
@@ -109,7 +108,7 @@ impl Kind for NameServer {
     }
 }
 
-/// Where a server listens.
+/// A listen address.
 pub(super) struct Listen;
 
 impl Kind for Listen {
@@ -130,8 +129,8 @@ impl Kind for Listen {
     }
 }
 
-/// `ADDR:PORT`, `:PORT` for every IPv4 address of the machine, or `localhost:PORT`. No other name
-/// will do: whoever listens must know where without asking anybody.
+/// `ADDR:PORT`, `:PORT` for every IPv4 address of the machine, or `localhost:PORT`. Other names are refused, so that
+/// listening does not depend on DNS.
 fn parse_listen_address(text: &str) -> Option<SocketAddr> {
     let (host, port) = text.rsplit_once(':')?;
     match host {
@@ -176,7 +175,7 @@ fn parse_resolve_rule(text: &str) -> Option<ResolveRule> {
     Some(ResolveRule { pattern: pattern.to_ascii_lowercase(), address, port })
 }
 
-/// A web address, as it is written.
+/// A URL, kept as written.
 pub(super) struct WebAddress;
 
 impl Kind for WebAddress {

@@ -1,4 +1,4 @@
-//! Settings that say which web archive is read.
+//! Settings that name a web archive.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -10,20 +10,15 @@ use super::fault::{Wrong, quoted};
 use super::kinds::Kind;
 use super::layer::Raw;
 
-/// Where an archive is.
+/// The location of an archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ArchiveBase {
-    /// `https://…`: on a web server, below this URL, which ends in a slash.
+    /// `https://…`: a web server; the URL ends in a slash.
     Web(WebUrl),
-    /// In a folder.
+    /// The path of a folder.
     Folder(PathBuf),
-    /// `s3://BUCKET/PREFIX`: in a bucket, below a prefix that is empty or ends in a slash.
-    S3 {
-        /// The bucket.
-        bucket: String,
-        /// What all names begin with.
-        prefix: String,
-    },
+    /// `s3://BUCKET/PREFIX`: a bucket; the prefix is empty or ends in a slash.
+    S3 { bucket: String, prefix: String },
 }
 
 impl fmt::Display for ArchiveBase {
@@ -36,7 +31,7 @@ impl fmt::Display for ArchiveBase {
     }
 }
 
-/// An archive: a URL, a bucket, or else a folder.
+/// An archive: a URL, a bucket, or otherwise a folder.
 pub(super) struct Archive;
 
 impl Kind for Archive {
@@ -75,7 +70,7 @@ fn in_slash(text: &str) -> String {
     format!("{}/", text.trim_end_matches('/'))
 }
 
-/// By S3's own rules: it becomes part of a host name.
+/// Follows the naming rules of S3, since the bucket becomes part of a host name.
 fn is_bucket(name: &str) -> bool {
     let is_plain =
         |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b".-".contains(&byte);
@@ -86,7 +81,7 @@ fn is_bucket(name: &str) -> bool {
         && !name.contains("..")
 }
 
-/// A crawl, such as `CC-MAIN-2024-30`: it becomes part of a path.
+/// The name of a crawl, such as `CC-MAIN-2024-30`. It becomes part of a path.
 pub(super) struct CrawlName;
 
 impl Kind for CrawlName {

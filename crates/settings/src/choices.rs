@@ -1,4 +1,4 @@
-//! Settings that are one of a few words.
+//! Settings with a fixed set of values.
 
 use fetchwell_policy::robots::WhenUnreachable;
 use serde_json::Value as Json;
@@ -14,31 +14,30 @@ pub(super) const WHEN_UNREACHABLE: OneOf<WhenUnreachable> = OneOf(&[
     ("disallow", WhenUnreachable::Disallow),
 ]);
 
-/// How log lines look.
+/// The format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogFormat {
-    /// For people.
+    /// Human-readable lines.
     Pretty,
-    /// One JSON object a line, for machines.
+    /// One JSON object per line, for machines.
     Json,
 }
 
 pub(super) const LOG_FORMAT: OneOf<LogFormat> =
     OneOf(&[("pretty", LogFormat::Pretty), ("json", LogFormat::Json)]);
 
-/// What documents are written as.
+/// The format of documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DocumentFormat {
-    /// A JSON object a line, compressed.
+    /// One JSON object per line, compressed.
     JsonLines,
-    /// Columns.
     Parquet,
 }
 
 const DOCUMENT_FORMAT: OneOf<DocumentFormat> =
     OneOf(&[("jsonl.zst", DocumentFormat::JsonLines), ("parquet", DocumentFormat::Parquet)]);
 
-/// A format of documents that this build can write.
+/// A document format that this build can write.
 pub(super) struct WritableFormat(pub(super) Feature);
 
 impl Kind for WritableFormat {

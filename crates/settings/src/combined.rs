@@ -1,4 +1,4 @@
-//! Kinds made of other kinds: a value that may be absent, and several values.
+//! Kinds that are built from other kinds: lists and optional values.
 
 use serde_json::Value as Json;
 
@@ -6,7 +6,7 @@ use super::fault::Wrong;
 use super::kinds::Kind;
 use super::layer::Raw;
 
-/// A list; in the environment and in a flag its items stand between commas.
+/// A list; in the environment and in a flag its items are separated by commas.
 pub(super) struct ListOf<K>(pub(super) K);
 
 impl<K: Kind> Kind for ListOf<K> {
@@ -21,7 +21,7 @@ impl<K: Kind> Kind for ListOf<K> {
     }
 }
 
-/// Nothing, written as empty text, or a value.
+/// An optional value; an empty text means none.
 pub(super) struct Optional<K>(pub(super) K);
 
 impl<K: Kind> Kind for Optional<K> {

@@ -1,4 +1,4 @@
-//! What `fetchwell config init`, `show` and `check` do.
+//! The commands `fetchwell config init`, `show` and `check`.
 
 use std::fs::OpenOptions;
 use std::io::{self, ErrorKind, Write};
@@ -18,7 +18,7 @@ pub enum InitError {
     Write { path: PathBuf, source: io::Error },
 }
 
-/// Writes the commented default file; a file that is there already only with `force`.
+/// Writes the commented default file; overwrites an existing file only with `force`.
 pub fn config_init(path: &Path, force: bool) -> Result<(), InitError> {
     let mut options = OpenOptions::new();
     options.write(true);
@@ -35,7 +35,7 @@ pub fn config_init(path: &Path, force: bool) -> Result<(), InitError> {
     file.write_all(default_file().as_bytes()).map_err(failed)
 }
 
-/// Prints each setting as it holds and where it came from. As text the settings are TOML.
+/// Prints the effective value of each setting and its origin. The text format is TOML.
 pub fn config_show(settings: &Settings, json: bool, out: &mut impl Write) -> io::Result<()> {
     if json {
         let all: Json = settings

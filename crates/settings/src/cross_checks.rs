@@ -1,4 +1,4 @@
-//! Rules between settings, which no single value can break.
+//! Checks that involve several settings.
 
 use fetchwell_policy::units::{format_duration, format_size};
 
@@ -8,7 +8,7 @@ use super::schema::Values;
 
 /// Adds a fault for every broken rule.
 pub(super) fn run(values: &Values, findings: &mut Findings) {
-    // With less than two heartbeats to a lease, one that is late would look like a death.
+    // With fewer than two heartbeats per lease, one late heartbeat would make an instance look dead.
     if values.lease_heartbeat >= values.lease_ttl / 2 {
         let problem = format!(
             "{} is not less than half of lease.ttl ({})",
@@ -31,7 +31,7 @@ pub(super) fn run(values: &Values, findings: &mut Findings) {
             Wrong::new(problem, mend),
         );
     }
-    // A body that can never fit would wait for memory for ever.
+    // A body that can never fit would wait for memory forever.
     if values.http_max_body > values.http_body_budget {
         let problem = format!(
             "{} is more than http.body_budget ({})",
@@ -43,7 +43,7 @@ pub(super) fn run(values: &Values, findings: &mut Findings) {
     }
 }
 
-/// The fault is placed where one of the two was set, not at a default that nobody wrote.
+/// Reports the fault at the origin of the setting that was given, not at a default.
 fn add(findings: &mut Findings, keys: [&str; 2], wrong: Wrong) {
     let origins = findings.effective.iter().filter(|setting| keys.contains(&setting.key.as_str()));
     let origin = origins.map(|setting| setting.origin.clone()).min().unwrap_or(Origin::Default);

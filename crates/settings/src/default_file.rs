@@ -1,4 +1,4 @@
-//! The commented default file, made from the table.
+//! The commented default file, generated from the table of settings.
 
 use serde_json::Value as Json;
 
@@ -14,7 +14,7 @@ const HEAD: &str = "\
 # KB, MB, GB. `fetchwell config check` lists errors, `fetchwell config show` the effective values.
 ";
 
-/// The default file: prose begins with `# `, a setting that can be switched on with `#`.
+/// The default file. Comments begin with `# `, and settings that can be uncommented with `#`.
 pub fn default_file() -> String {
     let mut text = HEAD.to_owned();
     write_table(&mut text, Values::KEYS, Values::read);
@@ -49,15 +49,15 @@ fn write_table<T>(text: &mut String, keys: &[Key], read: fn(&mut Reader<'_>) -> 
     }
 }
 
-/// Every setting of a table as it holds when nobody sets it.
+/// The default value of every setting of a table.
 pub(super) fn defaults<T>(read: fn(&mut Reader<'_>) -> Option<T>) -> Vec<Effective> {
-    // Reading no source at all gives the defaults, and with them how each kind is written.
+    // Reading without any source returns the defaults, in the notation of each kind.
     let mut findings = Findings::default();
     read(&mut Reader { prefix: String::new(), strongest_first: &[], findings: &mut findings });
     findings.effective
 }
 
-/// The default as TOML, in the words of the table (`24h`, not `1d`).
+/// The default as TOML, as the table writes it (`24h`, not `1d`).
 pub(super) fn default_literal(key: &Key, normal_form: &Json) -> String {
     match normal_form {
         Json::String(_) => format!("{:?}", key.default),
@@ -66,7 +66,7 @@ pub(super) fn default_literal(key: &Key, normal_form: &Json) -> String {
     }
 }
 
-/// The key as it stands within its table.
+/// The key within its table.
 fn last(key: &Key) -> &'static str {
     key.path.rsplit_once('.').map_or(key.path, |(_, last)| last)
 }

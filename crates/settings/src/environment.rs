@@ -1,4 +1,4 @@
-//! Settings from the environment: `FETCHWELL_HTTP__CONNECT_TIMEOUT`, and the designs' own names.
+//! Settings from the environment: `FETCHWELL_HTTP__CONNECT_TIMEOUT`, and the variables of the designs.
 
 use std::collections::BTreeMap;
 
@@ -13,25 +13,25 @@ use super::sources::Sources;
 use super::suggest::nearest;
 
 const PREFIX: &str = "FETCHWELL_";
-/// Variables of our own tests, which are no settings.
+/// Variables of our own tests, which are not settings.
 const TEST_PREFIX: &str = "FETCHWELL_TEST_";
-/// Tables whose names have dots, spaces or small letters, which a variable's name has not.
+/// Tables whose names may have dots, spaces or lower-case letters, which names of variables cannot have.
 const IN_THE_FILE_ONLY: [&str; 2] = ["sites.", "categories."];
 
-/// What the Page Fetcher's own names begin with.
+/// The prefix of the Page Fetcher's variables.
 const PAGES_PREFIX: &str = "PAGE_FETCHER_";
-/// What Kubernetes sets for a Service that is called "page-fetcher": nobody's setting.
+/// Kubernetes sets such variables for a Service named "page-fetcher"; they are not settings.
 const OF_KUBERNETES: [&str; 2] = ["SERVICE_", "PORT_"];
 
-/// What the variables that begin with `FETCHWELL_` say.
+/// The values of the variables that begin with `FETCHWELL_`.
 #[derive(Default)]
 pub(super) struct EnvironmentLayers {
     pub(super) settings: Layer,
     pub(super) retailers: BTreeMap<String, Layer>,
 }
 
-/// The environment of this process. What is not Unicode cannot be a setting's name; in a value it
-/// is replaced, and the value's own check then says what is wrong.
+/// The environment of this process. A name that is not Unicode cannot be a setting. In a value, invalid characters are
+/// replaced, and the check of the setting reports them.
 pub fn process_environment() -> BTreeMap<String, String> {
     std::env::vars_os()
         .filter_map(|(name, value)| {
@@ -62,9 +62,9 @@ pub(super) fn layers(sources: &Sources<'_>, faults: &mut Vec<Fault>) -> Environm
 }
 
 impl EnvironmentLayers {
-    /// Where the value of a variable goes, and as what.
+    /// The layer to which a variable belongs, and what it sets.
     fn place_of(&mut self, path: &str, variable: &str) -> Result<(&mut Layer, Meaning), Wrong> {
-        // Only the exact spelling counts, so that one setting cannot come by two variables.
+        // Only the exact spelling counts, so that two variables cannot set the same setting.
         let is_exact = variable_name(path) == variable;
         let known = |keys, row: &str| meaning(keys, row).filter(|_| is_exact);
         if let Some((table, name, row)) = retailer_row(path) {
@@ -82,7 +82,7 @@ impl EnvironmentLayers {
     }
 }
 
-/// The variables that designs had for settings of theirs.
+/// The values of the variables that the designs define.
 pub(super) fn own_names_layer(sources: &Sources<'_>, faults: &mut Vec<Fault>) -> Layer {
     let mut layer = Layer::default();
     for key in Values::KEYS {
@@ -108,8 +108,8 @@ pub(super) fn own_names_layer(sources: &Sources<'_>, faults: &mut Vec<Fault>) ->
     layer
 }
 
-/// The variables with the Page Fetcher's prefix that mean nothing. They do no harm, since other programs of the design may
-/// read them; but whoever mistyped one must learn that it does nothing.
+/// The variables with the Page Fetcher's prefix that are not settings. They are only warnings, since other programs of
+/// the design may read them, but a mistyped variable must be reported.
 pub(super) fn unknown_own_names(sources: &Sources<'_>) -> Vec<Fault> {
     if !sources.own_names_of.contains(&Door::Pages) {
         return Vec::new();
@@ -131,7 +131,7 @@ pub(super) fn unknown_own_names(sources: &Sources<'_>) -> Vec<Fault> {
         rest.is_some_and(is_setting) && !known.contains(*name)
     });
     let fault = |name: &String| {
-        // What all of them begin with would make any two look alike.
+        // The common prefix would make all names look similar.
         let rest = |name: &str| name.strip_prefix(PAGES_PREFIX).unwrap_or_default().to_owned();
         let candidates: Vec<String> = known.iter().map(|known| rest(known)).collect();
         let mend = match nearest(&rest(name), candidates.iter().map(String::as_str)) {
@@ -144,8 +144,8 @@ pub(super) fn unknown_own_names(sources: &Sources<'_>) -> Vec<Fault> {
     names.map(fault).collect()
 }
 
-/// The key of the setting that a variable means. Levels are two underscores apart, which may also
-/// stand in a retailer's name, but in no name of a row.
+/// The key of the setting that a variable sets. Two underscores separate levels; they may also occur in the name of a
+/// retailer, but not in that of a row.
 fn path_of(variable_after_prefix: &str) -> String {
     let rest = variable_after_prefix.to_ascii_lowercase();
     match rest.strip_prefix("retailers__").and_then(|table| table.rsplit_once("__")) {
@@ -154,18 +154,18 @@ fn path_of(variable_after_prefix: &str) -> String {
     }
 }
 
-/// The row of a retailer's table: what stands before it, the retailer's name, and the row's.
+/// Splits the path of a retailer's row into the prefix of the row, the name of the retailer, and the row.
 fn retailer_row(path: &str) -> Option<(&str, &str, &str)> {
     let (name, row) = path.strip_prefix("retailers.")?.rsplit_once('.')?;
     Some((path.strip_suffix(row)?, name, row))
 }
 
-/// The variable of a setting.
+/// The name of a setting's variable.
 pub(super) fn variable_name(path: &str) -> String {
     format!("{PREFIX}{}", path.replace('.', "__").to_ascii_uppercase())
 }
 
-/// There is no such row in a table, before whose rows `table` stands.
+/// The error for an unknown row; `table` is the prefix of its table.
 fn unknown(keys: &[Key], table: &str, row: &str) -> Wrong {
     let mend = match nearest(row, keys.iter().map(|key| key.path)) {
         Some(near) => format!("did you mean {}?", variable_name(&format!("{table}{near}"))),

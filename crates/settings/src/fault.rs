@@ -1,4 +1,4 @@
-//! What may be wrong with settings, told so that it can be mended.
+//! Errors in settings, each with its location and how to fix it.
 
 use std::fmt;
 use std::mem::discriminant;
@@ -8,7 +8,7 @@ use fetchwell_engine::ports::links::NameError;
 use fetchwell_policy::units::UnitError;
 pub(super) use fetchwell_policy::units::quoted;
 
-/// Every fault that was found, not only the first.
+/// All faults that were found, not only the first.
 #[derive(Clone, Debug)]
 pub struct SettingsFaults {
     faults: Vec<Fault>,
@@ -20,7 +20,7 @@ impl SettingsFaults {
         SettingsFaults { faults }
     }
 
-    /// The faults, by origin and line.
+    /// The faults, sorted by origin and line.
     pub fn faults(&self) -> &[Fault] {
         &self.faults
     }
@@ -40,14 +40,13 @@ impl fmt::Display for SettingsFaults {
 
 impl std::error::Error for SettingsFaults {}
 
-/// One thing that is wrong, with its place and its mend.
+/// One fault, with its location and how to fix it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// Where the value stands.
+    /// Where the value was set.
     pub origin: Origin,
-    /// The setting's key; empty when the whole file is at fault.
+    /// The key of the setting; empty if the fault concerns the whole file.
     pub key: String,
-    /// What is wrong with it.
     pub wrong: Wrong,
 }
 
@@ -61,13 +60,12 @@ impl fmt::Display for Fault {
     }
 }
 
-/// A problem and its mend, before it is known where the value stands.
+/// A problem and how to fix it, without the location.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}; {mend}")]
 pub struct Wrong {
-    /// What is wrong.
     pub problem: String,
-    /// What to do about it.
+    /// How to fix it.
     pub mend: String,
 }
 
@@ -89,20 +87,20 @@ impl From<NameError> for Wrong {
     }
 }
 
-/// Where a value came from, the strongest first.
+/// The source of a value, in descending precedence.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Origin {
-    /// A flag of the command line, such as `--rate`.
+    /// A command-line flag, such as `--rate`.
     Flag(String),
-    /// A variable of the environment that begins with `FETCHWELL_`.
+    /// An environment variable that begins with `FETCHWELL_`.
     Environment(String),
-    /// A variable of the environment that a design had for the setting.
+    /// An environment variable that a design defines.
     OwnName(String),
     /// A settings file.
     File {
-        /// The file, as its user would name it.
+        /// The file, as the user would name it.
         path: PathBuf,
-        /// The line, from 1; none when the whole file is meant.
+        /// The line, counted from 1; `None` for the whole file.
         line: Option<usize>,
     },
     /// The built-in default.
@@ -110,8 +108,8 @@ pub enum Origin {
 }
 
 impl Origin {
-    /// Whether a value from here beats one from there. Two of one source, such as two lines of a
-    /// file, are equals.
+    /// Whether a value from this source takes precedence over one from the other. Two values of one source, such as two
+    /// lines of a file, have the same precedence.
     pub(super) fn is_stronger_than(&self, other: &Origin) -> bool {
         self < other && discriminant(self) != discriminant(other)
     }

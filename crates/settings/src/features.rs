@@ -46,12 +46,12 @@ macro_rules! with_stores {
 fetchwell_engine::for_server_stores!(with_stores);
 
 impl Feature {
-    /// An error where this build does not have it.
+    /// Returns an error if this build does not have it.
     pub fn require(&self) -> Result<(), Wrong> {
         if self.is_on { Ok(()) } else { Err(self.missing()) }
     }
 
-    /// What is wrong with a setting that needs it where this build does not have it.
+    /// The error for a setting that needs it, if this build does not have it.
     pub fn missing(&self) -> Wrong {
         let Feature { name, product, .. } = self;
         Wrong::new(
@@ -61,13 +61,13 @@ impl Feature {
     }
 }
 
-/// The names of those that this build has.
+/// The names of the features of this build.
 pub fn built_with() -> String {
     let names: Vec<_> = ALL.iter().filter(|feature| feature.is_on).map(|one| one.name).collect();
     if names.is_empty() { "none".to_owned() } else { names.join(", ") }
 }
 
-/// What `--version` prints after the program's name. `-V` prints the first line alone.
+/// The text that `--version` prints after the program's name. `-V` prints only the first line.
 pub fn long_version() -> &'static str {
     static TEXT: LazyLock<String> =
         LazyLock::new(|| format!("{}\nfeatures: {}", env!("CARGO_PKG_VERSION"), built_with()));

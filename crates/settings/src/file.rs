@@ -1,4 +1,4 @@
-//! The settings file: finds it, reads it, and hands its values out by table.
+//! Finds and reads the settings file.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -11,7 +11,7 @@ use super::layer::{Layer, TextFileError, read_text_file};
 use super::sources::Sources;
 use super::toml_walk::{Walk, line_starts};
 
-/// What a settings file says.
+/// The values of a settings file.
 #[derive(Default)]
 pub(super) struct FileLayers {
     pub(super) settings: Layer,
@@ -20,7 +20,7 @@ pub(super) struct FileLayers {
     pub(super) categories: BTreeMap<String, Layer>,
 }
 
-/// Reads the first file there is; where there is none, it says nothing.
+/// Reads the first file that exists; without one, returns no values.
 pub(super) fn read(sources: &Sources<'_>, faults: &mut Vec<Fault>) -> FileLayers {
     const MOST_BYTES: u64 = 8 * 1024 * 1024;
     for place in places(sources) {

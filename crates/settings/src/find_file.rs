@@ -1,21 +1,21 @@
-//! Which settings file is read: the one that was named, else the first of the usual places.
+//! Finds the settings file: the one given by `--config`, else the first of the usual locations.
 
 use std::path::{Path, PathBuf};
 
 use super::sources::Sources;
 
-/// A place where a settings file may be.
+/// A possible location of the settings file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Place {
     /// The path to open.
     pub(super) path: PathBuf,
-    /// The path as its user would name it.
+    /// The path as the user would name it.
     pub(super) shown: PathBuf,
-    /// Whether it was asked for, so that its absence is a fault.
+    /// Whether the user named it, so that it must exist.
     pub(super) required: bool,
 }
 
-/// The places to look at, in order.
+/// The locations to try, in order.
 pub(super) fn places(sources: &Sources<'_>) -> Vec<Place> {
     const NAME: &str = "fetchwell.toml";
     let here = sources.working_directory;
@@ -30,7 +30,7 @@ pub(super) fn places(sources: &Sources<'_>) -> Vec<Place> {
     [local].into_iter().chain(user).collect()
 }
 
-/// `$XDG_CONFIG_HOME`, else `~/.config`. The XDG rules have relative paths ignored.
+/// `$XDG_CONFIG_HOME`, else `~/.config`. Relative paths are ignored, as the XDG specification requires.
 fn user_config_directory(sources: &Sources<'_>) -> Option<PathBuf> {
     let absolute = |name: &str| {
         sources.environment.get(name).map(PathBuf::from).filter(|path| path.is_absolute())

@@ -1,17 +1,17 @@
-//! What the table says about one setting, apart from its type.
+//! The metadata of a setting: everything but its type.
 
 /// One row of a table of settings.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Key {
-    /// Where it stands in the file, such as `http.connect_timeout`.
+    /// The path in the file, such as `http.connect_timeout`.
     pub(super) path: &'static str,
-    /// Its default, as a user would write it.
+    /// The default, as a user would write it.
     pub(super) default: &'static str,
-    /// What it is for, line by line.
+    /// The documentation, line by line.
     pub(super) docs: &'static [&'static str],
-    /// Whether it may hold a secret: then it can be read from a file, and faults don't quote it.
+    /// Whether it may hold a secret. Then it can be read from a file, and errors do not quote it.
     pub(super) secret: bool,
-    /// The name that a design has for it.
+    /// The variable that a design defines for it.
     pub(super) own_name: Option<OwnName>,
 }
 
@@ -36,7 +36,7 @@ impl Key {
     }
 }
 
-/// A door whose design has names of its own in the environment.
+/// A command whose design defines its own environment variables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Door {
     /// `fetchwell pages`, the Page Fetcher: `PAGE_FETCHER_…`.
@@ -46,16 +46,15 @@ pub enum Door {
 }
 
 impl Door {
-    /// All of them.
     pub const ALL: &'static [Door] = &[Door::Pages, Door::CommonCrawl];
 }
 
-/// A variable of the environment that a design had for a setting.
+/// An environment variable that a design defines for a setting.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OwnName {
     pub(super) door: Door,
     pub(super) name: &'static str,
-    /// The unit that a bare number under this name is in.
+    /// The unit of a bare number.
     pub(super) unit: &'static str,
 }
 
@@ -71,16 +70,16 @@ pub(super) const fn commoncrawl(name: &'static str) -> OwnName {
     OwnName { door: Door::CommonCrawl, name, unit: "" }
 }
 
-/// What a path in a source stands for.
+/// What a path in a source refers to.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Meaning {
-    /// The setting's value.
+    /// The value of a setting.
     Value(&'static Key),
-    /// The file that holds the setting's value (`store_file`, for secrets).
+    /// A file with the value of a setting (such as `store_file`, for secrets).
     ValueFile(&'static Key),
 }
 
-/// Finds what `path` stands for in the table `keys`.
+/// Looks up `path` in the table `keys`.
 pub(super) fn meaning(keys: &'static [Key], path: &str) -> Option<Meaning> {
     let find = |path: &str| keys.iter().find(|key| key.path == path);
     find(path).map(Meaning::Value).or_else(|| {
@@ -94,7 +93,7 @@ pub(super) fn is_group(keys: &[Key], path: &str) -> bool {
     keys.iter().any(|key| group_of(key) == Some(path))
 }
 
-/// The table of the file in which the setting stands.
+/// The table of the file that contains the setting.
 pub(super) fn group_of(key: &Key) -> Option<&'static str> {
     key.path.split_once('.').map(|(group, _)| group)
 }

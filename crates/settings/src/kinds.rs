@@ -1,4 +1,4 @@
-//! What a single value may be: numbers, durations, sizes, words.
+//! The kinds of single values: numbers, durations, sizes and words.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -18,11 +18,11 @@ pub(super) trait Kind {
 
     fn read(&self, raw: &Raw) -> Result<Self::Value, Wrong>;
 
-    /// The value as JSON, which for all that occurs here is also TOML; never a secret.
+    /// The value as JSON, which is also valid TOML for all values used here. Secrets are hidden.
     fn show(&self, value: &Self::Value) -> Json;
 }
 
-/// A duration within bounds. The upper one keeps sums of times far from overflow.
+/// A duration within bounds. The upper bound prevents overflow when durations are added to times.
 pub(super) struct Span {
     least: Duration,
     most: Duration,
@@ -88,7 +88,7 @@ pub(super) const fn decimal(least: f64, most: f64) -> Number<f64> {
     Number { name: "number", least, most }
 }
 
-/// Requests per second; 0 is no pacing, about which the gate has its own say.
+/// Requests per second; 0 means no pacing, for which the gate has its own checks.
 pub(super) const RATE: Number<f64> = decimal(0.0, 10_000.0);
 
 impl<T: FromStr + PartialOrd + Display + Copy + Into<Json>> Kind for Number<T> {
@@ -127,7 +127,6 @@ fn within<T: PartialOrd>(
     ))
 }
 
-/// True or false.
 pub(super) struct Switch;
 
 impl Kind for Switch {

@@ -1,4 +1,4 @@
-//! One source's values, by path, before anybody knows whether they are good.
+//! The values of one source, by path, before they are checked.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -53,7 +53,7 @@ impl Layer {
         self.given.get(key.path)
     }
 
-    /// Adds a value; where it names a file that holds the value, reads that.
+    /// Adds a value. If it names a file that contains the value, reads the file.
     pub(super) fn add(
         &mut self,
         meaning: Meaning,
@@ -73,8 +73,8 @@ impl Layer {
         Ok(())
     }
 
-    /// Takes in what another layer says. Returns what both say, which stays as it was, and where the other
-    /// says it.
+    /// Adds the values of another layer. Returns the settings that both have, with their origins in the other layer;
+    /// these keep their values.
     pub(super) fn merge(&mut self, other: Layer) -> Vec<(&'static str, Origin)> {
         let mut twice = Vec::new();
         for (path, given) in other.given {
@@ -88,7 +88,7 @@ impl Layer {
         twice
     }
 
-    /// Adds a value that may have come before, as a flag may: then it is a list.
+    /// Adds a value. If there already is one, as with a repeated flag, the result is a list.
     pub(super) fn append(&mut self, key: &'static Key, value: String, origin: Origin) {
         let raw = match self.given.remove(key.path).map(|given| given.raw) {
             None => Raw::One(value),
@@ -102,7 +102,7 @@ impl Layer {
     }
 }
 
-/// The flags as a layer.
+/// The layer of the command-line flags.
 pub(super) fn of_flags(sources: &Sources<'_>, faults: &mut Vec<Fault>) -> Layer {
     let mut layer = Layer::default();
     for flag in sources.flags {
@@ -138,7 +138,7 @@ pub(super) fn read_text_file(path: &Path, most_bytes: u64) -> Result<String, Tex
     Ok(text)
 }
 
-/// Reads a secret's file. One newline at its end is the editor's, not the secret's.
+/// Reads the file of a secret. A trailing newline, which editors add, is removed.
 fn read_value_file(path: &Path) -> Result<String, Wrong> {
     const MOST_BYTES: u64 = 64 * 1024;
     let text = read_text_file(path, MOST_BYTES).map_err(|error| {

@@ -1,8 +1,8 @@
-//! Settings: one table (`schema`), five places a value may come from, and every fault at once.
+//! Settings: one table (`schema`), five sources, and all errors reported at once.
 //!
-//! Flags beat the environment, which beats a design's own names, which beat the file, which beats
-//! the defaults. [`Settings::load`] is the one way in. All it reads is handed to it in
-//! [`Sources`], so that a test needs no process state; only files are opened.
+//! Flags override the environment, which overrides the variables of a design, which override the file, which overrides
+//! the defaults. [`Settings::load`] is the only entry point. Its input is in [`Sources`], so that tests need no process
+//! state; only files are opened.
 
 mod addresses;
 mod archives;
@@ -64,8 +64,8 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Reads and checks all sources. What is wrong in a source is a fault even where a stronger
-    /// source overrides it: a file that only works under one flag is broken.
+    /// Reads and checks all sources. An invalid value is a fault even if another source overrides it: a file that only
+    /// works with a certain flag is broken.
     pub fn load(sources: &Sources<'_>) -> Result<Settings, SettingsFaults> {
         let mut findings = Findings::default();
         let file = file::read(sources, &mut findings.faults);
@@ -104,23 +104,23 @@ impl Settings {
         }
     }
 
-    /// Requests per second for each site with a rate of its own.
+    /// Requests per second for each site with its own rate.
     pub fn site_rates(&self) -> &BTreeMap<String, f64> {
         &self.site_rates
     }
 
-    /// The retailers that have a table of their own.
+    /// The retailers with their own table.
     pub fn retailers(&self) -> &BTreeMap<String, Retailer> {
         &self.retailers
     }
 
-    /// The categories that have a table of their own.
+    /// The categories with their own table.
     pub fn categories(&self) -> &BTreeMap<String, Category> {
         &self.categories
     }
 
-    /// Where "serve" listens: at the port of `retriever.api_port`, unless `retriever.listen` comes
-    /// from a stronger source.
+    /// The listen address of "serve". The port is `retriever.api_port`, unless `retriever.listen` comes from a source
+    /// with higher precedence.
     pub fn retriever_address(&self) -> SocketAddr {
         let mut address = self.values.retriever_listen;
         let origins = self.origin("retriever.listen").zip(self.origin("retriever.api_port"));
@@ -131,7 +131,7 @@ impl Settings {
         address
     }
 
-    /// Whether nobody has set it.
+    /// Whether no source sets it.
     pub fn is_default(&self, key: &str) -> bool {
         self.origin(key) == Some(&Origin::Default)
     }
@@ -142,12 +142,12 @@ impl Settings {
         setting.map(|setting| &setting.origin)
     }
 
-    /// What was given and means nothing, though it does no harm.
+    /// Warnings about values that have no effect.
     pub fn warnings(&self) -> &[Fault] {
         &self.warnings
     }
 
-    /// Each setting as it holds, with where it came from; secrets hidden.
+    /// The effective value and the origin of each setting; secrets are hidden.
     pub fn effective(&self) -> &[Effective] {
         &self.effective
     }

@@ -1,8 +1,8 @@
-//! Which limit binds for the messages of "serve": for `config check`, in words.
+//! Explains in `config check` which limit applies to the messages of "serve".
 
 use super::{Retailer, Settings};
 
-/// How often the messages of each retailer go to one site, and which setting says so.
+/// How often the messages of each retailer are sent to one site, and which setting decides.
 pub(super) fn in_words(settings: &Settings) -> String {
     let mut lines = vec![
         "How often \"serve\" sends messages to one site, and which setting decides:".to_owned(),
@@ -31,7 +31,7 @@ pub(super) fn in_words(settings: &Settings) -> String {
 struct Limit {
     per_second: f64,
     burst: u32,
-    /// The burst at each site, if this retailer sets its own rate: that rate is then also the pace of each of its sites.
+    /// The burst at each site, if this retailer sets its own rate, which is then also the pace of each of its sites.
     at_sites: Option<u32>,
 }
 
@@ -47,7 +47,7 @@ impl Limit {
         }
     }
 
-    /// At a site without a rate of its own, where `rate` is that of all sites.
+    /// At a site without its own rate; `rate` is the default for all sites.
     fn at_a_site(&self, rate: f64) -> String {
         match self.at_sites {
             Some(burst) => format!(
@@ -58,12 +58,12 @@ impl Limit {
         }
     }
 
-    /// At a site with this rate of its own.
+    /// At a site with its own rate.
     fn at_a_site_with(&self, rate: f64) -> String {
         self.beside(rate, "the site's own rate")
     }
 
-    /// Where a site has this pace, both hold: the slower one binds.
+    /// At a site with this rate. Both limits apply, so the slower one decides.
     fn beside(&self, rate: f64, named: &str) -> String {
         let Limit { per_second, burst, .. } = self;
         if rate == 0.0 || *per_second < rate {

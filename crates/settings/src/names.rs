@@ -1,10 +1,10 @@
-//! The names under which single sites, retailers and categories have settings.
+//! The names of sites and retailers that have their own tables.
 
 use fetchwell_policy::url::Site;
 
 use super::fault::{Wrong, quoted};
 
-/// A site's name in its one spelling: lower case, IDNA, no final dot, no default port.
+/// The canonical name of a site: lower case, IDNA, no trailing dot, no default port.
 pub(super) fn site_name(text: &str) -> Result<String, Wrong> {
     canonical_site(text).ok_or_else(|| {
         Wrong::new(
@@ -14,8 +14,8 @@ pub(super) fn site_name(text: &str) -> Result<String, Wrong> {
     })
 }
 
-/// The gate's own spelling, so that a rate meets its site. A path or a `*` would promise more than
-/// the gate keeps: a rate is for one whole site.
+/// The name that the gate uses, so that the rate applies to its site. Paths and `*` are refused, since a rate is for
+/// exactly one whole site.
 fn canonical_site(text: &str) -> Option<String> {
     if text.contains(['/', '?', '#', '*']) {
         return None;
@@ -23,7 +23,7 @@ fn canonical_site(text: &str) -> Option<String> {
     Site::parse(text).ok().map(String::from)
 }
 
-/// A retailer's name, which callers send and which therefore has one spelling only.
+/// The name of a retailer. Callers send it, so there is only one spelling.
 pub(super) fn retailer_name(text: &str) -> Result<String, Wrong> {
     const MOST_BYTES: usize = 32;
     let allowed =
@@ -37,7 +37,7 @@ pub(super) fn retailer_name(text: &str) -> Result<String, Wrong> {
     ))
 }
 
-/// How the table of a name is written in the file, such as `sites."example.com"`.
+/// The path of a named table in the file, such as `sites."example.com"`.
 pub(super) fn table_path(map: &str, name: &str) -> String {
     format!("{map}.{}", toml_edit::Key::new(name).display_repr())
 }

@@ -1,4 +1,4 @@
-//! Reads the rows of a table out of the layers: the strongest value holds, all are checked.
+//! Reads the rows of a table from the layers. The value with the highest precedence applies; all are checked.
 
 use std::collections::BTreeMap;
 
@@ -10,18 +10,18 @@ use super::kinds::Kind;
 use super::layer::{Layer, Raw};
 use super::names::table_path;
 
-/// A setting as it holds.
+/// The effective value of a setting.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Effective {
-    /// Its key, as it would stand in the file, such as `sites."example.com".rate`.
+    /// The key, as in the file, such as `sites."example.com".rate`.
     pub key: String,
-    /// Its value in its normal form; a secret is hidden.
+    /// The normalized value; a secret is hidden.
     pub value: Json,
     /// Where the value came from.
     pub origin: Origin,
 }
 
-/// What reading leaves behind besides the values themselves.
+/// The results of reading besides the values themselves.
 #[derive(Default)]
 pub(super) struct Findings {
     pub(super) effective: Vec<Effective>,
@@ -30,14 +30,14 @@ pub(super) struct Findings {
 
 /// Reads one table.
 pub(super) struct Reader<'a> {
-    /// What stands before the paths of the table's rows, such as `sites."example.com".`.
+    /// The prefix of the paths of the rows, such as `sites."example.com".`.
     pub(super) prefix: String,
     pub(super) strongest_first: &'a [Layer],
     pub(super) findings: &'a mut Findings,
 }
 
 impl Reader<'_> {
-    /// The value of a row; none when no layer has a good one and the default is none either.
+    /// The value of a row; `None` if no layer has a valid one and the default is invalid, too.
     pub(super) fn take<K: Kind>(&mut self, key: &Key, kind: &K) -> Option<K::Value> {
         let mut winner = None;
         for given in self.strongest_first.iter().filter_map(|layer| layer.get(key)) {
@@ -63,8 +63,8 @@ impl Reader<'_> {
     }
 }
 
-/// Reads the tables of a map, such as `[sites."example.com"]`, each by `read`. Several sources may
-/// have a table of the same name.
+/// Reads the tables of a map, such as `[sites."example.com"]`, each with `read`. Several sources may have a table of
+/// the same name.
 pub(super) fn read_named_tables<T>(
     map: &str,
     strongest_first: impl IntoIterator<Item = BTreeMap<String, Layer>>,

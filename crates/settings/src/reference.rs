@@ -1,4 +1,4 @@
-//! The page of all settings in Markdown, made from the table.
+//! The reference of all settings in Markdown, generated from the table.
 
 use super::default_file::{default_literal, defaults};
 use super::key::{Key, group_of};
@@ -38,7 +38,7 @@ The designs have their own variables: `PAGE_FETCHER_…` applies to `pages`, `dl
 `fetch`, `explain`, `serve`, `feeds`, `articles` and related commands.
 ";
 
-/// The page, ready to be written to `docs/settings.md`.
+/// The content of `docs/settings.md`.
 pub fn reference() -> String {
     let mut text = HEAD.to_owned();
     write_groups(&mut text);

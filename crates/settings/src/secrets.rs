@@ -1,4 +1,4 @@
-//! Settings that are secrets as a whole.
+//! Settings that are secrets.
 
 use std::fmt;
 
@@ -9,15 +9,15 @@ use super::fault::Wrong;
 use super::kinds::Kind;
 use super::layer::Raw;
 
-/// So many characters can't be guessed, if they were not chosen by hand.
+/// This many random characters cannot be guessed.
 const LEAST_CHARS: usize = 32;
 
-/// A secret; whatever prints it prints `***`.
+/// A secret; it is printed as `***`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SecretText(Zeroizing<String>);
 
 impl SecretText {
-    /// The secret itself, for the one who compares.
+    /// The secret itself, for comparisons.
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -29,7 +29,7 @@ impl fmt::Debug for SecretText {
     }
 }
 
-/// A secret that can't be guessed. Its faults don't quote it.
+/// A secret that cannot be guessed. Errors do not quote it.
 pub(super) struct LongSecret;
 
 impl Kind for LongSecret {

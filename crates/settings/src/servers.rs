@@ -1,4 +1,4 @@
-//! Settings that name servers, and what stands on them.
+//! Settings that name servers, lists and topics.
 
 use serde_json::Value as Json;
 
@@ -7,7 +7,7 @@ use super::features::Feature;
 use super::kinds::Kind;
 use super::layer::Raw;
 
-/// Kafka's servers, each as HOST:PORT, with commas between them.
+/// Kafka bootstrap servers, each as HOST:PORT, separated by commas.
 pub(super) struct Servers(pub(super) Feature);
 
 impl Kind for Servers {
@@ -58,7 +58,7 @@ impl Kind for ListName {
     }
 }
 
-/// The name of a topic, as Kafka allows them.
+/// A valid name of a Kafka topic.
 pub(super) struct TopicName;
 
 impl Kind for TopicName {

@@ -1,11 +1,11 @@
-//! "Did you mean": the known name nearest to a mistyped one.
+//! "Did you mean": finds the known name closest to a mistyped one.
 
-/// The candidate nearest to `typed`, if one is near enough to be meant.
+/// The candidate closest to `typed`, if one is close enough.
 pub(super) fn nearest<'a>(
     typed: &str,
     candidates: impl Iterator<Item = &'a str>,
 ) -> Option<&'a str> {
-    // Names are short; anything longer is no slip of the finger and not worth the comparison.
+    // Names are short, so a longer text is not a typo and not worth comparing.
     const LONGEST_CHARS: usize = 64;
     if typed.len() > LONGEST_CHARS {
         return None;
@@ -18,8 +18,8 @@ pub(super) fn nearest<'a>(
         .map(|(_, candidate)| candidate)
 }
 
-/// How many characters must be put in, taken out or changed to turn `from` into `to`; nothing
-/// when `from` is the last part of `to` (`connect_timeout` for `http.connect_timeout`).
+/// The number of characters to insert, delete or change to turn `from` into `to`; 0 if `from` is the last part of `to`
+/// (`connect_timeout` for `http.connect_timeout`).
 fn distance(from: &str, to: &str) -> usize {
     if to.rsplit_once('.').is_some_and(|(_, last)| last == from) {
         return 0;

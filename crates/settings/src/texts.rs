@@ -1,4 +1,4 @@
-//! Settings that are text, with rules about what the text may be.
+//! Settings that are text with a restricted format.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use super::fault::{Wrong, quoted};
 use super::kinds::Kind;
 use super::layer::Raw;
 
-/// Text that may stand in an HTTP header, so that no setting can smuggle a second one in.
+/// Text that is valid in an HTTP header, so that no setting can inject a second header.
 pub(super) struct HeaderText;
 
 impl Kind for HeaderText {
@@ -32,7 +32,7 @@ impl Kind for HeaderText {
     }
 }
 
-/// A web or mail address at which the person who runs this can be found.
+/// A URL or an email address of the person who runs this.
 pub(super) struct Contact;
 
 impl Kind for Contact {
@@ -46,7 +46,7 @@ impl Kind for Contact {
         let mail = text.split_once('@').is_some_and(|(name, host)| {
             !name.is_empty() && !host.is_empty() && !name.contains('/')
         });
-        // It stands within the parentheses of `Fetchwell/1.0 (+CONTACT)`.
+        // It is written within the parentheses of `Fetchwell/1.0 (+CONTACT)`.
         if !(web || mail) || text.contains([' ', '(', ')']) {
             return Err(Wrong::new(
                 format!("{} is neither a web nor an email address", quoted(&text)),
@@ -61,7 +61,7 @@ impl Kind for Contact {
     }
 }
 
-/// The path of a file; a relative one starts where the program was started.
+/// The path of a file, relative to the working directory.
 pub(super) struct FilePath;
 
 impl Kind for FilePath {

@@ -1,4 +1,4 @@
-//! Walks a TOML document along the tables of settings; whatever is not in them is a fault.
+//! Walks a TOML document along the tables of settings; an unknown key is a fault.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,10 +14,10 @@ use super::names::{retailer_name, site_name, table_path};
 use super::schema::{Category, Retailer, Site, Values};
 use super::suggest::nearest;
 
-/// The design's own name for the tables of retailers; it may stand at the top or in `[retriever]`.
+/// The design's name for the tables of retailers, allowed at the top level and in `[retriever]`.
 const RETAILER_RATE_LIMITS: &str = "retailer_rate_limits";
 
-/// Everything a walk needs to place and report what it finds.
+/// The context of a walk, for reading values and locating faults.
 pub(super) struct Walk<'a> {
     pub(super) path: &'a Path,
     pub(super) line_starts: Vec<usize>,
@@ -25,10 +25,10 @@ pub(super) struct Walk<'a> {
     pub(super) faults: &'a mut Vec<Fault>,
 }
 
-/// A table under way: the rows it may have, and what stands before their paths.
+/// The current table: the rows it may have, and the prefix of their paths.
 struct Level<'a> {
     keys: &'static [Key],
-    /// What faults put before the path, such as `sites."example.com".`.
+    /// The prefix of the path in faults, such as `sites."example.com".`.
     shown_prefix: &'a str,
     group: &'a str,
 }
@@ -62,7 +62,7 @@ impl Walk<'_> {
         layers
     }
 
-    /// The tables of retailers that stand among the settings of "serve", as the design has them.
+    /// The tables of retailers within the settings of "serve", as the design writes them.
     fn retailers_in(&mut self, group: &str, item: &Item, retailers: &mut BTreeMap<String, Layer>) {
         let table = item.as_table_like();
         let Some((table, limits)) =
@@ -75,8 +75,8 @@ impl Walk<'_> {
         self.retailers(&map, limits, &origin, retailers);
     }
 
-    /// `[retailers.NAME]`, or the same under the name that the design has for it. What is there under both
-    /// names is put together; a row that is given twice is a fault.
+    /// `[retailers.NAME]`, or the same under the design's name. Tables under both names are merged; a row that is given
+    /// twice is a fault.
     fn retailers(
         &mut self,
         map: &str,
@@ -94,7 +94,7 @@ impl Walk<'_> {
         }
     }
 
-    /// `[sites."host"]` and the like: any name that passes `canonical`, each with the same rows.
+    /// `[sites."host"]` and similar maps: tables with any name that `canonical` accepts, each with the same rows.
     fn named_tables(
         &mut self,
         map: &str,
@@ -161,7 +161,7 @@ impl Walk<'_> {
                 None => Err(not_a_table(&path)),
             }
         } else if level.group == "retriever." && name == RETAILER_RATE_LIMITS {
-            Ok(()) // It was read with the tables of retailers.
+            Ok(()) // `retailers_in` has read it.
         } else {
             Err(unknown(level, &path))
         };
@@ -179,20 +179,20 @@ impl Walk<'_> {
         self.origin(span.map(|span| span.start))
     }
 
-    /// The line of a place in the text, counted in bytes.
+    /// The line at a byte offset in the text.
     pub(super) fn origin(&self, offset: Option<usize>) -> Origin {
         let line_at = |offset| self.line_starts.partition_point(|start| *start <= offset);
         Origin::File { path: self.path.to_owned(), line: offset.map(line_at) }
     }
 }
 
-/// Where each line begins, in bytes.
+/// The byte offset of each line.
 pub(super) fn line_starts(text: &str) -> Vec<usize> {
     let after_newlines = text.match_indices('\n').map(|(newline, _)| newline + 1);
     std::iter::once(0).chain(after_newlines).collect()
 }
 
-/// A TOML value as text; its kind decides later whether the text will do.
+/// A TOML value as text, which its kind checks later.
 fn raw_value(item: &Item) -> Result<Raw, Wrong> {
     let wrong = |what: &str| Wrong::new(format!("is {what}"), "give it a plain value");
     let value = item.as_value().ok_or_else(|| wrong("a table"))?;

@@ -1,4 +1,4 @@
-//! What a process tells of its work: metrics, as Prometheus reads them, and traces.
+//! Metrics in the Prometheus format, and traces.
 
 pub mod metrics;
 pub mod registry;

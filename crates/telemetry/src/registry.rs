@@ -1,4 +1,4 @@
-//! Metrics on the `prometheus` crate: makes them, and renders them in Prometheus's text format.
+//! Creates metrics with the `prometheus` crate and renders them in the Prometheus text format.
 
 use std::collections::{BTreeMap, HashMap};
 use std::marker::PhantomData;
@@ -9,8 +9,8 @@ use prometheus::core::Collector;
 pub use prometheus::{CounterVec, Gauge, GaugeVec, Histogram, IntCounter, IntCounterVec};
 use prometheus::{HistogramOpts, Opts, TextEncoder};
 
-/// Makes a struct of metrics. Each field has the expression that makes it, so that a metric has its name, its help text
-/// and its type in one place. `new` takes the registry; `default` makes one.
+/// Defines a struct of metrics. Each field has the expression that creates it, so that the name, the help text and the
+/// type of a metric are in one place. `new` takes the registry; `default` creates one.
 #[macro_export]
 macro_rules! metric_set {
     (
@@ -23,7 +23,7 @@ macro_rules! metric_set {
         $visibility struct $name { $($(#[$meaning])* $field: $kind,)* }
 
         impl $name {
-            /// Registers all of them.
+            /// Registers all metrics.
             $visibility fn new($registry: &$crate::registry::Registry) -> $name {
                 $name { $($field: $made,)* }
             }
@@ -37,8 +37,8 @@ macro_rules! metric_set {
     };
 }
 
-/// The metrics of a part of this process. Each name is registered once; a name that is not valid, or registered
-/// twice, panics. Cheap to clone.
+/// The metrics of a part of this process. Each name is registered once; an invalid or duplicate name panics. Cheap to
+/// clone.
 #[derive(Clone, Default)]
 pub struct Registry {
     registry: prometheus::Registry,
@@ -49,14 +49,14 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// The same registry; every metric made with it has this label, too. A name may be registered once per value.
+    /// The same registry; metrics created with it also have this label. A name may be registered once per value.
     pub fn labelled(&self, name: &str, value: &str) -> Registry {
         let mut labelled = self.clone();
         labelled.labels.insert(name.to_owned(), value.to_owned());
         labelled
     }
 
-    /// Metrics made with it are rendered without samples.
+    /// A registry whose metrics are rendered without samples.
     pub fn heads_only(&self) -> Registry {
         Registry { registry: prometheus::Registry::new(), ..self.clone() }
     }
@@ -65,12 +65,12 @@ impl Registry {
         self.register(IntCounter::with_opts(self.opts(name, help)))
     }
 
-    /// A counter per combination of label values. The caller makes sure that there are few.
+    /// One counter per combination of label values. The caller must keep their number small.
     pub fn counters(&self, name: &str, help: &str, labels: &[&str]) -> IntCounterVec {
         self.register(IntCounterVec::new(self.opts(name, help), labels))
     }
 
-    /// A counter per combination of label values, all of which exist from the start.
+    /// One counter per combination of label values, all of which exist from the start.
     pub fn counters_by<L: Labels>(&self, name: &str, help: &str) -> Counters<L> {
         let counters =
             Counters { family: self.counters(name, help, L::NAMES), labels: PhantomData };
@@ -103,8 +103,8 @@ impl Registry {
         self.register(Histogram::with_opts(opts))
     }
 
-    /// The text that Prometheus reads. `refresh` sets the gauges that are not kept up to date; it must not register
-    /// anything. No other call of `render` runs meanwhile, so a text never mixes the values of two calls.
+    /// Renders all metrics for Prometheus. `refresh` updates the gauges that are computed on demand; it must not
+    /// register anything. Calls of `render` do not overlap, so a text never mixes the values of two calls.
     pub fn render(&self, refresh: impl FnOnce()) -> String {
         let heads = self.heads.lock();
         refresh();
@@ -130,7 +130,7 @@ impl Registry {
             self.registry.register(Box::new(metric.clone()))?;
             Ok(metric)
         });
-        // Names are literals: a wrong one fails in every run, and so in the first test.
+        // Names are literals, so an invalid one fails in every run, including the first test.
         let metric = registered.unwrap_or_else(|error| panic!("{error}"));
         let mut heads = self.heads.lock();
         for family in metric.collect() {
@@ -144,7 +144,7 @@ impl Registry {
     }
 }
 
-/// Values of one label or of several, all of which are known beforehand.
+/// The values of one or more labels, all of which are known in advance.
 pub trait Labels: Copy + Ord + 'static {
     /// The names of the labels.
     const NAMES: &'static [&'static str];
@@ -156,8 +156,8 @@ pub trait Labels: Copy + Ord + 'static {
     fn values(self) -> Vec<&'static str>;
 }
 
-/// A counter per combination of label values. Combinations that were not counted yet are rendered as 0, so that the
-/// first one shows as a step.
+/// One counter per combination of label values. Those that were not counted yet are rendered as 0, so that the first
+/// event shows as an increase.
 pub struct Counters<L> {
     family: IntCounterVec,
     labels: PhantomData<L>,
@@ -172,7 +172,7 @@ impl<L: Labels> Counters<L> {
         L::all().into_iter().map(|labels| (labels, self.of(labels).get())).collect()
     }
 
-    /// Makes the counter where there is none yet, so that an event is counted even if `Labels::all` lacks its labels.
+    /// Creates the counter if needed, so that an event is counted even if `Labels::all` lacks its labels.
     fn of(&self, labels: L) -> IntCounter {
         self.family.with_label_values(&labels.values())
     }
@@ -190,7 +190,7 @@ impl OptionalGauge {
     }
 }
 
-/// The counts of a family by the value of this label.
+/// The counts of a family, grouped by the value of this label.
 pub fn counts_by_label(family: &IntCounterVec, name: &str) -> BTreeMap<String, u64> {
     let mut counts = BTreeMap::new();
     for family in family.collect() {

@@ -1,4 +1,4 @@
-//! From what was posted to what is committed.
+//! Commits the messages of a request to the inbox.
 
 use fetchwell_engine::ports::inbox::options::kind;
 use fetchwell_engine::ports::inbox::{Idempotency, MessageId, NewMessage, Submission, Submitted};
@@ -13,7 +13,7 @@ use crate::problem::{FieldError, Kind, Problem};
 
 const MAX_KEY_BYTES: usize = 255;
 
-/// The name that the caller gave to this submission, with what was in it.
+/// The `Idempotency-Key` of a request, with a hash of the path and the body that it belongs to.
 pub(super) fn idempotency(
     headers: &HeaderMap,
     path: &str,
@@ -36,7 +36,7 @@ pub(super) fn idempotency(
 }
 
 impl Api {
-    /// What fields are judged by.
+    /// The rules for checking the fields of a message.
     pub(super) fn judge(&self) -> Judge<'_> {
         Judge {
             guard: &self.guard,
@@ -45,7 +45,7 @@ impl Api {
         }
     }
 
-    /// Commits messages, and returns their names.
+    /// Commits messages and returns their ids.
     pub(super) async fn submit(
         &self,
         identity: &Identity,
@@ -59,11 +59,11 @@ impl Api {
         let submission = Submission { caller, from: identity.from.clone(), idempotency, messages };
         match self.stored(self.inbox.submit(submission).await)? {
             Submitted::Accepted(ids) => {
-                // A repetition is answered with the ids of the first time, and accepts nothing.
+                // A replay returns the ids of the first request and accepts nothing.
                 if ids == own {
                     self.metrics.accepted(ids.len());
                     for message_id in &ids {
-                        debug!(%message_id, caller = identity.caller.name, "a message is accepted");
+                        debug!(%message_id, caller = identity.caller.name, "message accepted");
                     }
                 }
                 Ok(ids)
@@ -72,8 +72,8 @@ impl Api {
         }
     }
 
-    /// New names, in their order: so those of a batch sort as the batch does, and an index of them grows at its
-    /// end.
+    /// New ids in ascending order, so that the messages of a batch sort in the order of the batch and an index of ids
+    /// grows at its end.
     fn new_ids(&self, count: usize) -> Result<Vec<MessageId>, Problem> {
         let mut chance = vec![[0; 16]; count];
         getrandom::fill(chance.as_flattened_mut()).map_err(|_| Problem::new(Kind::Internal))?;

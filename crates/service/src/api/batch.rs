@@ -1,4 +1,4 @@
-//! What stands in a body with several messages.
+//! Reads a body with several messages.
 
 use fetchwell_policy::url::MAX_URL_BYTES;
 
@@ -8,16 +8,16 @@ use crate::problem::{FieldError, Problem};
 
 const MAX_BATCH: usize = 1_000;
 
-/// What a problem says of the message that it is about.
+/// The fields of a message that a problem about it repeats.
 pub(super) struct Entry {
     pub(super) url: Option<String>,
     pub(super) correlation_id: Option<String>,
 }
 
 impl Entry {
-    /// As far as it can be read.
+    /// The fields that can be read; the message may be invalid.
     pub(super) fn of(json: &Json<'_>) -> Entry {
-        // What is longer than it may be is not repeated.
+        // A value over the maximum length is not repeated.
         let text = |name: &str| {
             let text = json.as_object()?.get(name)?.as_str()?;
             (text.len() <= MAX_URL_BYTES).then(|| text.to_owned())
@@ -26,7 +26,7 @@ impl Entry {
     }
 }
 
-/// The messages of a batch.
+/// The messages of a batch, not yet checked.
 pub(super) fn entries<'a, 'b>(json: &'b Json<'a>) -> Result<&'b [Json<'a>], Vec<FieldError>> {
     let fault = |pointer: &str, detail: &str| vec![FieldError::at(pointer, detail)];
     let Json::Object(fields) = json else {
@@ -43,7 +43,7 @@ pub(super) fn entries<'a, 'b>(json: &'b Json<'a>) -> Result<&'b [Json<'a>], Vec<
     }
 }
 
-/// Reads all, or tells of each that is bad.
+/// Reads all messages, or reports every invalid one.
 pub(super) fn read_all(
     entries: &[Json<'_>],
     judge: &Judge<'_>,

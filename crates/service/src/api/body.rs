@@ -1,4 +1,4 @@
-//! Reads a request's body within its bounds of size and time.
+//! Reads a request body within limits on size and time.
 
 use std::time::Duration;
 
@@ -12,21 +12,21 @@ use super::json::Json;
 use super::memory::{Held, Memory};
 use crate::problem::{Kind, Problem};
 
-/// How long a body may take to come.
+/// How long a body may take to arrive.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What is left of a refused body is thrown away up to here, so that the client, which is still
-/// sending, gets to read the answer.
+/// The rest of a refused body is read and discarded up to this size, so that a client that is still sending gets to
+/// read the response.
 const LINGER_BYTES: usize = 8 << 20;
 const LINGER: Duration = Duration::from_secs(2);
 
-/// A body, with its share of the memory.
+/// A body, with the memory that is reserved for it.
 pub(super) struct Whole {
     pub(super) bytes: Bytes,
     _share: Held,
 }
 
-/// The body, when it says that it is JSON and is no larger than `most_bytes`.
+/// Reads the body if its content type is JSON and it has at most `most_bytes`.
 pub(super) async fn read(
     memory: &Memory,
     headers: &HeaderMap,
@@ -37,20 +37,20 @@ pub(super) async fn read(
     let is_too_large = announced.is_some_and(|bytes: u64| bytes > most_bytes);
     let refused = check_type(headers).err().or_else(|| is_too_large.then(|| too_large(most_bytes)));
     if let Some(problem) = refused {
-        // One that asks before it sends its body has sent nothing, and to read is to ask for it.
+        // A client that sent `Expect: 100-continue` has not sent its body yet, and reading would request it.
         if !headers.contains_key(EXPECT) {
             tokio::spawn(linger(body));
         }
         return Err(problem);
     }
-    // As text and as JSON.
+    // Twice the size: the text and the parsed JSON are both in memory.
     let _share = memory.take(2 * announced.unwrap_or(most_bytes)).await?;
     let reading = tokio::time::timeout(BODY_TIMEOUT, collect(body, most_bytes));
     let bytes = reading.await.unwrap_or_else(|_| Err(Problem::new(Kind::SlowRequest)))?;
     Ok(Whole { bytes, _share })
 }
 
-/// The JSON in a body.
+/// Parses a body as JSON.
 pub(super) fn json(bytes: &[u8]) -> Result<Json<'_>, Problem> {
     serde_json::from_slice(bytes).map_err(|fault| {
         let line = fault.line();
@@ -107,7 +107,7 @@ async fn linger(body: Body) {
             }
         }
     };
-    // Whoever takes longer is cut off.
+    // A client that takes longer is cut off.
     drop(tokio::time::timeout(LINGER, drain).await);
 }
 

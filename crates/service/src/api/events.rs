@@ -21,10 +21,10 @@ use super::waiting::Waiting;
 use crate::problem::{FieldError, Problem};
 use crate::views::messages::OutboxView;
 
-/// A line goes out at least so often, so that both ends know that the other is there.
+/// A line is sent at least this often, so that both ends notice when the connection is dead.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
-/// The answer to whoever asks for events.
+/// The response with the stream of events.
 pub(super) async fn stream(
     api: Arc<Api>,
     identity: Identity,
@@ -39,7 +39,7 @@ pub(super) async fn stream(
         })?),
         None => asked.after,
     };
-    // The first results are read before the answer begins, so that a cursor that is gone is told.
+    // The first results are read before the response begins, so that an invalid cursor still gets a 410.
     let Found { results, share, .. } = api.page(&identity, after, asked.limit).await?;
     let results = results.into();
     let share = Some(share);
@@ -61,15 +61,15 @@ struct Live {
     identity: Identity,
     after: Option<i64>,
     limit: u32,
-    /// What was read and not yet sent.
+    /// Results that were read but not sent yet.
     results: VecDeque<OutboxMessage>,
-    /// The memory that those have.
+    /// The memory reserved for `results`.
     share: Option<Held>,
     last_sent: Instant,
 }
 
 impl Live {
-    /// The next piece of the stream; `None`: the server stops, or the token is not good any more.
+    /// The next piece of the stream; `None` if the server is stopping or the token is no longer valid.
     async fn next(&mut self) -> Option<Bytes> {
         loop {
             self.identity.check_again(&self.api).await.ok()?;
@@ -89,8 +89,8 @@ impl Live {
         }
     }
 
-    /// Looks for more until there is some, or a heartbeat is due. Faults end the stream: whoever comes
-    /// again is told of them.
+    /// Polls for results until there are some or a heartbeat is due. An error ends the stream; the client gets the
+    /// problem when it reconnects.
     async fn look(&mut self) -> Option<()> {
         let until_heartbeat = HEARTBEAT.saturating_sub(self.last_sent.elapsed());
         let mut waiting = Waiting::begin(&self.api, &self.identity.caller.name, until_heartbeat);
@@ -106,7 +106,7 @@ impl Live {
     }
 }
 
-/// JSON has no line breaks, so it is one line of data.
+/// Encoded JSON has no line breaks, so the data is a single line.
 fn event(result: OutboxMessage) -> Option<Bytes> {
     let cursor = result.cursor;
     let data = serde_json::to_string(&OutboxView::from(result)).ok()?;

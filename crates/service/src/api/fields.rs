@@ -1,4 +1,4 @@
-//! A message as it was posted: read field by field, so that every fault is told at once, with its place.
+//! A posted message, read field by field, so that all faults are reported at once, each with its location.
 
 use std::time::Duration;
 
@@ -25,14 +25,14 @@ const KNOWN: [&str; 8] = [
     "extract",
 ];
 
-/// What fields are judged by.
+/// The rules for checking fields.
 pub(super) struct Judge<'a> {
     pub(super) guard: &'a AddressGuard,
     pub(super) wall: Time,
     pub(super) default_deadline: Duration,
 }
 
-/// A page to be fetched.
+/// A page to fetch.
 #[derive(Debug, PartialEq, Eq, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct FetchRequest {
@@ -44,7 +44,7 @@ pub(super) struct FetchRequest {
         max_length = 8192
     )]
     pub(super) url: String,
-    /// The site that the URL is of.
+    /// The site of the URL.
     #[schema(ignore)]
     pub(super) site: Site,
     /// The retailer: 1 to 32 characters from a-z, 0-9, _ and -. A retailer has its own limit.
@@ -77,7 +77,7 @@ pub(super) struct FetchRequest {
 }
 
 impl FetchRequest {
-    /// Reads a message, or tells all that is wrong with it.
+    /// Reads a message, or reports everything that is wrong with it.
     pub(super) fn read(
         json: &Json<'_>,
         judge: &Judge<'_>,
@@ -116,7 +116,7 @@ impl FetchRequest {
         }
     }
 
-    /// What the plan is to know.
+    /// The options for the plan that fetches the page.
     pub(super) fn options(&self) -> Options {
         Options { headers: self.headers.clone(), extract: self.extract }
     }
@@ -128,7 +128,7 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// A field that is null might as well not be there.
+    /// A null field counts as missing.
     fn get(&self, name: &str) -> Option<&'a Json<'a>> {
         self.fields.get(name).filter(|value| **value != Json::Null)
     }
@@ -160,7 +160,7 @@ impl<'a> Reader<'a> {
         read(found).map_err(|fault| self.faults.push(FieldError::at(pointer(&[name]), fault))).ok()
     }
 
-    /// Sorted by name, so that the same headers are the same however they were written.
+    /// Lower case and sorted by name, so that the same headers compare equal however they were written.
     fn headers(&mut self) -> Vec<(String, String)> {
         let mut headers: Vec<(String, String)> = Vec::new();
         let given = match self.get("headers") {

@@ -1,4 +1,4 @@
-//! Who is calling: the credential names the caller, and every query is filtered by it.
+//! Who is calling: the token identifies the caller, and every query is filtered by caller.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::auth::Token;
 use crate::problem::{Kind, Problem};
 use crate::server::Peer;
 
-/// A caller with a good token.
+/// A caller with a valid token.
 #[derive(Clone, Debug)]
 pub(super) struct Identity {
     pub(super) caller: Caller,
@@ -22,7 +22,7 @@ pub(super) struct Identity {
 }
 
 impl Identity {
-    /// Whose messages this caller may see: `None` is everybody's.
+    /// The caller whose messages this caller may see; `None` for those of all callers.
     pub(super) fn sees(&self) -> Option<&str> {
         match self.caller.role {
             Role::Caller => Some(&self.caller.name),
@@ -38,7 +38,7 @@ impl Identity {
         }
     }
 
-    /// Whether this caller may see what all callers do.
+    /// Whether this caller may see the messages of all callers.
     pub(super) fn check_may_look(&self) -> Result<(), Problem> {
         match self.caller.role {
             Role::Viewer | Role::Operator => Ok(()),
@@ -48,7 +48,7 @@ impl Identity {
         }
     }
 
-    /// Whether this caller may act on what others sent.
+    /// Whether this caller may act on messages of others and on sites.
     pub(super) fn check_may_act(&self) -> Result<(), Problem> {
         match self.caller.role {
             Role::Operator => Ok(()),
@@ -59,7 +59,7 @@ impl Identity {
         }
     }
 
-    /// Whether the token is still good, for answers that took their time.
+    /// Whether the token is still valid, for responses that waited for a result.
     pub(super) async fn check_again(&self, api: &Api) -> Result<(), Problem> {
         match api.caller_of(&self.token).await? {
             Some(_) => Ok(()),
@@ -76,7 +76,7 @@ impl FromRequestParts<Arc<Api>> for Identity {
         let refused = |what| {
             api.auth_failures.note(address, what);
             api.metrics.authentication_failed();
-            // One answer for all that can be wrong: whoever guesses learns nothing.
+            // The response is the same whatever is wrong, so that guessing reveals nothing.
             Problem::new(Kind::Unauthorized)
         };
         let mut values = parts.headers.get_all(AUTHORIZATION).iter();

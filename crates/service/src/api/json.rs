@@ -1,9 +1,9 @@
-//! JSON as it stands in a body, in which no name stands twice in an object (I-JSON, RFC 7493).
+//! JSON of a request body. Duplicate names in an object are refused (I-JSON, RFC 7493).
 //!
-//! Of two, one program takes the first and another the last: whoever checks a request on its way here
+//! Of two values with the same name, some programs use the first and others the last. A proxy that checks requests
 //! might see another URL than the one that is fetched.
 //!
-//! Texts without escapes are not copied: of a thousand messages that is most of the work.
+//! Strings without escapes are not copied; for a batch of a thousand messages that would be most of the work.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,47 +11,37 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::Number;
 
-/// A value that everybody reads alike.
+/// A JSON value without duplicate names, so that it has only one meaning.
 #[derive(Debug, PartialEq)]
 pub(super) enum Json<'a> {
-    /// Nothing.
     Null,
-    /// Yes or no.
     Bool(bool),
-    /// A number.
     Number(Number),
-    /// A text.
     Text(Cow<'a, str>),
-    /// Values in a row.
     Array(Vec<Json<'a>>),
-    /// Values with names.
     Object(Object<'a>),
 }
 
-/// Values with names, in the order of the names.
+/// Names and values, sorted by name.
 #[derive(Debug, PartialEq)]
 pub(super) struct Object<'a>(Vec<(Cow<'a, str>, Json<'a>)>);
 
 impl<'a> Object<'a> {
-    /// The value of this name.
     pub(super) fn get(&self, name: &str) -> Option<&Json<'a>> {
         let place = self.0.binary_search_by(|(known, _)| (**known).cmp(name)).ok()?;
         self.0.get(place).map(|(_, value)| value)
     }
 
-    /// All of them.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &Json<'a>)> {
         self.0.iter().map(|(name, value)| (&**name, value))
     }
 
-    /// All names.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.iter().map(|(name, _)| name)
     }
 }
 
 impl<'a> Json<'a> {
-    /// The text, if it is one.
     pub(super) fn as_str(&self) -> Option<&str> {
         match self {
             Json::Text(text) => Some(text),
@@ -59,7 +49,6 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// The object, if it is one.
     pub(super) fn as_object(&self) -> Option<&Object<'a>> {
         match self {
             Json::Object(object) => Some(object),

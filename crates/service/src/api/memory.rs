@@ -1,4 +1,4 @@
-//! The memory that the bodies of all requests and answers have together.
+//! A memory budget for the bodies of all requests and responses.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,19 +9,19 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::problem::{Kind, Problem};
 use crate::server;
 
-/// All bodies together.
+/// The limit for all bodies together.
 const TOTAL_BYTES: u64 = 256 << 20;
 
-/// It is given out in pieces of this size.
+/// The unit in which the budget is counted.
 const PIECE_BYTES: u64 = 1 << 10;
 
-/// How long a request waits for its share.
+/// How long a request waits for memory before it gets a 503.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What is left of it.
+/// The memory that is still free.
 pub(super) struct Memory(Arc<Semaphore>);
 
-/// A share of it; given back when this is dropped.
+/// Reserved memory; released on drop.
 pub(super) struct Held(OwnedSemaphorePermit);
 
 impl Default for Memory {
@@ -31,7 +31,7 @@ impl Default for Memory {
 }
 
 impl Memory {
-    /// Waits for a share. Nobody gets more than all there is.
+    /// Waits for memory. A request for more than the total gets the total.
     pub(super) async fn take(&self, bytes: u64) -> Result<Held, Problem> {
         let share = self.0.clone().acquire_many_owned(pieces(bytes.min(TOTAL_BYTES)));
         match tokio::time::timeout(PATIENCE, share).await {
@@ -42,13 +42,13 @@ impl Memory {
 }
 
 impl Held {
-    /// Gives back what is not needed after all.
+    /// Releases what is not needed after all.
     pub(super) fn shrink_to(&mut self, bytes: u64) {
         let surplus = self.0.num_permits().saturating_sub(pieces(bytes) as usize);
         drop(self.0.split(surplus));
     }
 
-    /// Keeps the share until the answer is sent, or nobody wants it any more.
+    /// Keeps the memory reserved until the response is sent or dropped.
     pub(super) fn until_sent(self, response: Response) -> Response {
         server::until_sent(response, self)
     }

@@ -35,7 +35,7 @@ pub(super) async fn message(
     id: Result<Path<String>, PathRejection>,
 ) -> Result<Response, Problem> {
     api.charge(&identity.caller, 1)?;
-    // What is no text is no name, either.
+    // A path that is not valid UTF-8 is not an id, either.
     let id = id.ok().and_then(|Path(text)| text.parse::<MessageId>().ok());
     let found = match id {
         Some(id) => api.message(id, identity.sees()).await?,

@@ -1,4 +1,4 @@
-//! What is counted, and how Prometheus reads it.
+//! The metrics of the API.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ metric_set! {
     /// The metrics of the API.
     pub struct Metrics(registry) {
         registry: Registry = registry.clone(),
-        /// Routes and methods are those that are known: nobody can make more.
+        /// Only known routes and methods become labels, so that clients cannot create new series.
         requests: IntCounterVec = registry.counters(
             "fetchwell_http_requests_total", "Requests answered.", &["route", "method", "status"]),
         /// By the status in the outbox.
@@ -41,22 +41,22 @@ impl Metrics {
         self.accepted.inc_by(count as u64);
     }
 
-    /// Somebody came without a good token.
+    /// A request had no valid token.
     pub(super) fn authentication_failed(&self) {
         self.authentication_failures.inc();
     }
 
-    /// A message has its result.
+    /// The result of a message was stored.
     pub fn result(&self, status: &str) {
         self.results.with_label_values(&[status]).inc();
     }
 
-    /// How many results there were so far, by their status.
+    /// The number of results so far, by status.
     pub fn results(&self) -> BTreeMap<String, u64> {
         counts_by_label(&self.results, "status")
     }
 
-    /// All of them in Prometheus's text format.
+    /// All metrics in the Prometheus text format.
     pub(super) fn render(&self, ledger: &Ledger) -> String {
         self.registry.render(|| {
             for (state, count) in ledger.states() {

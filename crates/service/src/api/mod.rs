@@ -2,17 +2,17 @@
 //!
 //! | file | |
 //! |---|---|
-//! | `routes` | which path leads where |
-//! | `submit`, `messages`, `outbox`, `events`, `public` | what each path does |
-//! | `oversight` | what viewers see and operators do: `/operator/…` |
-//! | `sites` | how sites stand, and orders to them: `/sites/…` |
-//! | `identity` | who calls, and what they may do |
-//! | `body`, `batch`, `fields`, `values`, `times`, `prefer`, `parameters` | what a request says |
-//! | `accept`, `waiting` | what comes of it: a commit, and a result |
-//! | `openapi`, `problems`, `docs`, `metrics` | what is told of the API itself |
-//! | `memory` | what requests and answers may hold; connections are in [`crate::server`] |
+//! | `routes` | the routing table |
+//! | `submit`, `messages`, `outbox`, `events`, `public` | the handlers |
+//! | `oversight` | handlers for viewers and operators: `/operator/…` |
+//! | `sites` | the state of sites and orders for them: `/sites/…` |
+//! | `identity` | the caller and its permissions |
+//! | `body`, `batch`, `fields`, `values`, `times`, `prefer`, `parameters` | parsing of requests |
+//! | `accept`, `waiting` | committing messages, and waiting for results |
+//! | `openapi`, `problems`, `docs`, `metrics` | documentation and metrics of the API |
+//! | `memory` | the memory budget for bodies; limits on connections are in [`crate::server`] |
 //!
-//! What an answer says is in [`crate::views`] and `problem`, which tokens there are in [`crate::auth`].
+//! The JSON of responses is in [`crate::views`] and `problem`, tokens are in [`crate::auth`].
 
 mod accept;
 mod batch;
@@ -64,22 +64,22 @@ pub(crate) use routes::router;
 /// How long callers are asked to wait for a store that is down.
 const STORE_RETRY_SECONDS: u64 = 5;
 
-/// What the API goes by.
+/// The settings of the API.
 #[derive(Clone, Debug)]
 pub struct Rules {
-    /// How long a message is worth having that does not say so itself.
+    /// The deadline of messages that do not set one.
     pub default_deadline: Duration,
-    /// The largest body of a batch.
+    /// The maximum size of the body of a batch.
     pub max_batch_body_bytes: u64,
-    /// Whether metrics are for everybody.
+    /// Whether `/metrics` needs no token.
     pub public_metrics: bool,
-    /// Messages and questions of one caller per second; 0: any number.
+    /// Messages and other requests of one caller per second; 0 means no limit.
     pub caller_rate: f64,
-    /// How many may come at once.
+    /// How many of these may arrive at once.
     pub caller_burst: u32,
 }
 
-/// All that the handlers share.
+/// The state that the handlers share.
 pub struct Api {
     inbox: Arc<dyn Inbox>,
     oversight: Arc<dyn Oversight>,
@@ -97,11 +97,11 @@ pub struct Api {
     memory: Memory,
     readiness: public::Readiness,
     health: Arc<StoreHealth>,
-    /// Ends whatever waits.
+    /// Ends all waiting requests and streams.
     stop: CancellationToken,
 }
 
-/// What an [`Api`] is made of.
+/// The dependencies of an [`Api`].
 pub struct Foundation {
     pub inbox: Arc<dyn Inbox>,
     pub oversight: Arc<dyn Oversight>,
@@ -110,18 +110,17 @@ pub struct Foundation {
     pub clock: Clock,
     pub guard: AddressGuard,
     pub metrics: Arc<Metrics>,
-    /// What the flows do.
+    /// The metrics of the pipelines.
     pub measures: Arc<Measures>,
     pub audit: AuditLog,
-    /// Where failed authentications go.
+    /// Collects failed authentications for the audit log.
     pub auth_failures: Arc<AuthFailures>,
-    /// Which calls to the store fail.
+    /// Tracks which calls to the store are failing.
     pub health: Arc<StoreHealth>,
     pub stop: CancellationToken,
 }
 
 impl Api {
-    /// An API on this foundation.
     pub fn new(on: Foundation, rules: Rules) -> Arc<Api> {
         Arc::new(Api {
             inbox: on.inbox,
@@ -144,7 +143,7 @@ impl Api {
         })
     }
 
-    /// Counts `count` messages or questions against a caller's own limit.
+    /// Counts `count` messages or other requests against the caller's own limit.
     fn charge(&self, caller: &Caller, count: usize) -> Result<(), Problem> {
         self.allowances.take(&caller.name, count).map_err(|wait| {
             Problem::new(Kind::TooManyRequests).retry_after(wait.as_secs_f64().ceil() as u64)
@@ -167,7 +166,7 @@ impl Api {
         self.stored(self.inbox.message(id, of).await)
     }
 
-    /// What the store said. Its errors are for the log: callers learn whether it is worth trying again.
+    /// Turns a store error into a problem. Details go to the log only; callers learn whether a retry may help.
     fn stored<T>(&self, answer: Result<T, StoreError>) -> Result<T, Problem> {
         answer.map_err(|fault| {
             self.health.failed_once(StoreCall::Answer, &fault);

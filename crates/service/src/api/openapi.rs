@@ -1,4 +1,4 @@
-//! The OpenAPI document: what the code says of itself.
+//! The OpenAPI document, generated from the handlers and their types.
 
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa::openapi::{Components, OpenApi};
@@ -19,7 +19,7 @@ pub(super) fn document() -> OpenApi {
         license(name = "MIT OR Apache-2.0")
     ),
     modifiers(&Token),
-    // Groups of problem responses bring no schemas with them.
+    // Groups of problem responses do not register their schemas.
     components(schemas(ProblemBody)),
     tags(
         (name = "Messages", description = "Send messages, and read their state and result."),
@@ -31,7 +31,7 @@ pub(super) fn document() -> OpenApi {
 )]
 struct Document;
 
-/// How callers say who they are.
+/// Adds the security scheme for bearer tokens.
 struct Token;
 
 impl Modify for Token {

@@ -25,10 +25,10 @@ use crate::views::messages::OutboxView;
 const DEFAULT_LIMIT: u32 = 100;
 const MAX_LIMIT: u32 = 1_000;
 
-/// The contents of one answer.
+/// The maximum size of the contents in one response.
 const MAX_PAGE_BYTES: u64 = 16 << 20;
 
-/// A part of a caller's outbox.
+/// A page of a caller's outbox.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = OutboxPage)]
 pub(super) struct OutboxAnswer {
@@ -86,7 +86,7 @@ pub(super) async fn outbox(
     }
 }
 
-/// A part of an outbox, with its share of the memory.
+/// A part of an outbox, with the memory reserved for it.
 pub(super) struct Found {
     pub(super) results: Vec<OutboxMessage>,
     /// The cursor after which to continue.
@@ -128,7 +128,7 @@ fn wants_events(headers: &HeaderMap) -> bool {
     })
 }
 
-/// What the query asks for.
+/// A parsed query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Asked {
     pub(super) after: Option<i64>,
@@ -151,7 +151,7 @@ impl Asked {
                     let seconds = seconds.ok_or(("wait", "must be 0 to 60 seconds"))?;
                     asked.wait = Duration::from_secs(seconds);
                 }
-                // A parameter that nobody knows is no reason to hold results back.
+                // Unknown parameters are ignored.
                 _ => {}
             }
             Ok(())

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use http::HeaderMap;
 
-/// The longest that an answer is waited for.
+/// The longest wait for a result.
 pub(crate) const MAX_WAIT_SECONDS: u64 = 60;
 
-/// How long the answer may be waited for; what makes no sense is ignored, as the RFC asks.
+/// How long to wait for the result. Invalid preferences are ignored, as the RFC requires.
 pub(crate) fn wait(headers: &HeaderMap) -> Option<Duration> {
     let lines = headers.get_all("prefer").iter().filter_map(|value| value.to_str().ok());
     let mut preferences = lines.flat_map(|line| line.split(','));
@@ -18,7 +18,7 @@ pub(crate) fn wait(headers: &HeaderMap) -> Option<Duration> {
         if !name.trim().eq_ignore_ascii_case("wait") || !is_number {
             return None;
         }
-        // More digits than a number has are more than the most.
+        // A number that is too large to parse exceeds the maximum, too.
         let seconds = digits.parse().unwrap_or(u64::MAX).min(MAX_WAIT_SECONDS);
         (seconds > 0).then(|| Duration::from_secs(seconds))
     })

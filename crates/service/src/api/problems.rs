@@ -1,6 +1,6 @@
 //! The problem responses that several handlers document, in groups.
 //!
-//! A handler names its groups in `responses(…)`, next to the responses of its own.
+//! A handler names its groups in `responses(…)`, next to its own responses.
 
 #![expect(dead_code, reason = "only for the OpenAPI document")]
 
@@ -35,7 +35,7 @@ pub(super) struct StoreProblems(ProblemBody);
 #[derive(IntoResponses)]
 #[response(
     status = 503,
-    description = "the store is down; what was done stays done, and the same request does the rest",
+    description = "the store is down; completed changes remain; repeat the request for the rest",
     content_type = "application/problem+json",
     headers(("Retry-After" = u64, description = "seconds to wait"))
 )]

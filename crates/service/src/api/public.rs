@@ -1,4 +1,4 @@
-//! What needs no token: whether the server lives and is ready, and its metrics.
+//! Endpoints that need no token: health checks and metrics.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,13 +16,13 @@ use super::identity::Identity;
 use super::problems::StoreProblems;
 use crate::problem::{Kind, Problem, ProblemBody};
 
-/// The store is asked so often at the most, however many ask us.
+/// The store is checked at most this often, however many clients ask.
 const READINESS_CACHE: Duration = Duration::from_secs(1);
 
-/// Whether the store can be read and written; if not, which call fails. `None`: it does not answer.
+/// Whether the store can be read and written; if not, the call that fails, or `None` if the store does not answer.
 type StoreState = Result<(), Option<StoreCall>>;
 
-/// The state of the store a moment ago.
+/// The last known state of the store.
 #[derive(Default)]
 pub(super) struct Readiness(Mutex<Option<(Instant, StoreState)>>);
 
@@ -73,7 +73,7 @@ pub(super) async fn readyz(State(api): State<Arc<Api>>) -> Result<&'static str, 
     ready.map(|()| "ok\n").map_err(down)
 }
 
-/// What the store said may name its server, and this page is public: only the log has it.
+/// This page is public, and an error of the store may contain the name of its server, so only the log has the error.
 fn why_not_ready(failing: Option<StoreCall>) -> String {
     let means = match failing {
         Some(StoreCall::Engine) => {

@@ -1,4 +1,4 @@
-//! Which path leads where.
+//! The routing table.
 
 use std::any::Any;
 use std::net::SocketAddr;
@@ -20,7 +20,7 @@ use utoipa_axum::routes;
 use super::{Api, docs, messages, openapi, outbox, oversight, public, sites, submit};
 use crate::problem::{Kind, Problem};
 
-/// Everything that can be asked for: the API, and `pages` for people.
+/// All routes: those of the API, and the dashboard's `pages`.
 pub(crate) fn router(api: &Arc<Api>, pages: Router<Arc<Api>>, listens_on: SocketAddr) -> Router {
     let (router, document) = OpenApiRouter::with_openapi(openapi::document())
         .routes(routes!(submit::fetch))
@@ -48,7 +48,7 @@ pub(crate) fn router(api: &Arc<Api>, pages: Router<Arc<Api>>, listens_on: Socket
         .with_state(api.clone())
 }
 
-/// An answer in JSON.
+/// A response with a JSON body.
 pub(super) fn json(value: &impl Serialize) -> Response {
     match serde_json::to_vec(value) {
         Ok(body) => ([(CONTENT_TYPE, "application/json")], body).into_response(),
@@ -77,11 +77,11 @@ async fn count(State(api): State<Arc<Api>>, request: Request, next: Next) -> Res
     response
 }
 
-/// What a panic says is for the log, and nothing of it for the caller.
+/// Logs the message of a panic, which the caller must not see.
 #[expect(clippy::needless_pass_by_value, reason = "the layer hands the panic over")]
 fn after_a_panic(panic: Box<dyn Any + Send>) -> Response {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
-    error!("a request made the program panic: {text}");
+    error!("a request handler panicked: {text}");
     Problem::new(Kind::Internal).into_response()
 }

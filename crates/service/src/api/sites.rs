@@ -1,4 +1,4 @@
-//! Sites: how each stands, for viewers and operators, and orders to them, from operators alone.
+//! Sites: their state, for viewers and operators, and orders for them, from operators only.
 
 use std::sync::Arc;
 
@@ -29,16 +29,16 @@ use crate::sites::{Obeyed, Operator, SiteRow};
 const DEFAULT_LIMIT: usize = 100;
 const MAX_BODY_BYTES: u64 = 1_024;
 
-/// No site has a longer name.
+/// No site has a longer name than this.
 const MAX_NAME_BYTES: usize = 300;
 
-/// What a condition must be.
+/// The error for an invalid condition.
 const CONDITIONS: &str = "must be paused, rated, breaker-open, resting, limited or failed";
 
-/// What a path names; what is no text is no name, either.
+/// The site in the path; an error if it is not valid UTF-8.
 type Name = Result<Path<String>, PathRejection>;
 
-/// All that is about sites.
+/// The routes for sites.
 pub(super) fn routes() -> OpenApiRouter<Arc<Api>> {
     OpenApiRouter::new()
         .routes(routes!(sites))
@@ -50,7 +50,7 @@ pub(super) fn routes() -> OpenApiRouter<Arc<Api>> {
         .routes(routes!(refetch_robots))
 }
 
-/// Some sites, by name.
+/// A page of sites, sorted by name.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Sites)]
 struct SitesView {
@@ -60,7 +60,7 @@ struct SitesView {
     next: Option<String>,
 }
 
-/// What became of an order.
+/// The outcome of an order.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = SiteOrdered)]
 struct ObeyedView {
@@ -70,7 +70,7 @@ struct ObeyedView {
     site: SiteRow,
 }
 
-/// A pace.
+/// The rate of a site.
 #[derive(ToSchema)]
 #[schema(as = SiteRate)]
 #[serde(deny_unknown_fields)]
@@ -84,7 +84,7 @@ struct RateBody {
 
 /// List known sites
 ///
-/// By name, each with its pace, the source of that pace, and what its next page waits for.
+/// Sorted by name, each with its pace, the source of that pace, and what its next page waits for.
 #[utoipa::path(
     get,
     path = "/sites",
@@ -115,7 +115,7 @@ async fn sites(
 
 /// Get the state of a site
 ///
-/// Also for a site that was never fetched from.
+/// Also works for a site that was never fetched from.
 #[utoipa::path(
     get,
     path = "/sites/{site}",
@@ -220,7 +220,7 @@ async fn set_rate(
 
 /// Close the breaker of a site
 ///
-/// Without waiting for a probe. If the site is still down, its next failures open the breaker again.
+/// Does not wait for a probe. If the site is still down, its next failures open the breaker again.
 #[utoipa::path(
     post,
     path = "/sites/{site}/reset-breaker",
@@ -278,7 +278,7 @@ async fn act(
     Ok(json(&ObeyedView { changed, site: row }))
 }
 
-/// The site that a path names. More of a URL than that is no name.
+/// Parses the site in the path. Anything beyond host and port is refused.
 fn named(name: Name) -> Result<Site, Problem> {
     let name = name.ok().map(|Path(text)| text);
     let site = name.filter(|text| !text.contains(['/', '\\', '?', '#', '@']));
@@ -307,7 +307,7 @@ fn read_query(query: &str) -> Result<SiteQuery, Problem> {
             "limit" => {
                 asked.most = limit(value, SITES_PER_PAGE).ok_or(("limit", "must be 1 to 200"))?;
             }
-            // A parameter that nobody knows is no reason to show nothing.
+            // Unknown parameters are ignored.
             _ => {}
         }
         Ok(())
@@ -319,7 +319,7 @@ fn is_name(text: &str) -> bool {
     (1..=MAX_NAME_BYTES).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-/// The rate of a body; `None`: none, so that the settings hold.
+/// The rate in a body; `None` removes the override, so that the settings apply again.
 fn rate_in(body: &Json<'_>) -> Result<Option<f64>, Problem> {
     let Some(fields) = body.as_object() else {
         return Err(Problem::invalid(vec![FieldError::at("", "must be an object with a rate")]));

@@ -24,45 +24,45 @@ use crate::views::schemas::MessageStatus;
 
 const MAX_BODY_BYTES: u64 = 64 << 10;
 
-/// The body of whoever is not let in is only read to say which message that was about. It takes memory that
-/// others wait for, so not for long.
+/// Without a valid token the body is read only to name the message in the problem. It takes memory that other requests
+/// wait for, so this limit is short.
 const STRANGERS_BODY_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A message that was accepted.
+/// An accepted message.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Accepted {
-    /// Its id.
+    /// The id of the message.
     #[schema(example = "msg_018bcfe56800ffffffffffffffffffff", pattern = "^msg_[0-9a-f]{32}$")]
     message_id: String,
-    /// `queued`; with `max_age` and a stored page at once `completed`.
+    /// `queued`; or `completed`, if `max_age` was given and a stored page answers it.
     #[schema(example = "queued", value_type = MessageStatus)]
     status: &'static str,
 }
 
-/// What `/fetch` answers.
+/// The response of `/fetch`.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(untagged)]
 pub(super) enum FetchAnswer {
     /// The message was accepted.
     Accepted(Accepted),
-    /// The message with its result, which was waited for.
+    /// The message with its result, if the request waited for it.
     Waited(Box<MessageView>),
 }
 
-/// Messages to be accepted together.
+/// Messages to accept together.
 #[derive(ToSchema)]
 #[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "for its schema: a batch is read entry by entry")]
 pub(super) struct Batch {
-    /// Up to 1,000.
+    /// 1 to 1,000 messages.
     #[schema(min_items = 1, max_items = 1000)]
     messages: Vec<FetchRequest>,
 }
 
-/// Messages that were accepted together, in the order in which they were sent.
+/// The accepted messages of a batch, in the order in which they were sent.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct AcceptedBatch {
-    /// One for each.
+    /// One entry per message.
     messages: Vec<Accepted>,
 }
 
@@ -107,7 +107,7 @@ pub(super) async fn fetch(
     };
     let sender = identity.and_then(|identity| identity.check_may_send().map(|()| identity));
     let identity = sender.map_err(|problem| match &whole {
-        // Whoever sends much at once has to know which message this is about.
+        // A client that sends many requests at once needs to know which message this is about.
         Ok(whole) => body::json(&whole.bytes).map_or(problem.clone(), |json| about(problem, &json)),
         Err(_) => problem,
     })?;
@@ -125,7 +125,7 @@ pub(super) async fn fetch(
     submitted.await.map_err(|problem| about(problem, &json))
 }
 
-/// The problem, with the message that it is about.
+/// Adds the message to the problem.
 fn about(problem: Problem, message: &Json<'_>) -> Problem {
     let Entry { url, correlation_id } = Entry::of(message);
     problem.about(url, correlation_id)
@@ -169,8 +169,8 @@ pub(super) async fn batch(
     Ok(json(&AcceptedBatch { messages: ids.iter().map(accepted).collect() }))
 }
 
-/// The answer to one message: with its result, if that was waited for and came. The message is accepted by
-/// now: whatever goes wrong here must not look as if it were not.
+/// The response for an accepted message, with its result if the caller waited and it arrived in time. The message is
+/// already accepted, so an error here must not look like a refusal.
 async fn answer(
     api: &Api,
     identity: &Identity,
@@ -188,7 +188,7 @@ async fn answer(
         }
         return response;
     }
-    // Only a message that shares may be complete by now.
+    // Only a message with `max_age` can be complete by now.
     let stored = match sharing {
         true => api.message(id, Some(&identity.caller.name)).await.unwrap_or_default(),
         false => None,
@@ -198,7 +198,7 @@ async fn answer(
     json(&FetchAnswer::Accepted(Accepted { message_id: id.to_string(), status }))
 }
 
-/// The message with its result, for whoever still may see it.
+/// Waits for the result, then checks that the caller's token is still valid.
 async fn waited_for(
     api: &Api,
     identity: &Identity,

@@ -1,4 +1,4 @@
-//! How long something is worth having, as callers write it.
+//! Parses `max_age` and `deadline`.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::json::Json;
 const MAX_DEADLINE: Duration = Duration::from_secs(24 * 3_600);
 const MAX_AGE: Duration = Duration::from_secs(365 * 24 * 3_600);
 
-/// The age that a stored page may have.
+/// The maximum age of a stored page.
 pub(super) fn max_age(value: &Json<'_>) -> Result<Duration, String> {
     let age = duration(value).ok_or("is neither whole seconds nor a duration such as \"30s\"")?;
     if age > MAX_AGE {

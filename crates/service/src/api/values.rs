@@ -1,4 +1,4 @@
-//! What single fields of a message may be.
+//! Checks the values of single fields.
 
 use fetchwell_engine::ports::inbox::options::ALLOWED_HEADERS;
 use fetchwell_policy::address::AddressGuard;
@@ -11,11 +11,11 @@ const MAX_CORRELATION_ID_CHARS: usize = 256;
 const MAX_RETAILER_BYTES: usize = 32;
 const MAX_HEADER_BYTES: usize = 1_024;
 
-/// Why a value won't do, and what would.
+/// Why a value is invalid, and what to use instead.
 pub(super) type Fault = String;
 
-/// The exact text is kept, with its site; what it means is judged here, as far as it shows. What a name
-/// leads to is judged when it is looked up.
+/// Returns the exact text and its site. Addresses in the URL are checked here, those of host names after the DNS
+/// lookup.
 pub(super) fn web_url(value: &Json<'_>, guard: &AddressGuard) -> Result<(String, Site), Fault> {
     let text = text(value)?;
     if text.contains(|c: char| c.is_ascii_control()) {
@@ -30,7 +30,6 @@ pub(super) fn web_url(value: &Json<'_>, guard: &AddressGuard) -> Result<(String,
     Ok((text.to_owned(), url.site()))
 }
 
-/// On whose behalf.
 pub(super) fn retailer(value: &Json<'_>) -> Result<String, Fault> {
     let text = text(value)?;
     let allowed =
@@ -44,7 +43,7 @@ pub(super) fn retailer(value: &Json<'_>) -> Result<String, Fault> {
     Ok(text.to_owned())
 }
 
-/// The caller's own name for a message.
+/// The caller's own id of a message.
 pub(super) fn correlation_id(value: &Json<'_>) -> Result<String, Fault> {
     let text = text(value)?;
     let chars = text.chars().count();
@@ -56,15 +55,14 @@ pub(super) fn correlation_id(value: &Json<'_>) -> Result<String, Fault> {
     Ok(text.to_owned())
 }
 
-/// Yes or no.
 pub(super) fn switch(value: &Json<'_>) -> Result<bool, Fault> {
     match value {
         Json::Bool(is_on) => Ok(*is_on),
-        _ => Err("is neither true nor false".to_owned()),
+        _ => Err("must be true or false".to_owned()),
     }
 }
 
-/// The value of a header that is sent along.
+/// The value of a header that is sent with the fetch.
 pub(super) fn header(name: &str, value: &Json<'_>, is_twice: bool) -> Result<String, Fault> {
     if !ALLOWED_HEADERS.contains(&name) {
         return Err(format!("is not allowed; allowed headers: {}", ALLOWED_HEADERS.join(", ")));

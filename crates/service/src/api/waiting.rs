@@ -1,4 +1,4 @@
-//! Waiting for results without holding anything but a place in line.
+//! Waits for results without holding a lock or a connection to the store.
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use tokio::time::Instant;
 use super::Api;
 use crate::problem::Problem;
 
-/// The store is asked at least so often: another process may have stored the result.
+/// The store is polled at least this often, since another process may have stored the result.
 const POLL: Duration = Duration::from_millis(500);
 
-/// After a ring it is asked this much later, and each time by so much more: a caller with many who wait
-/// and many results must not have each of them ask for each.
+/// The delay between a notification and the next query, which grows by this much each time. Otherwise, if a caller has
+/// many waiting requests and many results, each request would query the store for each result.
 const GAP: Duration = Duration::from_millis(10);
 
-/// Waits for one caller's bell, until a time.
+/// Waits for results of one caller, until a time.
 pub(super) struct Waiting<'a> {
     api: &'a Api,
     bell: watch::Receiver<()>,
@@ -25,20 +25,20 @@ pub(super) struct Waiting<'a> {
 }
 
 impl<'a> Waiting<'a> {
-    /// Begins to listen. What is looked for in the store after this can't be missed.
+    /// Subscribes to notifications. Call it before the first query, so that no result is missed.
     pub(super) fn begin(api: &'a Api, caller: &str, at_most: Duration) -> Waiting<'a> {
         let until = Instant::now() + at_most;
         Waiting { api, bell: api.results.listen(caller), gap: GAP, until }
     }
 
-    /// Returns when it is worth looking again; `false`: the time is over, or the server stops.
+    /// Returns when it is worth querying again; `false` if the time is over or the server is stopping.
     pub(super) async fn next(&mut self) -> bool {
         if Instant::now() >= self.until || self.api.stop.is_cancelled() {
             return false;
         }
         let gap = self.gap;
         let rung = async {
-            // An error means that the bell is gone: then polling is what is left.
+            // An error means that the sender is gone; then only polling is left.
             if self.bell.changed().await.is_err() {
                 std::future::pending::<()>().await;
             }
@@ -54,7 +54,7 @@ impl<'a> Waiting<'a> {
     }
 }
 
-/// The message, once it has its result; `None`: not in time.
+/// The message, once it has its result; `None` if there is none in time.
 pub(super) async fn result_of(
     api: &Api,
     caller: &str,

@@ -1,5 +1,5 @@
-//! Failed authentications in the audit. They are gathered by address and reason: a stranger who tries a thousand
-//! times a second makes as few entries as one who tries twice.
+//! Records failed authentications in the audit log. They are grouped by address and reason, so that a thousand
+//! attempts per second make as few entries as two.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -17,29 +17,29 @@ use tracing::warn;
 use super::log::AuditLog;
 use crate::server::{network_name, network_of};
 
-/// A first failure is in the audit after this time…
+/// The first failure of a group is written to the audit log after this time…
 const WRITE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// …and all that follow it within this time are one more entry.
+/// …and all that follow within this time make one more entry.
 const WINDOW: Duration = Duration::from_secs(600);
 
-/// Addresses and reasons that are told apart within a window; all others count together.
+/// The maximum number of groups in a window; further addresses are counted together.
 const MOST_GROUPS: usize = 64;
 
-/// Failed authentications that are not in the audit yet.
+/// Failed authentications that are not in the audit log yet.
 pub struct AuthFailures {
     clock: Clock,
     groups: Mutex<BTreeMap<GroupKey, Group>>,
 }
 
-/// From where, and why; `None`: from anywhere.
+/// The address and the reason; `None` stands for all further addresses.
 type GroupKey = (Option<IpAddr>, &'static str);
 
 struct Group {
     began: Instant,
-    /// Whether the audit has an entry of this group.
+    /// Whether the audit log has an entry of this group.
     is_known: bool,
-    /// What the audit does not have yet.
+    /// Failures that are not in the audit log yet.
     count: u64,
     first: Time,
     last: Time,
@@ -50,7 +50,7 @@ impl AuthFailures {
         AuthFailures { clock, groups: Mutex::default() }
     }
 
-    /// Somebody came without a good token. `what` was wrong with it; it never quotes it.
+    /// Records a request without a valid token. `what` says what was wrong and never contains the token.
     pub(crate) fn note(&self, from: IpAddr, what: &'static str) {
         let at = self.clock.wall();
         let mut groups = self.groups.lock();
@@ -67,14 +67,14 @@ impl AuthFailures {
         group.last = at;
     }
 
-    /// Writes to the audit until `stop`, and then what is left.
+    /// Writes entries to the audit log until `stop`, then writes the rest.
     pub(crate) async fn write_to(&self, audit: &AuditLog, stop: &CancellationToken) {
         let mut entries = Vec::new();
         let mut is_stopped = false;
         let mut is_failing = false;
         while !is_stopped {
             is_stopped = tokio::time::timeout(WRITE_INTERVAL, stop.cancelled()).await.is_ok();
-            // What could not be written is tried again alone, so that it does not grow meanwhile.
+            // Entries that could not be written are retried before new ones are added, so that the list does not grow.
             if entries.is_empty() || is_stopped {
                 entries.extend(self.due(is_stopped));
             }
@@ -99,7 +99,7 @@ impl AuthFailures {
         }
     }
 
-    /// The entries that are to be written now.
+    /// The entries to write now.
     fn due(&self, all: bool) -> Vec<AuditEntry> {
         let mut groups = self.groups.lock();
         let mut entries = Vec::new();

@@ -10,7 +10,7 @@ use fetchwell_engine::ports::oversight::{Act, Acted};
 use parking_lot::Mutex;
 use tracing::info;
 
-/// Entries that are kept in memory where no store keeps them.
+/// The maximum number of entries in memory, if no store keeps them.
 const MOST_IN_MEMORY: usize = 500;
 
 /// The audit log of a store or of a process. Clones are the same log.
@@ -23,17 +23,17 @@ pub struct AuditLog {
 #[derive(Clone)]
 enum Entries {
     Store(Arc<dyn Inbox>),
-    /// In memory, and as lines of the log of the process.
+    /// In memory, and as lines in the log of the process.
     Process(Arc<Mutex<VecDeque<AuditEntry>>>),
 }
 
 impl AuditLog {
-    /// One that a store keeps.
+    /// An audit log in the store.
     pub fn of_store(inbox: Arc<dyn Inbox>, clock: Clock) -> AuditLog {
         AuditLog { entries: Entries::Store(inbox), clock }
     }
 
-    /// One that ends with this process.
+    /// An audit log that ends with this process.
     pub fn of_process(clock: Clock) -> AuditLog {
         AuditLog { entries: Entries::Process(Arc::default()), clock }
     }
@@ -43,7 +43,7 @@ impl AuditLog {
         matches!(self.entries, Entries::Store(_))
     }
 
-    /// Writes that somebody did something.
+    /// Records an action.
     pub async fn note(
         &self,
         who: &str,
@@ -57,7 +57,7 @@ impl AuditLog {
         self.write(&[AuditEntry { at: self.clock.wall(), caller, action, detail, from }]).await
     }
 
-    /// Writes that somebody retried or cancelled messages; `what` says which ones were meant.
+    /// Records that messages were retried or cancelled; `what` says which ones.
     pub async fn note_act(
         &self,
         who: &str,
@@ -71,7 +71,7 @@ impl AuditLog {
         self.note(who, &action, detail, from).await
     }
 
-    /// The latest entries, the newest first.
+    /// The latest entries, newest first.
     pub(crate) async fn latest(&self, most: u32) -> Result<Vec<AuditEntry>, StoreError> {
         match &self.entries {
             Entries::Store(inbox) => inbox.audit_trail(most).await,

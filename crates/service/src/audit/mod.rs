@@ -1,4 +1,4 @@
-//! The audit: who did what, and who tried to come in. [`AuditLog`] is the one way to write it.
+//! The audit log: actions and failed authentications. All entries are written through [`AuditLog`].
 
 mod auth_failures;
 mod log;

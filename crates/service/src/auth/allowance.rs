@@ -1,4 +1,4 @@
-//! What one caller may send and ask per second: a bucket of tokens each, in memory.
+//! Limits the requests per second of each caller, with a token bucket per caller, in memory.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -6,10 +6,10 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// Buckets are tidied up when there are more than this.
+/// With more buckets than this, the full ones are removed.
 const TIDY_ABOVE: usize = 1_024;
 
-/// All callers' buckets.
+/// The buckets of all callers.
 pub(crate) struct Allowances {
     per_second: f64,
     burst: f64,
@@ -23,12 +23,12 @@ struct Bucket {
 }
 
 impl Allowances {
-    /// So many per second, so many at once; 0 per second: any number.
+    /// `per_second` 0 means no limit.
     pub(crate) fn new(per_second: f64, burst: u32) -> Allowances {
         Allowances { per_second, burst: burst.into(), buckets: Mutex::default() }
     }
 
-    /// Takes `count` out of a caller's bucket, or says how long to wait until they are there.
+    /// Takes `count` tokens from a caller's bucket, or returns how long to wait until they are available.
     pub(crate) fn take(&self, caller: &str, count: usize) -> Result<(), Duration> {
         if self.per_second <= 0.0 {
             return Ok(());
@@ -42,8 +42,8 @@ impl Allowances {
         let bucket = buckets.entry(caller.to_owned()).or_insert(full);
         let left = self.left(*bucket, now);
         let wanted = count as f64;
-        // More than a whole bucket is given when the bucket is full, and owed after that: it would
-        // never be given else.
+        // A request for more than the bucket holds would never succeed. It is granted when the bucket is full, and
+        // the excess is subtracted from later tokens.
         let needed = wanted.min(self.burst);
         if left < needed {
             return Err(Duration::from_secs_f64((needed - left) / self.per_second));

@@ -1,4 +1,4 @@
-//! Tokens that were good a moment ago, so that not every request asks the store.
+//! A cache of valid tokens, so that not every request queries the store.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -7,13 +7,13 @@ use fetchwell_engine::ports::inbox::{Caller, TokenHash};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// How long a token that was good is taken for good without asking the store. `callers revoke` waits
-/// that long before it says that it is done.
+/// How long a valid token is trusted without asking the store. `callers revoke` waits this long before it reports
+/// success.
 pub const TOKEN_CACHE: Duration = Duration::from_secs(1);
 
-/// Tokens that were good a moment ago. There is no such thing for bad ones: they are asked about anew.
+/// A cache of valid tokens. Invalid tokens are not cached, so each use queries the store.
 ///
-/// The key is a hash of 256 random bits, so how long a comparison takes tells nothing of the token.
+/// The key is a hash of 256 random bits, so the time of a comparison reveals nothing about the token.
 #[derive(Default)]
 pub(crate) struct KnownTokens(Mutex<HashMap<TokenHash, (Caller, Instant)>>);
 
@@ -24,7 +24,7 @@ impl KnownTokens {
         (asked_at.elapsed() < TOKEN_CACHE).then(|| caller.clone())
     }
 
-    /// `asked_at`: when the store was asked, not when it answered.
+    /// `asked_at` is when the store was asked, not when it answered.
     pub(crate) fn put(&self, token: &TokenHash, caller: &Caller, asked_at: Instant) {
         let mut known = self.0.lock();
         known.retain(|_, (_, asked_at)| asked_at.elapsed() < TOKEN_CACHE);

@@ -1,4 +1,4 @@
-//! Tokens, and how much those who have one may ask for.
+//! Tokens, and the request limits of callers.
 
 mod allowance;
 mod known_tokens;

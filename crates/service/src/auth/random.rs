@@ -4,9 +4,9 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use zeroize::Zeroizing;
 
-/// The operating system has no random bytes.
+/// The operating system did not provide random bytes.
 #[derive(Debug, thiserror::Error)]
-#[error("the system gives no random bytes")]
+#[error("could not get random bytes from the operating system")]
 pub struct RandomError(#[from] getrandom::Error);
 
 /// 256 random bits in Base64, for URLs, headers and cookies.

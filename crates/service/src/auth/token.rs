@@ -1,4 +1,4 @@
-//! Bearer tokens: 256 random bits, of which only a hash is kept.
+//! Bearer tokens: 256 random bits. Only a hash is stored.
 
 use std::fmt;
 
@@ -8,24 +8,23 @@ use zeroize::Zeroizing;
 
 use super::random::{RandomError, random_text};
 
-/// What every token begins with, so that people and scanners know one when they see it.
+/// Every token begins with this, so that people and secret scanners recognize it.
 const PREFIX: &str = "fw_";
 
-/// The random part in Base64.
+/// The length of the random part, in Base64.
 const RANDOM_CHARS: usize = 43;
 
-/// A token. It can't be printed by accident, and its memory is cleared.
+/// A token. It cannot be printed by accident, and its memory is cleared on drop.
 #[derive(Clone)]
 pub struct Token(Zeroizing<String>);
 
 impl Token {
-    /// A new one.
     pub fn generate() -> Result<Token, RandomError> {
         let text = format!("{PREFIX}{}", random_text()?);
         Ok(Token(Zeroizing::new(text)))
     }
 
-    /// The token in an `Authorization` header, if it looks like one.
+    /// The token in an `Authorization` header, if it has the right format.
     pub(crate) fn of_header(value: &str) -> Option<Token> {
         let (scheme, text) = value.split_once(' ')?;
         let random = text.trim_start_matches(' ').strip_prefix(PREFIX)?;
@@ -35,12 +34,12 @@ impl Token {
             .then(|| Token(Zeroizing::new(format!("{PREFIX}{random}"))))
     }
 
-    /// What the store keeps of it.
+    /// The hash that the store keeps.
     pub fn hash(&self) -> TokenHash {
         Sha256::digest(self.0.as_bytes()).into()
     }
 
-    /// The token itself, for the one time that it is shown.
+    /// The token itself, to show it once.
     pub fn reveal(&self) -> &str {
         &self.0
     }

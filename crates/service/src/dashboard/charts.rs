@@ -1,9 +1,9 @@
-//! Charts as shapes: places and sizes in a box of 900 by 200, which the page stretches.
+//! The geometry of charts, in a box of 900 by 200 that the page stretches.
 
-/// The box.
+/// The size of the box.
 const WIDTH: f64 = 900.0;
 const HEIGHT: f64 = 200.0;
-/// Between two columns.
+/// The space between two columns.
 const GAP: f64 = 1.6;
 
 /// A part of a column.
@@ -13,11 +13,11 @@ pub(super) struct Bar {
     pub(super) y: f64,
     pub(super) width: f64,
     pub(super) height: f64,
-    /// Which of the parts it is.
+    /// The index of the part.
     pub(super) part: usize,
 }
 
-/// Columns of parts that stand on each other; the highest is as high as `top`.
+/// Stacked columns; a column of height `top` fills the box.
 pub(super) fn stacked<const N: usize>(columns: &[[f64; N]], top: f64) -> Vec<Bar> {
     let step = WIDTH / columns.len().max(1) as f64;
     let mut bars = Vec::new();
@@ -33,7 +33,7 @@ pub(super) fn stacked<const N: usize>(columns: &[[f64; N]], top: f64) -> Vec<Bar
     bars
 }
 
-/// A line through values, as the points of polylines: where a value is missing there is a gap.
+/// A line through values, as the points of polylines, with a gap where a value is missing.
 pub(super) fn line(values: &[Option<f64>], top: f64) -> Vec<String> {
     let step = WIDTH / values.len().max(1) as f64;
     let mut lines = vec![String::new()];
@@ -42,7 +42,7 @@ pub(super) fn line(values: &[Option<f64>], top: f64) -> Vec<String> {
             (Some(value), Some(line)) => {
                 let x = (place as f64 + 0.5) * step;
                 let y = HEIGHT - (value / top).min(1.0) * HEIGHT;
-                // A value between two gaps is a line of no length, which is drawn as a dot.
+                // A value between two gaps becomes a line of zero length, which is drawn as a dot.
                 if line.is_empty() {
                     line.push_str(&format!("{x:.1},{y:.1} "));
                 }
@@ -56,7 +56,7 @@ pub(super) fn line(values: &[Option<f64>], top: f64) -> Vec<String> {
     lines
 }
 
-/// A round number that nothing goes beyond: 1, 2 or 5 and zeros.
+/// Rounds up to 1, 2 or 5 times a power of ten.
 pub(super) fn round_up(most: f64) -> f64 {
     if most <= 0.0 {
         return 1.0;

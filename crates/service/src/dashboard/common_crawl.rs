@@ -1,4 +1,4 @@
-//! Common Crawl: how far batchers and workers have come.
+//! The progress of Common Crawl batchers and workers.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use super::fault::Fault;
 use super::layout::{self, Section};
 use super::words;
 
-/// A rate is said of this long.
+/// The period over which the rate is computed.
 const LATELY: Duration = Duration::from_secs(300);
 
 #[derive(Template)]
@@ -27,16 +27,16 @@ struct Page {
     batchers: Vec<BatcherStanding>,
     folder: Option<FolderStanding>,
     output: String,
-    /// Documents per second, where two looks can tell.
+    /// Documents per second; needs two samples.
     rate: Option<f64>,
 }
 
-/// How many documents there were when somebody looked.
+/// The number of documents at each view of the page.
 #[derive(Default)]
 pub(super) struct Looks(Mutex<VecDeque<(Instant, u64)>>);
 
 impl Looks {
-    /// Documents per second since the first look that was lately.
+    /// Documents per second since the oldest sample within the period.
     fn rate(&self, documents: u64) -> Option<f64> {
         let mut looks = self.0.lock();
         looks.retain(|(at, _)| at.elapsed() < LATELY);
@@ -47,7 +47,6 @@ impl Looks {
     }
 }
 
-/// The page.
 pub(super) async fn page(
     State(dashboard): State<Arc<Dashboard>>,
     visitor: Visitor,

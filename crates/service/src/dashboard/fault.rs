@@ -1,4 +1,4 @@
-//! What a visitor is told where there is no page.
+//! Error pages of the dashboard.
 
 use askama::Template;
 use axum::response::{IntoResponse, Redirect, Response};
@@ -10,23 +10,23 @@ use url::form_urlencoded;
 use super::assets::Assets;
 use super::layout::html;
 
-/// Why there is no page.
+/// Why a page cannot be shown.
 #[derive(Debug)]
 pub(super) enum Fault {
-    /// Nobody knows who asks.
+    /// The user is not logged in.
     LogIn {
-        /// The page that was asked for.
+        /// The requested page.
         wanted: String,
     },
-    /// Whoever asks may not, for this reason.
+    /// The user may not do this, for this reason.
     Forbidden(String),
-    /// There is no such thing, and this is where to look.
+    /// There is no such page or object; the text is a hint.
     NotFound(&'static str),
-    /// The request makes no sense.
+    /// The request is invalid.
     BadRequest(&'static str),
     /// The store could not be reached.
     Store(StoreError),
-    /// It is our fault.
+    /// A bug.
     Internal(String),
 }
 
@@ -72,7 +72,7 @@ fn log_in(wanted: &str) -> Response {
     Redirect::to(&format!("/dashboard/login?to={to}")).into_response()
 }
 
-/// A reason as a sentence of its own.
+/// Turns a reason into a sentence.
 fn sentence(text: &str) -> String {
     let mut chars = text.chars();
     let first = chars.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The last quarter of an hour: what was counted by when.
+//! Samples of the metrics for the last 15 minutes.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,25 +16,25 @@ use tokio_util::sync::CancellationToken;
 
 use super::seconds::Seconds;
 
-/// How often it is looked at.
+/// The time between two samples.
 const EVERY: Duration = Duration::from_secs(5);
-/// How far back it reaches.
+/// The period that the samples cover.
 const REACHES: Duration = Duration::from_secs(900);
-/// So many looks; one more, for what the first differs from.
+/// The maximum number of samples; one more than intervals, since each interval needs two.
 const MOST: usize = (REACHES.as_secs() / EVERY.as_secs()) as usize + 1;
 
-/// What became of requests, in the order in which a chart stacks them.
+/// The outcomes of requests, in the order in which the chart stacks them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Came {
-    /// An answer that was wanted, or that leads on.
+    /// 2xx or 3xx.
     Answered,
-    /// robots.txt did not let us ask.
+    /// Blocked by robots.txt; no request was sent.
     Skipped,
     /// 429
     Limited,
     /// Any other 4xx.
     Refused,
-    /// 5xx, or no answer at all.
+    /// 5xx, or no response.
     Failed,
 }
 
@@ -63,7 +63,7 @@ impl Came {
     }
 }
 
-/// What had been counted at one moment, over all doors but webhooks: those are no fetches.
+/// A sample of the counters, over all doors except webhooks, which are not fetches.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Look {
     pub(super) at: Time,
@@ -88,13 +88,13 @@ impl Look {
         }
     }
 
-    /// Requests, whatever became of them; what robots.txt closes was never one.
+    /// Requests with any outcome. A URL that robots.txt blocks causes no request.
     pub(super) fn requests(&self) -> u64 {
         let [answered, _, limited, refused, failed] = self.came;
         answered + limited + refused + failed
     }
 
-    /// What came of so many requests in between.
+    /// The outcomes since an earlier sample.
     pub(super) fn came_since(&self, earlier: &Look) -> [u64; Came::ALL.len()] {
         let mut more = self.came;
         for (more, before) in more.iter_mut().zip(earlier.came) {
@@ -120,12 +120,12 @@ fn how_many(door: &DoorSnapshot, came: Came) -> u64 {
     }
 }
 
-/// Looks, the oldest first. Cheap to clone.
+/// The samples, oldest first. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct History(Arc<Mutex<VecDeque<Look>>>);
 
 impl History {
-    /// Looks from time to time until `stop`.
+    /// Takes samples until `stop`.
     pub(crate) async fn keep(&self, measures: &Measures, clock: &Clock, stop: &CancellationToken) {
         let mut tick = interval(EVERY);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -145,7 +145,6 @@ impl History {
         }
     }
 
-    /// All of them.
     pub(super) fn looks(&self) -> Vec<Look> {
         self.0.lock().iter().cloned().collect()
     }

@@ -1,4 +1,4 @@
-//! What all pages have in common.
+//! The layout of all pages.
 
 use askama::Template;
 use axum::response::{Html, IntoResponse, Response};
@@ -9,7 +9,7 @@ use super::access::Visitor;
 use super::assets::Assets;
 use super::fault::Fault;
 
-/// A part of the dashboard, as its navigation has it.
+/// An entry of the navigation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Section {
     Overview,
@@ -67,12 +67,12 @@ struct Page<'a> {
     visitor: &'a Visitor,
     door: &'static str,
     version: &'static str,
-    /// Where a form leads back to.
+    /// The page to which a form redirects.
     back: &'a str,
     content: &'a str,
 }
 
-/// A page around its content; the content alone for a page that looks again by itself.
+/// Renders a page around its content; for an automatic refresh, only the content.
 pub(super) fn page(
     dashboard: &Dashboard,
     visitor: &Visitor,
@@ -97,12 +97,12 @@ pub(super) fn page(
     })
 }
 
-/// The address of a page, without its host: where its forms lead back to.
+/// The path and query of a page, to which its forms redirect.
 pub(super) fn here(uri: &Uri) -> &str {
     uri.path_and_query().map_or("/", |path| path.as_str())
 }
 
-/// A template as an answer.
+/// Renders a template as a response.
 pub(super) fn html(template: &impl Template) -> Result<Response, Fault> {
     Ok(Html(render(template)?).into_response())
 }

@@ -1,8 +1,7 @@
-//! Pages that look again by themselves: whoever asks for a page as a stream of events gets it anew
-//! whenever it has changed.
+//! Automatic refresh: a client that requests a page as a stream of events gets it again whenever it has changed.
 //!
-//! There is one way to make a page; here it is asked for again and again. So every page is live, with
-//! every filter, and a session that ends or a token that is revoked ends the stream.
+//! The request is repeated internally through the ordinary handler. So every page with every filter is live, and the
+//! stream ends when the session ends or its token is revoked.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -20,22 +19,22 @@ use tokio::time::{Instant, sleep};
 use super::Dashboard;
 use super::access::Visitor;
 
-/// How often a page is looked at.
+/// How often a page is rendered again.
 const INTERVAL: Duration = Duration::from_secs(2);
-/// A line goes out at least so often, so that both ends know that the other is there.
+/// A line is sent at least this often, so that both ends notice when the connection is dead.
 const HEARTBEAT: Duration = Duration::from_secs(15);
-/// Pages that are watched at once; more are as they were when they were loaded.
+/// The maximum number of live pages; further ones are not refreshed.
 pub(super) const MOST_WATCHED: usize = 64;
-/// The largest page.
+/// The maximum size of a page.
 const MOST_BYTES: usize = 8 << 20;
-/// What tells a browser to load the page anew: it is told why there.
+/// Tells the browser to reload the page, which then shows why the stream ended.
 const OVER: &str = "event: over\ndata:\n\n";
 
-/// Marks a request that a page makes by itself.
+/// Marks a request of an automatic refresh.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct IsLive;
 
-/// Answers those who ask for a stream with one.
+/// Responds with a stream if the client requests one.
 pub(super) async fn stream(
     State(dashboard): State<Arc<Dashboard>>,
     request: Request,
@@ -48,7 +47,7 @@ pub(super) async fn stream(
     }
     let (mut parts, body) = request.into_parts();
     parts.extensions.insert(IsLive);
-    // Places are for those who may look: a stranger gets none, and is told to load the page, which asks for a login.
+    // Only logged-in users get a place. Others are told to reload the page, which redirects to the login.
     if Visitor::from_request_parts(&mut parts, &dashboard).await.is_err() {
         return events(Body::from(OVER));
     }
@@ -77,7 +76,7 @@ fn events(body: Body) -> Response {
     response
 }
 
-/// What is asked for again and again: a request without its body can be made as often as needed.
+/// The request to repeat. It has no body, so it can be created as often as needed.
 struct Asked(Arc<dyn Fn() -> Request + Send + Sync>);
 
 impl Asked {
@@ -101,12 +100,13 @@ struct Watch {
     request: Asked,
     seen: Bytes,
     last_sent: Instant,
-    /// Given back when nobody watches any more.
+    /// Released when the client disconnects.
     _place: OwnedSemaphorePermit,
 }
 
 impl Watch {
-    /// The next event, and whether there is another after it; `None`: the server stops.
+    /// The next event, and the state for the one after it, if any. `None` ends the stream, because the server is
+    /// stopping or the page cannot be read.
     async fn look_again(mut self) -> Option<(Bytes, Option<Watch>)> {
         loop {
             tokio::select! {
@@ -133,7 +133,7 @@ impl Watch {
     }
 }
 
-/// A page as an event: each of its lines is one of the event's.
+/// A page as an event, with one `data` line per line of the page.
 fn event(page: &Bytes) -> Bytes {
     let page = String::from_utf8_lossy(page);
     let mut text = String::with_capacity(page.len() + 1_024);

@@ -1,18 +1,18 @@
-//! The dashboard: what a person sees who opens a door's address, and what an operator can do there.
+//! The dashboard: the web pages of a running process, and the actions of operators there.
 //!
 //! | file | |
 //! |---|---|
-//! | `subject` | what a process has to show |
-//! | `routes` | which path leads where; what every answer has |
-//! | `access` | who comes in, what they may do, and how we know that it was they |
+//! | `subject` | the data of the process that pages show |
+//! | `routes` | the routing table, and the headers of every response |
+//! | `access` | login, sessions, roles, and protection against forged requests |
 //! | `overview`, `sites`, `messages`, `dead_letters`, `articles`, `common_crawl`, `system` | the pages |
-//! | `layout`, `offer`, `tabs`, `fault`, `assets`, `templates/` | what pages have in common |
-//! | `live` | pages that look again by themselves |
-//! | `history`, `seconds`, `charts` | the last quarter of an hour, and how it is drawn |
-//! | `words` | numbers and times for people |
+//! | `layout`, `offer`, `tabs`, `fault`, `assets`, `templates/` | shared parts of pages |
+//! | `live` | automatic refresh |
+//! | `history`, `seconds`, `charts` | the metrics of the last 15 minutes, and their charts |
+//! | `words` | formatting of numbers and times |
 //!
-//! A page is made in one way, on the server, and is whole without a script. What a process does not
-//! have, its page says, with the command that would make it so.
+//! Pages are rendered on the server and work without scripts. The page of a feature that this process does not have
+//! says so and names the command that enables it.
 
 mod access;
 mod articles;
@@ -49,21 +49,20 @@ pub use routes::alone;
 pub(crate) use routes::router;
 pub use subject::{Door, SettingRow, Subject, SystemInfo};
 
-/// All that its handlers share.
+/// The state that the handlers share.
 pub struct Dashboard {
     subject: Subject,
     sessions: Sessions,
     attempts: Attempts,
     census: Arc<Census>,
     crawl_looks: common_crawl::Looks,
-    /// Places for pages that look again by themselves.
+    /// Limits the number of live pages.
     watched: Arc<Semaphore>,
-    /// Ends whatever waits.
+    /// Ends live pages and background tasks.
     stop: CancellationToken,
 }
 
 impl Dashboard {
-    /// A dashboard of this.
     pub fn new(subject: Subject, stop: CancellationToken) -> Arc<Dashboard> {
         Arc::new(Dashboard {
             subject,
@@ -76,13 +75,13 @@ impl Dashboard {
         })
     }
 
-    /// Looks at what is counted, from time to time, until the end.
+    /// Samples the metrics until the process stops.
     pub async fn keep_history(&self) {
         let Subject { history, measures, clock, .. } = &self.subject;
         history.keep(measures, clock, &self.stop).await;
     }
 
-    /// Writes failed logins to the audit until `stop`, and with them those of an API that shares them.
+    /// Writes failed authentications, including those of an API that shares them, to the audit log until `stop`.
     pub async fn keep_audit(&self, stop: &CancellationToken) {
         let Subject { auth_failures, audit, .. } = &self.subject;
         auth_failures.write_to(audit, stop).await;

@@ -1,34 +1,32 @@
-//! What an operator can do on a page: a form with one button, and the command that does the same.
+//! An action that a page offers to operators: a form with one button, and the equivalent command.
 
-/// One of them.
 pub(super) struct Offer {
-    /// Where the form goes.
+    /// The path to which the form is posted.
     pub(super) action: String,
     pub(super) label: String,
     pub(super) about: &'static str,
     pub(super) command: String,
     pub(super) mood: Mood,
-    /// What the form says besides.
+    /// Hidden fields of the form.
     pub(super) fields: Vec<(&'static str, String)>,
-    /// What it asks for.
+    /// A value that the operator has to enter.
     pub(super) asks: Option<Question>,
 }
 
-/// A field to be filled in.
+/// A form field to fill in.
 pub(super) struct Question {
     pub(super) label: &'static str,
     pub(super) name: &'static str,
     pub(super) proposal: String,
 }
 
-/// How a button looks.
+/// The style of a button.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mood {
-    /// What most come for.
+    /// The most common action.
     First,
-    /// As well as any.
     Plain,
-    /// What can't be taken back.
+    /// An action that cannot be undone.
     Grave,
 }
 

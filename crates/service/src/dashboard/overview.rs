@@ -1,4 +1,4 @@
-//! Overview: how fast, how well, and what is waited for.
+//! The overview: throughput, outcomes, durations and sites in trouble.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,17 +20,16 @@ use super::layout::{self, Section};
 use super::sites::trouble::{self, Trouble};
 use super::words;
 
-/// What is said of now is said of this long.
+/// The period over which the current figures are computed.
 const LATELY: Duration = Duration::from_secs(60);
-/// Looks in a minute, for the table.
+/// Samples per minute, and so per row of the table.
 const LOOKS_A_ROW: usize = 12;
 
-/// How far back charts reach: no further than there is something to show, so that those of a process that
-/// has just begun are no thin strip at their end.
+/// The period that charts cover. It is short for a new process, whose chart would otherwise be almost empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Scale {
     minutes: usize,
-    /// Looks that share a column of the chart of outcomes, and a point of the chart of durations.
+    /// The number of samples per column of the outcomes chart, and per point of the durations chart.
     looks_a_column: usize,
     looks_a_point: usize,
 }
@@ -52,7 +51,7 @@ impl Scale {
         Duration::from_secs(60 * self.minutes as u64)
     }
 
-    /// Pairs of looks that lie so many apart, counted from the last; `None` where there was none yet.
+    /// Pairs of samples that are `apart` samples apart, aligned to the last one; `None` before the first sample.
     fn stretches(self, looks: &[Look], apart: usize) -> Vec<Option<(&Look, &Look)>> {
         let stretch = |back: usize| {
             let later = looks.len().checked_sub(1 + back * apart)?;
@@ -106,7 +105,7 @@ struct Durations {
     top: f64,
 }
 
-/// A line of the table that says what the charts show.
+/// A row of the table with the data of the charts.
 struct Minute {
     until: Time,
     came: [u64; Came::ALL.len()],
@@ -114,7 +113,6 @@ struct Minute {
     p95: Option<Duration>,
 }
 
-/// The page.
 pub(super) async fn page(
     State(dashboard): State<Arc<Dashboard>>,
     visitor: Visitor,
@@ -168,7 +166,7 @@ impl Now {
     }
 }
 
-/// How many sites there are of what is held. Two doors may hold something of the same site: then nobody knows.
+/// The number of sites that jobs wait for. `None` if two doors have such sites, since some may be the same.
 fn sites_held(snapshot: &Snapshot) -> Option<usize> {
     let mut sites =
         snapshot.doors.values().map(|door| door.window.sites).filter(|sites| *sites > 0);
@@ -229,13 +227,13 @@ impl Durations {
         Durations { p50: charts::line(&p50, top), p95: charts::line(&p95, top), top }
     }
 
-    /// What stands at this share of the height.
+    /// The axis label at this share of the height.
     fn label(&self, share: f64) -> String {
         words::span(Duration::from_secs_f64(self.top * share))
     }
 }
 
-/// Minute by minute, the last one first.
+/// The rows of the table, latest first.
 fn minutes(looks: &[Look], scale: Scale) -> Vec<Minute> {
     let minute = |(earlier, later): (&Look, &Look)| {
         let took = later.request.since(&earlier.request);

@@ -1,4 +1,4 @@
-//! Which path leads where, and what every answer has.
+//! The routing table, and the headers of every response.
 
 use std::sync::Arc;
 
@@ -20,8 +20,8 @@ use super::{
     system,
 };
 
-/// What is set on every answer that does not say otherwise itself. Forms of ours must say where they come
-/// from, so a referrer goes to ourselves, and to nobody else.
+/// Headers of every response that does not set them itself. Our own forms must send their origin, so the referrer
+/// policy is `same-origin`.
 const ALWAYS: [(HeaderName, &str); 6] = [
     (
         CONTENT_SECURITY_POLICY,
@@ -35,7 +35,7 @@ const ALWAYS: [(HeaderName, &str); 6] = [
     (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
 ];
 
-/// All pages, and all that can be ordered on them.
+/// All pages and actions.
 pub(crate) fn router<S: Clone + Send + Sync + 'static>(dashboard: &Arc<Dashboard>) -> Router<S> {
     Router::new()
         .route("/", get(overview::page))
@@ -62,7 +62,7 @@ pub(crate) fn router<S: Clone + Send + Sync + 'static>(dashboard: &Arc<Dashboard
         .with_state(dashboard.clone())
 }
 
-/// The same for a listener that has nothing else.
+/// The router for a listener that serves only the dashboard.
 pub fn alone(dashboard: &Arc<Dashboard>) -> Router {
     let unknown = async || Fault::NotFound("there is no such page");
     router(dashboard).fallback(unknown).layer(middleware::from_fn(harden))

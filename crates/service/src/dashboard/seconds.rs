@@ -1,10 +1,10 @@
-//! How long things took: counts up to bounds, and what can be said of them.
+//! Histograms of durations, and their quantiles.
 
 use std::time::Duration;
 
 use fetchwell_telemetry::metrics::snapshot::Spread;
 
-/// How often seconds were how many, up to each bound of a histogram.
+/// The counts in each bucket of a histogram.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Seconds {
     bounds: &'static [f64],
@@ -12,7 +12,7 @@ pub(super) struct Seconds {
 }
 
 impl Seconds {
-    /// Of all of these together.
+    /// The sum of these histograms.
     pub(super) fn of<'a>(spreads: impl Iterator<Item = &'a Spread>) -> Seconds {
         let mut sum = Seconds::default();
         for spread in spreads {
@@ -25,14 +25,14 @@ impl Seconds {
         sum
     }
 
-    /// What came after an earlier look.
+    /// The counts since an earlier sample.
     pub(super) fn since(&self, earlier: &Seconds) -> Seconds {
         let before = earlier.counts.iter().copied().chain(std::iter::repeat(0));
         let counts = self.counts.iter().zip(before).map(|(now, before)| now.saturating_sub(before));
         Seconds { bounds: self.bounds, counts: counts.collect() }
     }
 
-    /// The value that this share of all values is at most; between two bounds as if they lay evenly.
+    /// A quantile, interpolated linearly between two bounds.
     pub(super) fn quantile(&self, share: f64) -> Option<Duration> {
         let all: u64 = self.counts.iter().sum();
         if all == 0 {
@@ -42,7 +42,7 @@ impl Seconds {
         let mut so_far = 0.0;
         let mut low = 0.0;
         for (place, count) in self.counts.iter().enumerate() {
-            // Beyond the last bound nobody knows how far: that bound is the least it can be.
+            // The last bucket has no upper bound, so its lower bound is used.
             let high = self.bounds.get(place).copied().unwrap_or(low);
             let after = so_far + *count as f64;
             if *count > 0 && after >= wanted {

@@ -1,4 +1,4 @@
-//! What a process has to show.
+//! The data of a process that the dashboard shows.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::{Doorkeeper, History};
 use crate::audit::{AuditLog, AuthFailures};
 use crate::sites::SiteDesk;
 
-/// Which door it is that shows itself.
+/// The command that runs the dashboard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Door {
     /// `fetchwell serve`
@@ -25,7 +25,7 @@ pub enum Door {
 }
 
 impl Door {
-    /// What was typed to open it.
+    /// The name of the command.
     pub(super) fn command(self) -> &'static str {
         match self {
             Door::Serve => "serve",
@@ -35,55 +35,55 @@ impl Door {
     }
 }
 
-/// What the process works on, and by which settings.
+/// The stores and the settings of the process.
 #[derive(Clone, Debug)]
 pub struct SystemInfo {
     /// The store, without its secrets.
     pub store: String,
-    /// Where the pace of sites is kept, the same way.
+    /// The politeness store, without its secrets.
     pub politeness: String,
     pub settings: Vec<SettingRow>,
 }
 
-/// A setting as it holds.
+/// The effective value of a setting.
 #[derive(Clone, Debug)]
 pub struct SettingRow {
     pub key: String,
-    /// As it would be written; a secret is hidden.
+    /// In TOML; a secret is hidden.
     pub value: String,
     /// Where the value came from.
     pub origin: String,
-    /// It is the built-in default.
+    /// Whether it is the built-in default.
     pub is_default: bool,
 }
 
-/// All that there is to show. What is `None` is not there in this process.
+/// Everything that the dashboard shows. `None` if this process does not have it.
 pub struct Subject {
     pub door: Door,
     pub system: SystemInfo,
     pub clock: Clock,
-    /// Who may come in.
+    /// Decides who may log in.
     pub doorkeeper: Doorkeeper,
     pub audit: AuditLog,
-    /// Failed logins that are not kept yet.
+    /// Failed logins that are not in the audit log yet.
     pub auth_failures: Arc<AuthFailures>,
-    /// What this process counts, and what it counted lately.
+    /// The metrics of this process.
     pub measures: Arc<Measures>,
     pub history: History,
     /// The politeness store's sites.
     pub sites: Arc<SiteDesk>,
-    /// Everybody's messages.
+    /// The messages of all callers.
     pub oversight: Option<Arc<dyn Oversight>>,
-    /// The URLs of a list that were given up.
+    /// The dead letters of `pages`.
     pub dead_letters: Option<Arc<dyn DeadLetters>>,
-    /// What feeds brought.
+    /// The articles from feeds.
     pub articles: Option<Arc<dyn Articles>>,
-    /// How far batchers and workers of Common Crawl have come.
+    /// The progress of Common Crawl batchers and workers.
     pub crawl_progress: Arc<dyn CrawlProgress>,
 }
 
 impl Subject {
-    /// Whether there are callers, with tokens of their own.
+    /// Whether there are callers with their own tokens.
     pub(super) fn has_callers(&self) -> bool {
         matches!(self.doorkeeper, Doorkeeper::Callers(_))
     }

@@ -1,4 +1,4 @@
-//! System: who is at work, on which store, by which settings, and who did what.
+//! The system page: instances, stores, settings and the audit log.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use super::fault::Fault;
 use super::layout::{self, Section};
 use super::{Dashboard, SettingRow, SystemInfo, words};
 
-/// Entries of the audit that are shown.
+/// The maximum number of audit entries on the page.
 const AUDIT_MOST: u32 = 50;
 
 #[derive(Template)]
@@ -33,13 +33,12 @@ struct System<'a> {
     defaults: Vec<&'a SettingRow>,
 }
 
-/// Who is at work on a store, and on what.
+/// The instances that work on the store, and the ledgers of its queues.
 struct AtWork {
     instances: Vec<InstanceView>,
     ledgers: Vec<QueueLedger>,
 }
 
-/// The page.
 pub(super) async fn page(
     State(dashboard): State<Arc<Dashboard>>,
     visitor: Visitor,

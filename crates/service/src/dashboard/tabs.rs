@@ -1,6 +1,5 @@
-//! Tabs above a list: one for everything, and one for each value of a filter.
+//! Tabs above a list: one for all entries, and one for each value of a filter.
 
-/// One tab.
 pub(super) struct Tab {
     pub(super) name: &'static str,
     pub(super) path: String,
@@ -8,7 +7,7 @@ pub(super) struct Tab {
 }
 
 impl Tab {
-    /// A tab for everything, and one for each of these values.
+    /// A tab for all entries, and one for each of these values.
     pub(super) fn all<T: Copy + PartialEq>(
         values: impl IntoIterator<Item = T>,
         current: Option<T>,

@@ -1,6 +1,6 @@
-//! Numbers and times for people.
+//! Formats numbers and times.
 //!
-//! Templates hand over references, and code values: either will do.
+//! Templates pass references and code passes values, so the functions accept both.
 
 use std::borrow::Borrow;
 use std::time::Duration;
@@ -49,12 +49,12 @@ pub(super) fn span(span: impl Borrow<Duration>) -> String {
     }
 }
 
-/// A span that is kept in microseconds.
+/// A duration in microseconds.
 pub(super) fn micros(micros: impl Borrow<u64>) -> String {
     span(Duration::from_micros(*micros.borrow()))
 }
 
-/// A number with as many digits as help.
+/// A rate, rounded by its size.
 pub(super) fn rate(per_second: impl Borrow<f64>) -> String {
     match *per_second.borrow() {
         r if r >= 100.0 => format!("{r:.0}"),
@@ -74,7 +74,7 @@ pub(super) fn time_of_day(at: impl Borrow<Time>) -> String {
     formatted(*at.borrow(), "%H:%M:%S")
 }
 
-/// A text as one word of a command line.
+/// Quotes a text as one word for a shell.
 pub(super) fn shell(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+=,".contains(c);
     if !text.is_empty() && text.chars().all(plain) {

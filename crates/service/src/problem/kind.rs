@@ -2,7 +2,7 @@
 
 use http::StatusCode;
 
-/// What kind of problem it is. Its name is stable: programs branch on it.
+/// The kind of a problem. Its name is stable, since programs branch on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     MalformedJson,
@@ -25,7 +25,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// All of them, by status.
+    /// All kinds, sorted by status.
     pub(crate) const ALL: [Kind; 17] = [
         Kind::MalformedJson,
         Kind::BadHost,
@@ -51,17 +51,16 @@ impl Kind {
         self.row().0
     }
 
-    /// Its status.
     pub(crate) fn status(self) -> StatusCode {
         self.row().1
     }
 
-    /// In a few words.
+    /// The `title` of the problem.
     pub(crate) fn title(self) -> &'static str {
         self.row().2
     }
 
-    /// What to do about it, where there is no more to say.
+    /// How to fix it; the default `detail` of the problem.
     pub(crate) fn mend(self) -> &'static str {
         self.row().3
     }

@@ -1,4 +1,4 @@
-//! Errors as RFC 9457 problems: the one error of the API.
+//! Errors as RFC 9457 problems, the only error type of the API.
 
 mod kind;
 
@@ -12,7 +12,7 @@ pub(crate) use kind::Kind;
 
 const CONTENT_TYPE_OF_PROBLEMS: &str = "application/problem+json";
 
-/// What went wrong with a request. It is small: what it says is in a box.
+/// An error response. The body is boxed to keep `Result`s small.
 #[derive(Clone, Debug)]
 pub(crate) struct Problem {
     kind: Kind,
@@ -20,7 +20,7 @@ pub(crate) struct Problem {
     body: Box<ProblemBody>,
 }
 
-/// A problem, by RFC 9457.
+/// A problem as defined by RFC 9457.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = Problem)]
 pub(crate) struct ProblemBody {
@@ -33,42 +33,42 @@ pub(crate) struct ProblemBody {
     /// The status code.
     #[schema(example = 422)]
     status: u16,
-    /// What went wrong this time, and what to do about it.
+    /// What went wrong, and how to fix it.
     detail: String,
-    /// The URL of the message that it is about.
+    /// The URL of the message that the problem is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     url: Option<String>,
     /// The correlation id of that message.
     #[serde(skip_serializing_if = "Option::is_none")]
     correlation_id: Option<String>,
-    /// What is wrong with single parts of the request.
+    /// The errors in parts of the request.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     errors: Vec<FieldError>,
-    /// The oldest cursor after which all is there.
+    /// The oldest cursor after which no results are missing.
     #[serde(skip_serializing_if = "Option::is_none")]
     oldest: Option<String>,
 }
 
-/// What is wrong with a part of a request.
+/// An error in a part of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
 pub(crate) struct FieldError {
-    /// Which part of the body, as a JSON pointer.
+    /// The invalid part of the body, as a JSON pointer.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "/url")]
     pub(crate) pointer: Option<String>,
-    /// Which parameter of the query.
+    /// The invalid query parameter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) parameter: Option<&'static str>,
-    /// Which header.
+    /// The invalid header.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) header: Option<&'static str>,
     /// What is wrong, and what it should be.
     pub(crate) detail: String,
-    /// In a batch: which message it is, counted from 0.
+    /// In a batch: the index of the message, counted from 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) index: Option<usize>,
-    /// In a batch: that message's URL.
+    /// In a batch: the URL of that message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) url: Option<String>,
     /// In a batch: the correlation id of that message.
@@ -77,21 +77,21 @@ pub(crate) struct FieldError {
 }
 
 impl FieldError {
-    /// Something is wrong with this part of the body.
+    /// An error in a part of the body.
     pub(crate) fn at(pointer: impl Into<String>, detail: impl Into<String>) -> FieldError {
         let pointer = Some(pointer.into());
         let detail = detail.into();
         FieldError { pointer, detail, ..FieldError::default() }
     }
 
-    /// Something is wrong with this parameter of the query.
+    /// An error in a query parameter.
     pub(crate) fn in_query(parameter: &'static str, detail: impl Into<String>) -> FieldError {
         let parameter = Some(parameter);
         let detail = detail.into();
         FieldError { parameter, detail, ..FieldError::default() }
     }
 
-    /// Something is wrong with this header.
+    /// An error in a header.
     pub(crate) fn in_header(header: &'static str, detail: impl Into<String>) -> FieldError {
         let header = Some(header);
         let detail = detail.into();
@@ -100,7 +100,7 @@ impl FieldError {
 }
 
 impl Problem {
-    /// A problem of this kind, about which there is no more to say.
+    /// A problem of this kind, with the default `detail`.
     pub(crate) fn new(kind: Kind) -> Problem {
         let body = ProblemBody {
             kind: format!("/docs#problem-{}", kind.name()),
@@ -115,33 +115,33 @@ impl Problem {
         Problem { kind, retry_after_seconds: None, body: Box::new(body) }
     }
 
-    /// These parts of the request are wrong.
+    /// A problem that lists the invalid parts of the request.
     pub(crate) fn invalid(errors: Vec<FieldError>) -> Problem {
         let mut problem = Problem::new(Kind::InvalidField);
         problem.body.errors = errors;
         problem
     }
 
-    /// A cursor that is not in the outbox; the oldest that is.
+    /// The problem for a cursor that is not in the outbox.
     pub(crate) fn gone(oldest: i64) -> Problem {
         let mut problem = Problem::new(Kind::CursorGone);
         problem.body.oldest = Some(oldest.to_string());
         problem
     }
 
-    /// The same in other words.
+    /// Replaces the `detail`.
     pub(crate) fn saying(mut self, detail: impl Into<String>) -> Problem {
         self.body.detail = detail.into();
         self
     }
 
-    /// The same about a message.
+    /// Adds the message that the problem is about.
     pub(crate) fn about(mut self, url: Option<String>, correlation_id: Option<String>) -> Problem {
         (self.body.url, self.body.correlation_id) = (url, correlation_id);
         self
     }
 
-    /// The same with a time after which it is worth trying again.
+    /// Adds the header Retry-After.
     pub(crate) fn retry_after(mut self, seconds: u64) -> Problem {
         self.retry_after_seconds = Some(seconds);
         self

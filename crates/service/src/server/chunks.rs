@@ -15,14 +15,14 @@ use super::usage::UnderWay;
 /// The size of a chunk.
 pub(super) const CHUNK_BYTES: usize = 4 << 10;
 
-/// The same answer in chunks. The request is under way until the last one is taken.
+/// Splits a response into chunks. The request counts as in progress until the last one is taken.
 pub(super) fn in_chunks(response: Response, under_way: UnderWay) -> Response {
     response.map(|body| Body::new(Chunks { body, rest: Bytes::new(), under_way }))
 }
 
 struct Chunks {
     body: Body,
-    /// What the body gave, and nobody has taken yet.
+    /// Data that was read from the body but not yet passed on.
     rest: Bytes,
     under_way: UnderWay,
 }
@@ -31,7 +31,7 @@ impl Chunks {
     fn next_chunk(&mut self) -> Frame<Bytes> {
         self.under_way.gave_chunk();
         let length = self.rest.len().min(CHUNK_BYTES);
-        // A copy: a slice would keep all of the answer in memory.
+        // A copy, since a slice would keep the whole response in memory.
         Frame::data(Bytes::copy_from_slice(&self.rest.split_to(length)))
     }
 }

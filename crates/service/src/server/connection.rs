@@ -1,4 +1,4 @@
-//! One connection: its requests, how long it may be idle, and how it ends.
+//! One connection: its requests, its timeouts and its end.
 
 use std::convert::Infallible;
 use std::fmt::Display;
@@ -27,31 +27,31 @@ use super::proxies::{Peer, TrustedProxies, network_of};
 use super::request::{bad_host, harden, has_one_host, is_health_check, over_limit, refused};
 use super::usage::{Look, Usage};
 
-/// How long a connection may be idle, or silent at its beginning.
+/// How long a connection may be idle, or take to send its first request.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long a request's head may take.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long after the signal to stop a connection without a request under way may stay.
+/// How long a connection without a request in progress stays open after the signal to stop.
 const LAST_CALL: Duration = Duration::from_secs(1);
 
-/// How long what we send may stay unread.
+/// How long sent data may stay unacknowledged.
 const UNREAD_TIMEOUT: Duration = Duration::from_secs(60);
 
 const MAX_HEAD_BYTES: usize = 64 << 10;
 const MAX_HEADER_LIST_BYTES: u32 = 16 << 10;
 const MAX_HEADERS: usize = 100;
-/// Requests at once over one HTTP/2 connection. Of each answer hyper holds less than two chunks, so a client that
-/// reads nothing makes hyper buffer `MAX_STREAMS` × 2 × `CHUNK_BYTES` (512 KiB). The rest of the answer waits in
+/// Concurrent requests on one HTTP/2 connection. hyper holds less than two chunks of each response, so a client that
+/// reads nothing makes hyper buffer `MAX_STREAMS` × 2 × `CHUNK_BYTES` (512 KiB). The rest of the response waits in
 /// `Chunks`, whose request counts against the limits of the listener.
 const MAX_STREAMS: u32 = 64;
-/// What a client may send in advance over HTTP/2, in one stream and in all of a connection. It is held before
-/// anybody knows who sent it.
+/// How much a client may send in advance over HTTP/2, per stream and per connection. It is buffered before the client
+/// is authenticated.
 const MAX_WINDOW_BYTES: u32 = 256 << 10;
 const PING_INTERVAL: Duration = Duration::from_secs(20);
 
-/// What all connections of a listener have in common.
+/// The state that all connections of a listener share.
 pub(super) struct Shared {
     builder: auto::Builder<TokioExecutor>,
     router: Router,
@@ -83,20 +83,19 @@ impl Shared {
     }
 }
 
-/// A connection.
 #[derive(Clone)]
 pub(super) struct Connection {
     shared: Arc<Shared>,
     place: Arc<Place>,
     usage: Arc<Usage>,
-    /// The other end.
+    /// The address of the other end.
     connected: IpAddr,
-    /// Whether that is a trusted proxy, which speaks for others.
+    /// Whether that is a trusted proxy, which forwards requests of other addresses.
     is_proxy: bool,
 }
 
 impl Connection {
-    /// One that was just accepted.
+    /// A connection that was just accepted.
     pub(super) fn new(shared: Arc<Shared>, connected: IpAddr) -> Connection {
         let is_proxy = shared.proxies.contains(connected);
         let place = shared.places.enter((!is_proxy).then(|| network_of(connected)));
@@ -104,12 +103,12 @@ impl Connection {
         Connection { shared, place: Arc::new(place), usage, connected, is_proxy }
     }
 
-    /// Why all but health checks are refused on it, if they are.
+    /// Why all requests except health checks are refused on this connection, if they are.
     pub(super) fn refusal(&self) -> Option<Refusal> {
         self.place.refusal()
     }
 
-    /// Answers what is asked on it until it ends.
+    /// Serves requests until the connection ends.
     pub(super) async fn run(self, stream: TcpStream, stop: CancellationToken) {
         prepare(&stream);
         let own = self.clone();
@@ -123,10 +122,10 @@ impl Connection {
         loop {
             tokio::select! {
                 ended = serving.as_mut() => return self.note_end(ended),
-                // It is idle, and another connection needs its place.
+                // This connection is idle, and another one needs its place.
                 () = self.place.closed() => return,
                 _ = watch.tick() => match self.usage.look() {
-                    // Nobody else looks at the clock until the first bytes show which protocol it is.
+                    // hyper's own timeouts do not apply until the first bytes show the protocol.
                     Look::NeverUsed | Look::Unread => return,
                     Look::Idle => serving.as_mut().graceful_shutdown(),
                     Look::InUse => {}
@@ -157,10 +156,10 @@ impl Connection {
         let under_way = self.usage.begin();
         let is_http_2 = request.version() == Version::HTTP_2;
         let response = harden(self.admit(request).await);
-        // A body that is still being sent is a request under way, too.
+        // A request is in progress until its response body is sent.
         match is_http_2 {
             true => in_chunks(response, under_way),
-            // An HTTP/1.1 connection has one answer at a time, and counts as long as it is open.
+            // An HTTP/1.1 connection sends one response at a time, and counts as long as it is open.
             false => until_sent(response, under_way),
         }
     }
@@ -185,7 +184,7 @@ impl Connection {
         }
     }
 
-    /// Counts a request against the limits, until what this returns is dropped.
+    /// Counts a request against the limits until the returned value is dropped.
     fn begin(&self, peer: Peer) -> Result<(Busy, Option<Forwarded>), Refusal> {
         let address = network_of(peer.address);
         let forwarded = self.is_proxy.then(|| self.shared.places.begin_for(address)).transpose()?;
@@ -198,7 +197,7 @@ impl Connection {
     }
 }
 
-/// Answers go out at once, and not for ever to somebody who does not read them.
+/// Disables Nagle's algorithm, and sets a timeout for clients that read nothing.
 fn prepare(stream: &TcpStream) {
     let socket = socket2::SockRef::from(stream);
     let mut set = socket.set_tcp_nodelay(true);

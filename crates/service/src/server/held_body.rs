@@ -1,4 +1,4 @@
-//! Something that is held until an answer is sent, or nobody wants it any more.
+//! A response body that holds a value until it is sent or dropped.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -7,7 +7,7 @@ use axum::body::{Body, Bytes, HttpBody};
 use axum::response::Response;
 use hyper::body::{Frame, SizeHint};
 
-/// The same answer, which drops `held` at its end.
+/// Keeps `held` until the response is sent or dropped.
 pub(crate) fn until_sent(response: Response, held: impl Send + Unpin + 'static) -> Response {
     response.map(|body| Body::new(HeldBody { body, _held: held }))
 }

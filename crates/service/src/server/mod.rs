@@ -1,16 +1,16 @@
-//! Every listener of ours: the API of `serve`, dashboards, and the metrics of commands without an API.
+//! The HTTP server behind every listener: the API of `serve`, dashboards, and the metrics of commands without an API.
 //!
 //! | file | |
 //! |---|---|
-//! | `connection` | one connection: its requests, its time limits, its end |
-//! | `places` | how many connections there may be: in all, from one address, and for health checks |
-//! | `proxies` | whose request it is: the other end of the connection, or whoever a trusted proxy names |
-//! | `request` | what every request must have, and every answer gets |
-//! | `held_body` | what is held until an answer is sent |
-//! | `chunks` | an HTTP/2 answer in small chunks, so that its place is held while nobody reads it |
-//! | `usage` | whether a connection is idle, or not read |
+//! | `connection` | one connection: its requests, its timeouts and its end |
+//! | `places` | the limits on connections: in total, per address, and for health checks |
+//! | `proxies` | the client's address: the other end of the connection, or the one that a trusted proxy names |
+//! | `request` | checks on every request, and headers of every response |
+//! | `held_body` | holds a value until a response is sent |
+//! | `chunks` | splits an HTTP/2 response into small chunks, so that it keeps its place until it is read |
+//! | `usage` | tracks whether a connection is idle or unread |
 //!
-//! Nothing here knows who the caller is. So these limits are what a stranger meets before any authentication.
+//! All of this happens before authentication, so the limits apply to unknown clients.
 
 mod chunks;
 mod connection;
@@ -41,49 +41,49 @@ use proxies::TrustedProxies;
 pub(crate) use held_body::until_sent;
 pub(crate) use proxies::{Peer, network_name, network_of};
 
-/// After a failure to accept (no file descriptor is left), the next try waits.
+/// The pause after a failed accept, for example because no file descriptor is left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 
-/// A stranger can cause warnings, so each kind is logged at most once in this time.
+/// Any client can cause warnings, so each kind is logged at most once in this time.
 const WARNING_INTERVAL: Duration = Duration::from_secs(60);
 
-/// On a listener with few users one address gets 1/`SHARE_OF_ONE_ADDRESS` of the connections at most.
+/// On a listener with few users one address gets at most 1/`SHARE_OF_ONE_ADDRESS` of the connections.
 const SHARE_OF_ONE_ADDRESS: usize = 4;
 
-/// A process with such listeners has two at most, for metrics and for a dashboard. They share its descriptors.
+/// A process has at most two such listeners, for metrics and for a dashboard. They share its file descriptors.
 const LISTENERS_WITH_FEW_USERS: usize = 2;
 
-/// What holds for all listeners of a process.
+/// The limits for all listeners of a process.
 #[derive(Clone, Debug)]
 pub struct ConnectionRules {
     /// Connections of one address at once.
     pub per_address: usize,
-    /// Proxies that are believed when they name the client.
+    /// Proxies whose `Forwarded` and `X-Forwarded-…` headers are trusted.
     pub trusted_proxies: Vec<IpNet>,
 }
 
-/// Bounds of a listener.
+/// The limits of a listener.
 #[derive(Clone, Debug)]
 pub struct Connections {
-    /// Connections at once. Besides them there are a few that only health checks get.
+    /// The maximum number of connections, not counting a few that are reserved for health checks.
     most: usize,
     /// Connections of one address at once.
     per_address: usize,
     /// Used by few clients, so no single one may take all connections.
     few_users: bool,
     trusted_proxies: Vec<IpNet>,
-    /// How long requests under way may go on after the signal to stop.
+    /// How long requests in progress may continue after the signal to stop.
     grace: Duration,
 }
 
 impl Connections {
-    /// The bounds of the only listener of a process.
+    /// The limits of the only listener of a process.
     pub fn new(rules: ConnectionRules, most: usize, grace: Duration) -> Connections {
         let ConnectionRules { per_address, trusted_proxies } = rules;
         Connections { most, per_address, few_users: false, trusted_proxies, grace }
     }
 
-    /// The same for a listener for metrics or a dashboard.
+    /// The limits of a listener for metrics or a dashboard.
     pub fn few(rules: ConnectionRules, most: usize, grace: Duration) -> Connections {
         Connections { few_users: true, ..Connections::new(rules, most, grace) }
     }
@@ -99,7 +99,7 @@ impl Connections {
     }
 }
 
-/// Serves until `stop`, then lets requests under way end.
+/// Serves until `stop`, then lets requests in progress finish.
 pub async fn serve(
     listener: TcpListener,
     router: Router,
@@ -125,7 +125,7 @@ pub async fn serve(
     }
 }
 
-/// The next connection; `None`: the end.
+/// The next connection; `None` after `stop`.
 async fn next(
     listener: &TcpListener,
     places: &Places,
@@ -138,7 +138,7 @@ async fn next(
                 Ok(accepted) => return accepted,
                 Err(error) => {
                     warnings.not_accepted(&error);
-                    // Most likely there is no descriptor left; an idle connection has one.
+                    // Most likely no file descriptor is left; closing an idle connection frees one.
                     places.close_one();
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
@@ -151,7 +151,7 @@ async fn next(
     }
 }
 
-/// When something was last warned about.
+/// The time of the last warning of each kind.
 #[derive(Default)]
 struct Warnings {
     not_accepted: Option<Instant>,

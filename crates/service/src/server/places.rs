@@ -1,9 +1,8 @@
-//! How many connections there may be: so many in all, so many from one address, and a few more in which only
-//! health checks are answered.
+//! Limits the connections of a listener in total and per address, with a few more that are reserved for health checks.
 //!
-//! A connection without a request under way gives way to a new one where a limit is reached. So whoever opens
-//! connections and says nothing, or says it slowly, keeps nobody else out. A connection with several requests under
-//! way (HTTP/2) counts as that many: each holds memory of its own.
+//! When a limit is reached, a new connection replaces an idle one. So a client that opens connections and sends
+//! nothing, or sends slowly, does not keep others out. A connection with several requests in progress (HTTP/2) counts
+//! as that many, since each holds its own memory.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -15,7 +14,7 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// A connection that was idle for less than this does not give way: its request may be on the way.
+/// A connection that was idle for less than this is not replaced: its next request may be in transit.
 const SPARED: Duration = Duration::from_secs(1);
 
 /// Why a request is refused.
@@ -27,12 +26,12 @@ pub(super) enum Refusal {
     Address,
 }
 
-/// How many connections there may be.
+/// The limits on connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Limits {
     pub(super) most: usize,
     pub(super) per_address: usize,
-    /// Reserved places, beyond `most`. Health checks are answered in them, and all else is refused.
+    /// Reserved places beyond `most`. They serve health checks and refuse everything else.
     pub(super) health_checks: usize,
 }
 
@@ -42,7 +41,7 @@ pub(super) struct Places {
     table: Mutex<Table>,
 }
 
-/// A connection's place; given back when this is dropped.
+/// The place of a connection; released on drop.
 pub(super) struct Place {
     places: Arc<Places>,
     id: u64,
@@ -50,10 +49,10 @@ pub(super) struct Place {
     closed: CancellationToken,
 }
 
-/// A request under way: its connection does not give way to others.
+/// A request in progress, during which its connection is not replaced.
 pub(super) struct Busy(Arc<Place>);
 
-/// A request under way for an address behind a trusted proxy.
+/// A request in progress for an address behind a trusted proxy.
 pub(super) struct Forwarded {
     places: Arc<Places>,
     address: IpAddr,
@@ -64,7 +63,7 @@ impl Places {
         Places { limits, table: Mutex::default() }
     }
 
-    /// A place for a new connection. `address` is `None` for a trusted proxy: its requests are counted by the
+    /// A place for a new connection. `address` is `None` for a trusted proxy, whose requests are counted by the
     /// addresses that it names.
     pub(super) fn enter(self: &Arc<Places>, address: Option<IpAddr>) -> Place {
         let closed = CancellationToken::new();
@@ -79,7 +78,7 @@ impl Places {
         Place { places: self.clone(), id, refusal, closed }
     }
 
-    /// Counts a request under way for an address that a trusted proxy named.
+    /// Counts a request in progress for an address that a trusted proxy named.
     pub(super) fn begin_for(self: &Arc<Places>, address: IpAddr) -> Result<Forwarded, Refusal> {
         let mut table = self.lock();
         if !self.has_room(&mut table, address) {
@@ -118,17 +117,17 @@ impl Places {
 }
 
 impl Place {
-    /// Why all but health checks are refused on this connection, if they are.
+    /// Why all requests except health checks are refused on this connection, if they are.
     pub(super) fn refusal(&self) -> Option<Refusal> {
         self.refusal
     }
 
-    /// Returns when the connection must end, for another one.
+    /// Returns when the connection must close to make room for another one.
     pub(super) async fn closed(&self) {
         self.closed.cancelled().await;
     }
 
-    /// A request that does not count as use came: the connection is idle from now on.
+    /// Restarts the idle time after a request that does not count against the limits.
     pub(super) fn touch(&self) {
         let mut table = self.places.lock();
         if table.connections.get(&self.id).is_some_and(|one| one.under_way == 0) {
@@ -137,7 +136,7 @@ impl Place {
         }
     }
 
-    /// A request begins.
+    /// Counts a request as in progress until the returned value is dropped.
     pub(super) fn begin(self: &Arc<Place>) -> Result<Busy, Refusal> {
         let mut table = self.places.lock();
         let one = table.connections.get(&self.id);
@@ -186,13 +185,13 @@ impl Drop for Forwarded {
 /// Each connection is in exactly one of three states: in use, idle, or in a reserved place.
 #[derive(Default)]
 struct Table {
-    /// Counts what happens, so that a smaller number is an earlier time.
+    /// A logical clock: a smaller number is an earlier time.
     now: u64,
     connections: HashMap<u64, Held>,
-    /// Connections that are not in reserved places, with their requests under way beyond the first.
+    /// Connections that are not in reserved places, plus their concurrent requests beyond the first.
     regular: usize,
     addresses: HashMap<IpAddr, Address>,
-    /// Connections without a request under way, by the time since which they have none.
+    /// Connections without a request in progress, by the time when they became idle.
     idle: BTreeMap<u64, u64>,
     /// Connections in reserved places, by the time of their last request.
     reserved: BTreeMap<u64, u64>,
@@ -201,9 +200,9 @@ struct Table {
 struct Held {
     address: Option<IpAddr>,
     is_reserved: bool,
-    /// Requests under way.
+    /// Requests in progress.
     under_way: usize,
-    /// Where it stands in `idle` or `reserved`.
+    /// Its key in `idle` or `reserved`.
     rests_at: Option<u64>,
     rests_since: Instant,
     closed: CancellationToken,
@@ -211,7 +210,7 @@ struct Held {
 
 #[derive(Default)]
 struct Address {
-    /// Its connections, and requests under way for it through trusted proxies.
+    /// Its connections, and its requests in progress through trusted proxies.
     held: usize,
     /// Its keys in `Table::idle`.
     idle: BTreeSet<u64>,
@@ -236,7 +235,7 @@ impl Table {
         id
     }
 
-    /// The connection has no request under way from now on.
+    /// The connection becomes idle.
     fn rest(&mut self, id: u64) {
         let at = self.tick();
         let Some(one) = self.connections.get_mut(&id) else { return };
@@ -252,7 +251,7 @@ impl Table {
         }
     }
 
-    /// The connection has one.
+    /// The connection is no longer idle.
     fn wake(&mut self, id: u64) {
         let Some(one) = self.connections.get_mut(&id) else { return };
         let Some(at) = one.rests_at.take() else { return };
@@ -286,7 +285,7 @@ impl Table {
         }
     }
 
-    /// One less is held by the address.
+    /// Lowers the count of an address by one.
     fn release(&mut self, address: IpAddr) {
         if let Entry::Occupied(mut known) = self.addresses.entry(address) {
             known.get_mut().held = known.get().held.saturating_sub(1);
@@ -302,7 +301,7 @@ impl Table {
         }
     }
 
-    /// Closes it if it was idle for long enough. `false`: it was not, or there is none.
+    /// Closes a connection if it was idle for long enough. Returns whether it did.
     fn close_if_idle(&mut self, id: Option<u64>) -> bool {
         let one = id.and_then(|id| self.connections.get(&id));
         let is_long = one.is_some_and(|one| one.rests_since.elapsed() >= SPARED);

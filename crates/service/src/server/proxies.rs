@@ -1,6 +1,6 @@
-//! Whose request it is: the other end of the connection, or whoever a trusted proxy names.
+//! Determines the client of a request: the other end of the connection, or the one that a trusted proxy names.
 //!
-//! Anybody can write `X-Forwarded-For` into a request, so it is believed from `api.trusted_proxies` only.
+//! Any client can send `X-Forwarded-For`, so it is trusted only from `api.trusted_proxies`.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -12,23 +12,23 @@ use ipnet::IpNet;
 const FORWARDED_FOR: &str = "x-forwarded-for";
 const FORWARDED_PROTO: &str = "x-forwarded-proto";
 
-/// Who sent a request.
+/// The client that sent a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Peer {
     pub(crate) address: IpAddr,
-    /// Whether it came over an encrypted connection, by the word of a trusted proxy.
+    /// Whether a trusted proxy says that the client's connection is encrypted.
     pub(crate) is_encrypted: bool,
 }
 
 impl Peer {
-    /// Who sent this request, as [`serve`](super::serve) noted it.
+    /// The client of a request, as set by [`serve`](super::serve).
     pub(crate) fn of(parts: &Parts) -> Peer {
         let unknown = Peer { address: Ipv4Addr::UNSPECIFIED.into(), is_encrypted: false };
         parts.extensions.get::<Peer>().copied().unwrap_or(unknown)
     }
 }
 
-/// What counts as one address. An IPv6 network of 64 bits does: whoever has one address in it has all.
+/// What counts as one address: an IPv4 address or a /64 network of IPv6, since one client usually has all of a /64.
 pub(crate) fn network_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() & !u128::from(u64::MAX)).into(),
@@ -36,7 +36,7 @@ pub(crate) fn network_of(address: IpAddr) -> IpAddr {
     }
 }
 
-/// The same for people.
+/// The network as text.
 pub(crate) fn network_name(address: IpAddr) -> String {
     match network_of(address) {
         IpAddr::V6(network) => format!("{network}/64"),
@@ -44,7 +44,7 @@ pub(crate) fn network_name(address: IpAddr) -> String {
     }
 }
 
-/// The proxies whose word counts.
+/// The proxies whose headers are trusted.
 pub(super) struct TrustedProxies(Vec<IpNet>);
 
 impl TrustedProxies {
@@ -57,7 +57,7 @@ impl TrustedProxies {
         self.0.iter().any(|network| network.contains(&address))
     }
 
-    /// Who sent a request with these headers over a connection from there.
+    /// The client of a request with these headers over a connection from this address.
     pub(super) fn peer(&self, connected: IpAddr, headers: &HeaderMap) -> Peer {
         let connected = connected.to_canonical();
         if !self.contains(connected) {
@@ -67,8 +67,8 @@ impl TrustedProxies {
         let standard = self.client(elements.iter().rev().map(|one| one.client));
         let common = self.client(forwarded_for(headers));
         let address = match (standard, common) {
-            // Proxies write one of the two and pass on the other as it came. Which one is theirs nobody
-            // knows, so where they differ neither is believed.
+            // A proxy sets one of the two and passes on the other unchanged. It is unknown which one it set, so if they
+            // differ neither is trusted.
             (Some(one), Some(other)) if one != other => connected,
             (Some(one), _) | (None, Some(one)) => one,
             (None, None) => connected,
@@ -78,12 +78,12 @@ impl TrustedProxies {
         Peer { address, is_encrypted }
     }
 
-    /// The first address, counted from the nearest proxy, that is not itself a trusted proxy. What stands before
-    /// it was written by somebody who is not trusted.
+    /// The first address, counted from the nearest proxy, that is not a trusted proxy itself. Everything before it was
+    /// written by an untrusted client.
     fn client(&self, nearest_first: impl Iterator<Item = Option<IpAddr>>) -> Option<IpAddr> {
         let mut client = None;
         for hop in nearest_first {
-            // A proxy that does not say whom it speaks for speaks for itself.
+            // A proxy that names no client counts as the client itself.
             let Some(address) = hop else { break };
             client = Some(address);
             if !self.contains(address) {
@@ -94,28 +94,28 @@ impl TrustedProxies {
     }
 }
 
-/// The addresses of `X-Forwarded-For`, the nearest first.
+/// The addresses of `X-Forwarded-For`, nearest first.
 fn forwarded_for(headers: &HeaderMap) -> impl Iterator<Item = Option<IpAddr>> {
     let lines = headers.get_all(FORWARDED_FOR).iter().rev();
-    // What is no text is no address, either.
+    // A line that is not text counts as an invalid address.
     lines.flat_map(|line| line.to_str().unwrap_or("?").rsplit(',')).map(|text| node(text.trim()))
 }
 
-/// The last value of a header that is a list, or nothing.
+/// The last value of a list header; empty if there is none.
 fn last_value<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
     let line = headers.get_all(name).iter().next_back();
     let line = line.and_then(|line| line.to_str().ok()).unwrap_or_default();
     line.rsplit(',').next().unwrap_or_default().trim()
 }
 
-/// What one proxy says in `Forwarded`.
+/// One element of `Forwarded`, written by one proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Element {
     client: Option<IpAddr>,
     is_encrypted: bool,
 }
 
-/// All elements of `Forwarded` (RFC 7239), the nearest last; none at all where it can't be read.
+/// All elements of `Forwarded` (RFC 7239), nearest last; none if the header is invalid.
 fn forwarded_elements(headers: &HeaderMap) -> Vec<Element> {
     let mut elements = Vec::new();
     for line in headers.get_all(FORWARDED) {
@@ -140,7 +140,7 @@ fn element(text: &str) -> Element {
     element
 }
 
-/// The pieces between separators, those within quotation marks left alone; `None`: a mark has no counterpart.
+/// Splits at separators outside of quotes; `None` if a quote is not closed.
 fn split_outside_quotes(text: &str, separator: char) -> Option<Vec<&str>> {
     let mut pieces = Vec::new();
     let mut begin = 0;
@@ -162,7 +162,7 @@ fn split_outside_quotes(text: &str, separator: char) -> Option<Vec<&str>> {
     (!is_quoted).then_some(pieces)
 }
 
-/// An address, with or without a port. Proxies may write `unknown` or a made-up name instead.
+/// An address, with or without a port. Proxies may send `unknown` or an obfuscated identifier instead.
 fn node(text: &str) -> Option<IpAddr> {
     let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
     let with_port = || text.parse().ok().map(|address: SocketAddr| address.ip());

@@ -1,4 +1,4 @@
-//! What every request must have, and what every answer gets, whichever listener it is.
+//! Checks on every request and headers of every response, for all listeners.
 
 use axum::response::{IntoResponse, Response};
 use http::header::{
@@ -11,10 +11,10 @@ use http::{HeaderValue, Request, Version};
 use super::places::Refusal;
 use crate::problem::{Kind, Problem};
 
-/// How long whoever is refused is asked to wait.
+/// The Retry-After of refused requests.
 const RETRY_SECONDS: u64 = 5;
 
-/// Set on every answer that does not say otherwise itself.
+/// Headers of every response that does not set them itself.
 const ALWAYS: [(HeaderName, &str); 5] = [
     (X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (X_FRAME_OPTIONS, "DENY"),
@@ -23,13 +23,13 @@ const ALWAYS: [(HeaderName, &str); 5] = [
     (CACHE_CONTROL, "no-store"),
 ];
 
-/// Requests that are answered in reserved places, too.
+/// Health checks are answered in reserved places, too.
 pub(super) fn is_health_check(path: &str) -> bool {
     matches!(path, "/livez" | "/readyz")
 }
 
-/// Whether the request names exactly one host (RFC 9112, 3.2; RFC 9113, 8.3.1). Where two are named, we might take
-/// one of them and a proxy in front of us the other. HTTP/1.0 may name none.
+/// Whether the request names exactly one host (RFC 9112, 3.2; RFC 9113, 8.3.1). With two, we and a proxy in front of us
+/// might use different ones. HTTP/1.0 may name none.
 pub(super) fn has_one_host<B>(request: &Request<B>) -> bool {
     let mut values = request.headers().get_all(HOST).iter();
     let value = values.next();
@@ -53,17 +53,17 @@ fn host(value: &HeaderValue) -> Option<Authority> {
     (!host.as_str().contains('@')).then_some(host)
 }
 
-/// The answer to a request without exactly one host.
+/// The response to a request without exactly one host.
 pub(super) fn bad_host() -> Response {
     closing(Problem::new(Kind::BadHost).into_response())
 }
 
-/// The answer to a request in a reserved place.
+/// The response to a request in a reserved place.
 pub(super) fn refused(refusal: Refusal) -> Response {
     closing(over_limit(refusal))
 }
 
-/// The answer to a request for an address that has too many under way.
+/// The response to a request over a limit.
 pub(super) fn over_limit(refusal: Refusal) -> Response {
     let problem = match refusal {
         Refusal::Full => Problem::new(Kind::Busy).saying(
@@ -74,13 +74,13 @@ pub(super) fn over_limit(refusal: Refusal) -> Response {
     problem.retry_after(RETRY_SECONDS).into_response()
 }
 
-/// The connection ends after this answer. HTTP/2 has no such header, and leaves it out.
+/// Closes the connection after this response. HTTP/2 does not have this header, so hyper omits it.
 fn closing(mut response: Response) -> Response {
     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     response
 }
 
-/// Adds what every answer gets.
+/// Adds the headers of every response.
 pub(super) fn harden(mut response: Response) -> Response {
     for (name, value) in ALWAYS {
         response.headers_mut().entry(name).or_insert(HeaderValue::from_static(value));

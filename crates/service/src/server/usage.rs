@@ -3,51 +3,50 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What a connection was used for so far.
+/// Counts the requests and the sent chunks of a connection.
 #[derive(Default)]
 pub(super) struct Usage {
     begun: AtomicU64,
     ended: AtomicU64,
     begun_at_last_look: AtomicU64,
-    /// Chunks of answers that were handed over.
+    /// Chunks of responses that were passed to hyper.
     given: AtomicU64,
     given_at_last_look: AtomicU64,
     /// Responses blocked because the client has not read the last chunk.
     unread: AtomicU64,
 }
 
-/// What a look at it shows.
+/// The state of a connection since the last check.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Look {
-    /// Nothing was ever asked on it.
+    /// There was no request yet.
     NeverUsed,
-    /// Nothing was asked since the last look, and all was answered.
+    /// No request arrived since the last check, and all were answered.
     Idle,
     /// The client has read nothing since the last check.
     Unread,
-    /// It is in use.
     InUse,
 }
 
-/// A request under way.
+/// A request in progress.
 pub(super) struct UnderWay {
     usage: Arc<Usage>,
     is_unread: bool,
 }
 
 impl Usage {
-    /// A request begins.
+    /// Counts a request as in progress until the returned value is dropped.
     pub(super) fn begin(self: &Arc<Usage>) -> UnderWay {
         self.begun.fetch_add(1, Ordering::Relaxed);
         UnderWay { usage: self.clone(), is_unread: false }
     }
 
-    /// Whether something that was asked is not answered yet.
+    /// Whether a request is in progress.
     pub(super) fn is_under_way(&self) -> bool {
         self.begun.load(Ordering::Relaxed) != self.ended.load(Ordering::Relaxed)
     }
 
-    /// What there was since the last look.
+    /// The state since the last check.
     pub(super) fn look(&self) -> Look {
         let begun = self.begun.load(Ordering::Relaxed);
         let before = self.begun_at_last_look.swap(begun, Ordering::Relaxed);
@@ -64,14 +63,14 @@ impl Usage {
 }
 
 impl UnderWay {
-    /// A chunk of the answer was handed over.
+    /// A chunk of the response was passed to hyper.
     pub(super) fn gave_chunk(&mut self) {
         self.usage.given.fetch_add(1, Ordering::Relaxed);
         self.usage.unread.fetch_add(1, Ordering::Relaxed);
         self.is_unread = true;
     }
 
-    /// The last chunk was taken.
+    /// hyper asks for more, so the client has taken the last chunk.
     pub(super) fn chunk_taken(&mut self) {
         if std::mem::take(&mut self.is_unread) {
             self.usage.unread.fetch_sub(1, Ordering::Relaxed);

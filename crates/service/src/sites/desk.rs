@@ -1,4 +1,4 @@
-//! Where sites are looked after: by commands, by the API and by the dashboard alike.
+//! Lists sites and carries out orders, for commands, the API and the dashboard.
 
 use std::sync::Arc;
 
@@ -14,44 +14,44 @@ use fetchwell_policy::url::Site;
 use super::row::SiteRow;
 use crate::audit::AuditLog;
 
-/// URLs that are counted for one site of a list…
+/// The limit when counting the waiting URLs of a site in a list…
 const MOST_COUNTED_IN_A_LIST: u32 = 1_000;
-/// …and for one that is shown alone.
+/// …and of a single site.
 const MOST_COUNTED_ALONE: u32 = 1_000_000;
 
-/// The fastest pace that can be ordered, in requests per second.
+/// The highest rate that can be ordered, in requests per second.
 const FASTEST: f64 = 10_000.0;
 
-/// Who does something, and from where: for the order, and for the audit.
+/// The name and the address of an operator, for the order and the audit log.
 #[derive(Clone, Debug)]
 pub struct Operator {
     pub name: String,
     pub from: String,
 }
 
-/// Some sites, in the order of their names.
+/// A page of sites, sorted by name.
 #[derive(Debug)]
 pub struct RowsPage {
     pub rows: Vec<SiteRow>,
-    /// The name to go on after; `None` at the end.
+    /// The name after which to continue; `None` at the end.
     pub next: Option<String>,
 }
 
-/// What became of an order.
+/// The outcome of an order.
 #[derive(Debug)]
 pub struct Obeyed {
     /// Whether it changed anything.
     pub changed: bool,
-    /// How the site stands since.
+    /// The new state of the site.
     pub row: SiteRow,
 }
 
-/// All that it takes to look after sites.
+/// Reads the state of sites and carries out orders.
 pub struct SiteDesk {
     sites: Arc<dyn Sites>,
-    /// What waits, as far as the store has queues that can tell.
+    /// Counts the waiting URLs of a site, if the store has queues that can.
     waiting: Arc<dyn Waiting>,
-    /// Where orders are noted, if there is an audit log.
+    /// Records orders, if there is an audit log.
     audit: Option<AuditLog>,
     rules: GateRules,
     clock: Clock,
@@ -78,7 +78,7 @@ impl SiteDesk {
         Ok(RowsPage { rows, next: page.next })
     }
 
-    /// One site, whether it was ever asked for or not.
+    /// One site, even if it was never fetched from.
     pub async fn row(&self, site: &Site) -> Result<SiteRow, StoreError> {
         let (known, now) = self.sites.site(site).await?;
         let rows = self.rows(&[known], MOST_COUNTED_ALONE, now).await?;
@@ -86,7 +86,7 @@ impl SiteDesk {
         row.ok_or_else(|| StoreError::bug(format!("the store returned no row for {site}")))
     }
 
-    /// Whether the store knows anything of a site, or has URLs that wait for it.
+    /// Whether the store knows anything about a site, or has URLs waiting for it.
     pub async fn is_known(&self, site: &Site) -> Result<bool, StoreError> {
         let (state, _) = self.sites.look(site).await?;
         if state.is_some() {
@@ -97,7 +97,7 @@ impl SiteDesk {
         Ok(!known.robots.is_empty() || waiting.iter().any(|urls| *urls > 0))
     }
 
-    /// Gives an order, which stands when this returns, and keeps in the audit who did.
+    /// Carries out an order, which is in effect when this returns, and records it in the audit log.
     pub async fn order(
         &self,
         site: &Site,
@@ -112,7 +112,7 @@ impl SiteDesk {
         Ok(Obeyed { changed, row: self.row(site).await? })
     }
 
-    /// The order that gives a site this pace, in requests per second. `Err` says why there is none.
+    /// The order that sets this rate, in requests per second. `Err` says why the rate is invalid.
     pub fn order_of_rate(&self, per_second: f64) -> Result<Order, String> {
         let slowest = 1.0 / MAX_ORDERED_INTERVAL.as_secs_f64();
         if per_second == 0.0 && !self.may_unpace {
@@ -144,7 +144,7 @@ impl SiteDesk {
     }
 }
 
-/// What was done, as the audit has it.
+/// The action in the audit log.
 fn action(order: Order) -> &'static str {
     match order {
         Order::Pause => "pause_site",
@@ -156,7 +156,7 @@ fn action(order: Order) -> &'static str {
     }
 }
 
-/// On what, as the audit has it.
+/// The detail in the audit log.
 fn detail(site: &Site, order: Order, changed: bool) -> String {
     let what = match order {
         Order::SetInterval(interval) => {

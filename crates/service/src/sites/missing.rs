@@ -1,14 +1,14 @@
-//! Sites whose host names do not exist: their URLs wait, and nothing but a person can help.
+//! Sites whose host names do not exist. Their URLs wait until a person acts.
 
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::sites::{Condition, KnownSite, SITES_PER_PAGE, SiteQuery, Sites};
 use fetchwell_policy::outcome::{Happened, NameFault, NetworkFault};
 
-/// More of them are not named: nobody reads so many.
+/// The search stops at this many; nobody reads more.
 const MOST_NAMED: usize = 1_000;
 
-/// The sites that failed in the last hour and whose names did not exist when their robots.txt was last asked
-/// for, in the order of their names.
+/// The sites that failed in the last hour and whose names did not exist when their robots.txt was last requested,
+/// sorted by name.
 pub async fn missing_hosts(sites: &dyn Sites) -> Result<Vec<String>, StoreError> {
     let reason = Happened::Network(NetworkFault::Dns(NameFault::NoSuchName)).to_string();
     let condition = Some(Condition::FailedLately);

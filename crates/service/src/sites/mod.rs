@@ -1,4 +1,4 @@
-//! The known sites, the state of each, and orders to them.
+//! The known sites, the state of each, and orders for them.
 
 mod desk;
 mod missing;

@@ -1,6 +1,4 @@
-//! A site as an operator sees it: what holds, where that comes from, and since when.
-//!
-//! The same for commands, the API and the dashboard.
+//! The state of a site as operators see it, for commands, the API and the dashboard.
 
 use std::time::Duration;
 
@@ -17,21 +15,21 @@ use fetchwell_policy::url::Origin;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// A site, by what the store knows and by the settings of whoever looks. Times are in seconds from now, ahead
-/// or ago.
+/// The state of a site, from the store and the settings of this process. Times are in seconds from now, in the future
+/// or in the past.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 #[schema(as = Site)]
 pub struct SiteRow {
-    /// The site.
+    /// The host, with its port unless that is 80 or 443.
     pub site: String,
     /// What the next page waits for: `paused`, `breaker`, `penalty`, `robots` (its robots.txt cannot be
     /// read) or `pace`.
     pub held_up_by: Option<&'static str>,
     /// Its pace, and the source of that pace.
     pub pace: PaceRow,
-    /// When the next page can be requested; null while the site is paused.
+    /// Seconds until the next page can be requested; null while the site is paused.
     pub next_slot_in_seconds: Option<f64>,
-    /// How long it still asks us to wait (429, or 503 with Retry-After).
+    /// Seconds for which the site still asks us to wait (429, or 503 with Retry-After).
     pub rests_for_seconds: Option<f64>,
     /// Its breaker.
     pub breaker: BreakerRow,
@@ -39,13 +37,13 @@ pub struct SiteRow {
     pub limited_last_hour: u32,
     /// Failures in the last hour: 5xx, failed connections.
     pub failed_last_hour: u32,
-    /// When a request was last sent.
+    /// Seconds since the last request.
     pub last_request_seconds_ago: Option<f64>,
-    /// When it last served a page after it had failed.
+    /// Seconds since it last served a page after a failure.
     pub last_served_seconds_ago: Option<f64>,
     /// Its robots.txt, one per origin.
     pub robots: Vec<RobotsRow>,
-    /// Since when it is paused, and by whom.
+    /// The order that paused it; null unless it is paused.
     pub paused: Option<OrderRow>,
     /// How many URLs wait for it in the store; counting stops at a limit.
     pub waiting: u64,
@@ -55,7 +53,7 @@ pub struct SiteRow {
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 #[schema(as = SitePace)]
 pub struct PaceRow {
-    /// The time between two requests; 0: no pacing.
+    /// Seconds between two requests; 0 means no pacing.
     pub interval_seconds: f64,
     /// `operator`, `site setting`, `Crawl-delay`, `concurrency` or `default rate`.
     pub source: &'static str,
@@ -73,11 +71,11 @@ pub struct PaceRow {
 pub struct BreakerRow {
     /// `closed`, `open` or `half_open`.
     pub state: &'static str,
-    /// Failures in a row.
+    /// Consecutive failures.
     pub consecutive_failures: u32,
-    /// Since when the site fails.
+    /// Seconds since the site began to fail.
     pub failing_for_seconds: Option<f64>,
-    /// When the next probe is due.
+    /// Seconds until the next probe.
     pub next_probe_in_seconds: Option<f64>,
 }
 
@@ -89,11 +87,11 @@ pub struct RobotsRow {
     pub origin: String,
     /// The HTTP status of the last response.
     pub status: Option<u16>,
-    /// When it was read, by the clock of this process.
+    /// Seconds since it was read, by the clock of this process.
     pub age_seconds: f64,
     /// Why it is unreachable.
     pub unreachable: Option<String>,
-    /// When an unreachable file is requested again; 0: before the next page.
+    /// Seconds until an unreachable file is requested again; 0 means before the next page.
     pub next_try_in_seconds: Option<f64>,
     /// Its Crawl-delay.
     pub crawl_delay_seconds: Option<f64>,
@@ -105,14 +103,14 @@ pub struct RobotsRow {
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 #[schema(as = SiteOrder)]
 pub struct OrderRow {
-    /// Who gave it.
+    /// The operator who gave it.
     pub by: String,
-    /// For how long it has been in effect.
+    /// Seconds for which it has been in effect.
     pub for_seconds: f64,
 }
 
 impl SiteRow {
-    /// What is to be said of a site: `store_now` is the time of the store, `now` that of this process.
+    /// `store_now` is the time of the store, `now` that of this process.
     pub fn of(
         known: &KnownSite,
         waiting: u64,
@@ -148,7 +146,7 @@ impl SiteRow {
     }
 }
 
-/// A robots.txt, read.
+/// A parsed robots.txt.
 struct Asked<'a> {
     origin: &'a Origin,
     record: &'a RobotsRecord,

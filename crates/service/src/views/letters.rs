@@ -1,9 +1,9 @@
-//! Dead letters, as commands and pages show them.
+//! Dead letters, as commands and the dashboard show them.
 
 use fetchwell_engine::ports::dead_letters::{DeadGroup, DeadLetter};
 use serde_json::{Value, json};
 
-/// How the site of URLs is written that have none.
+/// Shown for URLs without a site.
 pub const NO_SITE: &str = "-";
 
 /// A letter as a line of JSON.
@@ -14,12 +14,12 @@ pub fn letter_line(letter: &DeadLetter) -> String {
     format!("{line}\n")
 }
 
-/// The name of a site, or of none.
+/// The name of a site, or [`NO_SITE`] if it is empty.
 pub fn site_name(site: &str) -> &str {
     if site.is_empty() { NO_SITE } else { site }
 }
 
-/// What the door knew; others may have written there, too.
+/// The details of a letter; as a string if another program stored something that is not JSON.
 pub fn details_of(letter: &DeadLetter) -> Value {
     let Some(details) = &letter.details else { return Value::Null };
     serde_json::from_str(details).unwrap_or_else(|_| json!(details))

@@ -8,11 +8,11 @@ use utoipa::ToSchema;
 
 use super::schemas::{MessageStatus as StatusWord, ResultStatus};
 
-/// A message, with its result when there is one.
+/// A message, with its result if there is one.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = Message)]
 pub struct MessageView {
-    /// Its id.
+    /// The id of the message.
     #[schema(example = "msg_018bcfe56800ffffffffffffffffffff", pattern = "^msg_[0-9a-f]{32}$")]
     pub id: String,
     /// The exact text that was posted.
@@ -40,13 +40,13 @@ pub struct MessageView {
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = OutboxMessage)]
 pub struct OutboxView {
-    /// Its id.
+    /// The id of the result.
     #[schema(example = "out_018bcfe56800ffffffffffffffffffff", pattern = "^out_[0-9a-f]{32}$")]
     pub id: String,
     /// Its position among the results of the caller; pass it as `after` to read the next ones.
     #[schema(example = "42", pattern = "^[0-9]+$")]
     pub cursor: String,
-    /// Which message it answers.
+    /// The id of the message.
     pub inbox_message_id: String,
     /// The exact text that was posted.
     pub url: String,
@@ -67,21 +67,21 @@ pub struct OutboxView {
     /// The HTTP status of the last response.
     #[schema(required)]
     pub http_status: Option<u16>,
-    /// What went wrong, in words.
+    /// What went wrong.
     #[schema(required)]
     pub error: Option<String>,
     /// When the result was stored.
     #[schema(format = DateTime)]
     pub created_at: String,
-    /// The headline, if `"extract": true` asked for it.
+    /// The headline, if the message has `"extract": true`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub title: Option<String>,
-    /// The article's text, if it was asked for.
+    /// The text of the article, if the message has `"extract": true`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub text: Option<String>,
-    /// The same as Markdown, if it was asked for.
+    /// The text as Markdown, if the message has `"extract": true`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub markdown: Option<String>,
@@ -132,7 +132,7 @@ impl From<OutboxMessage> for OutboxView {
     }
 }
 
-/// Where a message stands, in one word.
+/// The `status` of a message.
 pub fn status(status: MessageStatus) -> &'static str {
     match status {
         MessageStatus::Queued => "queued",
@@ -142,7 +142,7 @@ pub fn status(status: MessageStatus) -> &'static str {
     }
 }
 
-/// A message has one result, so the result has the message's name with another beginning.
+/// A message has one result, so its id is that of the message with another prefix.
 fn outbox_id(message: MessageId) -> String {
     message.to_string().replacen("msg_", "out_", 1)
 }

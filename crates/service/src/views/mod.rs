@@ -1,4 +1,4 @@
-//! What the API, the dashboard and commands show alike.
+//! The JSON objects that the API, the dashboard and commands share.
 
 pub mod letters;
 pub mod messages;

@@ -1,4 +1,4 @@
-//! Messages as operators see them, in JSON: by the API and by the command line.
+//! Messages of all callers, as JSON for the API and the command line.
 
 use fetchwell_engine::ports::inbox::{Attempt, MessageId};
 use fetchwell_engine::ports::oversight::{
@@ -14,12 +14,12 @@ use super::messages::OutboxView;
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = Sighting)]
 pub struct SightingView {
-    /// Its id.
+    /// The id of the message.
     #[schema(example = "msg_018bcfe56800ffffffffffffffffffff", pattern = "^msg_[0-9a-f]{32}$")]
     pub id: String,
     /// `queued`, `processing`, `delayed`, `completed` or `failed`.
     pub state: &'static str,
-    /// Why it failed: a word, and the answer's number where there was one.
+    /// Why it failed: the status of the result, and the HTTP status if there was a response.
     #[schema(required)]
     pub reason: Option<String>,
     /// The exact text that was posted.
@@ -35,7 +35,7 @@ pub struct SightingView {
     /// When it was accepted.
     #[schema(format = DateTime)]
     pub created_at: String,
-    /// When it is due, while it waits.
+    /// When it is due; null unless it waits.
     #[schema(required, format = DateTime)]
     pub due_at: Option<String>,
     /// When it ended.
@@ -73,16 +73,16 @@ impl From<Sighting> for SightingView {
     }
 }
 
-/// A part of a list.
+/// A page of messages.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = Sightings)]
 pub struct SightingsView {
-    /// The newest first.
+    /// The messages, newest first.
     pub messages: Vec<SightingView>,
-    /// Where to continue; null: there are no more.
+    /// The cursor for `after` to continue; null at the end.
     #[schema(required, example = "42", pattern = "^[0-9]+$")]
     pub next: Option<String>,
-    /// The time to which the list refers: send it to act on these messages and on none that came later.
+    /// The time to which the list refers. Send it with an action, so that later messages are not changed.
     #[schema(format = DateTime)]
     pub as_of: String,
 }
@@ -97,13 +97,13 @@ impl From<Sightings> for SightingsView {
     }
 }
 
-/// How many messages match.
+/// The number of messages that match.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = Count)]
 pub struct CountView {
     /// The number of messages found.
     pub count: u64,
-    /// Whether these are all; otherwise there are at least this many.
+    /// Whether `count` is exact; otherwise there are at least this many.
     pub exact: bool,
     /// The time to which this refers.
     #[schema(format = DateTime)]
@@ -116,7 +116,7 @@ impl From<Count> for CountView {
     }
 }
 
-/// All that is known of a message.
+/// All details of a message.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = Dossier)]
 pub struct DossierView {
@@ -132,7 +132,7 @@ pub struct DossierView {
     /// The message whose result this one will share.
     #[schema(required)]
     pub follows: Option<String>,
-    /// Its timeline, by its last attempt.
+    /// The timeline of its last attempt.
     pub timeline: Vec<MilestoneView>,
     /// Its last attempts, oldest first.
     pub last_attempts: Vec<AttemptView>,
@@ -164,7 +164,7 @@ pub struct MilestoneView {
     /// When it ended.
     #[schema(format = DateTime)]
     pub at: String,
-    /// How long it took.
+    /// How long it took, in milliseconds.
     pub took_ms: f64,
 }
 
@@ -184,7 +184,7 @@ pub struct AttemptView {
     pub at: String,
     /// Whether a request was sent.
     pub sent: bool,
-    /// What happened, in words.
+    /// What happened.
     pub what: String,
     /// The HTTP status of the response.
     #[schema(required)]
@@ -192,15 +192,15 @@ pub struct AttemptView {
     /// The robots.txt rule that decided.
     #[schema(required)]
     pub robots: Option<String>,
-    /// Waiting for robots.txt.
+    /// Milliseconds of waiting for robots.txt.
     pub robots_ms: f64,
-    /// Waiting for the site's slot.
+    /// Milliseconds of waiting for a slot of the site.
     pub slot_ms: f64,
-    /// Connecting; 0 on a kept connection.
+    /// Milliseconds of connecting; 0 on a reused connection.
     pub connect_ms: f64,
-    /// From the head of the request to the head of the response.
+    /// Milliseconds from the head of the request to the head of the response.
     pub first_byte_ms: f64,
-    /// Reading the body.
+    /// Milliseconds of reading the body.
     pub body_ms: f64,
 }
 
@@ -222,11 +222,11 @@ impl AttemptView {
     }
 }
 
-/// Why messages failed, and where.
+/// Failed messages, grouped by reason and site.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = Failures)]
 pub struct FailuresView {
-    /// The largest groups first.
+    /// The groups, largest first.
     pub groups: Vec<GroupView>,
     /// Whether these are all failures; otherwise they are the newest.
     pub exact: bool,
@@ -239,11 +239,11 @@ pub struct FailuresView {
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = FailureGroup)]
 pub struct GroupView {
-    /// Why.
+    /// Why they failed.
     pub reason: String,
-    /// Where.
+    /// The site.
     pub site: String,
-    /// How many.
+    /// The number of messages.
     pub messages: u64,
     /// The newest of them.
     pub sample: SightingView,
@@ -265,7 +265,7 @@ impl From<Failures> for FailuresView {
     }
 }
 
-/// What was done with a message.
+/// The outcome of an action for one message.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = Deed)]
 pub struct DeedView {
@@ -277,12 +277,11 @@ pub struct DeedView {
     /// The message that is a retry of it.
     #[schema(required)]
     pub retried_as: Option<String>,
-    /// The same in words.
+    /// The outcome as a sentence.
     pub told: String,
 }
 
 impl DeedView {
-    /// What was done with this message.
     pub fn of(id: MessageId, deed: Deed) -> DeedView {
         DeedView {
             id: id.to_string(),
@@ -293,14 +292,14 @@ impl DeedView {
     }
 }
 
-/// What was done.
+/// The outcome of an action.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct ActedView {
-    /// With how many messages something was done.
+    /// How many messages were changed.
     pub done: u64,
     /// How many were not changed.
     pub left_alone: u64,
-    /// The result for each message, up to 200.
+    /// The outcome for each message, up to 200.
     pub deeds: Vec<DeedView>,
 }
 

@@ -1,4 +1,4 @@
-//! What the OpenAPI document says of values that are read and written by hand.
+//! Schemas for values that have custom parsers, for the OpenAPI document.
 
 use utoipa::openapi::schema::{ObjectBuilder, OneOfBuilder, SchemaType};
 use utoipa::openapi::{RefOr, Schema, Type};
@@ -66,7 +66,7 @@ pub(crate) enum MessageStatus {
     Failed,
 }
 
-/// How a message ended.
+/// The status of a result.
 #[derive(ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[expect(dead_code, reason = "for its schema: the words come from the store")]

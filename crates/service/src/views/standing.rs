@@ -1,4 +1,4 @@
-//! Instances, queues and the audit, in JSON.
+//! Instances, queues and the audit log as JSON.
 
 use fetchwell_engine::ports::inbox::AuditEntry;
 use fetchwell_engine::ports::oversight::{InstanceView, QueueLedger};
@@ -6,18 +6,18 @@ use fetchwell_policy::rfc3339::rfc3339;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// A process at work on a queue.
+/// A process that works on a queue.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = Instance)]
 pub struct InstanceDetails {
-    /// Its number: no two instances ever have the same.
+    /// The number of the instance, which is never used again.
     pub epoch: i64,
     /// The queue.
     pub queue: String,
-    /// The machine, and the number of the process.
+    /// The host name and the process id.
     #[schema(required)]
     pub who: Option<String>,
-    /// Since when.
+    /// When it started.
     #[schema(required, format = DateTime)]
     pub since: Option<String>,
     /// Its last heartbeat.
@@ -26,7 +26,7 @@ pub struct InstanceDetails {
     /// When it is considered dead unless there is another heartbeat.
     #[schema(format = DateTime)]
     pub expires_at: String,
-    /// How many jobs it holds.
+    /// The number of jobs that it holds.
     pub in_flight: u64,
 }
 
@@ -52,19 +52,19 @@ pub struct QueueView {
     pub queue: String,
     /// All jobs ever accepted.
     pub accepted: i64,
-    /// With a result.
+    /// Jobs with a result.
     pub done: i64,
-    /// Not to be fetched, or dropped.
+    /// Jobs that were not to be fetched, or were dropped.
     pub skipped: i64,
-    /// Waiting.
+    /// Jobs that wait to be fetched.
     pub queued: i64,
-    /// Held by an instance.
+    /// Jobs that an instance holds.
     pub in_flight: i64,
-    /// Waiting for a later time.
+    /// Jobs that wait for a later time.
     pub delayed: i64,
-    /// Given up.
+    /// Jobs that were given up.
     pub dead: i64,
-    /// Whether the sum is right.
+    /// Whether `accepted` is the sum of the other states.
     pub balances: bool,
 }
 
@@ -84,21 +84,21 @@ impl From<QueueLedger> for QueueView {
     }
 }
 
-/// Something that was done.
+/// An entry of the audit log.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = AuditEntry)]
 pub struct AuditLine {
-    /// When.
+    /// When it happened.
     #[schema(format = DateTime)]
     pub at: String,
-    /// The caller; null: unknown.
+    /// The caller; null if unknown.
     #[schema(required)]
     pub caller: Option<String>,
     /// The action.
     pub action: String,
     /// Details, as text.
     pub detail: String,
-    /// From which address.
+    /// The address that the request came from.
     pub from: String,
 }
 

@@ -1,4 +1,4 @@
-//! The breakers that are open, as far as this process knows.
+//! The open breakers that this process knows of.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -7,13 +7,13 @@ use fetchwell_policy::url::Site;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// Sites that are kept an eye on; of more than that the first ones.
+/// The maximum number of open breakers that are tracked; further ones are ignored.
 const MAX_OPEN: usize = 10_000;
-/// A breaker of which nothing is heard for so long after its probe was due is somebody else's matter:
-/// nothing waits for its site here any more.
+/// A breaker is forgotten if nothing is heard of it for this long after its probe was due. Then no job of this process
+/// waits for its site any more.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(600);
 
-/// Keeps count of open breakers.
+/// Tracks open breakers.
 #[derive(Default)]
 pub(super) struct Circuits {
     open: Mutex<HashMap<Site, Open>>,
@@ -25,12 +25,12 @@ struct Open {
     probe_due: Instant,
 }
 
-/// How breakers stand.
+/// A summary of the open breakers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OpenCircuits {
-    /// How many are open.
+    /// The number of open breakers.
     pub count: usize,
-    /// For how long the one has been that opened first.
+    /// How long the breaker that opened first has been open.
     pub longest: Duration,
 }
 
@@ -54,13 +54,13 @@ impl Circuits {
         self.open.lock().remove(site);
     }
 
-    /// Whether a breaker is open, as far as is known here.
+    /// Whether the breaker of a site is known to be open.
     pub(super) fn knows(&self, site: &Site) -> bool {
         self.open.lock().contains_key(site)
     }
 
-    /// A page was asked for that set out then. If its site's breaker had been open before, it is not any
-    /// more: another process's probe has closed it.
+    /// A page was requested at `set_out`. If the breaker of its site opened before that, a probe of another process has
+    /// closed it since.
     pub(super) fn asked(&self, site: &Site, set_out: Instant) {
         let mut open = self.open.lock();
         if open.get(site).is_some_and(|known| known.since < set_out) {

@@ -1,4 +1,4 @@
-//! One door's metrics, and what each piece of news does to them.
+//! The metrics of one door, and how events change them.
 
 use fetchwell_engine::pipeline::{News, Purpose, Requested, SettledLease, Window};
 use fetchwell_engine::ports::queue::Ledger;
@@ -13,16 +13,16 @@ use super::snapshot::{DoorSnapshot, Spread};
 use crate::metric_set;
 use crate::registry::{Counters, Gauge, GaugeVec, Histogram, IntCounter, OptionalGauge};
 
-/// Seconds that a request may take.
+/// Bucket bounds for the duration of requests, in seconds.
 const REQUEST_S: &[f64] =
     &[0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0];
-/// Seconds that something may wait: from no time at all to a day.
+/// Bucket bounds for waiting times in seconds, up to a day.
 const WAIT_S: &[f64] = &[
     0.001, 0.01, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0, 3600.0, 21600.0, 86400.0,
 ];
 
 metric_set! {
-    /// What is counted of one door, in a registry that adds the label `door`.
+    /// The metrics of one door, in a registry that adds the label `door`.
     pub struct DoorMeasures(registry) {
         requests: Counters<(Purpose, StatusClass)> = registry.counters_by(
             "fetchwell_requests_total",
@@ -100,7 +100,7 @@ metric_set! {
     }
 }
 
-/// What is only ever replaced.
+/// Values that are replaced, not counted.
 #[derive(Clone, Copy, Default)]
 struct Latest {
     window: Window,
@@ -108,7 +108,7 @@ struct Latest {
 }
 
 impl DoorMeasures {
-    /// Counts what a pipeline tells.
+    /// Counts an event of the pipeline.
     pub fn hear(&self, news: &News) {
         match news {
             News::Requested(request) => self.requested(request),
@@ -131,22 +131,22 @@ impl DoorMeasures {
         }
     }
 
-    /// The store says how many jobs stand where; `None`: it can't say now.
+    /// Sets the ledger of the store; `None` if it is unknown.
     pub fn note_ledger(&self, ledger: Option<Ledger>) {
         self.latest(|latest| latest.ledger = ledger);
     }
 
-    /// Whether a site's breaker is open, as far as this door knows.
+    /// Whether this door knows that the breaker of a site is open.
     pub(super) fn knows_open_breaker(&self, site: &Site) -> bool {
         self.circuits.knows(site)
     }
 
-    /// Another door knows better how a site's breaker stands.
+    /// Stops tracking a breaker, because another door tracks it or has closed it.
     pub(super) fn forget_breaker(&self, site: &Site) {
         self.circuits.closed(site);
     }
 
-    /// Sets the gauges to what they are now.
+    /// Updates the gauges.
     pub(super) fn refresh(&self) {
         let Latest { window, ledger } = self.latest(|latest| *latest);
         self.in_flight.set(window.in_flight as f64);
@@ -164,7 +164,7 @@ impl DoorMeasures {
         self.ledger_difference.set(ledger.map(|ledger| ledger.difference() as f64));
     }
 
-    /// What the dashboard shows, as it is now.
+    /// The current values, for the dashboard.
     pub(super) fn snapshot(&self) -> DoorSnapshot {
         let Latest { window, ledger } = self.latest(|latest| *latest);
         DoorSnapshot {
@@ -185,7 +185,7 @@ impl DoorMeasures {
     fn requested(&self, request: &Requested) {
         let Requested { purpose, happened, phases, answer, url, .. } = request;
         self.requests.inc((*purpose, StatusClass::of(happened)));
-        // A site without a robots.txt has answered what was asked.
+        // A 4xx for robots.txt is a valid answer: there is none.
         let is_an_answer =
             |failure: &Failure| *purpose == Purpose::Robots && *failure == Failure::ClientError;
         if let Some(failure) = Failure::of(happened).filter(|failure| !is_an_answer(failure)) {
@@ -195,7 +195,7 @@ impl DoorMeasures {
             }
         }
         if matches!(happened, Happened::Refused(_)) {
-            return; // Nobody was asked.
+            return; // No request was sent.
         }
         let on_the_wire = phases.connect + phases.first_byte + phases.body;
         self.request_s.observe(on_the_wire.as_secs_f64());

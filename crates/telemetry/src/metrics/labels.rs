@@ -1,4 +1,4 @@
-//! What may stand in a label: few words, and never a site, a URL or a caller.
+//! The values of labels: a fixed set of words, never a site, a URL or a caller.
 
 use fetchwell_engine::pipeline::Purpose;
 use fetchwell_engine::ports::error::{StoreError, StoreErrorKind};
@@ -7,7 +7,7 @@ use fetchwell_policy::outcome::{Happened, NetworkFault};
 
 use crate::registry::Labels;
 
-/// Makes an enum whose values are those of a label: each has one word for it.
+/// Defines an enum whose variants are the values of a label.
 macro_rules! words {
     ($(#[$about:meta])* $name:ident = $label:literal { $($(#[$meaning:meta])* $value:ident = $word:literal,)* }) => {
         $(#[$about])*
@@ -15,7 +15,7 @@ macro_rules! words {
         pub enum $name { $($(#[$meaning])* $value,)* }
 
         impl $name {
-            /// As it stands in a label.
+            /// The value of the label.
             pub fn word(self) -> &'static str {
                 match self { $($name::$value => $word,)* }
             }
@@ -36,7 +36,7 @@ macro_rules! words {
 }
 
 words! {
-    /// A flow of this program.
+    /// The command, or the part of a command, that fetches.
     DoorName = "door" {
         /// `fetchwell fetch`.
         Fetch = "fetch",
@@ -56,7 +56,7 @@ words! {
         Batch = "commoncrawl_batch",
         /// `fetchwell commoncrawl work`.
         Work = "commoncrawl_work",
-        /// Single questions: `explain`, `feeds test`, `commoncrawl find` and `get`.
+        /// Single requests of `explain`, `feeds test`, `commoncrawl find` and `get`.
         Errand = "errand",
     }
 }
@@ -64,21 +64,21 @@ words! {
 words! {
     /// How a lease ended.
     Ending = "outcome" {
-        /// It has its result.
+        /// There is a result.
         Done = "done",
-        /// It was not to be fetched.
+        /// The page must not be fetched.
         Skipped = "skipped",
-        /// It is tried again later.
+        /// It is retried later.
         Retried = "retried",
         /// It was given up.
         Dead = "dead",
-        /// It went back as it was.
+        /// It was handed back unchanged.
         HandedBack = "handed_back",
     }
 }
 
 impl Ending {
-    /// By what became of a lease.
+    /// The outcome of a settlement.
     pub fn of(settlement: &Settlement) -> Ending {
         match settlement {
             Settlement::Done => Ending::Done,
@@ -91,9 +91,9 @@ impl Ending {
 }
 
 words! {
-    /// The first digit of an answer's status.
+    /// The class of a response status.
     StatusClass = "status_class" {
-        /// Interim answers never count; this is nonsense like 99 or 600.
+        /// An invalid status such as 99 or 600. Interim responses are never counted.
         Other = "other",
         /// 2xx.
         Success = "2xx",
@@ -103,13 +103,13 @@ words! {
         ClientError = "4xx",
         /// 5xx.
         ServerError = "5xx",
-        /// There was no answer.
+        /// There was no response.
         NoAnswer = "none",
     }
 }
 
 impl StatusClass {
-    /// By what happened to a request.
+    /// The status class of a request.
     pub fn of(happened: &Happened) -> StatusClass {
         match happened.status() {
             None => StatusClass::NoAnswer,
@@ -143,7 +143,7 @@ impl Labels for (Purpose, StatusClass) {
 }
 
 words! {
-    /// Why a request brought nothing that is wanted.
+    /// Why a request failed.
     Failure = "reason" {
         /// 429.
         RateLimited = "rate_limited",
@@ -151,27 +151,27 @@ words! {
         ClientError = "client_error",
         /// 5xx.
         ServerError = "server_error",
-        /// No address for the name.
+        /// The name could not be resolved.
         Dns = "dns",
-        /// Nobody listens, or there is no way there.
+        /// The connection was refused, or the host is unreachable.
         Connect = "connect",
-        /// The TLS handshake.
+        /// The TLS handshake failed.
         Tls = "tls",
         /// The connection broke.
         Reset = "reset",
         /// It took too long.
         Timeout = "timeout",
-        /// The answer went over a limit, or made no sense.
+        /// The response exceeded a limit or was invalid.
         BadAnswer = "bad_answer",
-        /// The address guard.
+        /// The address guard refused it.
         Refused = "refused",
-        /// The program itself.
+        /// The program itself failed.
         Ours = "ours",
     }
 }
 
 impl Failure {
-    /// By what happened to a request; `None`: it went well, or was never sent.
+    /// The failure of a request; `None` if it succeeded or was never sent.
     pub fn of(happened: &Happened) -> Option<Failure> {
         match happened {
             Happened::Answered(429) => Some(Failure::RateLimited),
@@ -196,23 +196,23 @@ impl Failure {
 }
 
 words! {
-    /// Why a store did not do what it was asked.
+    /// Why a call to the store failed.
     StoreTrouble = "reason" {
-        /// It can't be reached, or is busy.
+        /// The store cannot be reached, or is busy.
         Unavailable = "unavailable",
-        /// It answered what it never should.
+        /// The store holds invalid data.
         Damaged = "damaged",
-        /// It is not one that can be used.
+        /// The store cannot be used: wrong version, wrong schema or missing permissions.
         Unfit = "unfit",
-        /// What was to be written is too large for it.
+        /// The data is too large for the store.
         TooLarge = "too_large",
-        /// This program asked for what makes no sense.
+        /// The program made an invalid call.
         Bug = "bug",
     }
 }
 
 impl StoreTrouble {
-    /// By its fault.
+    /// The reason of a store error.
     pub fn of(fault: &StoreError) -> StoreTrouble {
         match fault.kind() {
             StoreErrorKind::Transient => StoreTrouble::Unavailable,

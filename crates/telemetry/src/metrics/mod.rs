@@ -1,15 +1,15 @@
-//! What this process does, counted: one registry for all its doors.
+//! The metrics of this process: one registry for all its doors.
 //!
-//! Each door has its [`DoorMeasures`], which listens to the news of its pipeline. [`Measures::render`] is what Prometheus
-//! reads; [`Measures::snapshot`] is what the dashboard shows.
+//! Each door has its [`DoorMeasures`], which receives the events of its pipeline. [`Measures::render`] is for
+//! Prometheus, [`Measures::snapshot`] for the dashboard.
 //!
 //! | file | |
 //! |---|---|
-//! | `labels` | what may stand in a label: few words, and never a site, a URL or a caller |
-//! | `door` | one door's metrics, and what each piece of news does to them |
-//! | `circuits` | the breakers that are open, as far as this process knows |
-//! | `snapshot` | what the dashboard shows of it |
-//! | `process` | memory, processor time and open files |
+//! | `labels` | the values of labels: a fixed set of words, never a site, a URL or a caller |
+//! | `door` | the metrics of one door, and how events change them |
+//! | `circuits` | the open breakers that this process knows of |
+//! | `snapshot` | the current values, for the dashboard |
+//! | `process` | memory, CPU time and open files |
 
 mod circuits;
 mod door;
@@ -32,7 +32,7 @@ pub use snapshot::Snapshot;
 
 use crate::registry::{Gauge, Registry};
 
-/// All that is counted in this process.
+/// All metrics of this process.
 pub struct Measures {
     registry: Registry,
     started: Instant,
@@ -48,7 +48,7 @@ impl Default for Measures {
             .labelled("version", env!("CARGO_PKG_VERSION"))
             .gauge("fetchwell_build_info", "Version of the program; always 1.")
             .set(1.0);
-        // The names of a door's metrics are there before the first door is.
+        // Registers the names of a door's metrics before the first door exists.
         DoorMeasures::new(&registry.heads_only());
         Measures {
             started: Instant::now(),
@@ -61,14 +61,14 @@ impl Default for Measures {
 }
 
 impl Measures {
-    /// What is counted of a door; the same one each time.
+    /// The metrics of a door; every call returns the same ones.
     pub fn door(&self, name: DoorName) -> Arc<DoorMeasures> {
         let mut doors = self.doors.lock();
         let door = || Arc::new(DoorMeasures::new(&self.registry.labelled("door", name.word())));
         doors.entry(name).or_insert_with(door).clone()
     }
 
-    /// Counts what a door's pipeline tells, and passes it on.
+    /// Counts the events of a door's pipeline and passes them on.
     pub fn listening(&self, name: DoorName, then: Watcher) -> Watcher {
         let door = self.door(name);
         Arc::new(move |news| {
@@ -77,8 +77,8 @@ impl Measures {
         })
     }
 
-    /// Keeps the breakers of two doors that go to the same sites as one set: each hears only what it
-    /// did itself, and one may close what the other opened.
+    /// Counts the breakers of two doors that fetch from the same sites only once. Each door receives only its own
+    /// events, and one may close a breaker that the other opened.
     pub fn share_breakers(&self, heard_by: DoorName, beside: DoorName, news: &News) {
         match news {
             News::CircuitOpened { site, .. } if self.door(beside).knows_open_breaker(site) => {
@@ -89,7 +89,7 @@ impl Measures {
         }
     }
 
-    /// What the dashboard shows, as it is now.
+    /// The current values, for the dashboard.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot {
             up_for: self.started.elapsed(),
@@ -98,7 +98,7 @@ impl Measures {
         }
     }
 
-    /// All of it in Prometheus's text format.
+    /// All metrics in the Prometheus text format.
     pub fn render(&self) -> String {
         let doors = self.doors();
         self.registry.render(|| {

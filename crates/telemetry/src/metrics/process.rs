@@ -1,4 +1,4 @@
-//! What this process costs the machine, mostly by /proc.
+//! The resource usage of this process, mostly from /proc.
 
 use std::fs;
 use std::time::Duration;
@@ -9,13 +9,13 @@ use super::snapshot::ProcessSnapshot;
 use crate::metric_set;
 use crate::registry::{CounterVec, OptionalGauge};
 
-/// Linux counts processor time in these for every program, whatever its own clock does.
+/// The unit of CPU time in /proc, which is fixed regardless of the timer frequency of the kernel.
 const TICKS_PER_SECOND: u64 = 100;
-/// Pages of memory, on the machines that this is built for.
+/// The size of a memory page on the supported machines.
 const PAGE_BYTES: u64 = 4096;
 
 metric_set! {
-    /// What Prometheus reads of it, under the names that its client libraries use.
+    /// Process metrics under the names that the Prometheus client libraries use.
     pub(super) struct ProcessMetrics(registry) {
         resident_bytes: OptionalGauge = registry.optional_gauge(
             "process_resident_memory_bytes", "Resident memory of this process."),
@@ -32,7 +32,7 @@ impl ProcessMetrics {
     pub(super) fn refresh(&self) {
         let ProcessSnapshot { resident_bytes, cpu, open_fds, max_fds } = look();
         self.resident_bytes.set(resident_bytes.map(|bytes| bytes as f64));
-        // A counter can't be set, only begun again.
+        // A counter cannot be set, only reset.
         self.cpu_s.reset();
         if let Some(cpu) = cpu {
             self.cpu_s.with_label_values::<&str>(&[]).inc_by(cpu.as_secs_f64());
@@ -42,7 +42,7 @@ impl ProcessMetrics {
     }
 }
 
-/// Looks now. Where there is no /proc, only the limit on file descriptors is known.
+/// The current usage. Without /proc only the limit on file descriptors is known.
 pub(super) fn look() -> ProcessSnapshot {
     ProcessSnapshot {
         resident_bytes: read("/proc/self/statm").as_deref().and_then(resident_bytes),
@@ -61,8 +61,8 @@ fn resident_bytes(statm: &str) -> Option<u64> {
     Some(pages * PAGE_BYTES)
 }
 
-/// The program's name stands in parentheses and may hold anything; user and system time are the 12th and
-/// 13th fields after it.
+/// The name of the program is in parentheses and may contain any character; user and system time are the 12th and 13th
+/// fields after it.
 fn cpu(stat: &str) -> Option<Duration> {
     let after_name = stat.rsplit_once(") ")?.1;
     let mut fields = after_name.split_whitespace().skip(11);

@@ -1,4 +1,4 @@
-//! What the dashboard shows of the metrics, at one moment.
+//! The current values of the metrics, for the dashboard.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,55 +12,55 @@ use super::circuits::OpenCircuits;
 use super::labels::{DoorName, Ending, Failure, StatusClass, StoreTrouble};
 use crate::registry::Histogram;
 
-/// What the dashboard shows of this process, at one moment.
+/// The current values of the metrics of this process.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     /// How long this process has been running.
     pub up_for: Duration,
-    /// What it costs the machine.
+    /// Its resource usage.
     pub process: ProcessSnapshot,
-    /// Door by door; those that have been at work.
+    /// The doors that were used so far.
     pub doors: BTreeMap<DoorName, DoorSnapshot>,
 }
 
-/// What one door has done so far, and has in hand.
+/// The current values of the metrics of one door.
 #[derive(Clone, Debug)]
 pub struct DoorSnapshot {
     /// Finished requests, by purpose and status class.
     pub requests: BTreeMap<(Purpose, StatusClass), u64>,
-    /// Those that failed, by why; those answered with 429 among them.
+    /// Failed requests by reason, including responses with status 429.
     pub failures: BTreeMap<Failure, u64>,
     /// Leases that ended, by outcome.
     pub endings: BTreeMap<Ending, u64>,
-    /// Times that a store did not do what it was asked.
+    /// Failed store calls, by reason.
     pub store_faults: BTreeMap<StoreTrouble, u64>,
     /// Seconds that requests took, from connecting to the last byte.
     pub request_s: Spread,
-    /// Seconds that requests waited for politeness: robots.txt and their site's turn.
+    /// Seconds that requests waited for politeness: robots.txt, and the next slot of their site.
     pub politeness_wait_s: Spread,
-    /// Seconds that requests waited for a free place in flight.
+    /// Seconds that requests waited for a free slot in flight.
     pub worker_wait_s: Spread,
-    /// What is in hand.
+    /// The leases and requests of the pipeline.
     pub window: Window,
-    /// Breakers.
+    /// Open breakers.
     pub circuits: OpenCircuits,
-    /// Heads that left sooner than their site's pace allows. Should stay 0.
+    /// Requests sent sooner than the pace of their site allows. Should stay 0.
     pub rate_breaches: u64,
-    /// How many jobs stand where, as the store last said.
+    /// The last known ledger of the store.
     pub ledger: Option<Ledger>,
 }
 
-/// What a histogram has seen.
+/// The values of a histogram.
 #[derive(Clone, Debug)]
 pub struct Spread {
     /// The upper bounds, in order.
     pub bounds: &'static [f64],
-    /// How many values lie between a bound and the one before; the last one has no bound.
+    /// The number of values between a bound and the one before it; the last bucket has no bound.
     pub counts: Vec<u64>,
 }
 
 impl Spread {
-    /// `bounds` are those that the histogram was made with.
+    /// `bounds` must be those of the histogram.
     pub(super) fn of(histogram: &Histogram, bounds: &'static [f64]) -> Spread {
         let metric = histogram.metric();
         let seen = metric.get_histogram();
@@ -72,16 +72,16 @@ impl Spread {
     }
 }
 
-/// What this process costs the machine; a figure that can't be had here is `None`.
+/// The resource usage of this process; `None` where it is not available.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ProcessSnapshot {
-    /// Memory that is in RAM.
+    /// Resident memory.
     pub resident_bytes: Option<u64>,
-    /// Processor time of all threads.
+    /// CPU time of all threads.
     pub cpu: Option<Duration>,
     /// Open file descriptors.
     pub open_fds: Option<u64>,
-    /// How many there may be.
+    /// The limit on open file descriptors.
     pub max_fds: Option<u64>,
 }
 

@@ -1,5 +1,5 @@
-//! The thread that sends spans to the collector. It has a runtime of its own: whatever the collector does, the
-//! flow does not notice.
+//! The thread that sends spans to the collector. It has its own runtime, so that a slow collector does not affect the
+//! pipelines.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,19 +17,18 @@ use tracing::{info, warn};
 use super::otlp::request_body;
 use super::span::Span;
 
-/// Spans in one request.
+/// The maximum number of spans in one request.
 const MOST_PER_REQUEST: usize = 512;
-/// How long the first of them waits for others.
+/// How long the first span of a request waits for others.
 const LINGER: Duration = Duration::from_secs(1);
-/// How long the collector has to answer.
+/// The timeout for a response of the collector.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Sends spans.
 pub(super) struct Exporter {
     client: OperatorClient,
     collector: WebUrl,
     service: String,
-    /// Spans that nobody got.
+    /// The number of spans that could not be sent.
     lost: Arc<AtomicU64>,
 }
 
@@ -43,7 +42,7 @@ impl Exporter {
         Ok(Exporter { client, collector, service, lost })
     }
 
-    /// Sends what comes, until nobody is left who could bring more.
+    /// Sends spans until all senders are dropped.
     pub(super) fn run(self, waiting: Receiver<Span>) {
         match runtime::Builder::new_current_thread().enable_all().build() {
             Ok(runtime) => runtime.block_on(self.send_all(waiting)),
@@ -51,7 +50,7 @@ impl Exporter {
         }
     }
 
-    /// A collector that is away is worth one line, and another one when it is back.
+    /// Logs one line when the collector becomes unreachable, and one when it is back.
     async fn send_all(self, mut waiting: Receiver<Span>) {
         let mut is_away = false;
         let mut spans = Vec::new();
@@ -89,7 +88,7 @@ impl Exporter {
     }
 }
 
-/// Waits for spans, and a little for more of them. `false`: there will be none.
+/// Waits for spans, and then up to [`LINGER`] for more. Returns false if all senders are dropped.
 async fn gather(waiting: &mut Receiver<Span>, spans: &mut Vec<Span>) -> bool {
     if waiting.recv_many(spans, MOST_PER_REQUEST).await == 0 {
         return false;

@@ -1,5 +1,4 @@
-//! Names of traces and spans. They follow from the lease, so that all attempts at it, in whatever process, are
-//! one trace.
+//! Ids of traces and spans. They are derived from the lease, so that all attempts at it, in any process, are one trace.
 
 use std::fmt::Write;
 
@@ -8,16 +7,16 @@ use sha2::{Digest, Sha256};
 
 use crate::metrics::DoorName;
 
-/// Names a trace.
+/// The id of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TraceId([u8; 16]);
 
-/// Names a span within its trace.
+/// The id of a span within its trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SpanId([u8; 8]);
 
 impl TraceId {
-    /// The trace of a lease: all attempts at it.
+    /// The trace of all attempts at a lease.
     pub(super) fn of_lease(door: DoorName, lease: LeaseTag) -> TraceId {
         let hash = Sha256::new()
             .chain_update(door.word())
@@ -26,7 +25,7 @@ impl TraceId {
         TraceId(beginning(hash))
     }
 
-    /// A trace of its own.
+    /// A new trace.
     pub(super) fn random() -> TraceId {
         let high = random().to_be_bytes();
         let low = random().to_be_bytes();
@@ -48,7 +47,7 @@ impl SpanId {
         SpanId(beginning(hash))
     }
 
-    /// A span that nobody refers to before it is over.
+    /// A span that no other span refers to.
     pub(super) fn random() -> SpanId {
         SpanId(random().to_be_bytes())
     }
@@ -63,7 +62,7 @@ fn beginning<const N: usize>(hash: Sha256) -> [u8; N] {
     std::array::from_fn(|at| digest.get(at).copied().unwrap_or_default())
 }
 
-/// Never 0, which names nothing.
+/// Never 0, which is an invalid id.
 fn random() -> u64 {
     getrandom::u64().unwrap_or(1).max(1)
 }

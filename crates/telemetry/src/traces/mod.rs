@@ -1,16 +1,15 @@
-//! Traces: what became of each lease and each request, for a collector that the operator runs.
+//! Traces of each lease and each request, for a collector that the operator runs.
 //!
-//! They are made of the pipeline's news, after the fact, so that the flow carries nothing for them. They leave by
-//! OTLP over HTTP, as JSON, from a thread of their own; the queue to it has a bound, and what does not fit is
-//! dropped.
+//! Spans are created from the events of the pipeline after the fact, so that the pipeline carries no tracing state. A
+//! separate thread sends them by OTLP over HTTP, as JSON. Its queue is bounded; spans that do not fit are dropped.
 //!
 //! | file | |
 //! |---|---|
-//! | `ids` | names of traces and spans, the same in every process |
-//! | `span` | what a span says |
-//! | `story` | from a piece of news to its spans |
-//! | `redacted` | URLs without what may be a secret |
-//! | `otlp` | spans as OTLP's JSON |
+//! | `ids` | ids of traces and spans, the same in every process |
+//! | `span` | the data of a span |
+//! | `story` | creates the spans of an event |
+//! | `redacted` | removes possible secrets from URLs |
+//! | `otlp` | encodes spans as OTLP JSON |
 //! | `exporter` | the thread that sends them |
 
 mod exporter;
@@ -36,41 +35,41 @@ use crate::metrics::DoorName;
 use exporter::Exporter;
 use span::Span;
 
-/// Where the collector is; nothing is traced without it.
+/// The URL of the collector; tracing is off without it.
 const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
-/// What this program is called in traces.
+/// The name of this program in traces.
 const SERVICE_NAME: &str = "OTEL_SERVICE_NAME";
-/// Spans that may wait for the collector.
+/// The maximum number of spans that wait for the collector.
 const MOST_WAITING: usize = 8_192;
 
-/// Why nothing can be traced.
+/// Why tracing cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum TracesError {
-    /// The environment names something else than a collector.
+    /// The variable is not the URL of a collector.
     #[error(
         "{ENDPOINT} is {endpoint:?}, which is not the http(s) URL of a collector; write \
          http://HOST:4318, or unset it"
     )]
     Endpoint { endpoint: String, source: UrlFault },
-    /// The client could not be made.
+    /// The HTTP client could not be created.
     #[error(transparent)]
     Client(#[from] ClientError),
-    /// Its thread could not be started.
+    /// The thread could not be started.
     #[error(transparent)]
     Start(#[from] io::Error),
 }
 
-/// Makes spans of the news, and hands them to its thread. When the last one who has it lets go, what waits is
+/// Creates spans from events and passes them to its thread. When the last reference is dropped, the waiting spans are
 /// sent.
 pub struct Tracer {
-    /// `None` only while it is dropped.
+    /// `None` only during drop.
     spans: Option<Sender<Span>>,
     lost: Arc<AtomicU64>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Tracer {
-    /// A tracer, where the environment names a collector.
+    /// A tracer, if the environment names a collector.
     pub fn from_environment() -> Result<Option<Arc<Tracer>>, TracesError> {
         let read = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         let Some(endpoint) = read(ENDPOINT) else { return Ok(None) };
@@ -90,7 +89,7 @@ impl Tracer {
         Ok(Tracer { spans: Some(spans), lost, thread: Mutex::new(Some(thread)) })
     }
 
-    /// Traces what a door's pipeline tells, and passes it on.
+    /// Traces the events of a door's pipeline and passes them on.
     pub fn listening(self: &Arc<Tracer>, door: DoorName, then: Watcher) -> Watcher {
         let tracer = self.clone();
         Arc::new(move |news: News| {
@@ -110,7 +109,7 @@ impl Tracer {
 }
 
 impl Drop for Tracer {
-    /// Waits until what is there is sent. That takes as long as two attempts may at the most.
+    /// Waits until the queued spans are sent, with at most one timeout of the exporter per request.
     fn drop(&mut self) {
         self.spans = None;
         let thread = self.thread.lock().take();
@@ -120,7 +119,7 @@ impl Drop for Tracer {
     }
 }
 
-/// Where traces go, below the endpoint that the environment names.
+/// The URL for traces, below the endpoint that the environment names.
 fn traces_url(endpoint: &str) -> Result<WebUrl, UrlFault> {
     WebUrl::parse(&format!("{}/v1/traces", endpoint.trim_end_matches('/')))
 }

@@ -1,13 +1,13 @@
-//! Spans as OTLP's JSON (`ExportTraceServiceRequest`): ids in hexadecimal, 64-bit numbers as text.
+//! Encodes spans as OTLP JSON (`ExportTraceServiceRequest`): ids in hexadecimal, 64-bit numbers as strings.
 
 use serde_json::{Value as Json, json};
 
 use super::span::{Span, Value};
 
-/// The status of a span that failed.
+/// The status code of a failed span.
 const STATUS_ERROR: u8 = 2;
 
-/// A request to the collector.
+/// The body of a request to the collector.
 pub(super) fn request_body(service: &str, spans: &[Span]) -> Vec<u8> {
     let resource = [
         ("service.name", Value::from(service)),

@@ -1,4 +1,4 @@
-//! URLs without what may be a secret, as the conventions for `url.full` ask.
+//! Removes possible secrets from URLs, as the semantic conventions for `url.full` require.
 
 use fetchwell_policy::url::WebUrl;
 
@@ -22,12 +22,12 @@ const SECRET_PARAMETERS: &[&str] = &[
 ];
 const REDACTED: &str = "REDACTED";
 
-/// The URL as others may read it. It has no user info to begin with.
+/// The URL without secrets. It has no user info, which `WebUrl` refuses.
 pub(super) fn redacted(url: &WebUrl) -> String {
     redacted_text(url.as_str())
 }
 
-/// The same for a text that need not be a URL: what can't be read is not passed on.
+/// The same for a text that may not be a URL; empty if it is not.
 pub(super) fn redacted_or_nothing(text: &str) -> String {
     WebUrl::parse(text).map_or_else(|_| String::new(), |url| redacted(&url))
 }

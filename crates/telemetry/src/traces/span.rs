@@ -1,4 +1,4 @@
-//! What a span says.
+//! The data of a span.
 
 use std::time::Duration;
 
@@ -6,32 +6,31 @@ use fetchwell_policy::time::Time;
 
 use super::ids::{SpanId, TraceId};
 
-/// A stretch of time, and what went on in it.
+/// A span of a trace.
 #[derive(Clone, Debug)]
 pub(super) struct Span {
     pub(super) trace: TraceId,
     pub(super) id: SpanId,
-    /// What it is part of.
     pub(super) parent: Option<SpanId>,
     pub(super) name: String,
     pub(super) kind: Kind,
-    /// By the wall clock.
+    /// Wall-clock time.
     pub(super) began_at: Time,
     pub(super) took: Duration,
     pub(super) attributes: Vec<(&'static str, Value)>,
     pub(super) failed: bool,
 }
 
-/// Who does what a span is about; the numbers are OTLP's.
+/// The kind of a span; the numbers are those of OTLP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// This program by itself.
+    /// Work within this program.
     Internal = 1,
-    /// This program, by asking a server.
+    /// A request to a server.
     Client = 3,
 }
 
-/// What an attribute may be.
+/// The value of an attribute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Value {
     Text(String),

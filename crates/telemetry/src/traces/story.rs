@@ -1,4 +1,4 @@
-//! From a piece of news to its spans. Names and attributes follow the semantic conventions for HTTP.
+//! Creates the spans of an event. Names and attributes follow the semantic conventions for HTTP.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::span::{Kind, Span, Value};
 use crate::metrics::DoorName;
 use crate::metrics::labels::{Ending, Failure};
 
-/// What is to be traced of a piece of news.
+/// The spans of an event.
 pub(super) fn spans_of(door: DoorName, news: &News) -> Vec<Span> {
     match news {
         News::Requested(request) => request_spans(door, request),
@@ -21,7 +21,7 @@ pub(super) fn spans_of(door: DoorName, news: &News) -> Vec<Span> {
     }
 }
 
-/// One attempt at a lease, from when it was taken until it was settled.
+/// One attempt at a lease, from taking it to settling it.
 fn lease_span(door: DoorName, settled: &SettledLease) -> Span {
     let SettledLease { lease, settlement, phases, age, ended_at } = settled;
     let tag = LeaseTag::of(lease);
@@ -52,7 +52,7 @@ fn lease_span(door: DoorName, settled: &SettledLease) -> Span {
     }
 }
 
-/// A request, and before it what it waited for. Those of a lease are part of its attempt.
+/// The spans of a request and of its waits before. Those of a lease are children of its attempt.
 fn request_spans(door: DoorName, request: &Requested) -> Vec<Span> {
     let (trace, parent) = match request.lease {
         Some(tag) => {
@@ -116,7 +116,7 @@ fn http_attributes(request: &Requested) -> Vec<(&'static str, Value)> {
         let bytes = i64::try_from(answer.body_bytes).unwrap_or(i64::MAX);
         attributes.push(("http.response.body.size", bytes.into()));
     }
-    // The convention: the status where there is one, else what failed.
+    // By convention this is the status if there is one, else the kind of failure.
     if let Some(failure) = Failure::of(happened) {
         let status = happened.status().map(|status| status.to_string());
         let kind = status.unwrap_or_else(|| failure.word().to_owned());

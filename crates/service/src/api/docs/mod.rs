@@ -1,4 +1,4 @@
-//! The documentation for people: made from the OpenAPI document, on the server, without JavaScript.
+//! The human-readable documentation, rendered on the server from the OpenAPI document, without JavaScript.
 
 mod objects;
 
@@ -24,15 +24,15 @@ use objects::{schema_name, write_objects};
 const STYLE: &str = include_str!("style.css");
 const BEGINNING: &str = include_str!("beginning.html");
 const METHODS: [&str; 2] = ["get", "post"];
-/// Stands for the address of this server, which whoever reads the page knows best.
+/// Placeholder for the address of this server, which is taken from the request for the page.
 const ADDRESS: &str = "{address}";
-/// Most readers come for the first of these.
+/// The order of the sections, by how often readers need them.
 const TAGS: [&str; 5] = ["Messages", "Outbox", "Sites", "Oversight", "Operations"];
 
-/// The page, and what it may load: its own style, and nothing else.
+/// The page, and its content security policy: it may load its own style and nothing else.
 #[derive(Clone)]
 pub(super) struct Page {
-    /// What stands before and after the server's address. All who read the page share these bytes.
+    /// The HTML before and after the server's address. All responses share these bytes.
     before: Bytes,
     after: Bytes,
     policy: Arc<str>,
@@ -40,7 +40,7 @@ pub(super) struct Page {
 }
 
 impl Page {
-    /// The page of this document.
+    /// Renders the page for this OpenAPI document.
     pub(super) fn of(document: &OpenApi, listens_on: SocketAddr) -> Page {
         let document = serde_json::to_value(document).unwrap_or_default();
         let hash = STANDARD.encode(Sha256::digest(STYLE));
@@ -55,7 +55,7 @@ impl Page {
         Page { before, after, policy: policy.into(), listens_on }
     }
 
-    /// The page as this reader needs it: its examples lead to where the page itself was found.
+    /// The response to this request. The examples use the address under which the reader found the page.
     pub(super) fn read_by(&self, reader: &Parts) -> Response {
         let scheme = if Peer::of(reader).is_encrypted { "https" } else { "http" };
         let host = host(reader).map_or_else(|| self.listens_on.to_string(), str::to_owned);
@@ -71,7 +71,7 @@ impl Page {
     }
 }
 
-/// The host that was asked for, if it is one that can be pasted into a shell.
+/// The requested host, if it can be pasted into a shell safely.
 fn host(reader: &Parts) -> Option<&str> {
     let target = reader.uri.authority().map(http::uri::Authority::as_str);
     let host = target.or_else(|| reader.headers.get(HOST)?.to_str().ok())?;
@@ -164,7 +164,7 @@ fn write_operation(page: &mut String, operation: &Operation<'_>) {
         page,
         format_args!("<h3>Try it</h3><pre><code>{}</code></pre>\n", escape(&curl(operation))),
     );
-    page.push_str("<h3>Answers</h3><table><tr><th>status</th><th></th><th>body</th></tr>");
+    page.push_str("<h3>Responses</h3><table><tr><th>status</th><th></th><th>body</th></tr>");
     for (status, answer) in body["responses"].as_object().into_iter().flatten() {
         let about = prose(text(&answer["description"]));
         push(
@@ -175,7 +175,7 @@ fn write_operation(page: &mut String, operation: &Operation<'_>) {
     page.push_str("</table></section>\n");
 }
 
-/// A command that can be pasted.
+/// An example command to paste into a shell.
 fn curl(operation: &Operation<'_>) -> String {
     let path = operation.path.replace("{id}", "MESSAGE_ID").replace("{site}", "example.com");
     let mut lines = vec![format!("curl \"$FETCHWELL{path}\"")];
@@ -234,7 +234,7 @@ fn push(page: &mut String, text: std::fmt::Arguments<'_>) {
     page.push_str(&text.to_string());
 }
 
-/// Text whose `code` stands between back-ticks.
+/// Renders text with `code` in backticks as HTML.
 fn prose(text: &str) -> String {
     let pieces = escape(text);
     let tagged = |(index, piece): (usize, &str)| match index % 2 {

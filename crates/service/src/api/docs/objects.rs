@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{escape, prose, push, text};
 
-/// All of them.
+/// Writes all objects.
 pub(super) fn write_objects(page: &mut String, schemas: &Value) {
     page.push_str("<h2 id=\"schemas\">Objects</h2>\n");
     for (name, schema) in schemas.as_object().into_iter().flatten() {
@@ -37,7 +37,7 @@ struct Field<'a> {
 impl Field<'_> {
     fn write(&self, page: &mut String) {
         let mark = if self.is_required { "" } else { " <i>optional</i>" };
-        // A field that may be null has its text in the first of its alternatives.
+        // A nullable field has its description in the first of its alternatives.
         let own = text(&self.schema["description"]);
         let about =
             if own.is_empty() { text(&self.schema["oneOf"][0]["description"]) } else { own };
@@ -53,7 +53,7 @@ impl Field<'_> {
     }
 }
 
-/// An object's own fields and those of its parts; a part that may be null may be left out.
+/// An object's own fields and those of its parts; the fields of a nullable part are optional.
 fn fields<'a>(schema: &'a Value, schemas: &'a Value) -> Vec<Field<'a>> {
     let required: Vec<&str> =
         schema["required"].as_array().into_iter().flatten().map(text).collect();

@@ -1,4 +1,4 @@
-//! What operators do about messages: `POST /operator/messages/…`.
+//! Actions of operators on messages: `POST /operator/messages/…`.
 
 use std::sync::Arc;
 
@@ -146,7 +146,7 @@ impl Api {
         Ok(json(&ActedView::from(&acted)))
     }
 
-    /// What is to be done, if this caller may do it.
+    /// Reads the body of an action, after checking that the caller may act.
     async fn read_act<T: for<'de> Deserialize<'de>>(
         &self,
         identity: &Identity,
@@ -155,7 +155,7 @@ impl Api {
         identity.check_may_act()?;
         let (parts, body) = request.into_parts();
         let whole = body::read(&self.memory, &parts.headers, body, MAX_BODY_BYTES).await?;
-        body::json(&whole.bytes)?; // So that it has one meaning.
+        body::json(&whole.bytes)?; // Refuses duplicate keys.
         self.charge(&identity.caller, 1)?;
         serde_json::from_slice(&whole.bytes)
             .map_err(|fault| Problem::invalid(vec![FieldError::at("", fault.to_string())]))

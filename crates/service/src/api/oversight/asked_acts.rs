@@ -1,4 +1,4 @@
-//! Which messages operators mean to act on, as they say it.
+//! The request bodies of operators' actions: which messages to act on.
 
 use fetchwell_engine::ports::inbox::{MessageId, NoMessageId};
 use fetchwell_engine::ports::oversight::{Filter, MESSAGES_PER_ACT, MessageState};
@@ -8,22 +8,23 @@ use utoipa::ToSchema;
 use super::query::{AS_OF, STATES, moment};
 use crate::problem::{FieldError, Problem};
 
-/// Which messages, by id.
+/// The messages to act on, by id.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Named {
-    /// Up to 200 messages.
+    /// 1 to 200 ids of messages.
     #[schema(min_items = 1, max_items = 200, example = json!(["msg_018bcfe56800ffffffffffffffffffff"]))]
     pub(super) ids: Vec<String>,
 }
 
-/// Which messages, by a filter.
+/// The messages to act on, by a filter.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Matching {
     /// The filter.
     pub(super) filter: ActFilter,
-    /// The time to which the filter refers: `as_of` of a list or a count. Messages that were accepted or ended later are not changed.
+    /// The time to which the filter refers: `as_of` of a list or a count. Messages that were accepted or ended later
+    /// are not changed.
     #[schema(example = "2026-01-01T00:00:00Z", format = DateTime)]
     pub(super) as_of: String,
     /// Maximum number of messages, newest first; use 1 as a test. Without it, all of them.
@@ -53,7 +54,7 @@ pub(super) struct ActFilter {
 }
 
 impl Named {
-    /// The messages.
+    /// The parsed ids.
     pub(super) fn messages(&self) -> Result<Vec<MessageId>, Problem> {
         let texts = &self.ids;
         if !(1..=MESSAGES_PER_ACT).contains(&texts.len()) {
@@ -74,7 +75,7 @@ impl Named {
 }
 
 impl Matching {
-    /// The filter, with its moment.
+    /// The checked filter, including `as_of`.
     pub(super) fn filter(&self) -> Result<Filter, Problem> {
         let state = MessageState::parse(&self.filter.state);
         let as_of = moment(&self.as_of);

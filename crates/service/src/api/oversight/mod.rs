@@ -1,7 +1,7 @@
-//! What viewers see and operators do: `/operator/…`.
+//! Endpoints for viewers and operators: `/operator/…`.
 //!
-//! `messages` shows everybody's, `standing` who is at work and how the queues stand; `acts` is what operators do, and
-//! `asked_acts` what they say for that. `query` reads filters.
+//! `messages` shows the messages of all callers, `standing` the instances, the audit log and the ledgers of the queues.
+//! `acts` holds the actions of operators, `asked_acts` their request bodies. `query` reads filters.
 
 mod acts;
 mod asked_acts;
@@ -18,7 +18,7 @@ use super::Api;
 use super::identity::Identity;
 use crate::problem::Problem;
 
-/// All that is for viewers and operators.
+/// The routes for viewers and operators.
 pub(super) fn routes() -> OpenApiRouter<Arc<Api>> {
     OpenApiRouter::new()
         .routes(routes!(messages::messages))
@@ -35,7 +35,7 @@ pub(super) fn routes() -> OpenApiRouter<Arc<Api>> {
 }
 
 impl Api {
-    /// Lets in who may see everybody's messages.
+    /// Checks that the caller may see the messages of all callers, and charges the request.
     pub(super) fn admit(&self, identity: &Identity) -> Result<(), Problem> {
         identity.check_may_look()?;
         self.charge(&identity.caller, 1)

@@ -1,4 +1,4 @@
-//! Which messages a query means.
+//! Reads the filters of a query.
 
 use fetchwell_engine::ports::oversight::{Filter, MESSAGES_PER_PAGE, MessageState};
 use fetchwell_policy::time::Time;
@@ -8,10 +8,10 @@ use crate::api::parameters::{self, BadParameter, CURSOR, cursor, limit};
 use crate::problem::Problem;
 
 const DEFAULT_LIMIT: u32 = 50;
-/// No field of a message is longer.
+/// No field of a message is longer than this.
 const MAX_TEXT_BYTES: usize = 8_192;
 
-/// What a query asks for.
+/// A parsed query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Asked {
     pub(super) filter: Filter,
@@ -47,19 +47,19 @@ impl Asked {
                 self.limit =
                     limit(value, MESSAGES_PER_PAGE).ok_or(("limit", "must be 1 to 200"))?;
             }
-            // A parameter that nobody knows is no reason to hold an answer back.
+            // Unknown parameters are ignored.
             _ => {}
         }
         Ok(())
     }
 }
 
-/// What a state must be.
+/// The error for an invalid state.
 pub(super) const STATES: &str = "must be queued, processing, delayed, completed or failed";
-/// What a moment must be.
+/// The error for an invalid time.
 pub(super) const AS_OF: &str = "must be a time: `as_of` of an earlier response";
 
-/// A moment, as it was given out.
+/// Parses the `as_of` of an earlier response.
 pub(super) fn moment(text: &str) -> Option<Time> {
     let at: Timestamp = text.parse().ok()?;
     Some(Time::from_micros(at.as_microsecond()))

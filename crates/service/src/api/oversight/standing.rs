@@ -1,4 +1,4 @@
-//! Who is at work on the store, what was done by whom, and how every queue stands.
+//! The running instances, the audit log, and the ledger of every queue.
 
 use std::sync::Arc;
 
@@ -44,10 +44,10 @@ pub(super) async fn instances(
     Ok(json(&InstancesView { instances }))
 }
 
-/// What was done by whom.
+/// The audit log: who did what.
 #[derive(Debug, Serialize, ToSchema)]
 struct AuditView {
-    /// The newest first.
+    /// The entries, newest first.
     entries: Vec<AuditLine>,
 }
 
@@ -79,7 +79,7 @@ pub(super) async fn audit(
 /// The jobs of every queue.
 #[derive(Debug, Serialize, ToSchema)]
 struct LedgerView {
-    /// By name.
+    /// The queues, sorted by name.
     queues: Vec<QueueView>,
 }
 

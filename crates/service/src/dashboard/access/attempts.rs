@@ -1,7 +1,7 @@
-//! Failed logins: so many to one account from one address, and then none for a while.
+//! Limits failed logins to one account from one address.
 //!
-//! Both count. A stranger who shares an address with others (an office, a proxy) locks out nobody else's account, and
-//! one who tries an account from elsewhere does not lock out its owner.
+//! Failures are counted per account and address. An attacker who shares an address with others (an office, a proxy)
+//! does not lock out their accounts, and one who tries an account from another address does not lock out its owner.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -12,24 +12,24 @@ use tokio::time::Instant;
 
 use crate::server::network_of;
 
-/// So many may fail…
+/// So many logins may fail…
 const MOST: u32 = 10;
 /// …within this time.
 const WINDOW: Duration = Duration::from_secs(60);
 /// Minimum time between token lookups for addresses with too many failed logins. This bounds the load on the store,
 /// while a valid user at the same address is delayed but not locked out.
 const LOOKUP_INTERVAL: Duration = Duration::from_millis(20);
-/// Accounts and addresses that are remembered; of more, all that fail count as one.
+/// The maximum number of accounts and addresses; all further ones are counted together.
 const MOST_KEYS: usize = 4_096;
 
 /// The account, if it is known, and the address.
 type Key = (Option<String>, IpAddr);
 
-/// Who failed how often.
+/// Counts failed logins.
 #[derive(Default)]
 pub(in super::super) struct Attempts {
     failures: Mutex<HashMap<Key, (u32, Instant)>>,
-    /// Held during a lookup for somebody who failed too often.
+    /// Held during a lookup for an address with too many failed logins.
     turn: tokio::sync::Mutex<()>,
 }
 
@@ -50,7 +50,7 @@ impl Attempts {
         lookup.await
     }
 
-    /// How long a login to this account from there has to wait.
+    /// How long a login to this account from this address has to wait.
     pub(super) fn wait(&self, account: Option<&str>, from: IpAddr) -> Option<Duration> {
         let failures = self.failures.lock();
         let (failed, since) = failures.get(&key(account, from, &failures))?;
@@ -58,7 +58,7 @@ impl Attempts {
         (*failed >= MOST).then_some(left)
     }
 
-    /// Another one failed.
+    /// Records a failed login.
     pub(super) fn failed(&self, account: Option<&str>, from: IpAddr) {
         let mut failures = self.failures.lock();
         failures.retain(|_, (_, since)| since.elapsed() < WINDOW);

@@ -1,4 +1,4 @@
-//! Cookies: what a browser brings, and what it is given.
+//! Reads and sets cookies.
 
 use http::header::COOKIE;
 use http::{HeaderMap, HeaderValue};
@@ -7,7 +7,7 @@ use crate::server::Peer;
 
 /// Names the session of a browser.
 pub(super) const SESSION: &str = "fetchwell_session";
-/// Which colours somebody likes.
+/// Holds the color theme.
 pub(super) const THEME: &str = "fetchwell_theme";
 
 /// The value of a cookie.
@@ -20,10 +20,10 @@ pub(super) fn value<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
         .map(|(_, value)| value)
 }
 
-/// A cookie that no script can read and no other site sends. `max_age_seconds`: 0 takes it away.
+/// A cookie that scripts cannot read and that other sites cannot cause to be sent. A `max_age_seconds` of 0 deletes it.
 ///
-/// It is for encrypted connections only where this one is encrypted, by the word of a trusted proxy:
-/// else whoever tries it out on a plain one could not log in.
+/// It is marked Secure only if a trusted proxy says that the connection is encrypted. Otherwise nobody could log in
+/// over a plain connection.
 pub(super) fn set(peer: Peer, name: &str, value: &str, max_age_seconds: u64) -> HeaderValue {
     let secure = if peer.is_encrypted { "; Secure" } else { "" };
     let text = format!(

@@ -1,31 +1,31 @@
-//! Who may come in.
+//! Decides who may log in to the dashboard.
 
 use std::sync::Arc;
 
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::inbox::{Caller, Inbox, Role, TokenHash};
 
-/// Whose word is asked for.
+/// How tokens are checked.
 pub enum Doorkeeper {
-    /// That of a store with callers.
+    /// Against the callers in the store.
     Callers(Arc<dyn Inbox>),
-    /// There is one token, an operator's.
+    /// Against a single token, which gives the role operator.
     OneToken(TokenHash),
-    /// Nobody's: everybody may look, and nobody act.
+    /// Not at all: the dashboard is read-only and needs no login.
     Nobody,
 }
 
-/// The name of whoever has the one token.
+/// The user name for the single token.
 const BEARER: &str = "operator";
-/// The name of those who just look.
+/// The user name if there is no login.
 pub(super) const ONLOOKER: &str = "onlooker";
 
 impl Doorkeeper {
-    /// Whose token this is, unless it was revoked.
+    /// The caller with this token, unless it was revoked.
     pub(super) async fn caller_of(&self, token: &TokenHash) -> Result<Option<Caller>, StoreError> {
         match self {
             Doorkeeper::Callers(inbox) => inbox.caller_of(token).await,
-            // Both are hashes of random bits: how long a comparison takes tells nothing of the token.
+            // Both are hashes, so the time of the comparison reveals nothing about the token.
             Doorkeeper::OneToken(known) => {
                 Ok((known == token)
                     .then(|| Caller { name: BEARER.to_owned(), role: Role::Operator }))
@@ -34,8 +34,8 @@ impl Doorkeeper {
         }
     }
 
-    /// The account that a login tries to open; `None`: none that is known. Callers' tokens are random, so one that
-    /// is wrong is nobody's. The one token may have been chosen by a person: each try is a guess at it.
+    /// The account of a login attempt; `None` if it is unknown. Tokens of callers are random, so a wrong one belongs to
+    /// no account. The single token may have been chosen by a person, so each attempt counts as a guess at it.
     pub(super) fn account<'a>(&self, caller: Option<&'a Caller>) -> Option<&'a str> {
         match self {
             Doorkeeper::Callers(_) => caller.map(|caller| caller.name.as_str()),

@@ -1,4 +1,4 @@
-//! What a form says.
+//! Parses forms and queries.
 
 use std::time::Duration;
 
@@ -9,17 +9,16 @@ use url::form_urlencoded;
 
 use crate::dashboard::fault::Fault;
 
-/// The largest form; ours are far smaller.
+/// The maximum size of a form; ours are far smaller.
 const MOST_BYTES: usize = 64 << 10;
-/// How long one may take to come.
+/// How long a form may take to arrive.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Fields, in the order in which they stand.
+/// The fields of a form, in order.
 #[derive(Debug, Default)]
 pub(in super::super) struct Form(Vec<(String, String)>);
 
 impl Form {
-    /// Reads one.
     pub(super) async fn read(body: Body) -> Result<Form, Fault> {
         let bytes = timeout(PATIENCE, to_bytes(body, MOST_BYTES)).await;
         let Ok(Ok(bytes)) = bytes else {
@@ -28,23 +27,23 @@ impl Form {
         Ok(Form::of(&bytes))
     }
 
-    /// The query of a URL.
+    /// Parses the query of a URL.
     pub(in super::super) fn of_query(uri: &Uri) -> Form {
         Form::of(uri.query().unwrap_or_default().as_bytes())
     }
 
-    /// The query of a URL, or a body.
+    /// Parses the query of a URL, or a body.
     pub(in super::super) fn of(bytes: &[u8]) -> Form {
         Form(form_urlencoded::parse(bytes).into_owned().collect())
     }
 
-    /// A field; '' and what is not there are alike.
+    /// A field; an empty one counts as missing.
     pub(in super::super) fn text(&self, name: &str) -> Option<&str> {
         let found = self.0.iter().find(|(found, _)| found == name);
         found.map(|(_, value)| value.trim()).filter(|value| !value.is_empty())
     }
 
-    /// A field that must be there.
+    /// A required field.
     pub(in super::super) fn need(&self, name: &'static str) -> Result<&str, Fault> {
         self.text(name)
             .ok_or(Fault::BadRequest("the form is incomplete; reload the page and try again"))

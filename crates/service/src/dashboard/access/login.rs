@@ -1,4 +1,4 @@
-//! Logging in by a token, logging out, and the choice of colours.
+//! Login with a token, logout, and the choice of a color theme.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ struct LoginPage<'a> {
     fault: Option<String>,
 }
 
-/// The form.
+/// Shows the login form.
 pub(in super::super) async fn form(
     State(dashboard): State<Arc<Dashboard>>,
     request: Request,
@@ -47,7 +47,7 @@ pub(in super::super) async fn form(
     page(&dashboard, Theme::of(&parts), &to, None)
 }
 
-/// Opens a session for whoever has a token.
+/// Checks the token and opens a session.
 pub(in super::super) async fn log_in(
     State(dashboard): State<Arc<Dashboard>>,
     request: Request,
@@ -139,7 +139,7 @@ pub(in super::super) async fn log_out(
     Ok(([(SET_COOKIE, cookie)], Redirect::to("/dashboard/login")).into_response())
 }
 
-/// Keeps the choice of colours, which is nobody else's business: no session is needed.
+/// Stores the color theme in a cookie. It affects only this browser, so no session is needed.
 pub(in super::super) async fn choose_theme(request: Request) -> Result<Response, Fault> {
     const A_YEAR_IN_SECONDS: u64 = 365 * 86_400;
     let (parts, body) = request.into_parts();

@@ -1,4 +1,4 @@
-//! Who comes in, what they may do, and how we know that it was they.
+//! Access to the dashboard: login, sessions, roles, and protection against forged requests.
 
 mod attempts;
 mod cookies;

@@ -1,4 +1,4 @@
-//! An order: a form that an operator sent from a page of ours.
+//! An order: a form that an operator sent from a page of the dashboard.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::dashboard::fault::Fault;
 use crate::server::Peer;
 use crate::sites::Operator;
 
-/// An order that may be carried out. There is no other way to come by one than to be an operator.
+/// An authorized order. It can only be extracted from a request of an operator.
 pub(in super::super) struct Order {
     pub(in super::super) form: Form,
     by: Visitor,
@@ -38,7 +38,7 @@ impl FromRequest<Arc<Dashboard>> for Order {
             return Err(Fault::Forbidden(who));
         }
         let form = Form::read(body).await?;
-        // Random bits that only this session's pages have: a comparison's time tells nothing useful.
+        // The CSRF token is random and belongs to one session, so the time of the comparison reveals nothing useful.
         if form.text("csrf") != Some(&by.csrf) {
             let why = "the page belongs to another session; reload it and try again";
             return Err(Fault::Forbidden(why.to_owned()));
@@ -48,12 +48,12 @@ impl FromRequest<Arc<Dashboard>> for Order {
 }
 
 impl Order {
-    /// Who gave it, and from where.
+    /// The operator who gave the order, and the address.
     pub(in super::super) fn operator(&self) -> Operator {
         Operator { name: self.by.caller.name.clone(), from: self.from.clone() }
     }
 
-    /// Keeps in the audit what was done.
+    /// Records the action in the audit log.
     pub(in super::super) async fn note(
         &self,
         dashboard: &Dashboard,
@@ -64,12 +64,12 @@ impl Order {
         Ok(dashboard.subject.audit.note(who, action, detail, &self.from).await?)
     }
 
-    /// It was carried out: told on the page that the form came from.
+    /// Redirects to the page of the form, which shows that the order was carried out.
     pub(in super::super) fn told(self, dashboard: &Dashboard, text: String) -> Response {
         self.back(dashboard, Notice { is_good: true, text })
     }
 
-    /// It could not be: told on the page that the form came from.
+    /// Redirects to the page of the form, which shows why the order was not carried out.
     pub(in super::super) fn not_done(self, dashboard: &Dashboard, text: String) -> Response {
         self.back(dashboard, Notice { is_good: false, text })
     }
@@ -82,7 +82,7 @@ impl Order {
     }
 }
 
-/// A path of ours, so that no form leads elsewhere.
+/// The path if it belongs to the dashboard, else `/`, so that no form can redirect elsewhere.
 pub(super) fn local(path: &str) -> &str {
     let is_ours = path == "/" || path.starts_with("/?") || path.starts_with("/dashboard/");
     let is_plain = path.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');

@@ -1,23 +1,23 @@
-//! Whether a request to change something comes from a page of ours.
+//! Checks that a request to change something comes from a page of the dashboard.
 
 use http::header::{HOST, ORIGIN};
 use http::{HeaderMap, Uri};
 
-/// As the browser says. One that says nothing about it is not believed.
+/// Whether the browser says that the request comes from a page of the dashboard. Without such a header it is refused.
 pub(super) fn is_ours(headers: &HeaderMap, uri: &Uri) -> bool {
     comes_from_us(headers, uri) == Some(true)
 }
 
-/// Whether it comes from a page of somebody else's. Browsers always say where a form comes from: what says
-/// nothing is a program, which has no session that others could use.
+/// Whether the request comes from a page of another site. Browsers always send the origin of a form; a client that
+/// sends none is a program, which has no session that others could misuse.
 pub(super) fn is_others(headers: &HeaderMap, uri: &Uri) -> bool {
     comes_from_us(headers, uri) == Some(false)
 }
 
-/// None: nothing is said about it.
+/// `None` if the request does not say.
 fn comes_from_us(headers: &HeaderMap, uri: &Uri) -> Option<bool> {
     let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or("?"));
-    // Browsers say this on encrypted connections and to their own machine; nothing can forge it.
+    // Browsers send this on encrypted connections and to localhost, and scripts cannot forge it.
     if let Some(site) = text("sec-fetch-site") {
         return Some(site == "same-origin");
     }

@@ -1,4 +1,4 @@
-//! Sessions: who logged in, as long as this process lives and not for ever.
+//! Sessions of logged-in users. They are kept in memory, expire, and end with this process.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -10,44 +10,41 @@ use tokio::time::Instant;
 
 use crate::auth::{RandomError, random_text};
 
-/// A session ends after this, whatever is done in it…
+/// A session ends after this time…
 pub(super) const LIFETIME: Duration = Duration::from_secs(12 * 3_600);
-/// …and before that when nothing is done in it for so long.
+/// …or when it was idle for this long.
 const IDLE: Duration = Duration::from_secs(2 * 3_600);
-/// Sessions at once; the one that was idle longest makes room.
+/// The maximum number of sessions; a new one replaces the one that was idle longest.
 const MOST: usize = 1_024;
 
-/// What a session is known by here: a hash, so that nothing in memory opens it.
+/// The hash of a session id, so that nothing in memory can be used to take over the session.
 type Key = [u8; 32];
 
-/// All sessions.
 #[derive(Default)]
 pub(in super::super) struct Sessions(Mutex<HashMap<Key, Session>>);
 
-/// A session.
 #[derive(Clone)]
 pub(super) struct Session {
-    /// Whose token opened it. Revoked, it ends the session.
+    /// The token that opened the session. When it is revoked, the session ends.
     pub(super) token: TokenHash,
-    /// What every form of this session holds.
+    /// The CSRF token in every form of this session.
     pub(super) csrf: String,
-    /// What is to be said on the next page.
+    /// Shown on the next page.
     notice: Option<Notice>,
     began: Instant,
     used: Instant,
 }
 
-/// What came of an order.
+/// The outcome of an order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in super::super) struct Notice {
-    /// Whether it was done.
+    /// Whether the order was carried out.
     pub(in super::super) is_good: bool,
-    /// In words.
     pub(in super::super) text: String,
 }
 
 impl Sessions {
-    /// Opens a session for the bearer of a token, and says its id.
+    /// Opens a session for a token and returns its id.
     pub(super) fn open(&self, token: TokenHash) -> Result<String, RandomError> {
         let id = random_text()?;
         let csrf = random_text()?;
@@ -63,7 +60,7 @@ impl Sessions {
         Ok(id)
     }
 
-    /// The session of that id. `counts`: somebody does something in it.
+    /// The session with this id. `counts` if this is an action of the user, which resets the idle time.
     pub(super) fn find(&self, id: &str, counts: bool) -> Option<Session> {
         let mut sessions = self.0.lock();
         let session = sessions.get_mut(&key(id)).filter(|session| session.is_good())?;
@@ -73,12 +70,11 @@ impl Sessions {
         Some(session.clone())
     }
 
-    /// Ends it.
     pub(super) fn close(&self, id: &str) {
         self.0.lock().remove(&key(id));
     }
 
-    /// Keeps what is to be said on the next page.
+    /// Stores a notice for the next page.
     pub(super) fn say(&self, id: &str, notice: Notice) {
         let mut sessions = self.0.lock();
         if let Some(session) = sessions.get_mut(&key(id)) {
@@ -86,7 +82,7 @@ impl Sessions {
         }
     }
 
-    /// What is to be said, once.
+    /// Removes and returns the notice, so that it is shown once.
     pub(super) fn take_notice(&self, id: &str) -> Option<Notice> {
         let mut sessions = self.0.lock();
         sessions.get_mut(&key(id))?.notice.take()

@@ -1,4 +1,4 @@
-//! Who looks at a page.
+//! The user who views a page.
 
 use std::sync::Arc;
 
@@ -14,15 +14,13 @@ use crate::dashboard::fault::Fault;
 use crate::dashboard::layout;
 use crate::dashboard::live::IsLive;
 
-/// Which colours somebody likes.
+/// The color theme of a user.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in super::super) enum Theme {
-    /// Those of the system.
+    /// The theme of the system.
     #[default]
     Auto,
-    /// Light ones.
     Light,
-    /// Dark ones.
     Dark,
 }
 
@@ -40,32 +38,32 @@ impl Theme {
         all.into_iter().find(|theme| theme.as_str() == word).unwrap_or_default()
     }
 
-    /// Of a request.
+    /// The theme in the cookie of a request.
     pub(super) fn of(parts: &Parts) -> Theme {
         cookies::value(&parts.headers, cookies::THEME).map(Theme::parse).unwrap_or_default()
     }
 }
 
-/// Somebody who may look.
+/// A user who may view the dashboard.
 pub(in super::super) struct Visitor {
     pub(in super::super) caller: Caller,
     pub(in super::super) theme: Theme,
-    /// What every form of the session holds; '' where nobody can act.
+    /// The CSRF token of the session; empty if there is no login.
     pub(in super::super) csrf: String,
-    /// What came of the last order.
+    /// The outcome of the last order.
     pub(in super::super) notice: Option<Notice>,
-    /// The page is looked at again, by itself.
+    /// Whether this is an automatic refresh of the page.
     pub(in super::super) is_live: bool,
     pub(super) session: Option<String>,
 }
 
 impl Visitor {
-    /// Whether this one may change something.
+    /// Whether this user may change something.
     pub(in super::super) fn may_act(&self) -> bool {
         self.session.is_some() && self.caller.role == Role::Operator
     }
 
-    /// Whether this one can log out.
+    /// Whether this user can log out.
     pub(in super::super) fn is_logged_in(&self) -> bool {
         self.session.is_some()
     }
@@ -94,7 +92,7 @@ impl FromRequestParts<Arc<Dashboard>> for Visitor {
             dashboard.sessions.close(id);
             return Err(Fault::LogIn { wanted });
         };
-        // A page that looks again by itself must not say it in the place of one that is read.
+        // An automatic refresh must not consume the notice of a page that the user opens.
         let may_say = !is_live && parts.method == http::Method::GET;
         let notice = may_say.then(|| dashboard.sessions.take_notice(id)).flatten();
         Ok(Visitor {

@@ -16,9 +16,9 @@ use crate::dashboard::fault::Fault;
 use crate::dashboard::layout::{self, Section};
 use crate::dashboard::words;
 
-/// Articles on a page.
+/// The maximum number of articles on the page.
 const MOST: usize = 60;
-/// Categories that have a tab; more are found by their address.
+/// The maximum number of categories with a tab; others can be reached by URL.
 const MOST_TABS: usize = 40;
 
 #[derive(Template)]
@@ -35,7 +35,7 @@ struct Found {
     stories: Vec<Story>,
 }
 
-/// An article in the list, or a link that gave none.
+/// An article in the list, or a link whose fetch failed.
 struct Story {
     uid: String,
     title: String,
@@ -46,7 +46,6 @@ struct Story {
     is_article: bool,
 }
 
-/// The page.
 pub(in super::super) async fn page(
     State(dashboard): State<Arc<Dashboard>>,
     visitor: Visitor,
@@ -87,7 +86,6 @@ impl Story {
     }
 }
 
-/// When it was fetched.
 fn fetched(fields: &Fields) -> String {
     let seconds = field(fields, "fetched_ts").parse();
     seconds.map(|seconds| words::moment(Time::from_secs(seconds))).unwrap_or_default()

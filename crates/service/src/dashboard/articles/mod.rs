@@ -1,4 +1,4 @@
-//! Articles: by category, and read as a reader would.
+//! Lists articles by category, and shows each in a reader view.
 
 mod list;
 mod one;

@@ -28,7 +28,6 @@ struct Page<'a> {
     uid: &'a str,
 }
 
-/// The page.
 pub(in super::super) async fn page(
     State(dashboard): State<Arc<Dashboard>>,
     visitor: Visitor,

@@ -1,32 +1,27 @@
-//! Markdown, as far as articles have it, in blocks that a page can be made of.
+//! Parses the Markdown subset that articles use into blocks for a page.
 //!
-//! Nothing here writes HTML: a block is text, links and emphasis, and the template escapes the first two. What is
-//! not understood is text.
+//! Nothing here writes HTML: a block consists of text, links and emphasis, and the template escapes the first two.
+//! Unknown syntax is treated as text.
 
 /// A piece of an article.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Block {
     /// A heading within the article.
     Heading(Vec<Span>),
-    /// A paragraph.
     Paragraph(Vec<Span>),
-    /// A list.
     List(Vec<Vec<Span>>),
-    /// Somebody else's words.
     Quote(Vec<Span>),
-    /// Text whose lines stay as they are.
+    /// Preformatted text.
     Code(String),
 }
 
-/// Text of one look, or a part of a link.
+/// A run of text with one format, or a part of a link.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Span {
     pub(super) text: String,
-    /// An address on the web; anything else is no link.
+    /// An http or https URL; anything else is not a link.
     pub(super) link: Option<String>,
-    /// Bold.
     pub(super) is_strong: bool,
-    /// Italic.
     pub(super) is_emphasis: bool,
 }
 
@@ -38,7 +33,7 @@ impl Span {
     }
 }
 
-/// The blocks of a text; a heading at its beginning that repeats the title is left out.
+/// The blocks of a text, without a first heading that repeats the title.
 pub(super) fn blocks(markdown: &str, title: &str) -> Vec<Block> {
     let mut blocks = Vec::new();
     let mut paragraphs = markdown.split("\n\n").map(|piece| piece.trim_matches('\n')).peekable();
@@ -56,7 +51,7 @@ pub(super) fn blocks(markdown: &str, title: &str) -> Vec<Block> {
     blocks
 }
 
-/// Code goes on over empty lines, to its fence or to the end.
+/// A code block continues across empty lines, up to its closing fence or the end.
 fn code<'a>(first: &'a str, rest: &mut impl Iterator<Item = &'a str>) -> Block {
     let mut text = first.split_once('\n').map_or("", |(_, lines)| lines).to_owned();
     while !text.contains("```") {
@@ -95,7 +90,7 @@ fn block(piece: &str) -> Option<Block> {
     Some(Block::Paragraph(spans(&lines.join(" "))))
 }
 
-/// What stands behind the mark of a list.
+/// The text after a list marker.
 fn item(line: &str) -> Option<&str> {
     let line = line.trim_start();
     if let Some(text) = ["- ", "* ", "+ "].iter().find_map(|mark| line.strip_prefix(mark)) {
@@ -105,14 +100,14 @@ fn item(line: &str) -> Option<&str> {
     (1..=3).contains(&digits).then(|| line[digits..].strip_prefix(". ")).flatten()
 }
 
-/// Text with its links and its emphasis; an image is left out.
+/// Parses links and emphasis; images are omitted.
 fn spans(text: &str) -> Vec<Span> {
     let mut inline = Inline::default();
     inline.read(text, None);
     inline.spans
 }
 
-/// Reads a line from left to right. Every mark is looked at once, so the time that it takes is linear.
+/// Reads a line from left to right. Each mark is examined once, so that the time stays linear.
 #[derive(Default)]
 struct Inline {
     spans: Vec<Span>,
@@ -121,7 +116,7 @@ struct Inline {
 }
 
 impl Inline {
-    /// Takes a text in; `link`: it is the words of a link.
+    /// Reads a text; `link` is set if it is the text of a link.
     fn read(&mut self, text: &str, link: Option<&str>) {
         let mut rest = text;
         while let Some(at) = rest.find(['\\', '`', '*', '[', '!']) {
@@ -132,10 +127,10 @@ impl Inline {
         self.push(rest, link);
     }
 
-    /// Takes in what a text begins with: a mark, or a sign that only looks like one. Returns what follows.
+    /// Reads a mark, or a character that only looks like one, at the start of the text. Returns the rest.
     fn read_mark<'a>(&mut self, text: &'a str, link: Option<&str>) -> &'a str {
         if let Some(escaped) = text.strip_prefix('\\') {
-            // Keeps a sign from being a mark.
+            // A backslash escapes punctuation.
             let sign = escaped.chars().next().filter(char::is_ascii_punctuation);
             let (sign, after) = escaped.split_at(sign.map_or(0, char::len_utf8));
             self.push(if sign.is_empty() { "\\" } else { sign }, link);
@@ -190,14 +185,15 @@ impl Inline {
     }
 }
 
-/// Whether a mark begins or ends something: it ends what is open, and begins only what touches it and ends later.
+/// Whether a mark opens or closes emphasis. It closes an open one; it opens one only if text follows immediately and
+/// there is a closing mark later.
 fn toggles(is_open: bool, after: &str, mark: &str) -> bool {
     let touches = after.starts_with(|c: char| !c.is_whitespace() && c != '*');
     let touches = touches || (mark == "**" && after.starts_with('*'));
     is_open || (touches && after.contains(mark))
 }
 
-/// The code at the beginning of a text, and what follows it. Nothing in it is a mark. Without an end it is text.
+/// The code at the start of a text, and the rest. Marks in code have no meaning. Without a closing fence it is text.
 fn code_span(text: &str) -> (&str, &str) {
     let after = text.trim_start_matches('`');
     let (fence, _) = text.split_at(text.len() - after.len());
@@ -207,7 +203,7 @@ fn code_span(text: &str) -> (&str, &str) {
     }
 }
 
-/// The words and the address of a link at the beginning of a text, and what follows it.
+/// The text and the URL of a link at the start of a text, and the rest.
 fn link(text: &str) -> Option<(&str, &str, &str)> {
     let inside = text.strip_prefix('[')?;
     let end = end_of_words(inside)?;
@@ -218,12 +214,12 @@ fn link(text: &str) -> Option<(&str, &str, &str)> {
         return Some((words, address, after.strip_prefix(">)")?));
     }
     let (address, after) = rest.split_at(rest.find([' ', '(', ')'])?);
-    // A title may follow the address.
+    // A title may follow the URL.
     let (_, after) = after.split_at(after.find(['(', ')'])?);
     Some((words, address, after.strip_prefix(')')?))
 }
 
-/// Where the words of a link end: at its own `]`. They may hold an image, and no more than that.
+/// The position of the `]` that ends the text of a link. The text may contain an image but no other brackets.
 fn end_of_words(text: &str) -> Option<usize> {
     let mut is_escaped = false;
     let mut is_in_image = false;
@@ -245,14 +241,14 @@ fn plain(spans: &[Span]) -> String {
     spans.iter().map(|span| span.text.as_str()).collect()
 }
 
-/// Whether a link may lead there.
+/// Whether this may be the target of a link.
 pub(super) fn is_web_address(text: &str) -> bool {
     let begins =
         |scheme: &str| text.get(..scheme.len()).is_some_and(|it| it.eq_ignore_ascii_case(scheme));
     begins("https://") || begins("http://")
 }
 
-/// Whether a page may say that it is written in it.
+/// Whether this is safe as the value of a `lang` attribute.
 pub(super) fn is_language(code: &str) -> bool {
     (2..=3).contains(&code.len()) && code.bytes().all(|byte| byte.is_ascii_alphabetic())
 }

@@ -1,4 +1,4 @@
-//! The files that pages are dressed with: embedded, named by their content, kept by browsers.
+//! Style, script and icon of the pages: embedded in the binary and cached by browsers under a hash of the content.
 
 use std::sync::{Arc, LazyLock};
 
@@ -14,7 +14,7 @@ const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("live.js");
 const ICON: &str = include_str!("icon.svg");
 
-/// Where pages find them.
+/// The URLs of the assets.
 pub(super) struct Assets {
     pub(super) style: String,
     pub(super) script: String,
@@ -22,7 +22,6 @@ pub(super) struct Assets {
 }
 
 impl Assets {
-    /// They never change while the program runs.
     pub(super) fn get() -> &'static Assets {
         static ASSETS: LazyLock<Assets> = LazyLock::new(|| Assets {
             style: path("style.css", STYLE),
@@ -33,12 +32,11 @@ impl Assets {
     }
 }
 
-/// Another content has another address, so a browser may keep it for ever.
+/// The URL includes a hash of the content, so browsers may cache the file forever.
 fn path(name: &str, content: &str) -> String {
     format!("/dashboard/assets/{name}?{}", &sha256_hex(content.as_bytes())[..16])
 }
 
-/// One of them.
 pub(super) async fn asset(
     State(_): State<Arc<Dashboard>>,
     Path(name): Path<String>,

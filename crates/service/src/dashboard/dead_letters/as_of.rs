@@ -1,4 +1,4 @@
-//! Acting on the letters of a group as they were seen: on nothing that came after.
+//! Acts on the letters of a group as the user saw it, and not on later ones.
 
 use fetchwell_engine::ports::dead_letters::{
     DeadGroup, DeadLetter, DeadLetters, LETTERS_PER_PAGE, Revision,
@@ -9,8 +9,7 @@ use fetchwell_policy::time::Time;
 use jiff::Timestamp;
 use serde_json::Value;
 
-/// Tries letters of a group anew, or takes them away: those that were dead by then, `most` at most. Returns
-/// how many.
+/// Retries or drops at most `most` letters of a group that were dead at `as_of`. Returns how many.
 pub(super) async fn revise(
     letters: &dyn DeadLetters,
     group: &DeadGroup,
@@ -34,8 +33,8 @@ pub(super) async fn revise(
     }
 }
 
-/// Whether a letter was there to see. One that does not say when it died was put there by somebody else,
-/// and counts as seen: else nobody could ever act on it.
+/// Whether a letter was dead at that time. A letter without a time was added by another program; it counts as seen,
+/// since otherwise nobody could ever act on it.
 fn was_dead(letter: &DeadLetter, as_of: Time) -> bool {
     let details =
         letter.details.as_deref().and_then(|text| serde_json::from_str::<Value>(text).ok());

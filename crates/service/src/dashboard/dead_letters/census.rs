@@ -1,5 +1,5 @@
-//! Dead letters, counted by reason and site. A long list takes its time, so one count serves all who look
-//! for a while, and says by when it was made.
+//! Counts dead letters by reason and site. Counting a long list is slow, so the result is cached for a short time and
+//! shown with the time of the count.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,20 +11,20 @@ use fetchwell_policy::time::Time;
 use parking_lot::Mutex;
 use tokio::time::{Instant, timeout};
 
-/// A count serves for so long.
+/// How long a count is cached.
 const KEEPS: Duration = Duration::from_secs(2);
-/// A page waits for a new count no longer than this; then it shows the last one.
+/// How long a page waits for a new count before it shows the last one.
 const PATIENCE: Duration = Duration::from_millis(120);
 
-/// Counts.
+/// The cached count.
 #[derive(Default)]
 pub(in super::super) struct Census {
     last: Mutex<Option<(Instant, Arc<Counted>)>>,
-    /// One count at a time, however many look.
+    /// Held while counting, so that there is one count at a time.
     counting: tokio::sync::Mutex<()>,
 }
 
-/// The groups, the largest first.
+/// The groups, largest first.
 pub(super) struct Counted {
     pub(super) as_of: Time,
     pub(super) letters: u64,
@@ -32,7 +32,7 @@ pub(super) struct Counted {
 }
 
 impl Census {
-    /// The latest count; `None`: the first one is still being made.
+    /// The latest count; `None` while the first one is not finished.
     pub(super) async fn look(
         self: &Arc<Census>,
         letters: &Arc<dyn DeadLetters>,
@@ -53,7 +53,7 @@ impl Census {
         }
     }
 
-    /// The next look counts anew.
+    /// Discards the cached count.
     pub(super) fn is_over(&self) {
         *self.last.lock() = None;
     }

@@ -1,4 +1,4 @@
-//! Messages that failed, by reason and site.
+//! Failed messages by reason and site.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ struct Page<'a> {
     failures: Failures,
     messages: u64,
     more: usize,
-    /// As commands take it.
+    /// In the format that commands accept.
     as_of: String,
 }
 
@@ -50,7 +50,7 @@ pub(super) async fn page(
     layout::page(dashboard, visitor, uri, (Section::DeadLetters, "Dead letters"), &content)
 }
 
-/// Every failed message as a line of JSON, the newest first.
+/// Every failed message as a line of JSON, newest first.
 pub(super) fn lines(oversight: Arc<dyn Oversight>) -> Lines {
     try_unfold(Some(None), move |from: Option<Option<i64>>| {
         let oversight = oversight.clone();

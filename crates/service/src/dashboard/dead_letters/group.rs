@@ -1,4 +1,4 @@
-//! One group of dead letters, and what is done about it.
+//! One group of dead letters, and the actions on it.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::dashboard::offer::{Mood, Offer};
 use crate::dashboard::words::{self, shell};
 use crate::views::letters::site_name;
 
-/// Letters of a group that are shown, and pages that are looked at for them.
+/// The maximum number of letters shown for a group, and of pages read to find them.
 const MOST_SHOWN: usize = 20;
 const PAGES_EXAMINED: usize = 20;
 
@@ -69,7 +69,7 @@ pub(in super::super) async fn page(
     layout::page(&dashboard, &visitor, &uri, (Section::DeadLetters, "Dead letters"), &content)
 }
 
-/// What can be done about a group as it was seen.
+/// The actions on a group as of a time.
 fn offers(group: &DeadGroup, found: u64, as_of: Time) -> Vec<Offer> {
     if found == 0 {
         return Vec::new();
@@ -104,7 +104,7 @@ fn offers(group: &DeadGroup, found: u64, as_of: Time) -> Vec<Offer> {
     ]
 }
 
-/// Some letters of a group, by a bounded look; at the least the one that the count met first.
+/// Some letters of a group, found by a bounded search; at least the sample of the count.
 async fn sample(
     letters: &dyn DeadLetters,
     group: &DeadGroup,
@@ -128,7 +128,7 @@ async fn sample(
     Ok(found)
 }
 
-/// What the door knew about a letter, by name.
+/// The details that the command stored with a letter, by name.
 fn details(letter: &DeadLetter) -> Vec<(String, String)> {
     let text = letter.details.as_deref().unwrap_or("null");
     let Ok(serde_json::Value::Object(fields)) = serde_json::from_str(text) else {
@@ -142,7 +142,7 @@ fn details(letter: &DeadLetter) -> Vec<(String, String)> {
     shown.map(|(name, value)| (name.replace('_', " "), plain(value))).collect()
 }
 
-/// Tries letters anew, or takes them away: those of a URL, or of a group as it was seen.
+/// Retries or drops the letters of a URL, or of a group as of a time.
 pub(in super::super) async fn revise(
     State(dashboard): State<Arc<Dashboard>>,
     order: Order,

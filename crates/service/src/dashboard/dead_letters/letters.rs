@@ -32,7 +32,7 @@ struct Shown {
     more: usize,
 }
 
-/// All groups.
+/// The largest groups.
 pub(super) async fn page(
     dashboard: &Dashboard,
     visitor: &Visitor,
@@ -63,7 +63,7 @@ pub(super) fn lines(letters: Arc<dyn DeadLetters>) -> Lines {
     .boxed()
 }
 
-/// The list that this process looks after.
+/// The dead letters of this process.
 pub(super) fn of(dashboard: &Dashboard) -> Result<&Arc<dyn DeadLetters>, Fault> {
     dashboard
         .subject

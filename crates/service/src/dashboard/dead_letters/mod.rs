@@ -1,7 +1,7 @@
-//! Dead letters: what was given up, by reason and site, and what to do about it.
+//! Dead letters by reason and site, and the actions on them.
 //!
-//! Of `pages` these are URLs on a list (`letters`, `group`); of `serve` they are messages that failed (`failures`),
-//! which keep their results and are tried anew as messages of their own.
+//! For `pages` these are URLs on a list (`letters`, `group`). For `serve` they are failed messages (`failures`), which
+//! keep their results and are retried as new messages.
 
 mod as_of;
 mod census;
@@ -27,17 +27,16 @@ use super::layout::{self, Section};
 
 pub(super) use census::Census;
 
-/// Groups that are shown, the largest: what they have in common is seen by then, and the page stays small.
+/// The maximum number of groups on the page, largest first. More would not help to see a pattern.
 const MOST_GROUPS: usize = 50;
 
-/// Lines of JSON, some at a time.
+/// Lines of JSON, in chunks.
 type Lines = BoxStream<'static, Result<Bytes, StoreError>>;
 
 #[derive(Template)]
 #[template(path = "absent_letters.html")]
 struct Absent;
 
-/// The page.
 pub(super) async fn page(
     State(dashboard): State<Arc<Dashboard>>,
     visitor: Visitor,
@@ -52,7 +51,7 @@ pub(super) async fn page(
     layout::page(&dashboard, &visitor, &uri, (Section::DeadLetters, "Dead letters"), &Absent)
 }
 
-/// All of what the page has, as lines of JSON.
+/// All dead letters, as lines of JSON.
 pub(super) async fn export(
     State(dashboard): State<Arc<Dashboard>>,
     _visitor: Visitor,

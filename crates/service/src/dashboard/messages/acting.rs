@@ -1,4 +1,4 @@
-//! What can be done about messages, and doing it.
+//! The actions on messages.
 
 use std::sync::Arc;
 
@@ -14,14 +14,14 @@ use crate::dashboard::fault::Fault;
 use crate::dashboard::offer::{Mood, Offer};
 use crate::dashboard::words;
 
-/// A canary is one message.
+/// The number of messages of a canary.
 const CANARIES: usize = 1;
 
-/// Where the forms go.
+/// The path to which the forms are posted.
 const ACTION: &str = "/dashboard/messages/act";
 const CANCELLING: &str = "The message ends, and its caller is told that an operator cancelled it.";
 
-/// What can be done about one message.
+/// The actions on one message.
 pub(super) fn offers_for_one(message: &Sighting) -> Vec<Offer> {
     let offer = |act: Act, label: &str, about, mood| Offer {
         action: ACTION.to_owned(),
@@ -51,7 +51,7 @@ pub(super) fn offers_for_one(message: &Sighting) -> Vec<Offer> {
     }
 }
 
-/// What can be done about all that match, where they stand so that there is something to be done.
+/// The actions on all messages that match, if their state allows any.
 pub(super) fn offers_for_all(as_seen: &Filter, count: &Count) -> Vec<Offer> {
     if count.found == 0 {
         return Vec::new();
@@ -89,7 +89,7 @@ pub(super) fn how_many(count: &Count) -> String {
     format!("{least}{}", words::count::<u64>(count.found))
 }
 
-/// Acts on one message, or on those that matched when they were seen.
+/// Acts on one message, or on those that matched when the page was shown.
 pub(in super::super) async fn act(
     State(dashboard): State<Arc<Dashboard>>,
     order: Order,
@@ -132,7 +132,7 @@ pub(in super::super) async fn act(
     Ok(order.told(&dashboard, text))
 }
 
-/// The filter of a form: it must say as of when, and something must narrow it down.
+/// The filter of a form. It must include a time and a state.
 fn as_seen(form: &Form) -> Result<Filter, Fault> {
     let filter = filter::read(form);
     if filter.as_of.is_none() || filter.state.is_none() {

@@ -1,4 +1,4 @@
-//! A filter as it stands in a URL, in a form, and on a command line.
+//! A filter in a URL, in a form and on a command line.
 
 use fetchwell_engine::ports::oversight::{Filter, MessageState};
 use fetchwell_policy::rfc3339::rfc3339;
@@ -8,8 +8,7 @@ use url::form_urlencoded::Serializer;
 use crate::dashboard::access::Form;
 use crate::dashboard::words::shell;
 
-/// The fields of a filter but for its state and its moment: their names in URLs, and the flags of
-/// `fetchwell messages`.
+/// The text fields of a filter: their names in URLs, and the flags of `fetchwell messages`.
 const TEXTS: [(&str, &str); 6] = [
     ("site", "--site"),
     ("retailer", "--retailer"),
@@ -19,7 +18,6 @@ const TEXTS: [(&str, &str); 6] = [
     ("correlation_id", "--correlation-id"),
 ];
 
-/// Reads one.
 pub(super) fn read(form: &Form) -> Filter {
     let text = |name: &str| form.text(name).map(str::to_owned);
     let as_of = form.text("as_of").and_then(|micros| micros.parse().ok()).map(Time::from_micros);
@@ -35,7 +33,7 @@ pub(super) fn read(form: &Form) -> Filter {
     }
 }
 
-/// Its fields that say something, by their names in URLs and forms.
+/// The fields that are set, by their names in URLs and forms.
 pub(super) fn fields(filter: &Filter) -> Vec<(&'static str, String)> {
     let state = filter.state.map(|state| ("state", state.as_str().to_owned()));
     let texts = values(filter).into_iter().zip(TEXTS);
@@ -44,7 +42,7 @@ pub(super) fn fields(filter: &Filter) -> Vec<(&'static str, String)> {
     state.into_iter().chain(texts).chain(as_of).collect()
 }
 
-/// Where messages are listed by it.
+/// The URL of the list with this filter.
 pub(super) fn path(filter: &Filter, from: Option<i64>) -> String {
     let mut query = Serializer::new(String::new());
     query.extend_pairs(fields(filter));

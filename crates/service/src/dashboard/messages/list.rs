@@ -18,7 +18,7 @@ use crate::dashboard::offer::Offer;
 use crate::dashboard::tabs::Tab;
 use crate::dashboard::words;
 
-/// Messages on a page.
+/// The maximum number of messages on a page.
 const MOST: u32 = 50;
 
 #[derive(Template)]
@@ -34,7 +34,6 @@ struct Page<'a> {
     offers: Vec<Offer>,
 }
 
-/// The page.
 pub(in super::super) async fn page(
     State(dashboard): State<Arc<Dashboard>>,
     visitor: Visitor,
@@ -48,7 +47,7 @@ pub(in super::super) async fn page(
     let filter = filter::read(&query);
     let from = query.text("from").and_then(|from| from.parse().ok());
     let seen = oversight.list(&filter, from, MOST).await?;
-    // What is acted on is what was there to see, so it is counted as of the same moment.
+    // Actions apply to the messages as of this time, so they are counted as of the same time.
     let as_seen = Filter { as_of: Some(seen.as_of), ..filter.clone() };
     let count = oversight.count(&as_seen).await?;
     let content = Page {
@@ -64,13 +63,13 @@ pub(in super::super) async fn page(
     layout::page(&dashboard, &visitor, &uri, title, &content)
 }
 
-/// A tab for each state; the other fields of the filter stay.
+/// A tab for each state; the other fields of the filter are kept.
 fn tabs(filter: &Filter) -> Vec<Tab> {
     let path = |state| filter::path(&Filter { state, ..filter.clone() }, None);
     Tab::all(MessageState::ALL, filter.state, MessageState::as_str, path)
 }
 
-/// What stands in a field of the form.
+/// The value of a form field.
 fn given(field: &Option<String>) -> &str {
     field.as_deref().unwrap_or_default()
 }

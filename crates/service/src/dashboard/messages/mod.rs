@@ -1,4 +1,4 @@
-//! Messages: where each stands, how it came there, and what to do about it.
+//! Messages: the state and the timeline of each, and the actions on them.
 
 mod acting;
 mod filter;
@@ -22,7 +22,7 @@ fn oversight(dashboard: &Dashboard) -> Option<&dyn Oversight> {
     dashboard.subject.oversight.as_deref()
 }
 
-/// How a state is coloured.
+/// The color class of a state.
 fn mood(state: &MessageState) -> &'static str {
     match state {
         MessageState::Queued => "",

@@ -1,4 +1,4 @@
-//! One message: its way, its attempts, its result.
+//! One message: its timeline, its attempts and its result.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::dashboard::layout::{self, Section};
 use crate::dashboard::offer::Offer;
 use crate::dashboard::words;
 
-/// Characters of a result's content that are shown.
+/// The maximum number of characters shown of the content.
 const MOST_CONTENT: usize = 4_000;
 
 #[derive(Template)]
@@ -32,7 +32,6 @@ struct Page<'a> {
     offers: Vec<Offer>,
 }
 
-/// The page.
 pub(in super::super) async fn page(
     State(dashboard): State<Arc<Dashboard>>,
     visitor: Visitor,
@@ -57,13 +56,13 @@ pub(in super::super) async fn page(
     layout::page(&dashboard, &visitor, &uri, title, &content)
 }
 
-/// The beginning of what was fetched, as text, and how many characters there are.
+/// The beginning of the content, and its length in characters.
 fn content(dossier: &Dossier) -> Option<(String, usize)> {
     let content = dossier.outbox.as_ref()?.result.content.as_ref()?;
     Some((content.chars().take(MOST_CONTENT).collect(), content.chars().count()))
 }
 
-/// A stretch of a message's way, for people.
+/// The label of a stage in the timeline.
 fn stage_name(stage: &str) -> &str {
     match stage {
         "queued" => "Queued",

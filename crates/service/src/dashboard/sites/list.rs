@@ -18,7 +18,7 @@ use crate::dashboard::tabs::Tab;
 use crate::dashboard::words;
 use crate::sites::SiteRow;
 
-/// Sites on a page.
+/// The maximum number of sites on a page.
 const MOST: usize = 50;
 
 #[derive(Template)]
@@ -30,7 +30,6 @@ struct Page {
     next: Option<String>,
 }
 
-/// The page.
 pub(in super::super) async fn page(
     State(dashboard): State<Arc<Dashboard>>,
     visitor: Visitor,

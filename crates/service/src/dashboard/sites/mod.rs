@@ -1,4 +1,4 @@
-//! Sites: how each stands, where its pace comes from, and orders to it.
+//! Sites: the state of each, the source of its pace, and orders for it.
 
 mod list;
 mod one;
@@ -14,7 +14,7 @@ pub(super) use list::page;
 pub(super) use one::page as site;
 pub(super) use ordering::order;
 
-/// How a site stands, in a word, and how that is coloured.
+/// The label and the color class for the state of a site.
 fn standing(row: &SiteRow) -> (&'static str, &'static str) {
     match (row.held_up_by, row.breaker.state) {
         (Some("paused"), _) => ("paused", "warn"),
@@ -43,7 +43,7 @@ fn maybe_seconds(seconds: &Option<f64>) -> String {
     seconds.as_ref().map_or("–".to_owned(), in_seconds)
 }
 
-/// When a robots.txt that can't be reached is tried again.
+/// When an unreachable robots.txt is requested again.
 fn next_try(seconds: &Option<f64>) -> String {
     match seconds {
         Some(seconds) if *seconds > 0.0 => format!("next try in {}", in_seconds(seconds)),
@@ -51,7 +51,7 @@ fn next_try(seconds: &Option<f64>) -> String {
     }
 }
 
-/// How old the youngest knowledge of a site's robots.txt is.
+/// The age of the most recently read robots.txt of a site.
 fn robots_age(row: &SiteRow) -> String {
     let ages = row.robots.iter().map(|robots| robots.age_seconds);
     ages.reduce(f64::min).as_ref().map_or("–".to_owned(), in_seconds)

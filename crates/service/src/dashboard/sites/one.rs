@@ -28,7 +28,6 @@ struct Page<'a> {
     offers: Vec<Offer>,
 }
 
-/// The page.
 pub(in super::super) async fn page(
     State(dashboard): State<Arc<Dashboard>>,
     visitor: Visitor,
@@ -47,7 +46,7 @@ pub(in super::super) async fn page(
     layout::page(&dashboard, &visitor, &uri, (Section::Sites, site.as_str()), &content)
 }
 
-/// The site of that name.
+/// Parses the name of a site.
 pub(super) fn named(name: &str) -> Result<Site, Fault> {
     Site::parse(name).map_err(|_| Fault::NotFound("that is not a site; use HOST or HOST:PORT"))
 }

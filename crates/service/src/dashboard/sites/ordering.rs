@@ -1,4 +1,4 @@
-//! Orders to a site.
+//! Orders for a site.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::dashboard::fault::Fault;
 use crate::dashboard::offer::{Mood, Offer, Question};
 use crate::sites::SiteRow;
 
-/// What can be ordered of a site.
+/// The orders that can be given for a site.
 pub(super) fn offers(row: &SiteRow) -> Vec<Offer> {
     let site = &row.site;
     let path: String = form_urlencoded::byte_serialize(site.as_bytes()).collect();
@@ -54,7 +54,7 @@ pub(super) fn offers(row: &SiteRow) -> Vec<Offer> {
     offers
 }
 
-/// Gives one.
+/// Carries out an order.
 pub(in super::super) async fn order(
     State(dashboard): State<Arc<Dashboard>>,
     Path((name, word)): Path<(String, String)>,

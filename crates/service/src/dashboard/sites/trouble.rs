@@ -1,4 +1,4 @@
-//! The sites that hold things up, for the overview.
+//! Sites that are down, paused or resting, for the overview.
 
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::sites::{Condition, SiteQuery};
@@ -7,10 +7,9 @@ use futures::future::try_join_all;
 use super::{maybe_seconds, standing};
 use crate::dashboard::subject::Subject;
 
-/// Sites of each kind.
+/// The maximum number of sites per condition.
 const MOST_EACH: usize = 5;
 
-/// A site in trouble.
 pub(in super::super) struct Trouble {
     pub(in super::super) site: String,
     pub(in super::super) word: &'static str,
@@ -18,10 +17,10 @@ pub(in super::super) struct Trouble {
     pub(in super::super) detail: String,
 }
 
-/// Some of them.
+/// The first sites of each condition.
 pub(in super::super) async fn of(subject: &Subject) -> Result<Vec<Trouble>, StoreError> {
     let conditions = [Condition::BreakerOpen, Condition::Paused, Condition::Resting];
-    // Asked together: a store that is busy is waited for once.
+    // The queries run concurrently, so that a slow store delays the page only once.
     let pages = try_join_all(conditions.map(async |condition| {
         let query =
             SiteQuery { condition: Some(condition), most: MOST_EACH, ..SiteQuery::default() };
