@@ -1,9 +1,9 @@
-//! A stretch of bytes that is filled at its end and used up from its beginning.
+//! A byte buffer that is filled at its end and consumed from its start.
 
-/// What a buffer begins with.
+/// The initial capacity.
 const FIRST_BYTES: usize = 256 * 1024;
 
-/// It grows by doubling, up to its bound.
+/// It grows by doubling, up to a maximum.
 pub(crate) struct Buffer {
     bytes: Vec<u8>,
     start: usize,
@@ -16,12 +16,12 @@ impl Buffer {
         Buffer { bytes: Vec::new(), start: 0, end: 0, max_bytes }
     }
 
-    /// What was filled in and not used up.
+    /// The bytes that were filled in and not consumed yet.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes[self.start..self.end]
     }
 
-    /// Uses up bytes from the beginning.
+    /// Consumes bytes from the start.
     pub(crate) fn consume(&mut self, bytes: usize) {
         self.start = (self.start + bytes).min(self.end);
         if self.start == self.end {
@@ -29,7 +29,7 @@ impl Buffer {
         }
     }
 
-    /// Free space behind the bytes: as much as is wanted, or more, or what the bound leaves.
+    /// Free space after the bytes: at least `wanted_bytes`, unless the maximum leaves less.
     pub(crate) fn room(&mut self, wanted_bytes: usize) -> &mut [u8] {
         let is_short = |buffer: &Buffer| buffer.bytes.len() - buffer.end < wanted_bytes;
         if is_short(self) && self.start > 0 {
@@ -45,7 +45,7 @@ impl Buffer {
         &mut self.bytes[self.end..]
     }
 
-    /// So many bytes of the room were filled in.
+    /// Marks this many bytes of the free space as filled.
     pub(crate) fn filled(&mut self, bytes: usize) {
         self.end = (self.end + bytes).min(self.bytes.len());
     }

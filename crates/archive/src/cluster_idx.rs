@@ -1,11 +1,11 @@
-//! `cluster.idx`: where each block of about 3,000 CDX lines stands.
+//! `cluster.idx`: the positions of the blocks of about 3,000 CDX lines each.
 
 use std::fmt;
 use std::io::{self, BufRead, Read};
 
 use crate::line::{LineFault, MAX_LINE_BYTES, bounded, is_plain_name, is_range, number, timestamp};
 
-/// The longest block that is asked for; Common Crawl's have about 200 KiB.
+/// The longest block that is requested; those of Common Crawl have about 200 KiB.
 pub const MAX_BLOCK_BYTES: u64 = 64 * 1024 * 1024;
 
 /// A block of CDX lines: one gzip member of a CDX file.
@@ -17,15 +17,15 @@ pub struct ClusterEntry {
     pub timestamp: String,
     /// The CDX file, a plain name (`cdx-00000.gz`).
     pub cdx_file: String,
-    /// Where in it the member begins, in bytes.
+    /// The offset of the member in that file, in bytes.
     pub offset: u64,
-    /// How long the member is, in bytes: 1 to [`MAX_BLOCK_BYTES`].
+    /// The length of the member in bytes: 1 to [`MAX_BLOCK_BYTES`].
     pub length: u64,
     /// The block's number in `cluster.idx`.
     pub line: u64,
 }
 
-/// The line, as it is written.
+/// Writes the line in its original format.
 impl fmt::Display for ClusterEntry {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ClusterEntry { surt, timestamp, cdx_file, offset, length, line } = self;
@@ -67,31 +67,31 @@ pub fn parse_line(line: &str) -> Result<ClusterEntry, LineFault> {
     })
 }
 
-/// The lines of a `cluster.idx`, one by one: the file has more than a million.
+/// Reads the lines of a `cluster.idx` one by one, because the file has more than a million.
 pub struct Lines<R> {
     file: R,
     offset: u64,
     line: Vec<u8>,
 }
 
-/// A line, and where it stands.
+/// A line and its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexLine {
-    /// Bytes of the file before it; to go on from here, skip as many.
+    /// The offset of the line in the file; to resume here, skip that many bytes.
     pub offset: u64,
-    /// Bytes of the file up to its end.
+    /// The offset of the line's end.
     pub end: u64,
-    /// What it says.
+    /// The parsed line.
     pub entry: Result<ClusterEntry, LineFault>,
 }
 
 impl<R: BufRead> Lines<R> {
-    /// Of a file from its beginning.
+    /// Reads a file from its beginning.
     pub fn new(file: R) -> Lines<R> {
         Lines::after(file, 0)
     }
 
-    /// Of a file so many bytes of which were read before.
+    /// Reads a file whose first `offset` bytes have already been read.
     pub fn after(file: R, offset: u64) -> Lines<R> {
         Lines { file, offset, line: Vec::new() }
     }
@@ -105,7 +105,7 @@ impl<R: BufRead> Lines<R> {
             return Ok(None);
         }
         if !self.line.ends_with(b"\n") {
-            // Of a line that is far too long no more is kept in memory.
+            // The rest of an overlong line is not kept in memory.
             bytes += self.file.skip_until(b'\n')?;
         }
         self.offset += bytes as u64;

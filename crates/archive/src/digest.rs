@@ -1,20 +1,19 @@
-//! SHA-1 as WARC headers have it: `sha1:` and base 32.
+//! SHA-1 in the format of WARC headers: `sha1:` and base 32.
 
 use sha1::{Digest, Sha1};
 
 const ALPHABET: [u8; 32] = *b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 
-/// What the headers `WARC-Block-Digest` and `WARC-Payload-Digest` say of these bytes.
+/// The value of `WARC-Block-Digest` or `WARC-Payload-Digest` for these bytes.
 pub(crate) fn labelled_sha1(bytes: &[u8]) -> String {
     format!("sha1:{}", base32(&sha1(bytes)))
 }
 
-/// 20 bytes.
 pub(crate) fn sha1(bytes: &[u8]) -> [u8; 20] {
     Sha1::digest(bytes).into()
 }
 
-/// 20 bytes are 32 digits of 5 bits: nothing is left over, so there is no padding.
+/// 20 bytes are exactly 32 digits of 5 bits, so there is no padding.
 fn base32(bytes: &[u8; 20]) -> String {
     let five_bytes = |group: &[u8]| group.iter().fold(0, |bits, byte| bits << 8 | u64::from(*byte));
     let digits = |bits: u64| {

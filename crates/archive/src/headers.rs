@@ -1,15 +1,15 @@
-//! Header lines, as WARC and HTTP have them.
+//! Header lines of WARC and HTTP.
 
 use std::borrow::Cow;
 
 use memchr::memchr;
 
-/// The longest head (first line and headers) that is read.
+/// The maximum length of a head (first line and headers).
 pub const MAX_HEAD_BYTES: usize = 64 * 1024;
 
-/// Headers in the order in which they stand, in the bytes that they were read from. Names are
-/// compared without regard to case. A line that begins with a space continues the one before; one
-/// without a colon says nothing, and archives have them.
+/// Headers in their original order, borrowed from the bytes that they were read from. Names are case-insensitive. A
+/// line that begins with a space continues the previous one; a line without a colon is ignored, because archives
+/// contain such lines.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Headers<'a>(&'a [u8]);
 
@@ -30,7 +30,7 @@ impl<'a> Headers<'a> {
         Fields(self.0).map(|(name, value)| (text(name), text(value)))
     }
 
-    /// Every value of a header, as it is written.
+    /// All values of a header, not decoded.
     pub(crate) fn values<'n>(self, name: &'n str) -> impl Iterator<Item = &'a [u8]> + use<'a, 'n> {
         Fields(self.0)
             .filter(move |(known, _)| known.eq_ignore_ascii_case(name.as_bytes()))
@@ -38,7 +38,7 @@ impl<'a> Headers<'a> {
     }
 }
 
-/// The fields of a head, not yet decoded: a value keeps its line ends where it was folded.
+/// The fields of a head, not decoded: a folded value keeps its line breaks.
 struct Fields<'a>(&'a [u8]);
 
 impl<'a> Iterator for Fields<'a> {
@@ -59,8 +59,7 @@ impl<'a> Iterator for Fields<'a> {
     }
 }
 
-/// How long the first field is, with the lines that continue it. A line without a colon is
-/// continued by none.
+/// The length of the first field, including its continuation lines. A line without a colon has no continuations.
 fn field_bytes(lines: &[u8]) -> usize {
     let mut end = line_bytes(lines);
     let is_field = memchr(b':', &lines[..end]).is_some();
@@ -74,12 +73,12 @@ fn is_folded(line: &[u8]) -> bool {
     line.first().is_some_and(|byte| matches!(byte, b' ' | b'\t'))
 }
 
-/// How long the first line is, with its end.
+/// The length of the first line, including its line break.
 fn line_bytes(bytes: &[u8]) -> usize {
     memchr(b'\n', bytes).map_or(bytes.len(), |end| end + 1)
 }
 
-/// A name or a value as text. Parts that are folded onto lines of their own are one value.
+/// Decodes a name or a value. Folded lines are joined into one value.
 fn text(bytes: &[u8]) -> Cow<'_, str> {
     let text = String::from_utf8_lossy(bytes);
     if !text.contains('\n') {
@@ -89,7 +88,7 @@ fn text(bytes: &[u8]) -> Cow<'_, str> {
     Cow::Owned(parts.join(" "))
 }
 
-/// The first line and the headers of a head, and where what follows it begins.
+/// The first line and the headers of a head, and the offset of what follows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Head<'a> {
     pub(crate) first_line: &'a [u8],
@@ -106,7 +105,7 @@ pub(crate) enum HeadFault {
     TooLong,
 }
 
-/// Reads a head up to its blank line. Each line ends in CRLF or LF, whatever the others do.
+/// Reads a head up to its blank line. Each line may end in CRLF or LF.
 pub(crate) fn read_head(bytes: &[u8]) -> Result<Head<'_>, HeadFault> {
     let window = bytes.get(..MAX_HEAD_BYTES).unwrap_or(bytes);
     let is_whole_input = window.len() == bytes.len();

@@ -1,4 +1,4 @@
-//! The HTTP message that a record holds.
+//! The HTTP message in a record.
 
 use crate::body::{Body, Wrapping};
 use crate::headers::{HeadFault, Headers, MAX_HEAD_BYTES, read_head};
@@ -6,20 +6,19 @@ use crate::headers::{HeadFault, Headers, MAX_HEAD_BYTES, read_head};
 /// A captured message, borrowing the record that holds it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HttpMessage<'a> {
-    /// Its headers.
     pub headers: Headers<'a>,
-    /// What follows the blank line, as it was captured: its encodings are not undone.
+    /// The bytes after the blank line, as captured: not decoded.
     pub raw_body: &'a [u8],
     first_line: &'a [u8],
 }
 
-/// Why a block is no HTTP message.
+/// Why a block is not an HTTP message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HttpFault {
     /// The first line is neither `HTTP/x.y STATUS …` nor `METHOD TARGET HTTP/x.y`.
     #[error("the block begins with neither an HTTP status line nor a request line")]
     FirstLine,
-    /// The headers have no blank line behind them.
+    /// There is no blank line after the headers.
     #[error("the message's headers are cut off")]
     HeadCutOff,
     /// The headers are too long.
@@ -42,7 +41,7 @@ impl<'a> HttpMessage<'a> {
         is_message.then_some(message).ok_or(HttpFault::FirstLine)
     }
 
-    /// The status with which the site answered; none for a request.
+    /// The status of a response; `None` for a request.
     #[must_use]
     pub fn status(&self) -> Option<u16> {
         let line = self.first_line.strip_prefix(b"HTTP/")?;
@@ -51,8 +50,8 @@ impl<'a> HttpMessage<'a> {
         (100..=999).contains(&code).then_some(code)
     }
 
-    /// The body with its encodings undone, no more than `max_bytes` of it. `scratch` is where
-    /// that happens; a body that has none stays where it is.
+    /// The decoded body, at most `max_bytes` of it. It is decoded into `scratch`; a body without encodings is borrowed
+    /// from the record.
     pub fn body<'b>(&self, scratch: &'b mut Vec<u8>, max_bytes: usize) -> Body<'b>
     where
         'a: 'b,
@@ -60,8 +59,8 @@ impl<'a> HttpMessage<'a> {
         Wrapping::of(self.headers).undo(self.raw_body, scratch, max_bytes)
     }
 
-    /// Whether the body has more than `max_bytes` when its encodings are undone. None of it is kept to find that
-    /// out, so a bomb takes no memory; it takes the time of undoing that much.
+    /// Whether the decoded body has more than `max_bytes`. Nothing of it is kept, so a decompression bomb takes no
+    /// memory, only the time to decode that much.
     #[must_use]
     pub fn body_exceeds(&self, max_bytes: usize) -> bool {
         Wrapping::of(self.headers).exceeds(self.raw_body, max_bytes)

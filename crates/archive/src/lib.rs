@@ -1,8 +1,7 @@
-//! What web archives are made of: `cluster.idx`, CDXJ lines, gzip members, WARC records.
+//! The formats of web archives: `cluster.idx`, CDXJ lines, gzip members, WARC records.
 //!
-//! Pure: bytes in, values out, and values in, bytes out. All that is read comes from outside, so
-//! every length is bounded, every name that could become a path is checked, and what is wrong is a
-//! typed fault.
+//! Pure: it converts bytes to values and values to bytes. All input is untrusted, so every length is limited, every
+//! name that could become a path is checked, and every error has a type.
 
 mod body;
 mod buffer;

@@ -1,33 +1,33 @@
-//! What the lines of both indexes share.
+//! Common parts of the lines of both indexes.
 
 use crate::shared_error::SharedError;
 
-/// The longest line that is read; URLs, of which lines are made, are far shorter.
+/// The maximum length of a line; URLs, which make up most of it, are far shorter.
 pub(crate) const MAX_LINE_BYTES: usize = 64 * 1024;
 
-/// Why a line of an index is no entry.
+/// Why a line of an index is not a valid entry.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LineFault {
-    /// The line is longer than any index has them.
+    /// The line is too long.
     #[error("the line has {bytes} bytes, more than {MAX_LINE_BYTES}")]
     TooLong {
-        /// How long it is.
+        /// The length of the line.
         bytes: usize,
     },
     /// The line ends before this field, or the field is empty.
     #[error("the field `{0}` is missing")]
     Missing(&'static str),
     /// Something follows the last field.
-    #[error("the line has more fields than it should")]
+    #[error("the line has too many fields")]
     TooManyFields,
     /// The timestamp is not `YYYYMMDDhhmmss`.
     #[error("the timestamp is not 14 digits")]
     Timestamp,
-    /// The field is not a number, or is one out of bounds.
-    #[error("the field `{0}` is not a number within bounds")]
+    /// The field is not a number, or is out of range.
+    #[error("the field `{0}` is not a number, or is out of range")]
     Number(&'static str),
-    /// The file name could lead elsewhere, so it is not used.
-    #[error("the file name is not a plain one")]
+    /// The file name could lead outside of its folder, so it is rejected.
+    #[error("the file name is not a plain name")]
     FileName,
     /// The line is not UTF-8.
     #[error("the line is not UTF-8")]
@@ -37,7 +37,7 @@ pub enum LineFault {
     Json(#[source] SharedError<serde_json::Error>),
 }
 
-/// A line without its end, if it is not too long.
+/// The line without its line break, if it is not too long.
 pub(crate) fn bounded(line: &str) -> Result<&str, LineFault> {
     let end = line.bytes().rev().take_while(|byte| matches!(byte, b'\n' | b'\r')).count();
     let line = &line[..line.len() - end];
@@ -64,13 +64,12 @@ pub(crate) fn number(digits: impl AsRef<[u8]>) -> Option<u64> {
     })
 }
 
-/// Whether a range of a file is one that can be asked for.
+/// Whether this is a range of a file that can be requested.
 pub(crate) fn is_range(offset: u64, length: u64, max_length: u64) -> bool {
     (1..=max_length).contains(&length) && offset <= i64::MAX.unsigned_abs() - length
 }
 
-/// Whether one part of a path is a plain name: it cannot lead out of its folder, nor become
-/// another part of a URL.
+/// Whether a path segment is a plain name: it cannot lead out of its folder or become another part of a URL.
 pub(crate) fn is_plain_name(name: &str) -> bool {
     let is_plain =
         |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-' | b'=' | b'+');

@@ -1,19 +1,19 @@
-//! The HTTP messages that new records hold.
+//! The HTTP messages in new records.
 //!
-//! Whoever captures has the body with its encodings undone. Headers that speak of the encoded one
-//! would make readers undo them again, so those are made to fit the body, and what they said is
-//! kept under names that other crawlers use for it, such as `X-Crawler-Content-Encoding`.
+//! The caller has a decoded body. With headers that describe the encoded body, readers would decode it again. So these
+//! headers are adjusted to the body, and their original values are kept under names that other crawlers use, such as
+//! `X-Crawler-Content-Encoding`.
 
-/// A message as a record's block.
+/// A message as the block of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
     /// Head and body.
     pub bytes: Vec<u8>,
-    /// Where the body begins.
+    /// The offset of the body.
     pub body_at: usize,
 }
 
-/// The headers that say how a body is wrapped, with the names under which they are kept.
+/// The headers that describe the encoding of a body, with the names under which they are kept.
 const WRAPPING: [(&str, &str); 3] = [
     ("Content-Encoding", "X-Crawler-Content-Encoding"),
     ("Transfer-Encoding", "X-Crawler-Transfer-Encoding"),
@@ -22,7 +22,7 @@ const WRAPPING: [(&str, &str); 3] = [
 
 const LENGTH: &str = "Content-Length";
 
-/// An answer with its encodings undone, made to agree with itself.
+/// A response with a decoded body and headers that match it.
 pub fn response<'h>(
     status: u16,
     reason: &str,
@@ -46,7 +46,7 @@ pub fn response<'h>(
         let wrapping = WRAPPING.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
         push_header(&mut bytes, wrapping.map_or(name, |(_, kept_as)| *kept_as), value);
     }
-    // An answer without a body (204, 304) need not speak of its length.
+    // A response without a body (204, 304) need not state its length.
     if !has_length && (had_length || !body.is_empty()) {
         push_header(&mut bytes, LENGTH, length.as_bytes());
     }

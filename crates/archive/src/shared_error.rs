@@ -1,10 +1,10 @@
-//! Errors of libraries in faults that are cloned and compared.
+//! Library errors in error types that are cloned and compared.
 
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
-/// An error of a library. It can be cloned; two are equal if their texts are.
+/// A library error that can be cloned; two are equal if their messages are.
 #[derive(Debug)]
 pub struct SharedError<E>(Arc<E>);
 

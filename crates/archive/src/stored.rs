@@ -1,13 +1,13 @@
-//! A file as it is stored, as much of it as is looked at together.
+//! A window on a stored file.
 
 use std::io::{self, ErrorKind, Read};
 
 use crate::buffer::Buffer;
 
-/// What is asked of the file at once.
+/// How much is read from the file at once.
 const READ_BYTES: usize = 128 * 1024;
 
-/// A window on a file.
+/// A window on the part of a file that is needed at once.
 pub(crate) struct Stored<R> {
     read: R,
     window: Buffer,
@@ -16,29 +16,29 @@ pub(crate) struct Stored<R> {
 }
 
 impl<R: Read> Stored<R> {
-    /// A window of at most so many bytes.
+    /// A window of at most this many bytes.
     pub(crate) fn new(read: R, max_bytes: usize) -> Stored<R> {
         Stored { read, window: Buffer::new(max_bytes), offset: 0, is_ended: false }
     }
 
-    /// What is in the window.
+    /// The bytes in the window.
     pub(crate) fn bytes(&self) -> &[u8] {
         self.window.bytes()
     }
 
-    /// Where in the file the window begins.
+    /// The offset of the window in the file.
     pub(crate) fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Moves the beginning of the window.
+    /// Moves the start of the window.
     pub(crate) fn consume(&mut self, bytes: usize) {
         let bytes = bytes.min(self.bytes().len());
         self.offset += bytes as u64;
         self.window.consume(bytes);
     }
 
-    /// Reads more into the window. Returns false where the file ends, or the window is full.
+    /// Reads more into the window. Returns false at the end of the file, or if the window is full.
     pub(crate) fn more(&mut self) -> io::Result<bool> {
         let room = self.window.room(READ_BYTES);
         if self.is_ended || room.is_empty() {
@@ -60,7 +60,7 @@ impl<R: Read> Stored<R> {
         }
     }
 
-    /// Reads until the window has so many bytes, if the file has them and the window takes them.
+    /// Reads until the window has this many bytes, if the file is long enough and they fit.
     pub(crate) fn at_least(&mut self, bytes: usize) -> io::Result<&[u8]> {
         while self.bytes().len() < bytes && self.more()? {}
         Ok(self.bytes())

@@ -1,4 +1,4 @@
-//! New WARC/1.1 records.
+//! Writes WARC/1.1 records.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -11,26 +11,26 @@ use crate::digest::{labelled_sha1, sha1};
 use crate::message::Message;
 use crate::warc::Kind;
 
-/// A record to be written.
+/// A record to write.
 #[derive(Debug, Clone)]
 pub struct NewRecord<'a> {
-    /// What it is about.
+    /// Its type.
     pub kind: Kind,
-    /// When its capture began, as RFC 3339 has it, in UTC.
+    /// When the capture began: RFC 3339, UTC.
     pub date: &'a str,
-    /// The name of the file that begins with it.
+    /// The name of the file that begins with this record.
     pub filename: Option<&'a str>,
     /// The captured URL, as a URI.
     pub target_uri: Option<&'a str>,
-    /// Who was asked.
+    /// The address of the server.
     pub ip: Option<IpAddr>,
-    /// By which protocol, when that is not the one in which the block is written: `h2`.
+    /// The protocol of the capture, if it is not that of the block: `h2`.
     pub protocol: Option<&'a str>,
-    /// The record of the same capture that this one belongs to.
+    /// The other record of the same capture.
     pub concurrent_to: Option<&'a RecordId>,
     /// The media type of the block.
     pub content_type: &'a str,
-    /// Whether the block lacks the end of what was captured, because it was too long.
+    /// Whether the block was truncated because the capture was too long.
     pub is_cut: bool,
     /// The record's content.
     pub block: Block<'a>,
@@ -45,12 +45,12 @@ pub enum Block<'a> {
     Bytes(&'a [u8]),
 }
 
-/// Names a record: `<urn:uuid:…>`.
+/// The identifier of a record: `<urn:uuid:…>`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordId(String);
 
 impl<'a> NewRecord<'a> {
-    /// A record that says no more than it must.
+    /// A record with only the mandatory fields.
     #[must_use]
     pub fn new(kind: Kind, date: &'a str, content_type: &'a str, block: Block<'a>) -> Self {
         NewRecord {
@@ -75,7 +75,7 @@ impl<'a> NewRecord<'a> {
         Ok(id)
     }
 
-    /// Writes the record as it is.
+    /// Writes the record uncompressed.
     pub fn write_plain(&self, out: &mut impl Write) -> io::Result<RecordId> {
         let headers = self.headers();
         let id = RecordId::of(&headers);
@@ -85,7 +85,7 @@ impl<'a> NewRecord<'a> {
         Ok(id)
     }
 
-    /// All headers but the name.
+    /// All headers except the record ID.
     fn headers(&self) -> String {
         let block = self.block.bytes();
         let optional = [
@@ -112,7 +112,7 @@ impl<'a> NewRecord<'a> {
         headers
     }
 
-    /// Requests are made without a body, so there is nothing to say of one.
+    /// Requests have no body, so only responses have a payload.
     fn payload(&self) -> Option<&'a [u8]> {
         match self.block {
             Block::Http(message) if self.kind == Kind::Response => {
@@ -132,12 +132,12 @@ impl<'a> Block<'a> {
     }
 }
 
-/// Not one of the well-known name spaces, so that no name of others is ever the same.
+/// Not one of the well-known namespaces, so that the IDs never collide with those of other programs.
 const NAME_SPACE: &[u8] = b"fetchwell record";
 
 impl RecordId {
-    /// By what the record says, its digests and its time included: a UUID of version 5. So the same
-    /// record has the same name, and no chance is needed.
+    /// A version 5 UUID, derived from the record's headers, including its digests and its date. So the same record gets
+    /// the same ID, and no random numbers are needed.
     fn of(headers: &str) -> RecordId {
         let mut uuid = [0; 16];
         uuid.copy_from_slice(&sha1(&[NAME_SPACE, headers.as_bytes()].concat())[..16]);
@@ -155,7 +155,7 @@ impl fmt::Display for RecordId {
     }
 }
 
-/// A value must never become a second header.
+/// Replaces line breaks, so that a value cannot become a second header.
 fn without_line_ends(value: &str) -> String {
     value.replace(|c: char| c.is_ascii_control(), " ")
 }

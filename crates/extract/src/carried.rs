@@ -1,7 +1,7 @@
-//! Text that a page carries as data in an attribute, for its scripts to show.
+//! Text that a page carries as data in an attribute, for its scripts to display.
 //!
-//! Such a page has hardly anything to read; what it will show stands as JSON in a `data-…` attribute, and in that as
-//! HTML. Some write JSON into a string of JSON.
+//! Such a page has hardly any visible text. The content is HTML within JSON in a `data-…` attribute; on some pages the
+//! JSON is itself a string in JSON.
 
 use memchr::memchr;
 
@@ -9,16 +9,16 @@ use crate::entities;
 use crate::json_strings::{string_end, unescaped};
 use crate::page::Page;
 
-/// Shorter data are settings.
+/// Shorter values are settings.
 const MIN_DATA_BYTES: usize = 1_000;
 
-/// More data are not read.
+/// Further data is not read.
 const MAX_DATA_BYTES: usize = 8 << 20;
 
-/// A string with this is HTML that somebody wrote to be read.
+/// A string with this tag is HTML meant for readers.
 const PARAGRAPH_END: &str = "</p>";
 
-/// The pieces of HTML in the page's data, in their order; none if there are none.
+/// The HTML fragments in the page's data, in document order; `None` if there are none.
 pub(crate) fn html(page: &Page<'_>) -> Option<String> {
     let attributes = page.elements().flat_map(|(_, element)| element.attributes());
     let is_data = |(name, value): &(&str, &str)| {
@@ -45,7 +45,7 @@ fn add_html(json: &str, html: &mut String) {
     }
 }
 
-/// The strings in JSON, keys and values alike.
+/// All strings in JSON, both keys and values.
 fn strings(json: &str) -> impl Iterator<Item = String> {
     let mut at = 0;
     std::iter::from_fn(move || {

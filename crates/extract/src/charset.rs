@@ -1,4 +1,4 @@
-//! Bytes become text.
+//! Decodes bytes to text.
 
 use std::borrow::Cow;
 
@@ -7,24 +7,24 @@ use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};
 
 use crate::media_type::parameter;
 
-/// How far into the body a declaration may stand; the HTML standard's own bound.
+/// How far into the body a charset declaration may be; the limit of the HTML standard.
 const DECLARATION_BYTES: usize = 1024;
 
-/// How much of the body detection looks at: it costs far more than all else, and hardly learns
-/// from more.
+/// How much of the body detection reads. Detection is by far the most expensive step, and more input hardly improves
+/// it.
 const DETECTION_SAMPLE_BYTES: usize = 16 * 1024;
 
-/// A body as text.
+/// A decoded body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decoded<'a> {
-    /// The text, without byte order mark; NULs and bytes that mean nothing are U+FFFD.
+    /// The text, without byte order mark; NULs and malformed bytes are U+FFFD.
     pub text: Cow<'a, str>,
     /// The WHATWG name of the encoding that was used (`UTF-8`, `windows-1252`, …).
     pub charset: &'static str,
 }
 
-/// Decodes a body by the first of: byte order mark, being UTF-8 beyond ASCII (which hardly happens
-/// by chance, whatever is declared), `Content-Type` header, the body's own declaration, detection.
+/// Decodes a body by the first of: byte order mark, valid UTF-8 with non-ASCII characters (which is hardly ever
+/// accidental, whatever is declared), `Content-Type` header, declaration in the body, detection.
 #[must_use]
 pub fn decode<'a>(body: &'a [u8], content_type: Option<&str>) -> Decoded<'a> {
     if let Some((encoding, mark_bytes)) = Encoding::for_bom(body) {
@@ -47,7 +47,7 @@ fn decoded<'a>(body: &'a [u8], encoding: &'static Encoding) -> Decoded<'a> {
     Decoded { text: without_nul(text), charset: encoding.name() }
 }
 
-/// The encoding that the body names in a `<meta>` or in its XML declaration.
+/// The encoding that the body declares in a `<meta>` element or in its XML declaration.
 fn declared(body: &[u8]) -> Option<&'static Encoding> {
     let head = body.get(..DECLARATION_BYTES).unwrap_or(body).to_ascii_lowercase();
     let head = String::from_utf8_lossy(&head);
@@ -59,7 +59,7 @@ fn declared(body: &[u8]) -> Option<&'static Encoding> {
             .find_map(|rest| label_after(rest.split('>').next()?, "charset")),
     }?;
     let encoding = Encoding::for_label_no_replacement(label.as_bytes())?;
-    // Whoever could read the declaration as ASCII was not reading UTF-16.
+    // The declaration was readable as ASCII, so the body is not UTF-16.
     Some(if encoding == UTF_16LE || encoding == UTF_16BE { UTF_8 } else { encoding })
 }
 
@@ -72,13 +72,13 @@ fn label_after<'t>(tag: &'t str, key: &str) -> Option<&'t str> {
 }
 
 fn detected(body: &[u8]) -> &'static Encoding {
-    // ASCII tells nothing, and a page may begin with much of it: styles, scripts.
+    // ASCII says nothing about the charset, and a page may begin with much of it: styles, scripts.
     let start = body.iter().position(|byte| !byte.is_ascii()).unwrap_or_default();
     let telling = body.get(start..).unwrap_or_default();
     let sample = telling.get(..DETECTION_SAMPLE_BYTES).unwrap_or(telling);
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
     detector.feed(sample, sample.len() == telling.len());
-    // Allowed though the whole is not valid: UTF-8 with one torn character is still UTF-8.
+    // UTF-8 is allowed although the whole body is not valid: it may have just one truncated character.
     detector.guess(None, Utf8Detection::Allow)
 }
 
@@ -87,7 +87,7 @@ fn without_nul(text: Cow<'_, str>) -> Cow<'_, str> {
     if nuls == 0 {
         return text;
     }
-    // Room for all at once: a page of nothing else must not be copied while it grows.
+    // Allocate once: a page of nothing but NULs must not be copied repeatedly as the string grows.
     let mut out = String::with_capacity(text.len() + nuls * ('\u{FFFD}'.len_utf8() - 1));
     out.extend(text.chars().map(|c| if c == '\0' { '\u{FFFD}' } else { c }));
     Cow::Owned(out)

@@ -1,4 +1,4 @@
-//! Character references (`&amp;`, `&#8217;`) become characters.
+//! Decodes character references (`&amp;`, `&#8217;`).
 
 use std::borrow::Cow;
 
@@ -6,10 +6,10 @@ use encoding_rs::WINDOWS_1252;
 
 use crate::entity_names::ENTITIES;
 
-/// No name in the table is longer; what is longer is no reference.
+/// No name in the table is longer, so anything longer is not a reference.
 const MAX_NAME_BYTES: usize = 32;
 
-/// Decodes the character references in a piece of text or in an attribute's value.
+/// Decodes the character references in text or in an attribute value.
 pub(crate) fn decode(raw: &str) -> Cow<'_, str> {
     if !raw.contains('&') {
         return Cow::Borrowed(raw);
@@ -32,7 +32,7 @@ pub(crate) fn decode(raw: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// The reference at the beginning of what follows an `&`, and what follows the reference.
+/// The reference after an `&`, and the rest of the text.
 fn reference(after_ampersand: &str) -> Option<(char, &str)> {
     match after_ampersand.strip_prefix('#') {
         Some(number) => numeric(number),
@@ -50,12 +50,12 @@ fn numeric(number: &str) -> Option<(char, &str)> {
     if digits.is_empty() {
         return None;
     }
-    // A number too long to parse is out of range as well.
+    // A number too long to parse is out of range, too.
     let code = u32::from_str_radix(digits, radix).unwrap_or(u32::MAX);
     Some((character(code), rest.strip_prefix(';').unwrap_or(rest)))
 }
 
-/// The standard reads 128 to 159 as windows-1252, because the pages that have them mean it.
+/// The standard maps 128 to 159 to windows-1252, because that is what such pages mean.
 fn character(code: u32) -> char {
     match u8::try_from(code) {
         Ok(0) => char::REPLACEMENT_CHARACTER,
@@ -75,7 +75,7 @@ fn named(after_ampersand: &str) -> Option<(char, &str)> {
     let character = named_character(name)?;
     match rest.strip_prefix(';') {
         Some(rest) => Some((character, rest)),
-        // The oldest names do without the semicolon, but in `?a=1&copy=2` it is no reference.
+        // The oldest names work without a semicolon, but `&copy` in `?a=1&copy=2` is not a reference.
         None => (u32::from(character) < 256 && !rest.starts_with('=')).then_some((character, rest)),
     }
 }

@@ -1,5 +1,5 @@
-//! The names of character references: those of HTML 4, and of the newer ones the letters and the
-//! punctuation. The mathematical signs of HTML 5 stay as they are written.
+//! The names of character references: those of HTML 4, and the letters and punctuation of the newer ones. The
+//! mathematical symbols of HTML 5 are not decoded.
 
 /// Sorted by name, for binary search.
 #[rustfmt::skip]

@@ -1,8 +1,8 @@
-//! White space is folded and what cannot be seen is left out.
+//! Folds white space and removes invisible characters.
 
 use std::borrow::Cow;
 
-/// A part of a text node: white space of any length, or what stands between.
+/// A part of a text node: a run of white space, or a run of other characters.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Piece<'t> {
     Space,
@@ -21,7 +21,7 @@ pub(crate) fn pieces(text: &str) -> impl Iterator<Item = Piece<'_>> {
     })
 }
 
-/// How many bytes at the beginning belong together. Most text is ASCII, which needs no decoding.
+/// The length of the prefix whose characters all match. Most text is ASCII, which needs no decoding.
 fn leading(text: &str, belongs: impl Fn(char) -> bool) -> usize {
     let is_end = |byte: &u8| !byte.is_ascii() || !belongs(char::from(*byte));
     let ascii = text.bytes().position(|byte| is_end(&byte)).unwrap_or(text.len());
@@ -45,8 +45,8 @@ pub(crate) fn one_line(text: &str) -> String {
     out
 }
 
-/// Text without soft hyphens, zero-width spaces and control characters: they break words apart
-/// for whoever searches the text, and a terminal would obey some of them.
+/// Removes soft hyphens, zero-width spaces and control characters: they split words, so searches miss them, and a
+/// terminal would interpret some of them.
 pub(crate) fn visible(text: &str) -> Cow<'_, str> {
     if text.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Cow::Borrowed(text);

@@ -1,8 +1,8 @@
-//! The strings in JSON that may be broken.
+//! Strings in JSON that may be malformed.
 
 use memchr::memchr2;
 
-/// Where the string that begins here ends: at its quote, else with the source.
+/// The end of the string that starts here: its closing quote, else the end of the source.
 pub(crate) fn string_end(bytes: &[u8], start: usize) -> usize {
     let mut at = start;
     while let Some(found) = bytes.get(at..).and_then(|rest| memchr2(b'"', b'\\', rest)) {
@@ -15,7 +15,7 @@ pub(crate) fn string_end(bytes: &[u8], start: usize) -> usize {
     bytes.len()
 }
 
-/// The string without its escapes.
+/// Decodes the escapes in a string.
 pub(crate) fn unescaped(raw: &str) -> String {
     let mut out = String::with_capacity(raw.len());
     let mut rest = raw;
@@ -37,8 +37,8 @@ pub(crate) fn unescaped(raw: &str) -> String {
     out
 }
 
-/// Reads `uD83DuDE00` and so on, each but the first behind a backslash: two may make one
-/// character. Returns what follows.
+/// Decodes a sequence such as `uD83D\uDE00`, which follows a backslash: two units may make one character. Returns the
+/// rest.
 fn push_units<'t>(out: &mut String, from_first: &'t str) -> &'t str {
     let mut units = Vec::new();
     let mut rest = from_first;

@@ -1,15 +1,14 @@
-//! The language of the text.
+//! Determines the language of the text.
 
 use whatlang::Lang;
 
-/// How much of the text is looked at: more hardly teaches more.
+/// How much of the text is examined: more hardly improves the result.
 const SAMPLE_BYTES: usize = 1_000;
 
-/// A shorter text tells too little.
+/// A shorter text is not reliable.
 const MIN_SAMPLE_BYTES: usize = 100;
 
-/// The declared language, unless the text is surely in another. Pages are often made from a
-/// template in another language.
+/// The declared language, unless the text is certainly in another one: many pages use a template in another language.
 pub(crate) fn best(declared: Option<String>, text: &str) -> Option<String> {
     let sample = text.get(..text.floor_char_boundary(SAMPLE_BYTES)).unwrap_or(text);
     if sample.len() < MIN_SAMPLE_BYTES {
@@ -18,7 +17,7 @@ pub(crate) fn best(declared: Option<String>, text: &str) -> Option<String> {
     let primary = declared.as_deref().and_then(|code| code.split('-').next());
     let is_declared =
         |code: &str| primary.is_some_and(|primary| primary.eq_ignore_ascii_case(code));
-    // The quick guess is enough where it agrees with the page.
+    // The fast detector is enough if it agrees with the page.
     if is_declared(two_letters(whichlang::detect_language(sample).three_letter_code())) {
         return declared;
     }
@@ -34,7 +33,7 @@ fn code(lang: Lang) -> &'static str {
     two_letters(lang.code())
 }
 
-/// The two-letter code that HTML uses for a three-letter one, where there is one.
+/// The two-letter code that HTML uses for a three-letter one, if there is one.
 #[rustfmt::skip]
 fn two_letters(code: &'static str) -> &'static str {
     const CODES: &[(&str, &str)] = &[

@@ -1,16 +1,15 @@
-//! HTML bytes in, the article's fields out.
+//! Extracts the article and its metadata from HTML.
 //!
-//! Pure: no I/O, no clock. A page goes through four steps, each a module:
+//! Pure: no I/O, no clock. A page passes through four steps, each a module:
 //!
-//! 1. `charset`: bytes become text.
+//! 1. `charset`: decodes bytes to text.
 //! 2. `page`: a tolerant tokenizer makes a flat array of nodes in document order that borrow the
 //!    input. A subtree is a contiguous range, so every later step is a scan.
-//! 3. `content`: which range is the article, and which subtrees in it are not.
-//! 4. `text`, `markdown`, `metadata`: what is kept is written out.
+//! 3. `content`: selects the range of the article, and the subtrees to leave out.
+//! 4. `text`, `markdown`, `metadata`: write the result.
 //!
-//! Pages come from outside: every step takes linear time, recurses never, and has no input on
-//! which it fails. A page that makes no sense gives an article that is empty. Whoever wants a bound on
-//! time or text gives [`Limits`].
+//! Pages are untrusted input: every step takes linear time, never recurses, and accepts any input. A page that makes no
+//! sense gives an empty article. [`Limits`] bounds the time and the amount of text.
 
 mod carried;
 mod charset;
@@ -42,35 +41,34 @@ use limits::Watch;
 use metadata::JsonLd;
 use page::Page;
 
-/// What a page says, without what stands around it.
+/// The article of a page, without the boilerplate around it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Article {
-    /// The headline, without the site's name; empty where the page has none.
+    /// The headline, without the site's name; empty if the page has none.
     pub title: String,
     /// The article's blocks as plain text, separated by blank lines; without the headline.
     pub text: String,
-    /// The same blocks and the headline as Markdown, links and images with absolute addresses.
+    /// The same blocks and the headline as Markdown, with absolute URLs of links and images.
     pub markdown: String,
     /// The first paragraph of more than 40 characters, else empty.
     pub abstract_text: String,
-    /// The absolute address of the lead image, else of the first one.
+    /// The absolute URL of the lead image, else of the first one.
     pub image: Option<String>,
-    /// The language (`en`, `pt-BR`): the one that the page declares, unless its text is surely in
-    /// another.
+    /// The language (`en`, `pt-BR`) that the page declares, unless the text is certainly in another one.
     pub lang: Option<String>,
-    /// The absolute address that the page calls its own.
+    /// The absolute URL that the page declares as canonical.
     pub canonical: Option<String>,
-    /// Who wrote it, as the page names them.
+    /// The author, as the page names them.
     pub author: Option<String>,
     /// When it was published, as the page states it; begins with `YYYY-MM-DD`.
     pub published: Option<String>,
-    /// What the site calls itself.
+    /// The site's own name.
     pub site_name: Option<String>,
-    /// Whether the page has more text than [`Limits::max_text_bytes`], and was cut there.
+    /// Whether the page has more text than [`Limits::max_text_bytes`] and was truncated.
     pub is_cut: bool,
 }
 
-/// The two fields that most readers want.
+/// The two most used fields.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TitledText {
     /// As [`Article::title`].
@@ -79,18 +77,18 @@ pub struct TitledText {
     pub text: String,
 }
 
-/// A page with less text is made by its scripts.
+/// A page with less text is rendered by its scripts.
 const BARE_BYTES: usize = 250;
 
-/// Extracts the article from a page. `found_at` is where the page was found: its relative links
-/// are resolved against it, or against its `<base>`.
+/// Extracts the article from a page. `found_at` is the URL of the page: relative links are resolved against it, or
+/// against the `<base>`.
 #[must_use]
 pub fn extract(html: &str, found_at: &Url) -> Article {
-    // Without bounds there is no time to be up.
+    // Without limits, extraction cannot time out.
     extract_within(html, found_at, &Limits::NONE).unwrap_or_default()
 }
 
-/// The same within bounds.
+/// The same within limits.
 pub fn extract_within(
     html: &str,
     found_at: &Url,
@@ -125,13 +123,13 @@ pub fn extract_within(
     })
 }
 
-/// Extracts only the title and the text: the same as of [`extract`], for less.
+/// Extracts only the title and the text: the same ones as [`extract`], but faster.
 #[must_use]
 pub fn extract_text(html: &str, found_at: &Url) -> TitledText {
     extract_text_within(html, found_at, &Limits::NONE).unwrap_or_default()
 }
 
-/// The same within bounds.
+/// The same within limits.
 pub fn extract_text_within(
     html: &str,
     found_at: &Url,
@@ -149,15 +147,14 @@ pub fn extract_text_within(
     Ok(TitledText { title, text: plain.text })
 }
 
-/// Parses a page and does nothing with it: returns how many nodes it has. For measuring what part
-/// of the work that is.
+/// Parses a page and returns its number of nodes. For benchmarks, to measure parsing alone.
 #[must_use]
 pub fn count_nodes(html: &str) -> usize {
     let parsed = Page::parse(html, usize::MAX, &Watch::new(&Limits::NONE));
     parsed.map_or(0, |page| page.nodes.len())
 }
 
-/// A page that is parsed, and its article found.
+/// A parsed page and its content.
 struct Read<'a> {
     page: Page<'a>,
     content: Content,
@@ -179,7 +176,7 @@ impl<'a> Read<'a> {
         Ok(Read { page, content, json_ld })
     }
 
-    /// What a page that shows hardly anything has for its scripts to show.
+    /// The HTML in the page's data, if it has hardly any text of its own.
     fn carried_html(&self) -> Option<String> {
         (self.content.own_bytes < BARE_BYTES).then(|| carried::html(&self.page)).flatten()
     }

@@ -1,22 +1,22 @@
-//! What reading a page may cost.
+//! Limits on the cost of reading a page.
 
 use std::cell::Cell;
 use std::fmt;
 
-/// How often the time is looked at, in steps: a look costs more than a step.
+/// The clock is checked once in this many steps, because a check costs more than a step.
 const STEPS_A_LOOK: u32 = 512;
 
-/// The bounds of one extraction.
+/// The limits of one extraction.
 #[derive(Clone, Copy)]
 pub struct Limits<'a> {
-    /// Bytes of text, as it stands in the page with all that surrounds the article. What follows is left out.
+    /// Bytes of text in the source, including what surrounds the article. The rest is left out.
     pub max_text_bytes: usize,
-    /// Whether the time for the page is up. Asked now and then.
+    /// Whether the time for the page is up. Called now and then.
     pub is_over: &'a dyn Fn() -> bool,
 }
 
 impl Limits<'_> {
-    /// No bounds but those that every page has: on its bytes, its nodes and its depth.
+    /// No limits except the fixed ones on bytes, nodes and depth.
     pub const NONE: Limits<'static> = Limits { max_text_bytes: usize::MAX, is_over: &|| false };
 }
 
@@ -28,7 +28,7 @@ impl fmt::Debug for Limits<'_> {
     }
 }
 
-/// The time was up before the page was read.
+/// The time was up before the page had been read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TookTooLong;
 
@@ -40,7 +40,7 @@ impl fmt::Display for TookTooLong {
 
 impl std::error::Error for TookTooLong {}
 
-/// Looks at the time while a page is read.
+/// Checks the time while a page is read.
 pub(crate) struct Watch<'a> {
     is_over: &'a dyn Fn() -> bool,
     steps: Cell<u32>,
@@ -51,14 +51,14 @@ impl<'a> Watch<'a> {
         Watch { is_over: limits.is_over, steps: Cell::new(0) }
     }
 
-    /// One step of many: the time is looked at now and then.
+    /// Counts a step, and checks the time now and then.
     pub(crate) fn step(&self) -> Result<(), TookTooLong> {
         let steps = self.steps.get().wrapping_add(1);
         self.steps.set(steps);
         if steps.is_multiple_of(STEPS_A_LOOK) { self.look() } else { Ok(()) }
     }
 
-    /// Looks at the time.
+    /// Checks the time.
     pub(crate) fn look(&self) -> Result<(), TookTooLong> {
         if (self.is_over)() { Err(TookTooLong) } else { Ok(()) }
     }

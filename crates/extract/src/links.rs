@@ -1,11 +1,11 @@
-//! Addresses in a page become absolute.
+//! Resolves URLs in a page.
 
 use url::Url;
 
 use crate::content::Content;
 use crate::page::{Element, NodeKind, Page, Tag};
 
-/// Resolves a reference. None for what is not of the web: `javascript:`, `data:`, `mailto:`.
+/// Resolves a reference. `None` for other schemes than http and https: `javascript:`, `data:`, `mailto:`.
 pub(crate) fn absolute(base_url: &Url, reference: &str) -> Option<Url> {
     let reference = reference.trim();
     if reference.is_empty() {
@@ -14,7 +14,7 @@ pub(crate) fn absolute(base_url: &Url, reference: &str) -> Option<Url> {
     base_url.join(reference).ok().filter(|url| matches!(url.scheme(), "http" | "https"))
 }
 
-/// Where an `img` has its picture. Pages that load late put a placeholder into `src`.
+/// The URL of an `img`. Pages that load images lazily put a placeholder into `src`.
 pub(crate) fn image_address(base_url: &Url, image: &Element<'_>) -> Option<Url> {
     ["data-src", "data-original", "src"]
         .iter()

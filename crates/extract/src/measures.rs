@@ -1,11 +1,11 @@
-//! How much text stands in any subtree, how much of it is links, and how much is prose: prefix
-//! sums, so that each question is one subtraction.
+//! How much text any subtree has, how much of it is links, and how much is prose. These are prefix sums, so each query
+//! is one subtraction.
 
 use std::ops::Range;
 
 use crate::page::{NodeKind, Page, Tag};
 
-/// A block with at least so much text of its own is prose.
+/// A block with at least this much text of its own is prose.
 const MIN_PROSE_BYTES: usize = 80;
 
 /// The sums for one page.
@@ -30,14 +30,14 @@ impl Sums {
 impl Measures {
     /// Sums up the page.
     pub(crate) fn of(page: &Page<'_>) -> Self {
-        // White space and what else is below it: one comparison, which the machine does for many at once.
+        // Count the bytes above the space: a single comparison, which can be vectorized.
         let bytes = |text: &str| text.bytes().filter(|byte| *byte > b' ').count();
         Measures::sum_up(page, |_, text| bytes(text), &[])
     }
 
     /// The same without the subtrees of the dropped nodes.
     pub(crate) fn without(&self, page: &Page<'_>, dropped: &[bool]) -> Self {
-        // What a text has is known already.
+        // The text of each node has already been measured.
         let bytes = |index: usize, _: &str| self.text_bytes(&(index..index + 1));
         Measures::sum_up(page, bytes, dropped)
     }
@@ -62,27 +62,27 @@ impl Measures {
         Measures { sums: summing.sums, widest_column_bytes: summing.widest_column_bytes }
     }
 
-    /// Bytes of text in these nodes, white space not counted.
+    /// Bytes of text in these nodes, without white space.
     pub(crate) fn text_bytes(&self, nodes: &Range<usize>) -> usize {
         self.difference(nodes, |sums| sums.text)
     }
 
-    /// Of these the bytes that stand in links.
+    /// The part of `text_bytes` in links.
     pub(crate) fn linked_bytes(&self, nodes: &Range<usize>) -> usize {
         self.difference(nodes, |sums| sums.linked)
     }
 
-    /// Of these the bytes that stand in no link.
+    /// The part of `text_bytes` outside of links.
     pub(crate) fn own_bytes(&self, nodes: &Range<usize>) -> usize {
         self.text_bytes(nodes) - self.linked_bytes(nodes)
     }
 
-    /// Bytes of text in long blocks, links not counted.
+    /// Bytes of text in long blocks, without links.
     pub(crate) fn prose_bytes(&self, nodes: &Range<usize>) -> usize {
         self.difference(nodes, |sums| sums.prose)
     }
 
-    /// Prose in the paragraphs that stand directly in one element, of the element with the most.
+    /// The largest amount of prose in the paragraphs that are direct children of one element.
     pub(crate) fn widest_column_bytes(&self) -> usize {
         self.widest_column_bytes
     }
@@ -96,10 +96,10 @@ impl Measures {
 struct Summing {
     sums: Vec<Sums>,
     total: Sums,
-    /// The total at the beginning of the block that is being read.
+    /// The total at the beginning of the current block.
     block: Sums,
     link_end: usize,
-    /// The open blocks: where each ends, and the prose of the paragraphs directly in it.
+    /// The open blocks: the end of each, and the prose of the paragraphs directly in it.
     open: Vec<(usize, usize)>,
     widest_column_bytes: usize,
 }

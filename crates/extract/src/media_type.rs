@@ -1,9 +1,9 @@
-//! What kind of body it is: by its `Content-Type`, else by a look at its beginning.
+//! Detects the kind of a body: by its `Content-Type`, else by its first bytes.
 
-/// How much of a body without `Content-Type` is looked at.
+/// How much of a body without `Content-Type` is examined.
 const SNIFF_BYTES: usize = 1024;
 
-/// Types that are text though their name does not begin with `text/`.
+/// Types that are text although they do not begin with `text/`.
 const TEXT_TYPES: [&str; 9] = [
     "application/ecmascript",
     "application/graphql",
@@ -50,7 +50,7 @@ pub(crate) fn parameter<'v>(content_type: &'v str, name: &str) -> Option<&'v str
     })
 }
 
-/// `type/subtype` in lower case. None where the header is absent or is no media type at all.
+/// `type/subtype` in lower case. `None` if the header is missing or is not a media type.
 fn essence(content_type: Option<&str>) -> Option<String> {
     let kind = content_type?.split(';').next()?.trim().to_ascii_lowercase();
     kind.split_once('/').is_some_and(|(a, b)| !a.is_empty() && !b.is_empty()).then_some(kind)
@@ -60,7 +60,7 @@ fn beginning(body: &[u8]) -> &[u8] {
     body.get(..SNIFF_BYTES).unwrap_or(body)
 }
 
-/// Text has a byte order mark, or no control bytes but those that shape lines and terminals.
+/// Text has a byte order mark, or no control bytes except those for lines and terminals.
 fn looks_like_text(head: &[u8]) -> bool {
     let is_binary = |byte: &u8| matches!(byte, 0x00..=0x08 | 0x0B | 0x0E..=0x1A | 0x1C..=0x1F);
     encoding_rs::Encoding::for_bom(head).is_some() || !head.iter().any(is_binary)

@@ -14,11 +14,11 @@ const MIN_ABSTRACT_CHARS: usize = 40;
 pub(crate) struct PlainText {
     /// Blocks, separated by blank lines.
     pub(crate) text: String,
-    /// The first one that is a paragraph and long enough, else empty.
+    /// The first block that is a paragraph and long enough, else empty.
     pub(crate) first_paragraph: String,
 }
 
-/// Writes what is kept of the page, without the headline.
+/// Writes the content of the page, without the headline.
 pub(crate) fn write(
     page: &Page<'_>,
     content: &Content,
@@ -38,9 +38,9 @@ struct Writer {
     first_paragraph: String,
     block: String,
     is_space_due: bool,
-    /// Open `pre` elements: in them white space stays.
+    /// The number of open `pre` elements, in which white space is kept.
     preformatted: usize,
-    /// Open headings: they are no paragraphs.
+    /// The number of open headings, which are not paragraphs.
     headings: usize,
 }
 

@@ -1,21 +1,21 @@
-//! One way through the article, for whoever writes it out.
+//! Walks through the article, for the writers.
 
 use crate::content::Content;
 use crate::limits::{TookTooLong, Watch};
 use crate::page::{Element, NodeKind, Page};
 
-/// Is shown what is kept of a page, in document order.
+/// Receives the content of a page in document order.
 pub(crate) trait Visitor {
-    /// An element begins. If the answer is no, its content is passed over and it does not
-    /// [`leave`](Visitor::leave).
+    /// An element begins. If this returns false, its content is skipped, and [`leave`](Visitor::leave) is not called
+    /// for it.
     fn enter(&mut self, index: usize, element: &Element<'_>) -> bool;
     /// An element ends.
     fn leave(&mut self, index: usize, element: &Element<'_>);
-    /// Text as it stands in the source.
+    /// Text as in the source, not decoded.
     fn text(&mut self, source: &str);
 }
 
-/// Shows the content to the visitor. A loop, not a recursion: depth comes from outside.
+/// Passes the content to the visitor. It does not recurse, because the depth is untrusted input.
 pub(crate) fn walk(
     page: &Page<'_>,
     content: &Content,

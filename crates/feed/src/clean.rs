@@ -1,4 +1,4 @@
-//! Which page a link means, without what tracks whoever follows it.
+//! Finds the page that a link points to, and removes tracking from it.
 
 use fetchwell_policy::url::WebUrl;
 
@@ -8,9 +8,9 @@ use crate::tracking::tracks;
 /// Maximum nesting of links. Deeper links are not unwrapped, because that takes quadratic time.
 const MAX_NESTING: usize = 8;
 
-/// The page that a link means: taken out of redirectors whose links have it in them, without parameters
-/// that only track and without a fragment, which no server ever sees. All else stays as it is, byte by byte.
-/// What is clean stays the same.
+/// The page that a link points to: extracted from redirector links that contain it, without tracking parameters and
+/// without the fragment, which is never sent to a server. Everything else is kept byte for byte. Cleaning a clean link
+/// changes nothing.
 #[must_use]
 pub fn clean(link: &WebUrl) -> WebUrl {
     let page = innermost(link).unwrap_or_else(|| link.clone());
@@ -30,7 +30,7 @@ fn innermost(link: &WebUrl) -> Option<WebUrl> {
     None
 }
 
-/// None where nothing tracks.
+/// `None` if there is nothing to remove.
 fn without_tracking(page: &WebUrl) -> Option<WebUrl> {
     let (before, query) = page.as_str().split_once('?')?;
     let name = |part: &str| part.split_once('=').map_or(part, |(name, _)| name).to_owned();

@@ -1,10 +1,10 @@
-//! When something was published, in the ways in which feeds say it.
+//! Publication dates, in the formats that feeds use.
 
 use fetchwell_policy::time::Time;
 use jiff::Timestamp;
 use jiff::fmt::rfc2822::DateTimeParser;
 
-/// RSS writes as mail does, all others as RFC 3339. What is neither is not known.
+/// RSS uses the date format of mail (RFC 2822), all others RFC 3339. Any other format gives `None`.
 pub(crate) fn read(text: &str) -> Option<Time> {
     const MAIL: DateTimeParser = DateTimeParser::new().relaxed_weekday(true);
     let text = text.trim();
@@ -12,7 +12,7 @@ pub(crate) fn read(text: &str) -> Option<Time> {
     moment.or_else(|| day(text)).map(|moment| Time::from_micros(moment.as_microsecond()))
 }
 
-/// A day without a time is its beginning.
+/// A date without a time means its midnight, UTC.
 fn day(text: &str) -> Option<Timestamp> {
     let day: jiff::civil::Date = text.parse().ok()?;
     day.to_zoned(jiff::tz::TimeZone::UTC).ok().map(|day| day.timestamp())

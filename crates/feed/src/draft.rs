@@ -1,4 +1,4 @@
-//! An entry while it is read, and which of its links is its page.
+//! An entry that is being read, and the choice of its link.
 
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::WebUrl;
@@ -6,23 +6,23 @@ use fetchwell_policy::url::WebUrl;
 use crate::references::undo;
 use crate::{Entry, MAX_FIELD_BYTES};
 
-/// What is known of an entry so far.
+/// The fields of an entry that have been read so far.
 #[derive(Default)]
 pub(crate) struct Draft {
     pub(crate) title: String,
-    /// Where the page was before a service put its own link in that place.
+    /// The original URL of the page, where a feed service has replaced the link by its own.
     pub(crate) original: Option<WebUrl>,
-    /// The page, as it is linked.
+    /// The link to the page.
     pub(crate) page: Option<WebUrl>,
-    /// Another way to it: a name that is an address, too.
+    /// Another link to it, such as a GUID that is a URL.
     pub(crate) otherwise: Option<WebUrl>,
     pub(crate) published: Option<Time>,
-    /// Not when it was published, but better than nothing.
+    /// Not the publication date, but better than none.
     pub(crate) updated: Option<Time>,
 }
 
 impl Draft {
-    /// The entry; none without a link.
+    /// The entry; `None` without a link.
     pub(crate) fn entry(self) -> Option<Entry> {
         let link = self.original.or(self.page).or(self.otherwise)?;
         let published = self.published.or(self.updated);
@@ -30,7 +30,7 @@ impl Draft {
     }
 }
 
-/// A link as a feed writes it. Some escape it twice: an address has no `&amp;` in it.
+/// Parses a link. Some feeds escape links twice, so `&amp;` is undone again: a URL does not contain it.
 pub(crate) fn link(text: &str, base: &WebUrl) -> Option<WebUrl> {
     let text = text.trim();
     if text.is_empty() || text.len() > MAX_FIELD_BYTES {
@@ -39,7 +39,7 @@ pub(crate) fn link(text: &str, base: &WebUrl) -> Option<WebUrl> {
     base.join(&text.replace("&amp;", "&")).ok()
 }
 
-/// A title without the markup that may be in it, on one line.
+/// A title as one line of plain text, without markup.
 pub(crate) fn plain(title: &str) -> String {
     let mut rest = &title[..title.floor_char_boundary(MAX_FIELD_BYTES)];
     let mut text = String::with_capacity(rest.len());

@@ -1,16 +1,16 @@
-//! Where a feed is at home: the hosts whose pages are its own.
+//! The hosts whose pages are a feed's own.
 
 use fetchwell_policy::url::WebUrl;
 use serde::{Deserialize, Serialize};
 
-/// What a site puts before its name for a part of itself, such as the one that has its feeds.
+/// Host labels that sites use for parts of themselves, such as the one with their feeds.
 const PARTS: [&str; 4] = ["www.", "feeds.", "rss.", "m."];
 
-/// The host of a feed, and that of the page that it names as its own.
+/// The host of a feed, and the host of the page that it names as its own.
 ///
-/// A page is at home on either, above it or below it; a label such as `www` makes no difference. That needs
-/// no list of public suffixes, and errs on the safe side: a page that is taken for another site's is asked
-/// where it leads, once.
+/// A page belongs to the feed if its host is one of these, a parent or a subdomain; labels such as `www` are ignored.
+/// This needs no public suffix list and errs on the safe side: the redirects of a link that is wrongly taken for
+/// another site's are resolved, which costs one request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Home {
     feed: String,
@@ -18,12 +18,12 @@ pub struct Home {
 }
 
 impl Home {
-    /// Of a feed that was found there and has named no page yet.
+    /// The home of a feed at this URL that has not named a page yet.
     pub(crate) fn of(found_at: &WebUrl) -> Home {
         Home { feed: name(found_at.host()).to_owned(), page: None }
     }
 
-    /// The feed names this page as its own. The first one counts.
+    /// Records the page that the feed names as its own. The first one counts.
     pub(crate) fn name_page(&mut self, page: &WebUrl) {
         self.page.get_or_insert_with(|| name(page.host()).to_owned());
     }
@@ -36,7 +36,8 @@ impl Home {
     }
 }
 
-/// A host without the label of a part. What is left must have a dot: `com` is nobody's name.
+/// The host without such a label. The rest must contain a dot, because a top-level domain such as `com` belongs to no
+/// site.
 fn name(host: &str) -> &str {
     let rest = PARTS.iter().find_map(|part| host.strip_prefix(*part));
     rest.filter(|rest| rest.contains('.')).unwrap_or(host)

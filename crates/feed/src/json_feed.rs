@@ -1,4 +1,4 @@
-//! JSON Feed, read item by item: what comes after a fault is lost, and nothing before it.
+//! JSON Feed, read item by item: a syntax error loses what follows it, but nothing before it.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::draft::{Draft, link, plain};
 use crate::{Feed, Format, Gaps, Home, MAX_ENTRIES, date};
 
-/// Reads a document; none where it has no items.
+/// Reads a document; `None` if it has no items.
 pub(crate) fn read(document: &str, found_at: &WebUrl) -> Option<Feed> {
     let feed = Feed {
         format: Format::Json,

@@ -1,12 +1,12 @@
-//! Feeds: what they list, whatever state they are in; which page a link means; lists of feeds; and sitemaps.
+//! Reads feeds, however broken, and sitemaps, reads and writes lists of feeds, and cleans links.
 //!
-//! Pure: no I/O, no clock. [`read`] makes a [`Feed`] of RSS 0.9 to 2.0, Atom 0.3 and 1.0 or JSON Feed, [`clean()`]
-//! takes what tracks its readers out of a link, [`must_be_asked`] tells links that must be asked where they
-//! lead, [`opml`] reads and writes lists of feeds, and [`sitemap`] reads sitemaps.
+//! Pure: no I/O, no clock. [`read`] turns RSS 0.9 to 2.0, Atom 0.3 and 1.0 or JSON Feed into a [`Feed`], [`clean()`]
+//! removes tracking from a link, [`must_be_asked`] tells which links must be requested to find out where they lead,
+//! [`opml`] reads and writes lists of feeds, and [`sitemap`] reads sitemaps.
 //!
-//! Feeds come from outside, and many are broken. A fault costs the entry that it is in and no other; what
-//! could not be read is said in [`Gaps`]. Reading takes linear time, never recurses, and has bounds:
-//! [`MAX_FEED_BYTES`], [`MAX_ENTRIES`], [`MAX_FIELD_BYTES`] and [`MAX_DEPTH`].
+//! Feeds are untrusted input, and many are broken. An error costs only the entry that it is in; [`Gaps`] says what
+//! could not be read. Reading takes linear time, never recurses, and is limited by [`MAX_FEED_BYTES`], [`MAX_ENTRIES`],
+//! [`MAX_FIELD_BYTES`] and [`MAX_DEPTH`].
 
 mod clean;
 mod date;
@@ -33,34 +33,32 @@ pub use clean::clean;
 pub use home::Home;
 pub use redirectors::{leads_elsewhere, must_be_asked};
 
-/// What is longer is read up to here, and said to end early.
+/// A longer feed is read up to here and reported as truncated.
 pub const MAX_FEED_BYTES: usize = 16 * 1024 * 1024;
 
-/// More entries are counted and left out. Feeds have tens; archives of whole blogs have thousands.
+/// Further entries are counted and left out. Most feeds have tens of entries; archives of whole blogs have thousands.
 pub const MAX_ENTRIES: usize = 10_000;
 
-/// The most that is kept of a title or a name, and the longest text that may be a link.
+/// Titles and names are cut to this length; a longer text is not a link.
 pub const MAX_FIELD_BYTES: usize = 8 * 1024;
 
-/// Elements that lie deeper have no frame of their own: nothing that counts is that deep.
+/// Elements nested deeper get no frame of their own: nothing that is read lies that deep.
 pub const MAX_DEPTH: usize = 256;
 
-/// What a feed lists.
+/// The content of a feed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Feed {
-    /// How it is written.
     pub format: Format,
-    /// What it calls itself; may be empty.
+    /// Its own title; may be empty.
     pub title: String,
-    /// Whose pages are its own.
+    /// The hosts of its own pages.
     pub home: Home,
-    /// Its entries that have a link, in its own order.
+    /// Its entries that have a link, in document order.
     pub entries: Vec<Entry>,
-    /// What could not be read of it.
     pub gaps: Gaps,
 }
 
-/// How a feed is written.
+/// The format of a feed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// RSS 0.91 to 2.0.
@@ -84,21 +82,21 @@ impl fmt::Display for Format {
     }
 }
 
-/// Something that a feed lists.
+/// An entry of a feed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Its page, as the feed names it: [`clean()`] it before use.
+    /// The URL of its page, as in the feed: [`clean()`] it before use.
     pub link: WebUrl,
     /// Its title as plain text; may be empty.
     pub title: String,
-    /// When it was published, where the feed says so in a way that can be read.
+    /// When it was published, if the feed states it in a readable format.
     pub published: Option<Time>,
 }
 
 /// What could not be read of a feed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Gaps {
-    /// It ends before its end: what was whole is there.
+    /// The document is truncated; the complete entries were read.
     pub ends_early: bool,
     /// Entries without a link to a page.
     pub without_link: usize,
@@ -106,7 +104,7 @@ pub struct Gaps {
     pub left_out: usize,
 }
 
-/// What is missing, for people; empty when nothing is.
+/// A summary for people; empty if there are no gaps.
 impl fmt::Display for Gaps {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut said = Vec::new();
@@ -123,13 +121,13 @@ impl fmt::Display for Gaps {
     }
 }
 
-/// Why something is no feed.
+/// Why a document is not a feed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NoFeed {
-    /// It is a page. These are the feeds that it names.
+    /// It is a web page, which links to these feeds.
     #[error("it is a web page, not a feed; {}", named(.feeds))]
     Page {
-        /// In the page's own order.
+        /// In document order.
         feeds: Vec<WebUrl>,
     },
     /// It is something else.
@@ -147,8 +145,8 @@ fn named(feeds: &[WebUrl]) -> String {
     }
 }
 
-/// Reads a feed that was found at `found_at`, by what its bytes are and not by what they are called. The
-/// charset is that of the byte order mark, the header or the XML declaration.
+/// Reads a feed from `found_at`. The bytes decide the format, not the content type. The charset is that of the byte
+/// order mark, the header or the XML declaration.
 pub fn read(body: &[u8], content_type: Option<&str>, found_at: &WebUrl) -> Result<Feed, NoFeed> {
     let within = body.get(..MAX_FEED_BYTES).unwrap_or(body);
     let text = decode(within, content_type).text;

@@ -1,4 +1,4 @@
-//! OPML: lists of feeds, as readers exchange them.
+//! OPML: the format in which feed readers exchange lists of feeds.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -7,35 +7,35 @@ use crate::draft::plain;
 use crate::xml::{Attributes, Token, Tokens, local};
 use crate::{MAX_DEPTH, MAX_FIELD_BYTES};
 
-/// More feeds than this are not read.
+/// Further feeds are left out.
 pub const MAX_FEEDS: usize = 100_000;
 
 /// A feed in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outline {
-    /// Where it is, as it is written.
+    /// The URL, as written.
     pub url: String,
-    /// What it is called; may be empty.
+    /// May be empty.
     pub title: String,
-    /// The nearest folder, else what the feed itself is filed under, else nothing.
+    /// The nearest folder, else the feed's own `category` attribute, else `None`.
     pub category: Option<String>,
-    /// How often it is to be read: our own addition to the format.
+    /// How often to read the feed: our own extension of the format.
     pub interval: Option<Duration>,
 }
 
-/// What a list holds.
+/// The content of a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Opml {
-    /// Its feeds, in its own order; one that is filed under several categories comes once for each.
+    /// The feeds in document order; a feed with several categories appears once for each.
     pub outlines: Vec<Outline>,
-    /// It ends before its end, or holds more than [`MAX_FEEDS`].
+    /// The document is truncated, or lists more than [`MAX_FEEDS`] feeds.
     pub ends_early: bool,
 }
 
-/// Reads a list, whatever state it is in; none where it has no outlines at all.
+/// Reads a list, however broken; `None` if it has neither outlines nor an `opml` element.
 pub fn read(document: &str) -> Option<Opml> {
     let mut opml = Opml::default();
-    // A feed is a folder without a name: outlines may stand in it.
+    // Outlines may be nested in a feed, so a feed counts as a folder without a name.
     let mut folders: Vec<Option<String>> = Vec::new();
     let mut has_outlines = false;
     let mut is_closed = false;
@@ -96,7 +96,7 @@ fn feeds(attributes: Attributes<'_>, folders: &[Option<String>]) -> Vec<Outline>
     categories.into_iter().map(outline).collect()
 }
 
-/// `/Boston/Weather,news` is Weather, and news.
+/// `/Boston/Weather,news` means the categories `Weather` and `news`.
 fn filed_under(attribute: &str) -> Vec<Option<String>> {
     let last = |path: &str| path.rsplit('/').find(|part| !part.trim().is_empty()).map(plain);
     let categories: Vec<_> = attribute.split(',').filter_map(last).map(Some).collect();
@@ -108,7 +108,7 @@ fn name_of(attributes: Attributes<'_>) -> String {
     name("text").or_else(|| name("title")).unwrap_or_default()
 }
 
-/// Writes a list, a folder a category.
+/// Writes a list with one folder per category.
 #[must_use]
 pub fn write(title: &str, outlines: &[Outline]) -> String {
     let mut categories: Vec<Option<&str>> =
@@ -143,7 +143,7 @@ fn write_feed(text: &mut String, indent: &str, outline: &Outline) {
     let interval = outline.interval.map_or_else(String::new, |interval| {
         format!(" fetchwell:interval=\"{}\"", interval.as_secs())
     });
-    // Writing to a string can't fail.
+    // Writing to a string cannot fail.
     let _written = writeln!(
         text,
         "{indent}<outline type=\"rss\" text=\"{name}\" xmlUrl=\"{url}\"{interval}/>"
@@ -159,7 +159,7 @@ fn escaped(text: &str) -> String {
             '>' => escaped.push_str("&gt;"),
             '"' => escaped.push_str("&quot;"),
             '\'' => escaped.push_str("&apos;"),
-            // XML has no way to write these.
+            // XML cannot represent control characters.
             control if control.is_control() => escaped.push(' '),
             other => escaped.push(other),
         }

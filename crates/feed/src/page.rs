@@ -1,16 +1,16 @@
-//! A page where a feed was expected: it may name its feeds.
+//! A web page where a feed was expected: it may link to feeds.
 
 use fetchwell_policy::url::WebUrl;
 
 use crate::NoFeed;
 use crate::xml::{Token, Tokens, local};
 
-/// More are not told.
+/// Further feeds are not reported.
 const MAX_FEEDS_NAMED: usize = 10;
 
 const TYPES: [&str; 3] = ["application/rss+xml", "application/atom+xml", "application/feed+json"];
 
-/// Says what it is that is no feed.
+/// Tells what a document is that is not a feed.
 pub(crate) fn judge(text: &str, found_at: &WebUrl) -> NoFeed {
     let mut is_page = false;
     let mut feeds = Vec::new();

@@ -1,4 +1,4 @@
-//! Links to a service that sends its visitors on: some have the page in them, others must be asked.
+//! Links to redirecting services: some contain the page's URL, others must be requested to find out where they lead.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -7,13 +7,13 @@ use url::form_urlencoded;
 
 use crate::Home;
 
-/// A service whose links have the page in a parameter.
+/// A service whose links contain the page's URL in a parameter.
 struct Redirector {
-    /// The host, or what it ends with after a dot; `google.*` is Google in any country.
+    /// The host, or its parent domain; `google.*` is Google in any country.
     host: &'static str,
-    /// How its paths begin.
+    /// The prefix of its paths.
     path: &'static str,
-    /// Where the page stands.
+    /// The parameters that may hold the URL.
     parameters: &'static [&'static str],
 }
 
@@ -51,7 +51,7 @@ const REDIRECTORS: &[Redirector] = &[
     redirector("anrdoezrs.net", "/", &["url"]),        // Commission Junction
 ];
 
-/// Hosts that do nothing but send their visitors on, to where only they know.
+/// Hosts that only redirect, to a target that the link does not contain.
 const ASKED: &[&str] = &[
     "feedproxy.google.com",
     "rss.feedsportal.com",
@@ -83,20 +83,20 @@ const ASKED: &[&str] = &[
     "t.ly",
 ];
 
-/// Whether a link of a feed must be asked where it leads. Pages of the feed's own site are not: they are
-/// fetched later anyway, and a redirect of their own is followed then. Nobody knows all who send their
-/// visitors on, so whoever else is linked may be one of them.
+/// Whether a link of a feed must be requested to find out where it leads. Pages of the feed's own site need not be:
+/// they are fetched later anyway, and their redirects are followed then. No list of redirecting services is complete,
+/// so any other host may be one.
 pub fn must_be_asked(link: &WebUrl, home: &Home) -> bool {
     leads_elsewhere(link) || !home.has(link)
 }
 
-/// Whether a link is one of a service that does nothing but send its visitors on: it is no page itself.
+/// Whether a link belongs to a service that only redirects, so that it is not a page itself.
 pub fn leads_elsewhere(link: &WebUrl) -> bool {
-    // FeedBurner's links have this path at whatever name a publisher gave it.
+    // FeedBurner links have this path, even on a publisher's own domain.
     ASKED.contains(&link.host()) || link.path_and_query().starts_with("/~r/")
 }
 
-/// The page that a link has in it; none where it has none.
+/// The page's URL that a link contains, if any.
 pub(crate) fn page_within(link: &WebUrl) -> Option<WebUrl> {
     by_parameter(link).or_else(|| of_a_cache(link))
 }
@@ -120,7 +120,7 @@ fn target(value: &str) -> Option<WebUrl> {
     })
 }
 
-/// Google keeps copies of pages; the page is in the path: `/amp/s/example.com/page`.
+/// Google's AMP cache has the page's URL in the path: `/amp/s/example.com/page`.
 fn of_a_cache(link: &WebUrl) -> Option<WebUrl> {
     let path = link.path_and_query();
     let place = if is_at(link.host(), "cdn.ampproject.org") {
@@ -134,7 +134,7 @@ fn of_a_cache(link: &WebUrl) -> Option<WebUrl> {
         Some(place) => ("https", place),
         None => ("http", place),
     };
-    // A host has a dot; what has none is a path of Google's own.
+    // A host has a dot; without one, it is a path of Google itself.
     let host = place.split('/').next().filter(|host| host.contains('.'))?;
     WebUrl::parse(&format!("{scheme}://{place}"))
         .ok()
@@ -144,7 +144,7 @@ fn of_a_cache(link: &WebUrl) -> Option<WebUrl> {
 fn is_at(host: &str, known: &str) -> bool {
     let host = host.strip_prefix("www.").unwrap_or(host);
     match known.strip_suffix(".*") {
-        // `google.com`, `google.co.uk`: the name, and no more than two labels after it.
+        // `google.com`, `google.co.uk`: the name and at most two more labels.
         Some(name) => host
             .strip_prefix(name)
             .and_then(|rest| rest.strip_prefix('.'))

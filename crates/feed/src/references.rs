@@ -1,14 +1,14 @@
-//! References (`&amp;`, `&#8217;`, `&eacute;`) become characters.
+//! Decodes character references (`&amp;`, `&#8217;`, `&eacute;`).
 
 use std::borrow::Cow;
 
 use fetchwell_extract::named_character;
 
-/// No name is longer; what is longer is no reference.
+/// No name is longer, so anything longer is not a reference.
 const MAX_NAME_BYTES: usize = 32;
 
-/// Undoes the references in a piece of text. HTML's names count though XML has only five: feeds use them.
-/// All else after an `&` stays as it is written, so that `?a=1&b=2` is one address with two parameters.
+/// Decodes the references in a text. XML has only five names, but feeds use those of HTML, so they are accepted. Any
+/// other `&` is kept, so that `?a=1&b=2` stays a query with two parameters.
 pub(crate) fn undo(raw: &str) -> Cow<'_, str> {
     let Some((before, _)) = raw.split_once('&') else { return Cow::Borrowed(raw) };
     let mut text = String::with_capacity(raw.len());
@@ -45,7 +45,7 @@ fn numbered(number: &str) -> Option<char> {
         Some(digits) => u32::from_str_radix(digits, 16),
         None => number.parse(),
     };
-    // No document may hold U+0000, and not every store takes it.
+    // No document may contain U+0000, and not every store accepts it.
     char::from_u32(code.ok()?).filter(|character| *character != '\0')
 }
 

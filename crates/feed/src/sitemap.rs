@@ -163,7 +163,7 @@ impl<'a> Reader<'a, '_, '_> {
 
     fn close(&mut self, name: &str) {
         if is_root(name) {
-            // As at the end of the document: what the sitemap ends in may be cut.
+            // Drop an open URL, as at the end of the document: it may be cut off.
             self.loc = None;
             self.is_other_kind = false;
         }
@@ -183,7 +183,7 @@ impl<'a> Reader<'a, '_, '_> {
     fn text(&mut self, text: &str) {
         let Some(loc) = &mut self.loc else { return };
         let text = if loc.is_empty() { text.trim_start() } else { text };
-        // A character has up to four bytes: what is cut here is still too long for a URL, so it is refused.
+        // A character has at most four bytes, so a URL that is cut here is still too long and is rejected.
         let room = (MAX_URL_BYTES + 4).saturating_sub(loc.len());
         let end = text.floor_char_boundary(room.min(text.len()));
         loc.push_str(text.get(..end).unwrap_or_default());

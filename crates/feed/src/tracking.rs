@@ -1,9 +1,9 @@
-//! Parameters that tell who sent a reader, and mean nothing to the page.
+//! Parameters that only track where a visitor comes from and do not affect the page.
 //!
-//! A name is in here only if it is some service's own: `ref`, `source`, `id`, `cid` and the like choose the
-//! page on other sites, and so they stay.
+//! A name is listed only if it is specific to one service: `ref`, `source`, `id`, `cid` and the like select the page on
+//! some sites, so they are kept.
 
-/// Families: every name that begins so.
+/// Prefixes: all names that start with one of these.
 const PREFIXES: &[&str] = &[
     "utm_",   // Google Analytics: campaigns
     "mtm_",   // Matomo: campaigns
@@ -69,9 +69,9 @@ const NAMES: &[&str] = &[
     "sc_campaign",          // Sitecore
 ];
 
-/// Whether a parameter only tells who sent a reader.
+/// Whether a parameter only tracks visitors.
 pub(crate) fn tracks(name: &str) -> bool {
-    // What was escaped twice has this before its name.
+    // A name that was escaped twice has this prefix.
     let name = name.trim_start_matches("amp;").to_ascii_lowercase();
     NAMES.contains(&name.as_str()) || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }

@@ -1,7 +1,7 @@
-//! XML as it is found: a tokenizer that no fault stops.
+//! A tolerant XML tokenizer that no syntax error stops.
 //!
-//! It takes linear time, keeps no state but its place, and expands nothing: entities that a document
-//! declares for itself stay as they are written, so a bomb of them is a few bytes of text.
+//! It takes linear time, keeps no state but its position, and expands no entities that the document declares, so entity
+//! bombs are harmless.
 
 use std::borrow::Cow;
 
@@ -10,20 +10,20 @@ use crate::references::undo;
 /// A piece of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Token<'a> {
-    /// A start tag; `<a/>` is empty.
+    /// A start tag; `is_empty` for `<a/>`.
     Open { name: &'a str, attributes: Attributes<'a>, is_empty: bool },
     /// An end tag.
     Close { name: &'a str },
-    /// Text with its references.
+    /// Text that may contain references.
     Text(&'a str),
-    /// Text as it stands.
+    /// Literal text.
     Verbatim(&'a str),
 }
 
 /// The pieces of a document, in order.
 pub(crate) struct Tokens<'a> {
     rest: &'a str,
-    /// The document ends within something that has no end.
+    /// Whether the document ends within an unterminated construct.
     pub(crate) is_cut: bool,
 }
 
@@ -32,7 +32,7 @@ impl<'a> Tokens<'a> {
         Tokens { rest: document, is_cut: false }
     }
 
-    /// Goes on after the first `end` from here, and gives what stands before it.
+    /// Skips past the next `end` and returns the text before it.
     fn until(&mut self, end: &str) -> Option<&'a str> {
         match self.rest.split_once(end) {
             Some((inner, rest)) => {
@@ -54,7 +54,7 @@ impl<'a> Tokens<'a> {
         Some(Token::Text(text))
     }
 
-    /// Skips what begins with `<!` or `<?` and is no text.
+    /// Skips a construct that starts with `<!` or `<?` and is not text.
     fn skip_declaration(&mut self) -> Option<()> {
         if let Some(comment) = self.rest.strip_prefix("<!--") {
             self.rest = comment;
@@ -63,7 +63,7 @@ impl<'a> Tokens<'a> {
             self.until(">")?;
         } else {
             let declaration = self.until(">")?;
-            // What a document declares for itself stands in brackets.
+            // The internal subset of a DOCTYPE is in brackets.
             if declaration.contains('[') && !declaration.contains(']') {
                 self.until("]")?;
                 self.until(">")?;
@@ -108,15 +108,15 @@ impl<'a> Iterator for Tokens<'a> {
             match after.chars().next() {
                 Some('!' | '?') => self.skip_declaration()?,
                 Some(first) if first.is_alphabetic() || first == '_' => return self.open(),
-                // It should have been written as a reference.
+                // A bare `<`, which should have been escaped.
                 _ => return self.text(1),
             }
         }
     }
 }
 
-/// What stands within a tag, and what follows it. No tag holds a `<`: where one comes before the end,
-/// the end was forgotten, or a quote was.
+/// Splits the content of a tag from what follows it. A tag cannot contain a `<`: if one comes first, the end of the tag
+/// or a quote is missing.
 fn split_tag(tag: &str) -> Option<(&str, &str)> {
     let mut quote = None;
     for (at, byte) in tag.bytes().enumerate() {
@@ -138,17 +138,17 @@ fn split_tag(tag: &str) -> Option<(&str, &str)> {
     Some((tag.get(..end)?, tag.get(end + 1..)?))
 }
 
-/// The attributes of a tag, as they are written.
+/// The unparsed attributes of a tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Attributes<'a>(&'a str);
 
 impl<'a> Attributes<'a> {
-    /// The value of the first one with this name, whatever its case; a prefix counts.
+    /// The value of the first attribute with this name, ignoring case; the name includes the prefix.
     pub(crate) fn get(self, name: &str) -> Option<Cow<'a, str>> {
         self.find(|found| found.eq_ignore_ascii_case(name))
     }
 
-    /// The same by its name without prefix.
+    /// The same, by the name without its prefix.
     pub(crate) fn get_local(self, name: &str) -> Option<Cow<'a, str>> {
         self.find(|found| local(found).eq_ignore_ascii_case(name))
     }
@@ -157,7 +157,7 @@ impl<'a> Attributes<'a> {
         let mut rest = self.0;
         while let Some((name, after)) = rest.split_once('=') {
             let (value, after) = value(after.trim_start());
-            // Whatever stands before the name has no value.
+            // Words before the name are attributes without a value.
             let name = name.split_whitespace().last().unwrap_or_default();
             if wanted(name) {
                 return Some(undo(value));
@@ -168,7 +168,7 @@ impl<'a> Attributes<'a> {
     }
 }
 
-/// A value, quoted or not, and what follows it.
+/// A value, quoted or not, and the rest after it.
 fn value(text: &str) -> (&str, &str) {
     for quote in ['"', '\''] {
         if let Some(quoted) = text.strip_prefix(quote) {
@@ -184,7 +184,7 @@ pub(crate) fn local(name: &str) -> &str {
     name.rsplit_once(':').map_or(name, |(_, local)| local)
 }
 
-/// The prefix of a name; empty where it has none.
+/// The prefix of a name; empty if it has none.
 pub(crate) fn prefix(name: &str) -> &str {
     name.rsplit_once(':').map_or("", |(prefix, _)| prefix)
 }

@@ -1,7 +1,7 @@
-//! RSS and Atom: what lists, as far as it can be read.
+//! RSS and Atom, read as far as possible.
 //!
-//! The formats are told apart by their first element and are else so much alike that one reader does. It goes
-//! by the names of elements, not by their namespaces: a third of all feeds have those wrong.
+//! The root element tells the formats apart; otherwise they are so similar that one reader serves both. It matches the
+//! names of elements and ignores their namespaces, which a third of all feeds get wrong.
 
 use fetchwell_policy::url::WebUrl;
 
@@ -10,7 +10,7 @@ use crate::references::undo;
 use crate::xml::{Attributes, Token, Tokens, local, prefix};
 use crate::{Feed, Format, Gaps, Home, MAX_DEPTH, MAX_ENTRIES, MAX_FIELD_BYTES, date};
 
-/// Reads a document; none where it has no feed in it.
+/// Reads a document; `None` if it contains no feed.
 pub(crate) fn read(document: &str, found_at: &WebUrl) -> Option<Feed> {
     let mut tokens = Tokens::new(document);
     let mut reader = begin(&mut tokens, found_at)?;
@@ -29,7 +29,7 @@ pub(crate) fn read(document: &str, found_at: &WebUrl) -> Option<Feed> {
     Some(reader.feed)
 }
 
-/// Finds the first element, whatever stands before it.
+/// Finds the root element, whatever precedes it.
 fn begin<'a>(tokens: &mut Tokens<'a>, found_at: &WebUrl) -> Option<Reader<'a>> {
     loop {
         let Token::Open { name, attributes, is_empty } = tokens.next()? else { continue };
@@ -56,14 +56,14 @@ fn begin<'a>(tokens: &mut Tokens<'a>, found_at: &WebUrl) -> Option<Reader<'a>> {
     }
 }
 
-/// An element that is open.
+/// An open element.
 struct Frame<'a> {
     name: &'a str,
-    /// What relative links in it are relative to.
+    /// The base of its relative links.
     base: WebUrl,
 }
 
-/// An element of which the text counts.
+/// An element whose text is used.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Field {
     FeedTitle,
@@ -76,10 +76,10 @@ enum Field {
     Updated,
 }
 
-/// The text of a field so far.
+/// The text of a field that is being read.
 struct Capture {
     field: Field,
-    /// How many elements are open outside of it.
+    /// The number of open elements around it.
     outside: usize,
     text: String,
 }
@@ -87,7 +87,7 @@ struct Capture {
 struct Reader<'a> {
     feed: Feed,
     stack: Vec<Frame<'a>>,
-    /// The entry that is open, and how many elements are open outside of it.
+    /// The open entry, and the number of open elements around it.
     draft: Option<(Draft, usize)>,
     capture: Option<Capture>,
 }
@@ -132,7 +132,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Ends the innermost element of this name, and with it all that was left open in it.
+    /// Closes the innermost open element with this name and all elements in it.
     fn close(&mut self, name: &str) {
         let is_meant = |frame: &Frame<'_>| frame.name.eq_ignore_ascii_case(name);
         if let Some(at) = self.stack.iter().rposition(is_meant) {
@@ -163,7 +163,7 @@ impl<'a> Reader<'a> {
         local(name).eq_ignore_ascii_case(entry)
     }
 
-    /// One that is still open had its end forgotten.
+    /// If an entry is still open, its end tag is missing.
     fn begin_entry(&mut self) {
         if let Some((_, outside)) = &self.draft {
             self.close_all_from(*outside);
@@ -181,8 +181,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// What the text of an element is for. Only what stands in an entry itself, or in the feed itself,
-    /// counts; and whatever is left open there and holds nothing but text.
+    /// The field that an element's text belongs to. Only direct children of an entry or of the feed count, also if they
+    /// follow a text-only element whose end tag is missing.
     fn field(&self, name: &str, attributes: Attributes<'_>) -> Option<Field> {
         let forgotten = self.capture.as_ref().map(|capture| capture.outside);
         let depth = forgotten.unwrap_or(self.stack.len());
@@ -241,7 +241,7 @@ fn keep(draft: &mut Draft, field: Field, text: String, found: Option<WebUrl>) {
         Field::Title => draft.title = text,
         Field::Link => draft.page = draft.page.take().or(found),
         Field::OriginalLink => draft.original = found,
-        // A name is no link because it could be read as a relative one.
+        // Some GUIDs are not URLs but would parse as relative ones.
         Field::Guid { is_link } if is_link && text.trim_start().starts_with("http") => {
             draft.otherwise = draft.otherwise.take().or(found);
         }
@@ -251,7 +251,7 @@ fn keep(draft: &mut Draft, field: Field, text: String, found: Option<WebUrl>) {
     }
 }
 
-/// Atom's way to link, which RSS borrows: `<atom:link rel="alternate" href="…"/>`.
+/// Links in attributes, which RSS borrows from Atom: `<atom:link rel="alternate" href="…"/>`.
 fn link_by_attribute(draft: &mut Draft, name: &str, attributes: Attributes<'_>, base: &WebUrl) {
     let name = local(name);
     let is_link = name.eq_ignore_ascii_case("link");
@@ -272,7 +272,7 @@ fn link_by_attribute(draft: &mut Draft, name: &str, attributes: Attributes<'_>, 
     }
 }
 
-/// The page that a feed names as its own in that way. Its other links are to itself, or to services.
+/// The page that a feed links to as its own in an attribute. Its other links point to itself or to services.
 fn page_by_attribute(name: &str, attributes: Attributes<'_>, base: &WebUrl) -> Option<WebUrl> {
     if !local(name).eq_ignore_ascii_case("link") {
         return None;

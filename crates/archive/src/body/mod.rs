@@ -1,7 +1,7 @@
-//! The body of an HTTP message, with its encodings undone.
+//! Decodes the body of an HTTP message.
 //!
-//! Archives lie about encodings: some store bodies decoded and keep the headers. So a body that does
-//! not have what its headers say is given as it is, and the flaw is named.
+//! Headers in archives are unreliable: some archives store decoded bodies and keep the original headers. So a body that
+//! does not have the encoding that its headers declare is returned as it is, and the flaw is reported.
 
 mod size;
 
@@ -13,47 +13,46 @@ use libdeflater::Decompressor;
 use crate::gzip::{Ended, MAGIC, WINDOW_BITS, ends_with_its_member, inflate, stated_size};
 use crate::headers::Headers;
 
-/// More encodings than that, one in the other, are not undone.
+/// More nested encodings are not decoded.
 const MAX_LAYERS: usize = 4;
 
-/// The largest window of zstd on the web, as a power of two.
+/// The largest zstd window on the web, as a power of two.
 const ZSTD_WINDOW_LOG: u32 = 23;
 
-/// What brotli reads at once.
+/// How much the brotli decoder reads at once.
 const BROTLI_BUFFER_BYTES: usize = 4 * 1024;
 
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
-/// A body.
+/// A decoded body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Body<'b> {
-    /// What it says.
+    /// The content.
     pub bytes: &'b [u8],
-    /// What is wrong with it.
     pub flaw: Option<BodyFlaw>,
 }
 
 /// What is wrong with a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BodyFlaw {
-    /// It goes on beyond the cap.
-    #[error("the body is larger than is allowed: its end is missing")]
+    /// It is longer than the limit.
+    #[error("the body exceeds the size limit and is truncated")]
     TooLarge,
     /// It ends before its encoding does.
     #[error("the body is cut off")]
     Truncated,
-    /// It is given up to where its encoding makes no more sense.
-    #[error("the body is damaged: its end is missing")]
+    /// Its encoding is invalid; the part before the error is returned.
+    #[error("the body is damaged and ends at the error")]
     Corrupt,
-    /// Headers name an encoding that it does not have; it is given without.
-    #[error("the body does not have the encoding that its headers name")]
+    /// It does not have the encoding that the headers declare; it is returned without decoding that.
+    #[error("the body does not have the encoding that its headers declare")]
     NotEncoded,
-    /// Headers name an encoding that is not known here; it is given as it is.
-    #[error("the body has an encoding that is not known")]
+    /// The headers declare an unknown encoding; it is returned as it is.
+    #[error("the body has an unknown encoding")]
     UnknownEncoding,
 }
 
-/// How a body is wrapped, the outermost first.
+/// The encodings of a body, the outermost first.
 pub(crate) struct Wrapping(Vec<Coding>);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,8 +147,7 @@ impl Coding {
     }
 }
 
-/// Chunks follow each other, each with its length in hex; trailers and what is behind them say
-/// nothing of the body.
+/// Joins the chunks, each of which states its length in hex; trailers and anything after them are ignored.
 fn join_chunks(mut input: &[u8], out: &mut Vec<u8>) -> Option<BodyFlaw> {
     let mut is_first = true;
     loop {
@@ -185,7 +183,7 @@ fn chunk_length(line: &[u8]) -> Option<usize> {
     usize::from_str_radix(str::from_utf8(digits).ok()?, 16).ok().filter(|_| is_hex)
 }
 
-/// A body may have several members; what follows them and is none is not part of it.
+/// A body may have several gzip members; anything else after them is not part of it.
 fn inflate_members(mut input: &[u8], out: &mut Vec<u8>, max_bytes: usize) -> Option<BodyFlaw> {
     if !input.starts_with(&MAGIC) {
         return Some(BodyFlaw::NotEncoded);
@@ -201,7 +199,7 @@ fn inflate_members(mut input: &[u8], out: &mut Vec<u8>, max_bytes: usize) -> Opt
     None
 }
 
-/// The fast way, for what is one member and nothing else, as most are. False: there is nothing in `out`.
+/// The fast path for exactly one member, which most bodies are. If it returns false, `out` is empty.
 fn inflate_at_once(input: &[u8], out: &mut Vec<u8>, max_bytes: usize) -> bool {
     let Some(size) = stated_size(input).filter(|size| *size <= max_bytes) else { return false };
     out.resize(size, 0);
@@ -213,7 +211,7 @@ fn inflate_at_once(input: &[u8], out: &mut Vec<u8>, max_bytes: usize) -> bool {
     is_whole
 }
 
-/// "Deflate" is zlib by the book and bare deflate by some servers.
+/// "Deflate" means zlib by the standard, but some servers send raw deflate.
 fn is_zlib(input: &[u8]) -> bool {
     input.first_chunk().is_some_and(|[method, flags]| {
         method & 0x0f == 8 && u16::from_be_bytes([*method, *flags]) % 31 == 0
@@ -230,8 +228,8 @@ fn flaw_of(ended: &Ended, out: &[u8]) -> Option<BodyFlaw> {
     }
 }
 
-/// Brotli has no mark of its own: what fails and did not even grow was none. Its decoder calls a cut
-/// body invalid, too, so whether it wanted more than there is tells them apart.
+/// Brotli has no magic number: input that fails to decode and did not even grow was not brotli. The decoder reports a
+/// truncated body as invalid, too; whether it tried to read beyond the end tells the two apart.
 fn undo_brotli(input: &[u8], out: &mut Vec<u8>, max_bytes: usize) -> Option<BodyFlaw> {
     let mut source = Watched { rest: input, is_exhausted: false };
     let decoder = brotli_decompressor::Decompressor::new(&mut source, BROTLI_BUFFER_BYTES);
@@ -244,7 +242,7 @@ fn undo_brotli(input: &[u8], out: &mut Vec<u8>, max_bytes: usize) -> Option<Body
     }
 }
 
-/// Knows whether more was asked for than there is.
+/// Records whether the decoder tried to read beyond the end.
 struct Watched<'a> {
     rest: &'a [u8],
     is_exhausted: bool,

@@ -1,4 +1,4 @@
-//! How large a body is when its encodings are undone, without keeping any of it.
+//! Measures the decoded size of a body without keeping any of it.
 
 use std::io::Read;
 
@@ -9,11 +9,12 @@ use super::{
     join_chunks,
 };
 
-/// What is undone at a time.
+/// How much is decoded at a time.
 const PIECE_BYTES: usize = 16 * 1024;
 
 impl Wrapping {
-    /// Whether there is more than `max_bytes` in it. What can't be undone has no more than what there is.
+    /// Whether the decoded body has more than `max_bytes`. With more than `MAX_LAYERS` encodings, the raw size counts;
+    /// false if a layer has no decoder.
     pub(crate) fn exceeds(&self, raw: &[u8], max_bytes: usize) -> bool {
         if self.0.len() > MAX_LAYERS {
             return raw.len() > max_bytes;
@@ -33,7 +34,8 @@ impl Wrapping {
 }
 
 impl Coding {
-    /// Undoes it while it is read; none where that can't be. `first` is what the outermost begins with.
+    /// A reader that decodes this layer; `None` if that is not possible. `first` is the beginning of the outermost
+    /// layer.
     fn reader<'r>(self, inner: Box<dyn Read + 'r>, first: &[u8]) -> Option<Box<dyn Read + 'r>> {
         Some(match self {
             Coding::Gzip => Box::new(MultiGzDecoder::new(inner)),

@@ -1,4 +1,4 @@
-//! From a block of lines to the messages that carry the wanted ones.
+//! Turns the wanted lines of a block into messages.
 
 use memchr::memchr;
 
@@ -6,62 +6,59 @@ use super::filter::{Criterion, Filter};
 use super::line::Line;
 use crate::line::{LineFault, MAX_LINE_BYTES};
 
-/// Of the lines of a block that can't be read so many are kept; all are counted.
+/// How many malformed lines of a block are kept; all are counted.
 const MALFORMED_KEPT: usize = 16;
 
-/// The longest line that is read, with CR and LF.
+/// The maximum length of a line, including CR and LF.
 const MAX_LINE_WITH_END_BYTES: usize = MAX_LINE_BYTES + 2;
 
-/// What became of the lines of a block.
+/// The result for the lines of a block.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sifted {
-    /// All lines.
+    /// The number of all lines.
     pub lines: u64,
-    /// Wanted ones.
+    /// The number of wanted lines.
     pub wanted: u64,
-    /// Lines that are not wanted, by what they do not meet, in the order of [`Criterion::ALL`].
+    /// The number of unwanted lines by the criterion that they fail, in the order of [`Criterion::ALL`].
     pub rejected: [u64; Criterion::ALL.len()],
-    /// Lines that can't be read. What looks like a line and is not wanted is not read, so it is never among
-    /// them.
+    /// The number of malformed lines. A line that is rejected without parsing is never counted here.
     pub malformed: u64,
-    /// The first of those: a block may have nothing else in it, a million times.
+    /// The first of those: a block may consist of a million malformed lines.
     pub first_malformed: Vec<MalformedLine>,
 }
 
-/// A line that can't be read.
+/// A malformed line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MalformedLine {
-    /// Which line of the block it is, from 1.
+    /// The number of the line in the block, from 1.
     pub number: u64,
-    /// What is wrong with it.
     pub fault: LineFault,
 }
 
-/// Gives the wanted lines of a block, one by one.
+/// Passes the wanted lines of a block to `take`.
 pub fn sift(block: &[u8], filter: &Filter, mut take: impl FnMut(&Line<'_>)) -> Sifted {
     let mut sieve = Sieve::new(filter);
     sieve.pour(block, &mut take);
     sieve.end(take)
 }
 
-/// The same for a block that comes in pieces.
+/// The same for a block that arrives in pieces.
 pub struct Sieve<'f> {
     filter: &'f Filter,
-    /// A line that has begun, as far as lines are read…
+    /// An incomplete line, up to the maximum length…
     begun: Vec<u8>,
-    /// …and how long it is so far.
+    /// …and its length so far.
     begun_bytes: usize,
     sifted: Sifted,
 }
 
 impl<'f> Sieve<'f> {
-    /// Nothing has come yet.
     #[must_use]
     pub fn new(filter: &'f Filter) -> Sieve<'f> {
         Sieve { filter, begun: Vec::new(), begun_bytes: 0, sifted: Sifted::default() }
     }
 
-    /// Gives the wanted lines that end in the next piece.
+    /// Passes the wanted lines that end in the next piece to `take`.
     pub fn pour(&mut self, piece: &[u8], mut take: impl FnMut(&Line<'_>)) {
         let mut rest = piece;
         while let Some(end) = memchr(b'\n', rest) {
@@ -77,7 +74,7 @@ impl<'f> Sieve<'f> {
         self.begin(rest);
     }
 
-    /// The block ends here, and with it the line that has begun.
+    /// Ends the block, and with it the incomplete line.
     pub fn end(mut self, take: impl FnMut(&Line<'_>)) -> Sifted {
         if self.begun_bytes > 0 {
             self.end_line(take);
@@ -133,7 +130,7 @@ impl Sifted {
     }
 }
 
-/// The wanted lines of a block as JSON arrays of `batch_size`, each a message. The same block gives the
+/// The wanted lines of a block as JSON arrays of `batch_size` items, each a message. The same block always gives the
 /// same batches.
 #[must_use]
 pub fn batches(block: &[u8], filter: &Filter, batch_size: usize) -> (Vec<Vec<u8>>, Sifted) {
@@ -142,23 +139,21 @@ pub fn batches(block: &[u8], filter: &Filter, batch_size: usize) -> (Vec<Vec<u8>
     (cutter.end(), sifted)
 }
 
-/// Puts lines into batches.
+/// Collects lines into batches.
 pub struct Cutter {
     batch_size: usize,
-    /// The batch that has begun. It is copied when it is whole, so that no batch has more room than it needs.
+    /// The incomplete batch. It is copied when it is complete, so that no batch takes more memory than it needs.
     batch: Vec<u8>,
     lines: usize,
     whole: Vec<Vec<u8>>,
 }
 
 impl Cutter {
-    /// There is no line yet.
     #[must_use]
     pub fn new(batch_size: usize) -> Cutter {
         Cutter { batch_size, batch: Vec::new(), lines: 0, whole: Vec::new() }
     }
 
-    /// Adds a line.
     pub fn add(&mut self, line: &Line<'_>) {
         self.batch.push(if self.batch.is_empty() { b'[' } else { b',' });
         line.write_json(&mut self.batch);
@@ -168,7 +163,7 @@ impl Cutter {
         }
     }
 
-    /// All batches; the last one may be shorter.
+    /// All batches; the last one may have fewer lines.
     #[must_use]
     pub fn end(mut self) -> Vec<Vec<u8>> {
         if self.lines > 0 {

@@ -1,4 +1,4 @@
-//! Which captured pages are wanted.
+//! Selects captured pages.
 
 use std::ops::RangeInclusive;
 use std::sync::LazyLock;
@@ -9,32 +9,31 @@ use super::line::Line;
 use super::peek::Peek;
 use crate::line::number;
 
-/// What must be so of a page; what is not given does not matter. A page that does not say is not
-/// wanted.
+/// The conditions that a page must meet; `None` accepts any value. A page without the field is rejected.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// The status with which the site answered.
+    /// The HTTP status.
     pub status: Option<u16>,
     /// A language of the page.
     pub language: Option<Language>,
-    /// The media type that the site gave, in any case.
+    /// The media type that the site sent, case-insensitive.
     pub mime: Option<String>,
-    /// What the page's own address begins with.
+    /// A prefix of the page's URL.
     pub url_prefix: Option<String>,
-    /// How long its record is, compressed.
+    /// The length of the compressed record.
     pub length_bytes: Option<RangeInclusive<u64>>,
 }
 
-/// A language as the index has it.
+/// A language in the notation of the index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Language {
-    /// Three letters, by ISO 639-3: `eng`.
+    /// A three-letter code of ISO 639-3: `eng`.
     pub code: String,
-    /// Where in the page's list (`zho,eng`) it must stand.
+    /// The required position in the page's list (`zho,eng`).
     pub place: LanguagePlace,
 }
 
-/// Where a language stands among those of a page. The one that most of the page is in comes first.
+/// The position of a language in the list of a page. The language of most of the page comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LanguagePlace {
     /// Anywhere.
@@ -43,7 +42,7 @@ pub enum LanguagePlace {
     Primary,
 }
 
-/// What a filter may ask for.
+/// The criteria of a filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Criterion {
     /// [`Filter::status`]
@@ -59,7 +58,7 @@ pub enum Criterion {
 }
 
 impl Criterion {
-    /// All of them, in the order in which they are asked for.
+    /// All of them, in the order in which they are checked.
     pub const ALL: [Criterion; 5] = [
         Criterion::Status,
         Criterion::Language,
@@ -68,7 +67,7 @@ impl Criterion {
         Criterion::Length,
     ];
 
-    /// Its name, as users know it.
+    /// The name that users know.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -82,7 +81,7 @@ impl Criterion {
 }
 
 impl Filter {
-    /// Why the page of a line is not wanted: the first criterion that it does not meet.
+    /// Why a line is rejected: the first criterion that it fails.
     #[must_use]
     pub fn rejection(&self, line: &Line<'_>) -> Option<Criterion> {
         self.first_failure(|field, passes| {
@@ -90,16 +89,15 @@ impl Filter {
         })
     }
 
-    /// A criterion that the page of a line surely does not meet, by the line as it is written. This is
-    /// much faster than to read the line, and never wrong about one that can be read. Of what does not look
-    /// like a line nothing is said.
+    /// A criterion that a line certainly fails, found without parsing it. This is much faster than parsing, and never
+    /// wrong about a valid line. `None` if the input does not look like a line.
     #[must_use]
     pub fn rejection_unread(&self, line: &[u8]) -> Option<Criterion> {
         let peek = Peek::of(line)?;
         self.first_failure(|field, passes| peek.fails(&field.quoted, passes))
     }
 
-    /// What must be so and is not, by one who knows what fields say.
+    /// The first criterion that fails; `field_fails` applies a test to the value of a field.
     fn first_failure(
         &self,
         field_fails: impl Fn(&Field, &dyn Fn(&[u8]) -> bool) -> bool,
@@ -135,13 +133,13 @@ impl Filter {
 }
 
 impl Language {
-    /// This language, anywhere.
+    /// This language at any position.
     #[must_use]
     pub fn any(code: impl Into<String>) -> Language {
         Language { code: code.into(), place: LanguagePlace::Any }
     }
 
-    /// Whether it is among these codes, as a whole.
+    /// Whether it is one of these codes, as a whole word.
     fn is_among(&self, codes: &[u8]) -> bool {
         let wanted = self.code.as_bytes();
         let mut codes = codes.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
@@ -152,7 +150,7 @@ impl Language {
     }
 }
 
-/// A field that a filter asks for.
+/// A field that a filter checks.
 struct Field {
     name: &'static str,
     quoted: Finder<'static>,

@@ -1,14 +1,14 @@
-//! JSON objects that hold nothing but strings, and those without escapes: nearly all that an index
-//! has. They are read by their quotes alone, which is several times faster than any JSON parser.
+//! JSON objects that contain only strings without escapes, as nearly all in an index do. They are parsed by their
+//! quotes alone, which is several times faster than any JSON parser.
 
 use memchr::memchr;
 
-/// Objects with more fields are left to others.
+/// Objects with more fields are left to the JSON parser.
 const MAX_FIELDS: usize = 32;
 
-/// Names and values, in their order; none if the object is not of that kind, or is no object.
+/// Names and values in order; `None` if the input is not such an object.
 pub(super) fn fields(json: &str) -> Option<Vec<(&str, &str)>> {
-    // An escape may hide a quote; control characters must not stand in strings.
+    // An escape may hide a quote; control characters are not allowed in strings.
     let bytes = json.bytes();
     let is_odd = bytes.fold(false, |odd, byte| odd | (byte < b' ') | (byte == b'\\'));
     let mut rest = if is_odd { None } else { token(json, b'{') }?;
@@ -25,7 +25,7 @@ pub(super) fn fields(json: &str) -> Option<Vec<(&str, &str)>> {
     }
 }
 
-/// What follows this token and the spaces around it.
+/// The text after this token and the spaces around it.
 fn token(text: &str, token: u8) -> Option<&str> {
     let text = behind_spaces(text);
     (text.as_bytes().first() == Some(&token)).then(|| behind_spaces(&text[1..]))
@@ -35,14 +35,14 @@ fn behind_spaces(text: &str) -> &str {
     &text[text.bytes().take_while(|byte| *byte == b' ').count()..]
 }
 
-/// A string, and what follows it.
+/// A string, and the text after it.
 fn string(text: &str) -> Option<(&str, &str)> {
     let text = text.strip_prefix('"')?;
     let end = quote(text.as_bytes())?;
     Some((&text[..end], &text[end + 1..]))
 }
 
-/// Where the first quote is. Nearly all strings are short, so most quotes are found without a call.
+/// The position of the first quote. Nearly all strings are short, so most quotes are found without a call.
 fn quote(text: &[u8]) -> Option<usize> {
     const ONES: u128 = u128::MAX / 0xff;
     let near = text.first_chunk().map_or(0, |chunk| {

@@ -1,4 +1,4 @@
-//! The items of a batch, as others may write them: an odd one spoils no other.
+//! The items of a batch, possibly written by other programs: an invalid item does not affect the others.
 
 use std::collections::BTreeMap;
 
@@ -8,34 +8,34 @@ use serde_json::{Map, Value};
 use super::record::CdxRecord;
 use crate::shared_error::SharedError;
 
-/// An item of a batch: a page, or something else in its place.
+/// An item of a batch: a page, or an invalid item.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BatchItem {
-    /// The page, or what there is of one.
+    /// The page, or as much of it as could be read.
     pub record: CdxRecord,
-    /// Why it is no page, if it is none.
+    /// Why it is not a page, if it is not.
     pub fault: Option<ItemFault>,
 }
 
-/// Why an item of a batch is no page.
+/// Why an item of a batch is not a page.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ItemFault {
-    /// It is something else.
+    /// It is another JSON value.
     #[error("it is not a JSON object")]
     NotAnObject,
-    /// It does not have this text.
+    /// This field is missing or is not a string.
     #[error("its `{0}` is missing, or is not a string")]
     NoText(&'static str),
-    /// It says nothing about a page.
+    /// It has no metadata.
     #[error("its `metadata` is missing, or is not a JSON object")]
     NoMetadata,
-    /// It is written as JSON, and yet no value can be made of it: half a character, a number without bounds.
-    #[error("it can't be read: {0}")]
+    /// It is valid JSON, but cannot be represented: an unpaired surrogate, a number out of range.
+    #[error("it could not be parsed: {0}")]
     Json(#[source] SharedError<serde_json::Error>),
 }
 
-/// Reads a batch; only what is no JSON array at all is a fault of the whole. Nearly all batches are as this
-/// program writes them, and are read at once. In any other each item is read by itself.
+/// Reads a batch. Only input that is not a JSON array is an error of the whole batch. Nearly all batches are as this
+/// program writes them, and are parsed at once; otherwise each item is parsed by itself.
 pub fn read_batch(json: &[u8]) -> serde_json::Result<Vec<BatchItem>> {
     if let Ok(records) = serde_json::from_slice::<Vec<CdxRecord>>(json) {
         let sound = |record| BatchItem { record, fault: None };
@@ -58,7 +58,7 @@ impl BatchItem {
         BatchItem { record: CdxRecord::default(), fault: Some(fault) }
     }
 
-    /// What is not known to us is for others.
+    /// Unknown fields are ignored.
     fn of(object: Map<String, Value>) -> BatchItem {
         let mut surt_url = None;
         let mut timestamp = None;
@@ -87,7 +87,7 @@ impl BatchItem {
     }
 }
 
-/// Values that are no strings as they are written; a null says that there is none.
+/// Values that are not strings are kept as JSON text; null means that there is none.
 fn texts(fields: Map<String, Value>) -> BTreeMap<String, String> {
     let text = |value: Value| match value {
         Value::Null => None,

@@ -1,4 +1,4 @@
-//! One line, borrowed from the block that it stands in.
+//! A line, borrowed from its block.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -17,15 +17,15 @@ use crate::line::{LineFault, bounded, timestamp};
 pub struct Line<'a> {
     /// The page's URL with its host reversed (`com,example)/path`).
     pub surt: &'a str,
-    /// When it was captured, `YYYYMMDDhhmmss`.
+    /// When the page was captured, `YYYYMMDDhhmmss`.
     pub timestamp: &'a str,
     metadata: Metadata<'a>,
 }
 
-/// Names and values, in the order of the line. A name stands there once.
+/// Names and values in the order of the line. Each name occurs once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Metadata<'a> {
-    /// Nothing but strings without escapes, and the object that they stand in.
+    /// Only strings without escapes, and the JSON object that contains them.
     Flat { fields: Vec<(&'a str, &'a str)>, json: &'a str },
     /// Anything else.
     Any(Vec<(Text<'a>, Text<'a>)>),
@@ -34,7 +34,7 @@ enum Metadata<'a> {
 type Text<'a> = Cow<'a, str>;
 
 impl<'a> Line<'a> {
-    /// Reads a line, with or without its end.
+    /// Parses a line, with or without its line break.
     pub fn parse(line: &'a [u8]) -> Result<Line<'a>, LineFault> {
         let line = simdutf8::basic::from_utf8(line).map_err(|_| LineFault::Encoding)?;
         let line = bounded(line)?;
@@ -51,7 +51,7 @@ impl<'a> Line<'a> {
         })
     }
 
-    /// What the line says under this name. Values that are no strings stand as they are written.
+    /// The value under this name. Values that are not strings are given as JSON text.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         match &self.metadata {
@@ -72,10 +72,9 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// Appends the line as an element of a batch: `surt_url`, `timestamp` and `metadata`, all of
-    /// whose values are strings.
+    /// Appends the line as an element of a batch: `surt_url`, `timestamp` and `metadata`, whose values are all strings.
     pub fn write_json(&self, out: &mut Vec<u8>) {
-        // Strings can always be written as JSON, and memory takes whatever is written to it.
+        // Writing strings as JSON into memory cannot fail.
         drop(self.try_write_json(out));
     }
 
@@ -97,12 +96,12 @@ impl<'a> Line<'a> {
     }
 }
 
-/// What stands before the first space, and behind it.
+/// The text before and after the first space.
 fn at_space(text: &str) -> (&str, &str) {
     memchr(b' ', text.as_bytes()).map_or((text, ""), |space| (&text[..space], &text[space + 1..]))
 }
 
-/// Appends a JSON string. Few have anything to escape.
+/// Appends a JSON string. Few strings need escapes.
 fn write_string(text: &str, out: &mut Vec<u8>) -> serde_json::Result<()> {
     let is_odd = |byte| byte < b' ' || byte == b'"' || byte == b'\\';
     if text.bytes().fold(false, |odd, byte| odd | is_odd(byte)) {
@@ -133,8 +132,8 @@ impl<'a> Metadata<'a> {
     }
 }
 
-/// Whether some name stands there twice. Flat objects have few, and most of those begin otherwise than the others,
-/// which is seen without a call.
+/// Whether a name occurs twice. Flat objects have few names, and most of them begin differently, which is checked
+/// without a call.
 fn has_repeated(fields: &[(&str, &str)]) -> bool {
     let is_same =
         |one: &str, other: &str| one.bytes().next() == other.bytes().next() && one == other;
@@ -144,7 +143,7 @@ fn has_repeated(fields: &[(&str, &str)]) -> bool {
         .any(|(at, (name, _))| fields[..at].iter().any(|(other, _)| is_same(name, other)))
 }
 
-/// As JSON is read everywhere, the last of equal names counts.
+/// As in most JSON parsers, the last of equal names counts.
 fn without_repeated<'a>(mut fields: Vec<(Text<'a>, Text<'a>)>) -> Vec<(Text<'a>, Text<'a>)> {
     fields.reverse();
     let mut known = HashSet::new();
@@ -153,7 +152,7 @@ fn without_repeated<'a>(mut fields: Vec<(Text<'a>, Text<'a>)>) -> Vec<(Text<'a>,
     fields
 }
 
-/// The members of a JSON object, in their order.
+/// The members of a JSON object, in order.
 struct Fields<'a>(Vec<(Text<'a>, &'a RawValue)>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {

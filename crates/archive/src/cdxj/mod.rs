@@ -1,7 +1,7 @@
-//! CDXJ: a line a captured page, with a JSON object about it.
+//! CDXJ: one line per captured page, with a JSON object about it.
 //!
-//! An index has billions of lines, and most are not wanted. So a line is first looked at as it is
-//! written, which tells in most cases that it is not, and only then read.
+//! An index has billions of lines, and most are not wanted. So most lines are rejected by a look at their raw bytes,
+//! and only the others are parsed.
 
 mod batches;
 mod filter;

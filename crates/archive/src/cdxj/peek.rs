@@ -1,25 +1,25 @@
-//! What a line says of a field, looked up in it as it is written.
+//! Finds a field of a line without parsing it.
 //!
-//! Only a line that looks like one is peeked into: a key, 14 digits, and something in braces to the line's
-//! end. Any other has to be read, so that it is known for what it is: cut off, or no line at all.
+//! This works only for lines that look valid: a key, 14 digits, and something in braces up to the end of the line. Any
+//! other line must be parsed, to find out whether it is truncated or not a line at all.
 //!
-//! A JSON object without escapes and without another object in it is simple: a quoted name that
-//! stands in it once, with a colon behind it, is a name, and the next quoted text is its value. Where
-//! the line is not so simple nothing is said, and it has to be read.
+//! A JSON object without escapes and nested objects is simple: a quoted name that occurs once and is followed by a
+//! colon is a field name, and the next quoted text is its value. If the object is not that simple, the line must be
+//! parsed.
 
 use memchr::memmem::Finder;
 use memchr::{memchr, memchr2};
 
 const TIMESTAMP_DIGITS: usize = 14;
 
-/// A line as it is written.
+/// An unparsed line.
 pub(super) struct Peek<'a> {
-    /// What follows the brace that the object begins with.
+    /// The text after the opening brace of the object.
     object: &'a [u8],
 }
 
 impl<'a> Peek<'a> {
-    /// None: it does not look like a line.
+    /// `None` if it does not look like a line.
     pub(super) fn of(line: &'a [u8]) -> Option<Peek<'a>> {
         let key_bytes = memchr(b' ', line).filter(|bytes| *bytes > 0)?;
         let (time, rest) = line[key_bytes + 1..].split_first_chunk::<TIMESTAMP_DIGITS>()?;
@@ -28,10 +28,10 @@ impl<'a> Peek<'a> {
         time.iter().all(u8::is_ascii_digit).then_some(Peek { object })
     }
 
-    /// Whether the line surely does not have the field, or has it with a value that does not pass.
-    /// The finder looks for its name in quotes.
+    /// Whether the line certainly lacks the field, or has it with a value that does not pass. The finder searches for
+    /// the quoted name.
     ///
-    /// What makes it sure is looked at last, and not at all in lines that pass.
+    /// Whether the object is simple is checked last, and not at all for lines that pass.
     pub(super) fn fails(&self, quoted_name: &Finder<'_>, passes: impl Fn(&[u8]) -> bool) -> bool {
         let Some(at) = quoted_name.find(self.object) else { return self.is_simple() };
         let behind = &self.object[at + quoted_name.needle().len()..];

@@ -1,4 +1,4 @@
-//! A captured page, as whoever takes a batch has it.
+//! A captured page, as the consumer of a batch receives it.
 
 use std::collections::BTreeMap;
 
@@ -7,17 +7,17 @@ use serde::{Deserialize, Serialize};
 use super::line::Line;
 use crate::line::{LineFault, is_plain_name, is_range, number};
 
-/// The longest WARC record (compressed) that is asked for; Common Crawl's have at most a few MiB.
+/// The longest WARC record (compressed) that is requested; those of Common Crawl have a few MiB at most.
 pub const MAX_RECORD_BYTES: u64 = 128 * 1024 * 1024;
 
-/// A captured page, in the form in which batches carry it.
+/// A captured page, in the format of batches.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CdxRecord {
     /// The page's URL with its host reversed (`com,example)/path`).
     pub surt_url: String,
-    /// When it was captured, `YYYYMMDDhhmmss`.
+    /// When the page was captured, `YYYYMMDDhhmmss`.
     pub timestamp: String,
-    /// What the line says about it. Values that are no strings stand as they are written.
+    /// The metadata of the line. Values that are not strings are kept as JSON text.
     pub metadata: BTreeMap<String, String>,
 }
 
@@ -33,27 +33,25 @@ pub fn parse_line(line: &str) -> Result<CdxRecord, LineFault> {
 }
 
 impl CdxRecord {
-    /// The page's own address.
+    /// The page's URL.
     #[must_use]
     pub fn url(&self) -> Option<&str> {
         self.value("url")
     }
 
-    /// The WARC file, a relative path of plain names; None where it is missing or could lead
-    /// elsewhere.
+    /// The WARC file, a relative path of plain names; `None` if it is missing or could lead outside of the folder.
     #[must_use]
     pub fn filename(&self) -> Option<&str> {
         self.value("filename").filter(|path| path.split('/').all(is_plain_name))
     }
 
-    /// Where in the WARC file the record begins, in bytes.
+    /// The offset of the record in the WARC file, in bytes.
     #[must_use]
     pub fn offset(&self) -> Option<u64> {
         number(self.value("offset")?)
     }
 
-    /// How long the record is, in bytes: 1 to [`MAX_RECORD_BYTES`], and not beyond what can be
-    /// asked for.
+    /// The length of the record in bytes: 1 to [`MAX_RECORD_BYTES`], and only if the range can be requested.
     #[must_use]
     pub fn length(&self) -> Option<u64> {
         let offset = self.offset()?;

@@ -1,32 +1,29 @@
-//! Deflate streams that lie in memory, inflated under a cap.
+//! Inflates deflate streams in memory, up to a limit.
 
 use flate2::{Decompress, DecompressError, FlushDecompress, Status};
 
-/// What a buffer grows by at the least.
+/// The minimum growth of a buffer.
 const LEAST_GROWTH_BYTES: usize = 32 * 1024;
 
-/// A buffer that has grown to this gets much room at once. What of that is not written to takes no memory, but the
-/// old and the new buffer of a growth both do.
+/// From this size on, a buffer grows by a large amount at once. Memory that is not written to is not used, but while a
+/// buffer grows, the old and the new one both take memory.
 const LARGE_BYTES: usize = 1024 * 1024;
 const ROOM_BYTES: usize = 16 * 1024 * 1024;
 
 /// How a stream ended.
 #[derive(Debug)]
 pub(crate) enum Ended {
-    /// It is whole, and took this much of the input.
-    Whole {
-        /// Bytes of the input.
-        input_bytes: usize,
-    },
-    /// The input ended before it did.
+    /// It is complete, and took this much of the input.
+    Whole { input_bytes: usize },
+    /// The input ended before the stream.
     Truncated,
-    /// It goes on beyond the cap.
+    /// It exceeds the limit.
     TooLarge,
-    /// What follows makes no sense.
+    /// The input is invalid.
     Corrupt(DecompressError),
 }
 
-/// Appends what a stream holds to `out`, until that has `max_bytes`.
+/// Appends the content of a stream to `out`, until `out` has `max_bytes`.
 pub(crate) fn inflate(
     mut stream: Decompress,
     input: &[u8],
@@ -54,13 +51,13 @@ pub(crate) fn inflate(
     }
 }
 
-/// A vector may hold more than was asked for.
+/// A vector may have more capacity than requested, so it may be filled beyond the limit.
 fn cut(out: &mut Vec<u8>, max_bytes: usize) -> Ended {
     out.truncate(max_bytes);
     Ended::TooLarge
 }
 
-/// What just fits has no byte more, only its end.
+/// A stream that fits exactly has no more bytes, only its end.
 fn at_the_cap(mut stream: Decompress, rest: &[u8]) -> Ended {
     let before = stream.total_out();
     match stream.decompress(rest, &mut [0], FlushDecompress::None) {
@@ -71,7 +68,7 @@ fn at_the_cap(mut stream: Decompress, rest: &[u8]) -> Ended {
     }
 }
 
-/// How much of its input a stream has taken; that lay in memory.
+/// How much of its input a stream has consumed.
 fn taken(stream: &Decompress) -> usize {
     usize::try_from(stream.total_in()).unwrap_or(usize::MAX)
 }

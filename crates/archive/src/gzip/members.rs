@@ -1,8 +1,8 @@
-//! The gzip members of a file, one by one, whatever became of some of them.
+//! The gzip members of a file, one by one, even if some are damaged.
 //!
-//! Most are inflated at once, which is much faster than bit by bit. That needs their end, which the
-//! file does not tell: the next member's beginning is looked for, and the size that stands before it
-//! is tried. Where that fails, or the member is long, it is inflated bit by bit.
+//! Most are inflated in one call, which is much faster than streaming. That requires the end of the member, which the
+//! file does not state: the start of the next member is searched for, and the size before it is tried. If that fails,
+//! or if the member is long, it is inflated by streaming.
 
 use std::io::{self, Read};
 
@@ -16,42 +16,39 @@ use super::{
 use crate::buffer::Buffer;
 use crate::stored::Stored;
 
-/// The longest member (compressed) that is inflated at once.
+/// The longest member (compressed) that is inflated in one call.
 pub(crate) const MAX_AT_ONCE_BYTES: usize = 8 * 1024 * 1024;
 
-/// Beginnings of a next member that are tried; any three bytes may look like one.
+/// How many possible starts of the next member are tried; any three bytes may look like one.
 const MAX_GUESSES: usize = 3;
 
-/// What is inflated at a time when it goes bit by bit.
+/// How much is inflated at a time when streaming.
 const STREAM_BYTES: usize = 64 * 1024;
 
-/// Enough of a member to inflate its first words.
+/// Enough of a member to inflate its first bytes.
 const PEEK_BYTES: usize = 4 * 1024;
 
-/// Bytes of broken members that may be gone through a second time. Whole members give them back, so
-/// that a file made of nothing but broken ones costs no more than its length.
+/// How many bytes of broken members may be read a second time. Complete members restore this allowance, so that a file
+/// with nothing but broken ones costs no more than its length.
 const MAX_REWORK_BYTES: usize = 16 * 1024 * 1024;
 
-/// What the file has next.
+/// What comes next in the file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Begun {
     /// A member.
     Member,
-    /// Bytes that are no member.
-    Stray {
-        /// How many.
-        bytes: u64,
-    },
-    /// Nothing.
+    /// Bytes that are not a member.
+    Stray { bytes: u64 },
+    /// The end of the file.
     End,
 }
 
-/// What became of the member under way.
+/// The state of the current member.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Pulled {
     /// There may be more.
     More,
-    /// It is whole, or has a fault.
+    /// It is complete, or has an error.
     Ended(Option<InflateFault>),
 }
 
@@ -62,12 +59,12 @@ pub(crate) struct Members {
     rework_bytes: usize,
 }
 
-/// A member that is inflated bit by bit.
+/// A member that is inflated by streaming.
 struct Stream {
     inflate: Decompress,
-    /// How much of the window it has taken.
+    /// How much of the window it has consumed.
     taken: usize,
-    /// Whether its beginning is no more in the window.
+    /// Whether its start is no longer in the window.
     is_long: bool,
 }
 
@@ -81,7 +78,7 @@ impl Members {
         }
     }
 
-    /// Looks what is next. Stray bytes are passed over.
+    /// Determines what comes next. Stray bytes are skipped.
     pub(crate) fn begin<R: Read>(&self, file: &mut Stored<R>) -> io::Result<Begun> {
         let next = file.at_least(MAGIC.len())?;
         if next.is_empty() {
@@ -93,7 +90,7 @@ impl Members {
         Ok(Begun::Stray { bytes: self.pass_over(file, 0)? })
     }
 
-    /// Inflates some of the member that has begun.
+    /// Inflates some of the current member.
     pub(crate) fn pull<R: Read>(
         &mut self,
         file: &mut Stored<R>,
@@ -115,8 +112,8 @@ impl Members {
         Ok(Pulled::Ended(fault))
     }
 
-    /// Whether a member is next that begins with something else than a record: it goes on with
-    /// what the one before it left unfinished. (Blank lines may be part of that.)
+    /// Whether the next member does not begin with a record, so that it continues what the previous one left
+    /// incomplete. (Blank lines may be part of that.)
     pub(crate) fn is_continued<R: Read>(&self, file: &mut Stored<R>) -> io::Result<bool> {
         let next = file.at_least(PEEK_BYTES)?;
         Ok(next.starts_with(&MAGIC) && !first_words(next).starts_with(b"WARC/"))
@@ -140,7 +137,7 @@ impl Members {
         Ok(false)
     }
 
-    /// Where the next member may begin, or the file ends; none where that is too far away.
+    /// The possible start of the next member, or the end of the file; `None` if that is too far away.
     fn next_magic<R: Read>(
         &self,
         file: &mut Stored<R>,
@@ -159,26 +156,25 @@ impl Members {
             if !file.more()? {
                 return Ok((known >= from).then_some(known));
             }
-            // A beginning may lie across the end of what was known.
+            // A start may cross the end of what had been read.
             from = from.max((known + 1).saturating_sub(MAGIC.len()));
         }
     }
 
-    /// Whether these bytes are exactly one member of this size; then its content is in the room of
-    /// the buffer.
+    /// Whether these bytes are exactly one member of this size; if so, its content is in the free space of the buffer.
     fn fits(&mut self, member: &[u8], size: usize, content: &mut Buffer) -> bool {
         let Some(room) = content.room(size).get_mut(..size) else { return false };
         self.whole.gzip_decompress(member, room) == Ok(size) && ends_with_its_member(member)
     }
 
-    /// Goes to what follows the member under way.
+    /// Moves past the current member.
     fn leave<R: Read>(&mut self, file: &mut Stored<R>, is_broken: bool) -> io::Result<()> {
         let Some(stream) = self.stream.take() else { return Ok(()) };
         if !is_broken {
             file.consume(stream.taken);
             return Ok(());
         }
-        // What was inflated may have run over the beginning of the next member.
+        // The inflated input may have included the start of the next member.
         let is_affordable = !stream.is_long && stream.taken <= self.rework_bytes;
         if is_affordable {
             self.rework_bytes -= stream.taken;
@@ -187,8 +183,7 @@ impl Members {
         self.pass_over(file, from).map(drop)
     }
 
-    /// Passes over bytes, at least `from`, up to a member that begins with a record. Returns how
-    /// many they were.
+    /// Skips bytes, at least `from`, up to a member that begins with a record. Returns how many were skipped.
     fn pass_over<R: Read>(&self, file: &mut Stored<R>, mut from: usize) -> io::Result<u64> {
         let began = file.offset();
         loop {
@@ -202,7 +197,7 @@ impl Members {
                 from = 1;
                 continue;
             }
-            // A beginning may lie across the end of what is known.
+            // A start may cross the end of what has been read.
             file.consume((window.len() + 1).saturating_sub(MAGIC.len()).max(from));
             from = 0;
             if !file.more()? {
@@ -240,7 +235,7 @@ impl Stream {
         }
     }
 
-    /// Gets more input, and gives up the member's beginning when the window is full of it.
+    /// Reads more input, and discards the start of the member when the window is full of it.
     fn read_on<R: Read>(&mut self, file: &mut Stored<R>) -> io::Result<bool> {
         if file.bytes().len() >= MAX_AT_ONCE_BYTES {
             file.consume(self.taken);
@@ -251,18 +246,18 @@ impl Stream {
     }
 }
 
-/// Whether a member begins here that begins with a WARC record, be it behind blank lines.
+/// Whether there is a member here that begins with a WARC record, possibly after blank lines.
 pub(crate) fn begins_with_record(bytes: &[u8]) -> bool {
     let words = first_words(bytes);
     let blank = words.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
     words[blank..].starts_with(b"WARC/")
 }
 
-/// What a member begins with, as far as it can be inflated; the rest is zeros.
+/// The first bytes of a member, as far as they can be inflated; the rest is zeros.
 fn first_words(bytes: &[u8]) -> [u8; 64] {
     let mut words = [0; 64];
     let mut inflate = Decompress::new_gzip(WINDOW_BITS);
-    // What is broken further on is salvaged up to there.
+    // If the member is damaged further on, the part before that is still used.
     drop(inflate.decompress(bytes, &mut words, FlushDecompress::None));
     words
 }

@@ -1,4 +1,4 @@
-//! Gzip members, inflated under a cap.
+//! Inflates gzip members, up to a limit.
 
 mod inflate;
 pub(crate) mod members;
@@ -16,63 +16,63 @@ use crate::shared_error::SharedError;
 pub(crate) use inflate::{Ended, inflate};
 pub use pieces::inflate_pieces;
 
-/// What every member begins with: gzip, deflate.
+/// The first bytes of every member: gzip with deflate.
 pub(crate) const MAGIC: [u8; 3] = [0x1f, 0x8b, 8];
 
 /// Header and trailer.
 pub(crate) const LEAST_MEMBER_BYTES: usize = 18;
 
-/// Gzip's largest window.
+/// The largest window of gzip.
 pub(crate) const WINDOW_BITS: u8 = 15;
 
 /// Why a member was not inflated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InflateFault {
-    /// It would have more bytes than the caller allows.
-    #[error("more than {max_bytes} bytes when inflated")]
+    /// Its content exceeds the limit of the caller.
+    #[error("the inflated content exceeds {max_bytes} bytes")]
     TooLarge {
-        /// What the caller allows.
+        /// The limit of the caller.
         max_bytes: usize,
     },
-    /// The input ends before the member does.
+    /// The input ends before the member.
     #[error("the gzip member is cut off")]
     Truncated,
-    /// It is no gzip, or its checksum does not fit.
-    #[error("not a sound gzip member: {0}")]
+    /// It is not gzip, or its checksum does not match.
+    #[error("not a valid gzip member: {0}")]
     Corrupt(#[source] SharedError<DecompressError>),
 }
 
 /// Why the next member of a file was not read.
 #[derive(Debug, thiserror::Error)]
 pub enum MemberError {
-    /// The file, or what may be read of it, ends before the member does.
+    /// The file, or the part of it that may be read, ends before the member.
     #[error("the gzip member is cut off")]
     Truncated,
-    /// It is no gzip, or its checksum does not fit.
-    #[error("not a sound gzip member: {0}")]
+    /// It is not gzip, or its checksum does not match.
+    #[error("not a valid gzip member: {0}")]
     Corrupt(#[source] io::Error),
     /// The file itself could not be read.
-    #[error("it can't be read: {0}")]
+    #[error("it could not be read: {0}")]
     Unreadable(#[source] io::Error),
 }
 
-/// What a member holds.
+/// The content of a member.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Inflated<'i> {
-    /// All of it, or what came before the fault.
+    /// All of it, or the part before the error.
     pub content: &'i [u8],
-    /// Why it is not all.
+    /// Why it is incomplete.
     pub fault: Option<InflateFault>,
 }
 
 impl<'i> Inflated<'i> {
-    /// The content, unless some is missing.
+    /// The content, if it is complete.
     pub fn whole(self) -> Result<&'i [u8], InflateFault> {
         self.fault.map_or(Ok(self.content), Err)
     }
 }
 
-/// Inflates members that lie in memory, each into the same buffer.
+/// Inflates members in memory, all into the same buffer.
 pub struct Inflater {
     whole: Decompressor,
     content: Vec<u8>,
@@ -85,8 +85,7 @@ impl Default for Inflater {
 }
 
 impl Inflater {
-    /// Inflates the first member of the input, no more than `max_bytes` of it; what follows it is
-    /// ignored.
+    /// Inflates the first member of the input, up to `max_bytes`; anything after it is ignored.
     pub fn inflate(&mut self, member: &[u8], max_bytes: usize) -> Inflated<'_> {
         if let Some(bytes) = self.at_once(member, max_bytes) {
             return Inflated { content: &self.content[..bytes], fault: None };
@@ -102,8 +101,8 @@ impl Inflater {
         Inflated { content: &self.content, fault }
     }
 
-    /// The fast way, for what is a whole member and nothing else: its last bytes tell its size, so
-    /// that it has its room. Returns that size; whatever is odd is left to the slow way.
+    /// The fast path for a single complete member: its last bytes state its size, so the buffer can be allocated.
+    /// Returns that size; anything unusual is left to the slow path.
     fn at_once(&mut self, member: &[u8], max_bytes: usize) -> Option<usize> {
         let bytes = stated_size(member).filter(|bytes| *bytes <= max_bytes)?;
         if self.content.len() < bytes {
@@ -114,8 +113,7 @@ impl Inflater {
     }
 }
 
-/// What the end of a member says of its size, where that can be: deflate makes nothing more than
-/// 1,032 times smaller.
+/// The size that the end of a member states, if it is plausible: deflate compresses by a factor of 1,032 at most.
 #[must_use]
 pub fn stated_size(member: &[u8]) -> Option<usize> {
     let size = u32::from_le_bytes(*member.last_chunk()?);
@@ -123,8 +121,8 @@ pub fn stated_size(member: &[u8]) -> Option<usize> {
     (member.len() >= LEAST_MEMBER_BYTES && size / 1_032 <= member.len()).then_some(size)
 }
 
-/// Whether bytes that begin with a member of the size that they state have nothing else in them. A member
-/// ends with its size: so if that stands nowhere else, they end where the member does.
+/// Whether bytes that begin with a member of the size that they state contain nothing else. A member ends with its
+/// size, so if those bytes occur nowhere else, the input ends with the member.
 pub(crate) fn ends_with_its_member(bytes: &[u8]) -> bool {
     bytes.split_last_chunk::<4>().is_some_and(|(before, size_field)| {
         let behind_head = before.get(LEAST_MEMBER_BYTES - 8..).unwrap_or_default();
@@ -132,7 +130,7 @@ pub(crate) fn ends_with_its_member(bytes: &[u8]) -> bool {
     })
 }
 
-/// Inflates the first member of the input; what follows it is ignored.
+/// Inflates the first member of the input; anything after it is ignored.
 pub fn inflate_member(member: &[u8], max_bytes: usize) -> Result<Vec<u8>, InflateFault> {
     let mut inflater = Inflater::default();
     let bytes = inflater.inflate(member, max_bytes).whole()?.len();
@@ -143,14 +141,14 @@ pub fn inflate_member(member: &[u8], max_bytes: usize) -> Result<Vec<u8>, Inflat
 /// A member of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Member {
-    /// Its content, as far as the caller wanted it.
+    /// Its content, up to the limit of the caller.
     pub content: Vec<u8>,
-    /// How many bytes of the file it takes.
+    /// Its size in the file.
     pub stored_bytes: u64,
 }
 
-/// Reads the next member of a file, which must end within `limit_bytes`; none when the file ends
-/// here. It is read and checked whole, but no more than `max_bytes` of its content are kept.
+/// Reads the next member of a file, which must end within `limit_bytes`; `None` at the end of the file. The whole
+/// member is read and checked, but at most `max_bytes` of its content are kept.
 pub fn next_member(
     file: &mut impl BufRead,
     limit_bytes: u64,

@@ -1,16 +1,16 @@
-//! A member that lies in memory, inflated a piece at a time, so that its content is never there as a whole.
+//! Inflates a member in memory piece by piece, so that its whole content is never in memory.
 
 use flate2::{Decompress, FlushDecompress, Status};
 
 use super::{InflateFault, Inflater, WINDOW_BITS};
 
-/// A member that has no more than that is one piece: at once is much faster.
+/// A member with no more content than this is inflated as one piece, which is much faster.
 const MAX_AT_ONCE_BYTES: usize = 4 * 1024 * 1024;
 
 const PIECE_BYTES: usize = 64 * 1024;
 
-/// Gives the content of the first member of the input, no more than `max_bytes`, in pieces. What was
-/// given before a fault was found is part of it all the same.
+/// Passes on the content of the first member of the input in pieces, up to `max_bytes`. The pieces before an error are
+/// valid content.
 pub fn inflate_pieces(
     member: &[u8],
     max_bytes: usize,

@@ -1,4 +1,4 @@
-//! The head of a record: where one begins, and what it declares.
+//! The head of a record: its start, and what it declares.
 
 use std::sync::LazyLock;
 
@@ -8,10 +8,10 @@ use super::{MAX_DECLARED_BYTES, WarcFault};
 use crate::headers::{HeadFault, Headers, read_head};
 use crate::line::number;
 
-/// What every record begins with.
+/// The first bytes of every record.
 pub(super) const BEGINNING: &[u8] = b"WARC/";
 
-/// The longest version line, as far as it is looked at: `WARC/1.1` and its end.
+/// The length of the longest version line that is recognized: `WARC/1.1` and its line break.
 pub(super) const MAX_VERSION_LINE_BYTES: usize = 16;
 
 static BEGINNINGS: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(BEGINNING));
@@ -20,12 +20,12 @@ pub(super) struct RecordHead<'a> {
     pub(super) version: &'a str,
     pub(super) headers: Headers<'a>,
     pub(super) declared_bytes: u64,
-    /// How long the head is.
+    /// The length of the head.
     pub(super) bytes: usize,
 }
 
 impl<'a> RecordHead<'a> {
-    /// The head that the input begins with.
+    /// Parses the head at the start of the input.
     pub(super) fn parse(record: &'a [u8]) -> Result<RecordHead<'a>, WarcFault> {
         if !record.starts_with(BEGINNING) {
             let is_cut = !record.is_empty() && BEGINNING.starts_with(record);
@@ -44,7 +44,7 @@ impl<'a> RecordHead<'a> {
     }
 }
 
-/// Where, behind the first byte, a line begins that only a record begins with.
+/// The next line, after the first byte, that looks like the start of a record.
 pub(super) fn next_beginning(bytes: &[u8]) -> Option<usize> {
     BEGINNINGS.find_iter(bytes).find(|at| {
         let is_line_start = at.checked_sub(1).is_some_and(|before| bytes[before] == b'\n');
@@ -53,8 +53,8 @@ pub(super) fn next_beginning(bytes: &[u8]) -> Option<usize> {
     })
 }
 
-/// The same, but more is asked for: the line behind it must be a header of a record. So a page that
-/// speaks of WARC is not taken for one.
+/// The same, but stricter: the following line must be a header of a record. So a page that mentions WARC is not taken
+/// for one.
 pub(super) fn next_head(bytes: &[u8]) -> Option<usize> {
     let mut from = 0;
     while let Some(found) = next_beginning(&bytes[from..]) {

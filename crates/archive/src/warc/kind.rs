@@ -1,23 +1,23 @@
-//! What records are about.
+//! The types of records.
 
 use std::fmt;
 
 /// The types of the standard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// The file that begins with it.
+    /// Describes the file that begins with it.
     Warcinfo,
-    /// What was asked.
+    /// The request.
     Request,
-    /// What was answered.
+    /// The response.
     Response,
-    /// What else is known.
+    /// Additional information about a capture.
     Metadata,
-    /// Something that was got without a protocol around it.
+    /// Content that was captured without protocol headers.
     Resource,
-    /// An answer that was the same as before.
+    /// A response that was the same as before.
     Revisit,
-    /// Another form of what was captured, such as its text.
+    /// Another form of captured content, such as its text.
     Conversion,
     /// The next part of a record that begins in another file.
     Continuation,

@@ -24,79 +24,78 @@ pub const MAX_DECLARED_BYTES: u64 = 1 << 40;
 /// A record, borrowing the bytes it was read from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// Where it begins.
+    /// Its position.
     pub place: Place,
     /// `1.0`, `1.1`, or one of the drafts (`0.17`, `0.18`).
     pub version: &'a str,
-    /// Its headers.
     pub headers: Headers<'a>,
-    /// What it is about; as much as there is of it.
+    /// Its content, as far as it is available.
     pub block: &'a [u8],
-    /// What is wrong with it.
+    /// The error in it, if there is one.
     pub flaw: Option<Flaw>,
 }
 
-/// Where in a file something begins.
+/// A position in a file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Place {
-    /// Bytes of the file before it, or before the gzip member that it is in.
+    /// The offset in the file, or that of the gzip member that contains it.
     pub file_offset: u64,
-    /// Bytes before it in what the member holds.
+    /// The offset in the inflated content of the member.
     pub member_offset: u64,
 }
 
-/// What is wrong with a record that is given all the same.
+/// An error in a record that is returned nevertheless.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Flaw {
     /// The block is shorter than declared: the file or its gzip member ends, or the next record
     /// begins.
     #[error("the block is cut off: {present_bytes} of {declared_bytes} bytes")]
     Cut {
-        /// What `Content-Length` says.
+        /// The value of `Content-Length`.
         declared_bytes: u64,
-        /// What there is.
+        /// The available length.
         present_bytes: u64,
     },
-    /// The block is longer than the caller allows; its end was passed over.
-    #[error("the block has {declared_bytes} bytes, more than {max_bytes}: its end was passed over")]
+    /// The block is longer than the limit of the caller; the rest was skipped.
+    #[error("the block has {declared_bytes} bytes, more than {max_bytes}: the rest was skipped")]
     TooLong {
-        /// What `Content-Length` says.
+        /// The value of `Content-Length`.
         declared_bytes: u64,
-        /// What the caller allows.
+        /// The limit of the caller.
         max_bytes: usize,
     },
-    /// The block is as long as declared, but the gzip member that it is in has a fault.
-    #[error("the block is there, but its gzip member has a fault: {0}")]
+    /// The block is complete, but its gzip member is damaged.
+    #[error("the block is complete, but its gzip member is damaged: {0}")]
     Damaged(#[source] InflateFault),
 }
 
-/// Why bytes are no whole record.
+/// Why the input is not a complete record.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WarcFault {
     /// The first line is not `WARC/x.y`.
     #[error("the record does not begin with a WARC version")]
     Version,
-    /// The headers have no blank line behind them.
+    /// There is no blank line after the headers.
     #[error("the record's headers are cut off")]
     HeadCutOff,
     /// The headers are too long.
     #[error("the record's headers are longer than {MAX_HEAD_BYTES} bytes")]
     HeadTooLong,
-    /// `Content-Length` is missing, no number, out of bounds, or said twice and differently.
-    #[error("the record has no Content-Length, or none that can be used")]
+    /// `Content-Length` is missing, not a number, out of range, or repeated with different values.
+    #[error("the record has no valid Content-Length")]
     ContentLength,
     /// The block is shorter than declared.
     #[error("the block is cut off: {present_bytes} of {declared_bytes} bytes")]
     Truncated {
-        /// What `Content-Length` says.
+        /// The value of `Content-Length`.
         declared_bytes: u64,
-        /// What there is.
+        /// The available length.
         present_bytes: usize,
     },
 }
 
-/// Reads the one record that the input begins with, and that must be whole. Blank lines before it
-/// and anything behind it are passed over.
+/// Reads the record at the start of the input, which must be complete. Blank lines before it and anything after it are
+/// skipped.
 pub fn parse_record(bytes: &[u8]) -> Result<Record<'_>, WarcFault> {
     let blank = blank_bytes(bytes);
     let head = RecordHead::parse(&bytes[blank..])?;
@@ -110,19 +109,19 @@ pub fn parse_record(bytes: &[u8]) -> Result<Record<'_>, WarcFault> {
     Ok(Record { place, version: head.version, headers: head.headers, block, flaw: None })
 }
 
-/// How many bytes of line ends the input begins with.
+/// The number of bytes of line breaks at the start of the input.
 fn blank_bytes(bytes: &[u8]) -> usize {
     bytes.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count()
 }
 
 impl<'a> Record<'a> {
-    /// What the record is about; none for a type that is not known, which readers are to skip.
+    /// The type of the record; `None` for an unknown type, which readers should skip.
     #[must_use]
     pub fn kind(&self) -> Option<Kind> {
         self.headers.values("WARC-Type").next().and_then(Kind::of)
     }
 
-    /// The captured URL. Some writers put it into angle brackets.
+    /// The captured URL. Some writers put it in angle brackets.
     #[must_use]
     pub fn target_uri(&self) -> Option<Cow<'a, str>> {
         let uri = self.headers.get("WARC-Target-URI")?;

@@ -1,4 +1,4 @@
-//! Every record of a file, and every stretch that is none.
+//! Reads all records of a file, and the malformed parts between them.
 
 use std::io::{self, Read};
 
@@ -8,16 +8,16 @@ use super::{Flaw, Place, Record, Tally, WarcFault, blank_bytes};
 use crate::gzip::InflateFault;
 use crate::headers::MAX_HEAD_BYTES;
 
-/// What is looked at of a head first; most are shorter.
+/// How much of a head is read first; most heads are shorter.
 const COMMON_HEAD_BYTES: usize = 4 * 1024;
 
-/// What is looked at behind a block to see whether the next record follows.
+/// How much is read after a block to see whether a record follows.
 const TAIL_BYTES: usize = 64;
 
-/// What a reader takes into memory.
+/// Memory limits of a reader.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// The longest block that is given whole; of longer ones, that much.
+    /// The longest block that is returned whole; longer ones are cut to this length.
     pub max_block_bytes: usize,
 }
 
@@ -27,37 +27,37 @@ impl Default for Limits {
     }
 }
 
-/// What a file has next.
+/// An item of a file.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Item<'r> {
-    /// A record, with its flaw if it has one.
+    /// A record, possibly with a flaw.
     Record(Record<'r>),
-    /// Bytes that are no record.
+    /// Bytes that are not a record.
     Malformed(Stretch),
 }
 
-/// Bytes that are no record, passed over up to where one begins.
+/// Bytes that are not a record, up to the start of the next one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stretch {
-    /// Where they begin.
+    /// Their position.
     pub place: Place,
-    /// How many they are: of the file if they are in no gzip member, else inflated.
+    /// Their number: in the file if they are outside of gzip members, else inflated.
     pub bytes: u64,
-    /// What they are instead.
+    /// Why they are not a record.
     pub fault: StretchFault,
 }
 
-/// Why bytes are no record.
+/// Why bytes are not a record.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StretchFault {
-    /// They are none, or none that can be read.
+    /// The record is invalid.
     #[error(transparent)]
     Record(WarcFault),
-    /// Their gzip member is broken.
+    /// The gzip member is damaged.
     #[error(transparent)]
     Inflate(InflateFault),
-    /// They stand between gzip members.
-    #[error("neither a gzip member nor part of one")]
+    /// They are between gzip members.
+    #[error("the bytes are not part of a gzip member")]
     Stray,
 }
 
@@ -69,8 +69,8 @@ impl Stretch {
 
 /// Reads WARC files: plain, compressed record by record, or compressed as a whole.
 ///
-/// It never stops at what is wrong. A record that is cut is given as far as it goes; where there is
-/// none, the next one is looked for.
+/// Errors in the file never stop it. A truncated record is returned as far as it goes; after invalid bytes, it searches
+/// for the next record.
 ///
 /// ```
 /// use fetchwell_archive::warc::{Item, Limits, WarcReader};
@@ -90,41 +90,40 @@ pub struct WarcReader<R> {
     source: Source<R>,
     limits: Limits,
     tally: Tally,
-    /// The record that was given last, which is still to be passed over.
+    /// The record that was returned last, which is still to be skipped.
     given: Extent,
 }
 
-/// How far a record goes, from where the source is.
+/// The extent of a record, from the current position of the source.
 #[derive(Clone, Copy, Default)]
 struct Extent {
     head_bytes: usize,
-    /// Bytes of the block that are in memory.
+    /// Bytes of the block in memory.
     block_bytes: usize,
-    /// Bytes of the block behind those.
+    /// Bytes of the block after those.
     left_bytes: u64,
 }
 
-/// What was found, before anything is lent out.
+/// The result before anything is borrowed.
 enum Found {
     Record(Extent, Option<Flaw>),
     Stretch(Stretch),
 }
 
 impl<R: Read> WarcReader<R> {
-    /// Nothing is read yet.
     pub fn new(read: R, limits: Limits) -> WarcReader<R> {
         let max_bytes = limits.max_block_bytes + MAX_HEAD_BYTES + TAIL_BYTES;
         let source = Source::new(read, max_bytes);
         WarcReader { source, limits, tally: Tally::default(), given: Extent::default() }
     }
 
-    /// What the file came to so far. The bytes of a record count when the next one is asked for.
+    /// The counts so far. The bytes of a record are counted when the next one is requested.
     pub fn tally(&self) -> Tally {
         self.tally
     }
 
-    /// The next record or stretch; none at the end. An error is one of reading the file itself.
-    #[expect(clippy::should_implement_trait, reason = "it lends what it gives")]
+    /// The next record or malformed part; `None` at the end. An error means that the file could not be read.
+    #[expect(clippy::should_implement_trait, reason = "an iterator cannot lend its items")]
     pub fn next(&mut self) -> io::Result<Option<Item<'_>>> {
         self.pass_over_given()?;
         let (extent, flaw) = match self.find()? {
@@ -200,7 +199,7 @@ impl<R: Read> WarcReader<R> {
         Ok(())
     }
 
-    /// How far the record goes that begins here.
+    /// Measures the record at the current position.
     fn measure(&mut self) -> io::Result<Result<(Extent, Option<Flaw>), WarcFault>> {
         let (head_bytes, declared_bytes) = match self.head()? {
             Ok(head) => head,
@@ -225,18 +224,18 @@ impl<R: Read> WarcReader<R> {
         let present = wanted.min(bytes.len() - head_bytes);
         let next = next_head(&bytes[head_bytes..]).filter(|next| *next < present);
         let Some(block_bytes) = next.or((!is_there).then_some(present)) else {
-            // What follows is no record, nor does one begin before it: so the length holds.
+            // No record follows, but none begins earlier either, so the declared length counts.
             return Ok(Ok((whole, None)));
         };
         if block_bytes == present {
-            // The gzip member's fault is why the record is cut, so it is not told again.
+            // The error of the gzip member is the reason for the truncation, so it is not reported again.
             self.source.take_fault();
         }
         let flaw = Flaw::Cut { declared_bytes, present_bytes: block_bytes as u64 };
         Ok(Ok((Extent { block_bytes, ..whole }, Some(flaw))))
     }
 
-    /// How long the head is that begins here, and what it declares.
+    /// The length of the head at the current position, and the block length that it declares.
     fn head(&mut self) -> io::Result<Result<(usize, u64), WarcFault>> {
         let mut wanted = COMMON_HEAD_BYTES;
         loop {
@@ -254,14 +253,14 @@ impl<R: Read> WarcReader<R> {
         }
     }
 
-    /// The fault of the gzip member that ends with the record.
+    /// The error of the gzip member that ends with the record.
     fn damage(&mut self, end: usize) -> Option<Flaw> {
         let rest = &self.source.bytes()[end..];
         let is_last = self.source.is_ended() && blank_bytes(rest) == rest.len();
         if is_last { self.source.take_fault().map(Flaw::Damaged) } else { None }
     }
 
-    /// Passes over what is no record, up to a line that one begins with or the segment's end.
+    /// Skips invalid bytes up to a line that looks like the start of a record, or up to the end of the segment.
     fn stretch(&mut self, place: Place, fault: WarcFault) -> io::Result<Stretch> {
         let mut bytes = 0;
         loop {
@@ -271,7 +270,7 @@ impl<R: Read> WarcReader<R> {
                 bytes += beginning as u64;
                 return Ok(Stretch { place, bytes, fault: StretchFault::Record(fault) });
             }
-            // A beginning may lie across the end of what is known.
+            // A start may cross the end of what has been read.
             let passed = known.len().saturating_sub(MAX_VERSION_LINE_BYTES);
             let kept = known.len() - passed;
             self.source.consume(passed);
@@ -287,7 +286,7 @@ impl<R: Read> WarcReader<R> {
     }
 }
 
-/// Whether a block is followed as it should be: by blank lines, and a record or the end.
+/// Whether a block is followed by blank lines, and then by a record or the end.
 fn is_followed_well(rest: &[u8]) -> bool {
     let next = &rest[blank_bytes(rest)..];
     let beginning = super::head::BEGINNING;

@@ -1,7 +1,7 @@
-//! What a file holds, whether it is compressed or not, as segments of bytes.
+//! The content of a file, compressed or not, as segments of bytes.
 //!
-//! A plain file is one segment. In a compressed one each gzip member is one, unless it goes on with
-//! what the member before it left unfinished.
+//! A plain file is one segment. In a compressed file each gzip member is one, unless it continues what the previous
+//! member left incomplete.
 
 use std::io::{self, Read};
 
@@ -12,31 +12,26 @@ use crate::gzip::members::{Begun, Members, Pulled, begins_with_record};
 use crate::gzip::{InflateFault, MAGIC};
 use crate::stored::Stored;
 
-/// How far into a file that begins with neither a record nor gzip either is looked for.
+/// How far a file that begins with neither a record nor gzip is searched for one of them.
 const MAX_PROLOGUE_BYTES: usize = 1024 * 1024;
 
-/// The least bound of the window on a compressed file: a member that is inflated at once fits.
+/// The minimum size of the window on a compressed file: a member that is inflated in one call must fit.
 const LEAST_WINDOW_BYTES: usize = 16 * 1024 * 1024;
 
-/// What a source has next.
+/// What comes next in a source.
 pub(super) enum Next {
-    /// A segment, whose bytes can be filled in.
+    /// A segment, whose bytes can be read with `fill`.
     Segment,
-    /// Bytes that are in no gzip member.
-    Stray {
-        /// Where they are.
-        place: Place,
-        /// How many.
-        bytes: u64,
-    },
-    /// Nothing.
+    /// Bytes outside of gzip members.
+    Stray { place: Place, bytes: u64 },
+    /// The end.
     End,
 }
 
 pub(super) struct Source<R> {
     file: Stored<R>,
     members: Members,
-    /// What was inflated; not used where the file is plain.
+    /// The inflated bytes; not used for a plain file.
     inflated: Buffer,
     framing: Framing,
     segment: Segment,
@@ -49,18 +44,18 @@ enum Framing {
     Gzip,
 }
 
-/// The segment under way.
+/// The current segment.
 #[derive(Default)]
 struct Segment {
     place: Place,
-    /// Whether more may come.
+    /// Whether there may be more bytes.
     is_open: bool,
     fault: Option<InflateFault>,
 }
 
 impl<R: Read> Source<R> {
-    /// A source that has up to `max_bytes` in memory at a time. Of a compressed file it has some
-    /// more as it is stored: see [`MAX_AT_ONCE_BYTES`](crate::gzip::members::MAX_AT_ONCE_BYTES).
+    /// A source that keeps up to `max_bytes` in memory at a time. For a compressed file, it also keeps some of the
+    /// stored bytes: see [`MAX_AT_ONCE_BYTES`](crate::gzip::members::MAX_AT_ONCE_BYTES).
     pub(super) fn new(read: R, max_bytes: usize) -> Source<R> {
         Source {
             file: Stored::new(read, max_bytes.max(LEAST_WINDOW_BYTES)),
@@ -71,7 +66,7 @@ impl<R: Read> Source<R> {
         }
     }
 
-    /// The bytes of the segment that were filled in and not used up.
+    /// The bytes of the segment that were read and not consumed yet.
     pub(super) fn bytes(&self) -> &[u8] {
         match self.framing {
             Framing::Gzip => self.inflated.bytes(),
@@ -79,7 +74,7 @@ impl<R: Read> Source<R> {
         }
     }
 
-    /// Where those bytes begin.
+    /// The position of those bytes.
     pub(super) fn place(&self) -> Place {
         self.segment.place
     }
@@ -97,7 +92,7 @@ impl<R: Read> Source<R> {
         }
     }
 
-    /// Fills in bytes of this segment until there are so many. Returns whether there are.
+    /// Reads from this segment until there are this many bytes. Returns whether there are.
     pub(super) fn fill(&mut self, bytes: usize) -> io::Result<bool> {
         while self.bytes().len() < bytes && self.segment.is_open {
             if self.framing == Framing::Plain {
@@ -112,7 +107,7 @@ impl<R: Read> Source<R> {
         Ok(self.bytes().len() >= bytes)
     }
 
-    /// Goes on in the next member as part of this segment, if it does not begin with a record.
+    /// Continues this segment with the next member, if that does not begin with a record.
     pub(super) fn join(&mut self) -> io::Result<bool> {
         let is_whole = self.segment.fault.is_none() && !self.segment.is_open;
         let goes_on = self.framing == Framing::Gzip
@@ -122,17 +117,17 @@ impl<R: Read> Source<R> {
         Ok(goes_on)
     }
 
-    /// Whether nothing more can be filled in.
+    /// Whether there is nothing more to read.
     pub(super) fn is_ended(&self) -> bool {
         !self.segment.is_open
     }
 
-    /// Why the segment ended too soon; told once.
+    /// Why the segment ended too early; returned only once.
     pub(super) fn take_fault(&mut self) -> Option<InflateFault> {
         if self.segment.is_open { None } else { self.segment.fault.take() }
     }
 
-    /// Goes to the next segment. All bytes of this one must be used up.
+    /// Moves to the next segment. All bytes of this one must have been consumed.
     pub(super) fn next_segment(&mut self) -> io::Result<Next> {
         match self.framing {
             Framing::Plain => return Ok(Next::End),

@@ -1,33 +1,33 @@
-//! What a file came to, record by record and byte by byte.
+//! Counts of the records and bytes of a file.
 
 use super::reader::Stretch;
 use super::{Flaw, Record};
 use crate::gzip::InflateFault;
 
-/// Counts. Every record is in exactly one of the first four, and so is every stretch that is no
-/// record; every byte of what the file holds is in exactly one of the next three.
+/// Counts. Every record and every malformed part is in exactly one of the first four; every byte of the content is in
+/// exactly one of the next three.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Records that are whole.
+    /// Complete records.
     pub ok: u64,
     /// Records whose end is missing.
     pub truncated: u64,
-    /// Stretches that are no record, and records whose gzip member is damaged.
+    /// Malformed parts, and records whose gzip member is damaged.
     pub malformed: u64,
-    /// Records of a type that is not known.
+    /// Records of an unknown type.
     pub skipped: u64,
-    /// Bytes of records, heads included.
+    /// Bytes of records, including their heads.
     pub record_bytes: u64,
-    /// Bytes that are no record.
+    /// Bytes that are not part of a record.
     pub malformed_bytes: u64,
-    /// Line ends between records.
+    /// Line breaks between records.
     pub padding_bytes: u64,
-    /// Bytes of the file that are in no gzip member, where others are.
+    /// Bytes outside of gzip members in a compressed file.
     pub stray_bytes: u64,
 }
 
 impl Tally {
-    /// Records and stretches together.
+    /// The number of records and malformed parts.
     #[must_use]
     pub fn items(&self) -> u64 {
         self.ok + self.truncated + self.malformed + self.skipped

@@ -1,9 +1,9 @@
-//! What an element's attributes say about it, read in one pass.
+//! What an element's attributes say about its purpose, read in one pass.
 
 use super::words::{self, Meaning};
 use crate::page::Element;
 
-/// Roles that name what stands around articles.
+/// Roles of elements that surround articles.
 const NOISE_ROLES: [&str; 8] = [
     "banner",
     "complementary",
@@ -15,7 +15,7 @@ const NOISE_ROLES: [&str; 8] = [
     "menu",
 ];
 
-/// What the attributes say, yes or no.
+/// The hints as flags.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Hints {
     pub(super) is_frame: bool,
@@ -24,7 +24,7 @@ pub(super) struct Hints {
     pub(super) is_comment: bool,
     pub(super) is_detail: bool,
     pub(super) is_body: bool,
-    /// It is the article's body in so many words, not by what it happens to be called.
+    /// The element states explicitly that it is the article's body; this is not inferred from a class name.
     pub(super) is_stated_body: bool,
     pub(super) is_main: bool,
     pub(super) is_hidden: bool,

@@ -1,4 +1,4 @@
-//! What kind of page it is: what is noise beside an article is the content of another page.
+//! The kind of a page. What is noise beside an article may be the content of another kind of page.
 
 use url::Url;
 
@@ -6,7 +6,7 @@ use super::prune::Pruned;
 use crate::measures::Measures;
 use crate::page::{Page, Tag};
 
-/// Words in an address that forums have.
+/// Words in the URLs of forums.
 const FORUM_WORDS: [&str; 14] = [
     "board",
     "boards",
@@ -24,30 +24,30 @@ const FORUM_WORDS: [&str; 14] = [
     "viewtopic",
 ];
 
-/// A body or an `article` with this part of the page's prose makes it an article.
+/// A body or an `article` element with this share of the page's prose makes the page an article.
 const ARTICLE_PROSE_PERCENT: usize = 40;
 
-/// The same, if the page calls itself one. Many do that are none, so some of it must be there.
+/// The same for a page that declares itself an article. Many do so wrongly, hence there is still a minimum.
 const SHARED_PROSE_PERCENT: usize = 15;
 
-/// An element whose own paragraphs are this part of the page's prose makes it an article.
+/// An element whose own paragraphs have this share of the page's prose makes the page an article.
 const COLUMN_PROSE_PERCENT: usize = 50;
 
-/// And this part of its text: a shop with one paragraph about itself is no article.
+/// It also needs this share of the page's text: a shop with one paragraph about itself is not an article.
 const COLUMN_TEXT_PERCENT: usize = 20;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// One text; what stands around it is noise.
+    /// One text; everything around it is noise.
     Article,
-    /// Posts of many; what readers wrote is the content.
+    /// Posts by many authors; what readers wrote is the content.
     Forum,
-    /// A shop, a listing, the front of a service: many small parts.
+    /// A shop, a listing, the home page of a service: many small parts.
     Other,
 }
 
 impl Kind {
-    /// Judges by the address, by what the page states, and by how its prose is spread.
+    /// Decides by the URL, by what the page declares, and by how its prose is distributed.
     pub(super) fn of(
         page: &Page<'_>,
         kept: &Measures,
@@ -73,7 +73,7 @@ fn is_column(page: &Page<'_>, kept: &Measures) -> bool {
         && column_times_100 >= kept.text_bytes(&whole) * COLUMN_TEXT_PERCENT
 }
 
-/// Judges without the comments: however many there are, the page is about what they comment on.
+/// Comments are ignored: however many there are, the page is about what they comment on.
 fn has_article(page: &Page<'_>, kept: &Measures, pruned: &Pruned) -> bool {
     let min_percent =
         if is_shared_as_article(page) { SHARED_PROSE_PERCENT } else { ARTICLE_PROSE_PERCENT };
@@ -104,7 +104,7 @@ fn is_shared_as_article(page: &Page<'_>) -> bool {
 
 fn is_forum_address(url: &Url) -> bool {
     let is_word = |word: &str| FORUM_WORDS.iter().any(|known| known.eq_ignore_ascii_case(word));
-    // Hyphens join the words of a headline: `/2018/09/open-thread` is a post.
+    // Hyphens join the words of a headline: `/2018/09/open-thread` is not a forum.
     url.host_str().unwrap_or_default().split('.').any(is_word)
         || url.path().split(['/', '.', '_']).any(is_word)
 }

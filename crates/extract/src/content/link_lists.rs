@@ -1,19 +1,19 @@
-//! Blocks that are hardly more than links: what to read next.
+//! Blocks that consist mostly of links, such as lists of related articles.
 
 use std::ops::Range;
 
 use crate::measures::Measures;
 use crate::page::{NodeKind, Page, Tag};
 
-/// A block is a list of links when more than this part of its text is linked.
+/// A block is a list of links if more than this share of its text is linked.
 const MAX_LINKED_PERCENT: usize = 70;
 
-/// With more text of its own than this it is a part of the page that has links among others.
+/// A block with more text of its own is content that happens to contain many links.
 const MAX_OWN_BYTES: usize = 150;
 
-/// Marks the lists of links in the content.
+/// Drops the link lists in the content.
 pub(super) fn drop(page: &Page<'_>, kept: &Measures, root: &Range<usize>, dropped: &mut [bool]) {
-    // A page that is mostly links is a listing: there they are the content.
+    // A page that is mostly links is a listing, so the links are its content.
     if kept.linked_bytes(root) > kept.own_bytes(root) {
         return;
     }

@@ -1,7 +1,7 @@
-//! Which part of the page is the article, and which subtrees in it are not.
+//! Selects the part of the page that is the article, and the subtrees in it to leave out.
 //!
-//! The page is pruned by what its elements are called and the article is looked for in what is left. Names mislead,
-//! so each step has a guard: what would leave too little is not done.
+//! The page is pruned by the names of its elements, and the article is searched for in the rest. Names can mislead, so
+//! each step has a guard: it is undone if it would leave too little.
 
 mod hints;
 mod kind;
@@ -21,26 +21,26 @@ use crate::page::{Page, Tag};
 use kind::Kind;
 use prune::Pruned;
 
-/// A result below both bounds is suspect: the article may stand outside the element that looked
-/// like it. The whole page is taken if that gives half as much again.
+/// A result below both limits is suspect: the article may be outside of the element that looked like it. The whole page
+/// is used instead if that gives half as much again.
 const SHORT_BYTES: usize = 3_000;
 const SHORT_PERCENT: usize = 10;
 
-/// Leaving out by name must leave so much, else the names are not to be trusted.
+/// Pruning by name must leave at least this much, else the names are not trusted.
 const MIN_KEPT_PROSE_BYTES: usize = 150;
 const MIN_KEPT_PROSE_PERCENT: usize = 5;
 
-/// The part of a page that is written out.
+/// The part of a page that is written.
 pub(crate) struct Content {
     /// A range of the page's nodes.
     pub(crate) root: Range<usize>,
-    /// For each node of the page: the writers pass over its subtree.
+    /// For each node of the page, whether the writers skip its subtree.
     pub(crate) dropped: Vec<bool>,
-    /// Bytes of text in it that stand in no link.
+    /// Bytes of text in it outside of links.
     pub(crate) own_bytes: usize,
 }
 
-/// Chooses the article's element, else the whole page, and drops the boilerplate in it.
+/// Selects the article's element, else the whole page, and drops the boilerplate in it.
 pub(crate) fn choose(page: &Page<'_>, found_at: &Url, is_stated_article: bool) -> Content {
     let measures = Measures::of(page);
     let mut pruned = Pruned::new(page);
@@ -58,7 +58,7 @@ pub(crate) fn choose(page: &Page<'_>, found_at: &Url, is_stated_article: bool) -
     Content { own_bytes: kept.own_bytes(&root), root, dropped }
 }
 
-/// Prunes the page; where that leaves too little, with more care.
+/// Prunes the page, and more cautiously if that leaves too little.
 fn prune(pruned: &mut Pruned, page: &Page<'_>, measures: &Measures, kind: Kind) -> Measures {
     let kept = pruned.prune(page, measures, kind, false);
     if is_enough(page, measures, &kept) { kept } else { pruned.prune(page, measures, kind, true) }
@@ -78,7 +78,7 @@ fn widened(root: Range<usize>, page: &Page<'_>, all: &Measures, kept: &Measures)
 }
 
 impl Content {
-    /// The heading that says what the title says.
+    /// The heading that matches the title.
     pub(crate) fn headline(&self, page: &Page<'_>, title: &str) -> Option<usize> {
         page.elements()
             .skip_while(|(index, _)| *index < self.root.start)
@@ -94,6 +94,6 @@ fn says(page: &Page<'_>, index: usize, title: &str) -> bool {
     page.short_text(index, MAX_HEADING_BYTES).is_some_and(|text| one_line(&text) == title)
 }
 
-/// The headline is one of the first headings, and no longer than this in the source.
+/// The headline is one of the first headings, and its source is no longer than this.
 const MAX_HEADINGS: usize = 50;
 const MAX_HEADING_BYTES: usize = 5_000;

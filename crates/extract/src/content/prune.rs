@@ -1,4 +1,4 @@
-//! Which subtrees are navigation, teasers, forms and the like.
+//! Selects the subtrees that are navigation, teasers, forms and the like.
 
 use std::ops::Range;
 
@@ -7,27 +7,27 @@ use super::kind::Kind;
 use crate::measures::Measures;
 use crate::page::{Element, NodeKind, Page, Tag};
 
-/// A line about the article is not longer than this.
+/// A detail line about the article is shorter than this.
 const MAX_DETAIL_BYTES: usize = 300;
 
-/// An element with more than this part of the page's prose is no noise, whatever its name. Only
-/// what frames every page may be, as long as enough is left.
+/// An element with more than this share of the page's prose is not noise, whatever its name. Only elements that frame
+/// every page are exempt, as long as enough is left.
 const MAX_NOISE_PROSE_PERCENT: usize = 40;
 
-/// A hidden element with so much prose is folded away for the reader to open.
+/// A hidden element with this much prose is collapsed, for the reader to open.
 const FOLDED_PROSE_BYTES: usize = 200;
 
-/// What is left out of the page, and what the elements are called.
+/// What is left out of the page, and the hints of its elements.
 pub(super) struct Pruned {
-    /// For each node: its subtree is left out.
+    /// For each node, whether its subtree is left out.
     pub(super) dropped: Vec<bool>,
     hints: Vec<Hints>,
-    /// Where the elements are that state that they are the article's body.
+    /// The indexes of the elements that state that they are the article's body.
     stated_bodies: Vec<usize>,
 }
 
 impl Pruned {
-    /// Reads what the elements are called; nothing is left out yet.
+    /// Reads the hints of the elements; nothing is left out yet.
     pub(super) fn new(page: &Page<'_>) -> Self {
         let may_be_named = |tag: Tag| tag.is_block() || matches!(tag, Tag::Other | Tag::Span);
         let hints = page.nodes.iter().map(|node| match &node.kind {
@@ -46,14 +46,12 @@ impl Pruned {
         self.stated_bodies.get(first).is_some_and(|body| *body < nodes.end)
     }
 
-    /// What the node at this place is called.
     pub(super) fn hints(&self, index: usize) -> Hints {
         self.hints.get(index).copied().unwrap_or_default()
     }
 
-    /// Marks anew the topmost node of each subtree to leave out; nodes within one are not looked
-    /// at. If guarded, even what frames the page stays where it has most of the prose. Returns the
-    /// measures of what is left.
+    /// Marks the topmost node of each subtree to leave out, from scratch; nodes inside one are not examined. If
+    /// guarded, even frame elements are kept if they have most of the prose. Returns the measures of the rest.
     pub(super) fn prune(
         &mut self,
         page: &Page<'_>,
@@ -92,7 +90,7 @@ impl Judge<'_> {
             _ => {}
         }
         let is_frame = hints.is_frame || matches!(element.tag, Footer | Nav);
-        // Beside an article, comments and hidden copies of it may well be longer.
+        // Beside an article, comments and hidden copies of it may be longer than the article.
         let is_beside = self.kind == Kind::Article && (hints.is_comment || hints.is_hidden);
         let text = self.measures.text_bytes(nodes);
         if text == 0 || (self.is_most(nodes) && (self.is_guarded || !(is_frame || is_beside))) {
@@ -109,8 +107,8 @@ impl Judge<'_> {
         is_frame || hints.is_noise || self.drops_name(element.tag, hints, text)
     }
 
-    /// Whether what is hidden is there for the reader to open. In an article it is not, unless
-    /// little is left without it.
+    /// Whether hidden content is there for the reader to open. In an article it is not, unless little is left without
+    /// it.
     fn is_folded(&self, prose: usize) -> bool {
         prose >= FOLDED_PROSE_BYTES && (self.kind != Kind::Article || self.is_guarded)
     }
@@ -125,14 +123,14 @@ impl Judge<'_> {
         use Tag::*;
         match tag {
             Aside | Dialog | Footer | Form | Menu | Nav | Search => true,
-            // The front of a service says in its header what it is.
+            // The home page of a service describes the service in its header.
             Header => self.kind != Kind::Other || prose == 0,
             Figcaption => self.kind == Kind::Article,
             _ => false,
         }
     }
 
-    /// What is noise on some kinds of pages only.
+    /// Noise on some kinds of pages only.
     fn drops_name(&self, tag: Tag, hints: Hints, text: usize) -> bool {
         let is_detail = hints.is_detail && !tag.is_heading() && text < MAX_DETAIL_BYTES;
         match self.kind {

@@ -1,4 +1,4 @@
-//! Text that stands on the page twice: sliders, copies for small screens, quoted posts.
+//! Text that the page repeats: sliders, copies for small screens, quoted posts.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -6,10 +6,10 @@ use std::ops::Range;
 use crate::fold::one_line;
 use crate::page::{NodeKind, Page};
 
-/// A shorter block may well stand twice: a label, a heading.
+/// A shorter block may be repeated legitimately: a label, a heading.
 const MIN_REPEATED_BYTES: usize = 60;
 
-/// Marks the innermost blocks that say what one before them said.
+/// Drops the innermost blocks whose text has occurred before.
 pub(super) fn drop(page: &Page<'_>, root: &Range<usize>, dropped: &mut [bool]) {
     let mut seen = HashSet::new();
     let mut last: Option<Range<usize>> = None;

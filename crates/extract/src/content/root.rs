@@ -1,4 +1,4 @@
-//! Which element is the article.
+//! Finds the element that is the article.
 
 use std::ops::Range;
 
@@ -10,23 +10,23 @@ use crate::page::{Element, NodeKind, Page, Tag};
 /// A tier with less prose than this has only teasers.
 const MIN_TIER_PROSE_BYTES: usize = 250;
 
-/// A tier with less than this part of the page's prose is not what the page is about.
+/// A tier with less than this share of the page's prose is not the main content.
 const MIN_TIER_PERCENT: usize = 20;
 
-/// A `main` with less than this part of the page's text is not what the page is about.
+/// A `main` with less than this share of the page's text is not the main content.
 const MIN_MAIN_TEXT_PERCENT: usize = 10;
 
-/// The smallest element with this part of a tier's prose is the article.
+/// The smallest element with this share of a tier's prose is the article.
 const ROOT_PROSE_PERCENT: usize = 80;
 
-/// One of several `article`s is the article if it is so many times as long as any other.
+/// One of several `article` elements is the article if it is this many times as long as any other.
 const MIN_LEAD: usize = 3;
 
-/// More parts are not told apart: each is looked at for each element around them.
+/// The maximum number of parts: each is examined for each element around them.
 const MAX_PARTS: usize = 200;
 
-/// Finds the article in the first tier of hints that has enough prose; else, if the page is an
-/// article, the smallest element with most of its prose; else the whole page.
+/// Finds the article in the first tier that has enough prose; else, if the page is an article, the smallest element
+/// with most of its prose; else the whole page.
 pub(super) fn find(page: &Page<'_>, kept: &Measures, pruned: &Pruned, kind: Kind) -> Range<usize> {
     let whole = 0..page.nodes.len();
     let page_prose = kept.prose_bytes(&whole);
@@ -41,7 +41,7 @@ pub(super) fn find(page: &Page<'_>, kept: &Measures, pruned: &Pruned, kind: Kind
                 parts.prose >= MIN_TIER_PROSE_BYTES
                     && parts.prose * 100 >= page_prose * MIN_TIER_PERCENT
             }
-            // The content of other pages is not always prose.
+            // The content of other kinds of pages is not always prose.
             Kind::Forum | Kind::Other => {
                 parts.text * 100 >= kept.text_bytes(&whole) * MIN_MAIN_TEXT_PERCENT
             }
@@ -56,7 +56,7 @@ pub(super) fn find(page: &Page<'_>, kept: &Measures, pruned: &Pruned, kind: Kind
     }
 }
 
-/// How an element says that it is the article, best first.
+/// How an element declares that it is the article, best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Tier {
     Body,
@@ -64,7 +64,7 @@ enum Tier {
     Main,
 }
 
-/// The outermost elements of a tier that have something to say.
+/// The outermost elements of a tier that are not empty.
 struct Parts<'p, 'a> {
     page: &'p Page<'a>,
     kept: &'p Measures,
@@ -88,7 +88,7 @@ impl<'p, 'a> Parts<'p, 'a> {
             let is_part = matches!(&node.kind, NodeKind::Element(element) if is_part(element));
             let text = kept.text_bytes(&nodes);
             let prose = kept.prose_bytes(&nodes);
-            // Lists and tables may be all that a page has; an article has more.
+            // A page may consist of lists and tables only; an article has prose.
             let is_filled = prose > 0 || (tier == Tier::Main && text > 0);
             if is_part && !is_dropped && is_filled {
                 found.text += text;
@@ -107,7 +107,7 @@ impl<'p, 'a> Parts<'p, 'a> {
         Parts { page, kept, parts: vec![whole], text, prose }
     }
 
-    /// The part that is the article, or the smallest element around all.
+    /// The part that is the article, or the smallest element around all parts.
     fn root(&self) -> Range<usize> {
         if let [only] = self.parts.as_slice() {
             return only.clone();
@@ -120,7 +120,7 @@ impl<'p, 'a> Parts<'p, 'a> {
             matches!(node, Some(NodeKind::Element(element)) if element.tag == Tag::Article)
         };
         let most = || self.parts.iter().find(is_most);
-        // Of several articles most are teasers; the parts of a body belong together.
+        // Of several `article` elements, most are teasers; the parts of a body belong together.
         let best = if self.parts.iter().all(is_article) {
             self.headed().or_else(most).or_else(|| self.leader())
         } else {
@@ -141,7 +141,7 @@ impl<'p, 'a> Parts<'p, 'a> {
         first.filter(|part| self.kept.prose_bytes(part) >= MIN_TIER_PROSE_BYTES)
     }
 
-    /// The part that is far longer than all others.
+    /// The part that is much longer than all others.
     fn leader(&self) -> Option<&Range<usize>> {
         let longest = self.parts.iter().max_by_key(|part| self.kept.prose_bytes(part))?;
         let longest_prose = self.kept.prose_bytes(longest);
@@ -178,7 +178,7 @@ impl<'p, 'a> Parts<'p, 'a> {
     }
 }
 
-/// A long paragraph is not an article by itself: others stand beside it.
+/// A long paragraph is not an article by itself: it has siblings.
 fn may_hold_blocks(tag: Tag) -> bool {
     tag == Tag::Other || (tag.is_block() && tag != Tag::P)
 }

@@ -1,27 +1,27 @@
-//! What the words in a `class` or `id` say about an element.
+//! The meaning of words in a `class` or `id`.
 
 use std::sync::LazyLock;
 
 use aho_corasick::{AhoCorasick, AhoCorasickBuilder, AhoCorasickKind};
 
-/// What an element is for, by one of its names.
+/// The purpose of an element, by one of its names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Meaning {
-    /// It frames every page of the site.
+    /// A frame around every page of the site.
     Frame,
-    /// It stands around articles.
+    /// Surrounds articles.
     Noise,
-    /// It stands beside articles; on other pages it is a part of them.
+    /// Noise beside an article; on other pages it is part of the content.
     Aside,
-    /// What readers wrote; in a forum it is the content.
+    /// Written by readers; in a forum it is the content.
     Comment,
-    /// A line about the article: who, when, a caption. It is never long.
+    /// A line about the article: author, date, caption. It is never long.
     Detail,
     /// The article itself.
     Body,
 }
 
-/// These mean the same wherever they stand in a name.
+/// These have the same meaning anywhere in a name.
 const ANYWHERE: &[(Meaning, &[&str])] = &[
     (
         Meaning::Frame,
@@ -173,7 +173,7 @@ const ANYWHERE: &[(Meaning, &[&str])] = &[
     ),
 ];
 
-/// These are parts of other words, and mean something on their own only.
+/// These are also parts of other words, so they count only as whole words.
 const ALONE: &[(Meaning, &[&str])] = &[
     (
         Meaning::Noise,
@@ -186,7 +186,7 @@ const ALONE: &[(Meaning, &[&str])] = &[
 
 struct Words {
     automaton: AhoCorasick,
-    /// For each pattern what it means, and whether it must stand alone.
+    /// The meaning of each pattern, and whether it must be a whole word.
     entries: Vec<(Meaning, bool)>,
 }
 
@@ -207,7 +207,7 @@ static WORDS: LazyLock<Option<Words>> = LazyLock::new(|| {
     Some(Words { automaton, entries })
 });
 
-/// Calls back with each meaning that a name has.
+/// Calls `found` with each meaning of a name.
 pub(super) fn meanings(name: &str, mut found: impl FnMut(Meaning)) {
     let Some(words) = WORDS.as_ref() else { return };
     for hit in words.automaton.find_overlapping_iter(name) {
@@ -220,8 +220,8 @@ pub(super) fn meanings(name: &str, mut found: impl FnMut(Meaning)) {
     }
 }
 
-/// Whether the word stands in a name like `sidebar-open:mt-4`: some frameworks write there when to
-/// apply a style, not what the element is.
+/// Whether the word is in the condition of a name such as `sidebar-open:mt-4`: some frameworks write there when a style
+/// applies, not what the element is.
 fn is_condition(names: &str, start: usize, end: usize) -> bool {
     let before = names.get(..start).and_then(|part| {
         part.split_ascii_whitespace().next_back().filter(|_| !part.ends_with(' '))
@@ -232,8 +232,7 @@ fn is_condition(names: &str, start: usize, end: usize) -> bool {
         || after.is_some_and(|part| part.contains(is_mark))
 }
 
-/// Whether no letter or digit goes on with the word on either side; `topAd` has two words, `jXK9ad` is one that a
-/// machine made.
+/// Whether the word is bounded on both sides. `topAd` consists of two words; `jXK9ad` is one generated word.
 fn stands_alone(name: &[u8], start: usize, end: usize) -> bool {
     let byte = |at: usize| name.get(at).copied().unwrap_or(b' ');
     let before = start.checked_sub(1).map_or(b' ', byte);

@@ -1,15 +1,15 @@
-//! Blocks, one after the other, within quotes and list items.
+//! Writes blocks in sequence, within quotes and list items.
 
 use std::borrow::Cow;
 
-/// Quotes and items nested deeper are not indented further: each level repeats on every line.
+/// Deeper quotes and items are not indented further: the indentation of each level is repeated on every line.
 const MAX_NESTING: usize = 8;
 
 /// The blocks written so far, and where the next one goes.
 pub(super) struct Blocks {
     out: String,
-    /// What the prefixes of lines may still take; without a bound, a page of short lines in deep
-    /// quotes would grow many times over.
+    /// How many more bytes the prefixes of lines may take. Without a limit, a page of short lines in deep quotes would
+    /// grow many times over.
     prefix_bytes_left: usize,
     containers: Vec<Container>,
     lists: Vec<List>,
@@ -18,13 +18,13 @@ pub(super) struct Blocks {
 struct Container {
     node: usize,
     kind: ContainerKind,
-    /// Whether a line of it stands in the output.
+    /// Whether it has a line in the output.
     is_written: bool,
 }
 
 enum ContainerKind {
     Quote,
-    /// The marker stands before the item's first line, and as many spaces before the others.
+    /// The first line of the item begins with the marker, the others with as many spaces.
     Item {
         marker: String,
         is_first: bool,
@@ -33,7 +33,7 @@ enum ContainerKind {
 
 struct List {
     node: usize,
-    /// None for bullets.
+    /// `None` for bullets.
     next_number: Option<u32>,
     is_empty: bool,
 }
@@ -75,7 +75,7 @@ impl Blocks {
         }
     }
 
-    /// An element ended: if it opened a container or a list, that ends as well.
+    /// Ends the container or the list that the element opened, if any.
     pub(super) fn close(&mut self, node: usize) {
         self.containers.pop_if(|container| container.node == node);
         self.lists.pop_if(|list| list.node == node);
@@ -108,7 +108,7 @@ impl Blocks {
         self.out
     }
 
-    /// A new item follows its list without a blank line.
+    /// Whether the next block is a new item, which follows its list without a blank line.
     fn continues_list(&self) -> bool {
         let mut is_nested = false;
         for container in &self.containers {
@@ -122,14 +122,14 @@ impl Blocks {
         false
     }
 
-    /// What stands before a blank line: only what the blocks around it share.
+    /// The prefix of a blank line: only what the blocks around it share.
     fn prefix_between(&mut self) -> String {
         let shared = self.containers.iter().take_while(|container| container.is_written);
         let prefix = shared.map(Container::prefix).collect();
         self.affordable(prefix)
     }
 
-    /// What stands before a line of content. It uses up the markers of new items.
+    /// The prefix of a line of content. It uses up the markers of new items.
     fn prefix_of_line(&mut self) -> String {
         let prefix = self.containers.iter().map(Container::prefix).collect();
         self.containers.iter_mut().for_each(|container| container.is_written = true);

@@ -2,7 +2,7 @@
 
 use crate::fold::{one_line, visible};
 
-/// Code within a line. None where there is nothing to see.
+/// Inline code. `None` if there is nothing visible.
 pub(super) fn span(text: &str) -> Option<String> {
     let code = one_line(text);
     if code.is_empty() {
@@ -13,7 +13,7 @@ pub(super) fn span(text: &str) -> Option<String> {
     Some(format!("{fence}{gap}{code}{gap}{fence}"))
 }
 
-/// Lines of code. None where there is nothing to see.
+/// A code block. `None` if there is nothing visible.
 pub(super) fn block(text: &str) -> Option<String> {
     let code = visible(text).replace("\r\n", "\n").replace('\r', "\n");
     let code = code.strip_prefix('\n').unwrap_or(&code).trim_end();

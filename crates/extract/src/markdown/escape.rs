@@ -1,8 +1,8 @@
-//! Characters that mean something in Markdown are made to mean themselves.
+//! Escapes characters that have a meaning in Markdown.
 
 use std::borrow::Cow;
 
-/// Escapes a word, wherever it stands in a line.
+/// Escapes a word at any position in a line.
 pub(super) fn text(word: &str) -> Cow<'_, str> {
     if !word.contains(['\\', '`', '*', '_', '[', ']', '<', '&', '~']) {
         return Cow::Borrowed(word);
@@ -24,7 +24,7 @@ fn needs_escape(before: Option<char>, character: char, after: Option<char>) -> b
     let is_letter = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
     match character {
         '\\' | '`' | '*' | '[' | ']' | '<' => true,
-        // Within a word it is no emphasis.
+        // Within a word it is not emphasis.
         '_' => !(is_letter(before) && is_letter(after)),
         '&' => is_letter(after) || after == Some('#'),
         '~' => before == Some('~') || after == Some('~'),
@@ -32,7 +32,7 @@ fn needs_escape(before: Option<char>, character: char, after: Option<char>) -> b
     }
 }
 
-/// Escapes what would make a line of a paragraph a heading, a list, a quote or a rule.
+/// Escapes what would turn a line of a paragraph into a heading, a list, a quote or a rule.
 pub(super) fn paragraph(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for (number, line) in text.split('\n').enumerate() {
@@ -49,7 +49,7 @@ pub(super) fn paragraph(text: &str) -> String {
     out
 }
 
-/// Where the mark stands: behind the number of a list item, else at the very beginning.
+/// The position of the mark: after the number of a list item, else at the start of the line.
 fn line_start_mark(line: &str) -> usize {
     line.bytes().take_while(u8::is_ascii_digit).count()
 }
@@ -68,7 +68,7 @@ fn is_line_start_mark(from_mark: &str, has_number: bool) -> bool {
         || (rest.len() < from_mark.len() && (rest.is_empty() || rest.starts_with(' ')))
 }
 
-/// An absolute address as a link's destination.
+/// Writes an absolute URL as a link destination.
 pub(super) fn destination(url: &str) -> String {
     let url = url.replace('\\', "%5C").replace('<', "%3C").replace('>', "%3E");
     if url.contains(['(', ')', ' ']) { format!("<{url}>") } else { url }

@@ -1,4 +1,4 @@
-//! The line of text that is being written, with the spans (emphasis, links) that are open in it.
+//! The current line of text, and the spans (emphasis, links) that are open in it.
 
 /// Text between a pair of marks.
 #[derive(PartialEq, Eq)]
@@ -6,7 +6,7 @@ pub(super) enum Span {
     Strong,
     Emphasis,
     Struck,
-    /// With its destination, ready to be written.
+    /// With its escaped destination.
     Link(String),
 }
 
@@ -36,15 +36,15 @@ impl Span {
     }
 }
 
-/// Marks must touch the words they enclose. So a span's opening waits for its first word, and the
-/// space before its end waits until after its closing; a span without words leaves no trace.
+/// Marks must touch the words that they enclose. So the opening mark of a span is written with its first word, and a
+/// space before its end is written after the closing mark; a span without words is not written at all.
 #[derive(Default)]
 pub(super) struct Line {
     text: String,
     is_space_due: bool,
-    /// The open spans with the nodes that opened them.
+    /// The open spans, and the nodes that opened them.
     spans: Vec<(usize, Span)>,
-    /// How many of them, from the outermost, have their opening written.
+    /// How many of them, from the outermost, have their opening mark written.
     opened: usize,
 }
 
@@ -64,7 +64,7 @@ impl Line {
         self.text.ends_with('\n')
     }
 
-    /// Appends what is Markdown already.
+    /// Appends text that is already Markdown.
     pub(super) fn raw(&mut self, markdown: &str) {
         if markdown.is_empty() {
             return;
@@ -87,14 +87,14 @@ impl Line {
         self.text.push_str(markdown);
     }
 
-    /// Opens a span, unless one of its kind is open: twice strong is strong.
+    /// Opens a span, unless one of its kind is open: nested emphasis has no effect.
     pub(super) fn open(&mut self, node: usize, span: Span) {
         if !self.spans.iter().any(|(_, open)| open.is_same_kind(&span)) {
             self.spans.push((node, span));
         }
     }
 
-    /// An element ended: if it opened the innermost span, that ends as well.
+    /// Ends the innermost span if the element opened it.
     pub(super) fn close(&mut self, node: usize) {
         if let Some((_, span)) = self.spans.pop_if(|(opener, _)| *opener == node)
             && self.opened > self.spans.len()
@@ -104,7 +104,7 @@ impl Line {
         }
     }
 
-    /// Takes the line. Spans that are still open are closed in it, and open again in the next.
+    /// Takes the line. Open spans are closed in it and opened again in the next one.
     pub(super) fn finish(&mut self) -> String {
         for (_, span) in self.spans.iter().take(self.opened).rev() {
             span.push_closing(&mut self.text);

@@ -1,6 +1,6 @@
 //! The article as Markdown (CommonMark, with the pipe tables of GitHub).
 //!
-//! Nothing of the page's own markup comes through: text is escaped, and every mark is ours.
+//! No markup of the page passes through: text is escaped, and every mark is ours.
 
 mod blocks;
 mod code;
@@ -22,9 +22,8 @@ use blocks::Blocks;
 use line::{Line, Span};
 use table::Table;
 
-/// Writes what is kept of the page. `most_added_bytes` bounds what addresses may add to it, and what
-/// indentation may: a short relative link can stand for a long absolute one, a hundred thousand
-/// times.
+/// Writes the content of the page. `most_added_bytes` limits what URLs and indentation may each add to it: a short
+/// relative link can stand for a long absolute one, a hundred thousand times.
 pub(crate) fn write(
     page: &Page<'_>,
     content: &Content,
@@ -47,7 +46,7 @@ pub(crate) fn write(
     Ok(writer.blocks.finish())
 }
 
-/// A small page may have long addresses and deep lists.
+/// Added regardless of size: even a small page may have long URLs and deep lists.
 const FREE_BYTES: usize = 64 * 1024;
 
 struct Writer<'p, 'a> {
@@ -62,7 +61,7 @@ struct Writer<'p, 'a> {
 }
 
 impl Writer<'_, '_> {
-    /// Ends the paragraph or heading that is being written. In a table there are none.
+    /// Ends the current paragraph or heading. A table has none.
     fn end_block(&mut self) {
         if self.table.is_some() {
             self.line.space();
@@ -128,12 +127,12 @@ impl Writer<'_, '_> {
         }
     }
 
-    /// The table is written when it ends, so its caption comes before it.
+    /// The table is written when it ends, so its caption precedes it.
     fn end_caption(&mut self) {
         self.blocks.write(&escape::paragraph(&self.line.finish()));
     }
 
-    /// An address as a link's destination; none once the page has had its share.
+    /// A URL as a link destination; `None` once the page has used up its limit.
     fn destination(&mut self, url: Option<Url>) -> Option<String> {
         let destination = escape::destination(url?.as_str());
         self.address_bytes_left = self.address_bytes_left.checked_sub(destination.len())?;

@@ -1,11 +1,11 @@
-//! Tables in the pipe form.
+//! Pipe tables.
 
 use crate::page::{NodeKind, Page, Tag};
 
-/// A cell with more text than this holds a part of the page, not a value.
+/// A cell with more text contains a part of the page, not a value.
 const MAX_CELL_BYTES: usize = 500;
 
-/// A table that is being written.
+/// The table that is being written.
 pub(super) struct Table {
     /// The element that opened it.
     pub(super) node: usize,
@@ -16,8 +16,8 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// Begins a table of data. None for one that only lays out the page: its cells are written as
-    /// blocks. A look ends at the next table within, so all looks together see each node once.
+    /// Begins a data table. `None` for a layout table, whose cells are written as blocks. The scan ends at the next
+    /// nested table, so all scans together visit each node once.
     pub(super) fn open(page: &Page<'_>, node: usize) -> Option<Table> {
         let mut columns = 0;
         let mut cells_in_row = 0;
@@ -55,7 +55,7 @@ impl Table {
         self.rows.push(' ');
     }
 
-    /// The first row is the header, which decides how many columns are shown: it gets them all.
+    /// The first row is the header. It gets all columns, because its number of columns decides how many are shown.
     pub(super) fn end_row(&mut self) {
         if self.cells_in_row == 0 {
             return;

@@ -1,4 +1,4 @@
-//! Who wrote the article.
+//! Finds the author of the article.
 
 use super::json_ld::JsonLd;
 use super::metas::Metas;
@@ -19,14 +19,14 @@ const AUTHOR_KEYS: &[&str] = &[
     "twitter:creator",
 ];
 
-/// Classes of elements with nothing but names in them.
+/// Classes of elements that contain only names.
 const BYLINE_CLASSES: [&str; 6] =
     ["author", "author-name", "byline", "byline-name", "entry-author", "post-author"];
 
-/// What may stand before a name.
+/// Words that may precede a name.
 const LEADS: [&str; 5] = ["by ", "written by ", "von ", "par ", "por "];
 
-/// A name is not longer.
+/// A longer text is not a name.
 const MAX_NAME_CHARS: usize = 100;
 
 /// The names, as the page writes them.
@@ -42,7 +42,7 @@ pub(super) fn author(page: &Page<'_>, metas: &Metas, json_ld: &JsonLd<'_>) -> Op
         .or_else(|| texts(page, is_byline).find_map(|text| name(&text)))
 }
 
-/// All authors that the linked data names.
+/// All authors in the linked data.
 fn linked(json_ld: &JsonLd<'_>) -> Option<String> {
     let mut names: Vec<String> = Vec::new();
     for value in json_ld.values_in("author", "name").filter_map(|value| name(&value)) {
@@ -60,7 +60,7 @@ fn is_byline(element: &Element<'_>) -> bool {
         && element.attribute("class").is_some_and(|class| class.split_whitespace().any(is_known))
 }
 
-/// The name in a statement. None for the address of a profile, and for what is no name.
+/// The name in a value. `None` for the URL of a profile and for anything that is not a name.
 fn name(value: &str) -> Option<String> {
     let value = one_line(value);
     let without = |lead: &str| {

@@ -1,9 +1,9 @@
-//! Dates in the many ways that people write them.
+//! Parses dates as people write them.
 
-/// No page is older than the web; later years are numbers of something else.
+/// No page is older than the web; a number beyond these is not a year.
 const YEARS: std::ops::RangeInclusive<u32> = 1990..=2069;
 
-/// How month names begin, in a dozen languages.
+/// Prefixes of month names in a dozen languages.
 #[rustfmt::skip]
 const MONTHS: &[(&str, u32)] = &[
     ("jan", 1), ("ene", 1), ("gen", 1), ("янв", 1), ("sty", 1), ("led", 1), ("oca", 1), ("tammi", 1),
@@ -44,7 +44,7 @@ pub(super) fn find(text: &str, order: Order) -> Option<String> {
     })
 }
 
-/// A number or a word, and the last mark before it.
+/// A number or a word, and the last punctuation mark before it.
 #[derive(Debug, Clone, Copy)]
 struct Part<'t> {
     text: &'t str,
@@ -52,7 +52,7 @@ struct Part<'t> {
 }
 
 impl Part<'_> {
-    /// Its value, if it is a number of so many digits.
+    /// Its value, if it is a number with this many digits.
     fn number(&self, digits: std::ops::RangeInclusive<usize>) -> Option<u32> {
         let is_number = self.text.bytes().all(|byte| byte.is_ascii_digit());
         (is_number && digits.contains(&self.text.len())).then(|| self.text.parse().ok())?
@@ -76,7 +76,7 @@ impl Part<'_> {
         {
             return None;
         }
-        // The longest beginning that fits: `juil` before `jui`, `marras` before `mar`.
+        // The longest matching prefix: `juil` before `jui`, `marras` before `mar`.
         let fits = MONTHS.iter().filter(|(beginning, _)| name.starts_with(beginning));
         fits.max_by_key(|(beginning, _)| beginning.len()).map(|(_, month)| *month)
     }
@@ -112,7 +112,7 @@ fn numeric(a: &Part<'_>, b: &Part<'_>, c: &Part<'_>, order: Order) -> Option<Str
     }
     let small = |part: &Part<'_>| part.number(1..=2);
     if let Some(year) = a.year() {
-        // The time may follow the day without a gap: `2024-05-17T08`.
+        // The time may follow the day without a space: `2024-05-17T08`.
         let day = small(c).or_else(|| {
             let digits = c.text.split(['T', 't']).next()?;
             Part { text: digits, before: ' ' }.number(2..=2)
@@ -138,7 +138,7 @@ fn named(a: &Part<'_>, b: &Part<'_>, c: &Part<'_>) -> Option<String> {
     date(a.year()?, b.month()?, c.day()?)
 }
 
-/// `20240517`, and more digits for the time.
+/// `20240517`, optionally followed by the digits of a time.
 fn compact(part: &Part<'_>) -> Option<String> {
     let text = part.text;
     let is_whole = matches!(text.len(), 8 | 14) || text.get(8..9).is_some_and(|t| t == "T");

@@ -1,20 +1,20 @@
-//! What the page says about itself as linked data (schema.org in JSON-LD).
+//! The page's description of itself as linked data (schema.org in JSON-LD).
 //!
-//! The scanner is tolerant: pages have JSON with line breaks in strings, with comments, cut off.
-//! It knows objects, keys and values, and asks for nothing more.
+//! The scanner is tolerant, because pages have JSON with line breaks in strings, with comments, or truncated. It only
+//! recognizes objects, keys and values.
 
 use std::borrow::Cow;
 
 use crate::entities;
 use crate::json_strings::{string_end, unescaped};
 
-/// More is not read: no page has so much to say about one article.
+/// Further facts are not read: no page has that many about one article.
 const MAX_FACTS: usize = 5_000;
 
-/// Objects nested deeper are not told apart.
+/// Deeper objects are not told apart.
 const MAX_DEPTH: usize = 32;
 
-/// The objects of a page, and what they say.
+/// The objects of a page and their facts.
 #[derive(Default)]
 pub(crate) struct JsonLd<'a> {
     objects: Vec<Object<'a>>,
@@ -23,7 +23,7 @@ pub(crate) struct JsonLd<'a> {
 
 struct Object<'a> {
     parent: Option<usize>,
-    /// The key under which it stands in its parent.
+    /// Its key in the parent.
     key: &'a str,
     is_article: bool,
 }
@@ -31,7 +31,7 @@ struct Object<'a> {
 struct Fact<'a> {
     object: usize,
     key: &'a str,
-    /// As it stands in the source, escapes and all.
+    /// As in the source, with escapes.
     value: &'a str,
 }
 
@@ -59,8 +59,7 @@ impl<'a> JsonLd<'a> {
         of(true).chain(of(false)).map(|fact| plain(fact.value))
     }
 
-    /// The values under a key of the objects that stand under another key of an article:
-    /// `author`, `name`.
+    /// The values under a key in objects that are under another key of an article: `author`, `name`.
     pub(crate) fn values_in(&self, outer: &str, key: &str) -> impl Iterator<Item = Cow<'a, str>> {
         self.facts.iter().filter(move |fact| fact.key == key).filter_map(move |fact| {
             let object = self.objects.get(fact.object)?;
@@ -79,7 +78,7 @@ struct Scanner<'s, 'a> {
 }
 
 impl<'a> Scanner<'_, 'a> {
-    /// Arrays are looked through: their members stand under the array's key.
+    /// Arrays are transparent: their members count as under the array's key.
     fn scan(&mut self) {
         let bytes = self.source.as_bytes();
         let mut open: Vec<usize> = Vec::new();
@@ -94,7 +93,7 @@ impl<'a> Scanner<'_, 'a> {
                     self.found.objects.push(Object { parent, key, is_article: false });
                 }
                 b'}' => {
-                    // What follows in an array stands under the array's key again.
+                    // What follows in an array is under the array's key again.
                     let closed = open.pop().and_then(|closed| self.found.objects.get(closed));
                     key = closed.map_or("", |object| object.key);
                 }
@@ -131,7 +130,7 @@ fn is_article_type(value: &str) -> bool {
     ["Article", "BlogPosting", "Report"].iter().any(|end| value.ends_with(end))
 }
 
-/// The string without its escapes, and without the character references that some pages put in.
+/// The string without JSON escapes, and without the character references that some pages add.
 fn plain(raw: &str) -> Cow<'_, str> {
     if !raw.contains(['\\', '&']) {
         return Cow::Borrowed(raw);

@@ -23,7 +23,7 @@ impl Metas {
         self.all(keys).next().map(str::to_owned)
     }
 
-    /// The values whose key fits, in the order of the page.
+    /// The values whose key matches, in document order.
     pub(super) fn matching<'m>(
         &'m self,
         fits: impl Fn(&str) -> bool + 'm,

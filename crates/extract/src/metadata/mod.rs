@@ -1,4 +1,4 @@
-//! What the page says about itself.
+//! The metadata of a page.
 
 mod author;
 mod date;
@@ -18,7 +18,7 @@ use metas::Metas;
 use published::Sources;
 use title::Titles;
 
-/// A page's own statements, each the best of its places.
+/// The page's metadata, each field from its best source.
 pub(crate) struct Metadata {
     pub(crate) title: String,
     pub(crate) image: Option<String>,
@@ -35,7 +35,7 @@ const IMAGE_KEYS: &[&str] =
 const LANG_KEYS: &[&str] = &["content-language", "language", "dc.language", "og:locale"];
 const SITE_KEYS: &[&str] = &["og:site_name", "application-name", "twitter:app:name:iphone"];
 
-/// Reads the page's head and the few elements of its body that speak of the whole.
+/// Reads the head of the page and the few elements of its body that describe the whole page.
 pub(crate) fn read(
     page: &Page<'_>,
     json_ld: &JsonLd<'_>,
@@ -82,13 +82,13 @@ fn title(page: &Page<'_>, metas: &Metas, site_name: Option<String>, url: &Url) -
     titles.best()
 }
 
-/// What is longer is no title.
+/// A longer text is not a title.
 const MAX_TITLE_BYTES: usize = 1_000;
 
-/// More headings of the first level are not looked at.
+/// Further `h1` elements are not examined.
 const MAX_HEADINGS: usize = 10;
 
-/// Where relative addresses of the page begin.
+/// The base of the page's relative URLs.
 pub(crate) fn base_url(page: &Page<'_>, found_at: &Url) -> Url {
     page.elements()
         .filter(|(_, element)| element.tag == Tag::Base)
@@ -129,7 +129,7 @@ fn canonical(page: &Page<'_>, base_url: &Url) -> Option<String> {
         .find_map(|(_, link)| absolute_string(base_url, &link.attribute("href")?))
 }
 
-/// The texts of the elements that fit and have any. What stands within one is not looked at again.
+/// The texts of the matching elements that are not empty. Elements nested in a match are skipped.
 fn texts<'p>(
     page: &'p Page<'_>,
     fits: impl Fn(&Element<'_>) -> bool + 'p,

@@ -1,4 +1,4 @@
-//! When the article was published, by the best of many statements.
+//! Finds the publication date of the article, from the best of many sources.
 
 use url::Url;
 
@@ -37,16 +37,16 @@ const PUBLISHED_KEYS: &[&str] = &[
     "og:pubdate",
 ];
 
-/// A longer `time` is not one.
+/// A longer `time` element is not a date.
 const MAX_TIME_BYTES: usize = 500;
 
-/// How much text behind the headline may hold the date line.
+/// How much text after the headline may contain the date line.
 const DATE_LINE_BYTES: usize = 1_500;
 
-/// The same for the line over the headline. Further up stands what day it is today.
+/// The same for the line above the headline. Further up is usually today's date.
 const OVERLINE_BYTES: usize = 100;
 
-/// A longer piece of text is prose: a date in it is that of an event.
+/// A longer piece of text is prose, and a date in it is that of an event.
 const MAX_DATE_LINE_CHARS: usize = 120;
 
 pub(super) struct Sources<'s, 'a> {
@@ -57,7 +57,7 @@ pub(super) struct Sources<'s, 'a> {
     pub(super) lang: Option<&'s str>,
 }
 
-/// `YYYY-MM-DD`, with whatever the page says behind it.
+/// `YYYY-MM-DD`, with anything that the page states after it.
 pub(super) fn published(sources: &Sources<'_, '_>) -> Option<String> {
     let order = match sources.lang {
         Some(lang) if lang.starts_with("en") && !lang.eq_ignore_ascii_case("en-gb") => {
@@ -73,7 +73,7 @@ pub(super) fn published(sources: &Sources<'_, '_>) -> Option<String> {
         .values("datePublished")
         .find_map(|value| stated(&value))
         .or_else(|| metas.all(PUBLISHED_KEYS).find_map(stated))
-        // Between two days the clocks of the site and of its visitors disagree: the site's counts.
+        // Around midnight, the dates of the site and of its visitors differ: the site's date in the URL counts.
         .map(|stated| {
             in_address.clone().filter(|date| is_next_day(&stated, date)).unwrap_or(stated)
         })
@@ -90,7 +90,7 @@ pub(super) fn published(sources: &Sources<'_, '_>) -> Option<String> {
         })
 }
 
-/// A statement that begins with a date stays as it is; of any other the date is taken.
+/// A value that begins with a date is kept as it is; from any other, the date is extracted.
 fn stated(value: &str, order: Order) -> Option<String> {
     let value = one_line(value);
     let date = date::find(&value, order)?;
@@ -104,7 +104,7 @@ fn is_next_day(one: &str, other: &str) -> bool {
     is_month_same && day(one).zip(day(other)).is_some_and(|(one, other)| one.abs_diff(other) == 1)
 }
 
-/// Elements that say by their attributes that they hold the date.
+/// Dates in elements whose attributes say that they contain the date.
 fn in_elements(page: &Page<'_>, order: Order) -> Option<String> {
     let mut first_time = None;
     for (index, element) in page.elements() {
@@ -128,12 +128,12 @@ fn in_elements(page: &Page<'_>, order: Order) -> Option<String> {
     first_time
 }
 
-/// `/2024/05/17/` in the page's address.
+/// `/2024/05/17/` in the page's URL.
 fn in_address(url: &Url) -> Option<String> {
     date::find(url.path(), Order::DayFirst)
 }
 
-/// The date line under the headline, else the one over it.
+/// The date line below the headline, else the one above it.
 fn near_headline(page: &Page<'_>, order: Order) -> Option<String> {
     let is_heading = |element: &Element<'_>| element.tag == Tag::H1;
     let headline =
@@ -149,7 +149,7 @@ fn near_headline(page: &Page<'_>, order: Order) -> Option<String> {
         .or_else(|| first_date_line(page.nodes.get(overline..headline)?, order))
 }
 
-/// The first short piece of text with a date.
+/// The first short piece of text that contains a date.
 fn first_date_line(nodes: &[Node<'_>], order: Order) -> Option<String> {
     let mut bytes = 0;
     let mut line = String::new();
@@ -161,7 +161,7 @@ fn first_date_line(nodes: &[Node<'_>], order: Order) -> Option<String> {
                 }
                 line.clear();
             }
-            // Who wrote it often follows in a `span` without a gap.
+            // The author often follows in a `span` without a space.
             NodeKind::Element(element) if element.tag != Tag::Span => {}
             _ if line.len() > MAX_DATE_LINE_CHARS => {}
             NodeKind::Element(_) => line.push(' '),

@@ -1,36 +1,34 @@
-//! The headline, out of the places where pages put it.
+//! Finds the headline in the places where pages put it.
 
 use std::collections::HashSet;
 
 use url::Url;
 
-/// What stands between a headline and the site's name.
+/// Separators between a headline and the site's name.
 const SEPARATORS: [&str; 8] = [" | ", " - ", " – ", " — ", " :: ", " » ", " · ", " • "];
 
-/// A site's name has at most so many words; a headline at least so many.
+/// The maximum number of words in a site's name, and the minimum in a headline.
 const MAX_SITE_WORDS: usize = 4;
 const MIN_HEADLINE_WORDS: usize = 3;
 
-/// A heading is the headline if at least this part of its words stands in the page's other titles
-/// or in its address.
+/// A heading is the headline if at least this share of its words occurs in the page's other titles or in its URL.
 const MIN_KNOWN_PERCENT: usize = 50;
 
 /// The page's titles, each on one line.
 pub(super) struct Titles<'u> {
-    /// What is shown where the page is shared (`og:title`).
+    /// The title for sharing (`og:title`).
     pub(super) shared: Option<String>,
     /// The `title` element.
     pub(super) document: Option<String>,
     /// Every `h1`.
     pub(super) headings: Vec<String>,
-    /// The site's name, if the page tells.
+    /// The site's name, if the page states it.
     pub(super) site_name: Option<String>,
     pub(super) url: &'u Url,
 }
 
 impl Titles<'_> {
-    /// The heading that the other titles speak of, else the shared title, else the document's;
-    /// without the site's name.
+    /// The heading that the other titles confirm, else the shared title, else the document's; without the site's name.
     pub(super) fn best(&self) -> String {
         let whole = self.shared.as_deref().or(self.document.as_deref()).unwrap_or_default();
         let stated = self.without_site(whole);
@@ -46,7 +44,7 @@ impl Titles<'_> {
         stated.to_owned()
     }
 
-    /// The heading with the most words that are known from elsewhere.
+    /// The heading with the most words that occur in the other titles or the URL.
     fn headline(&self) -> Option<&str> {
         let mut known = HashSet::new();
         let stated = [self.shared.as_deref(), self.document.as_deref(), Some(self.url.path())];
@@ -64,13 +62,12 @@ impl Titles<'_> {
             .filter(|heading| !self.is_site(heading) && !self.is_tail(heading))
             .map(|heading| (known_percent(heading), heading))
             .filter(|(percent, _)| *percent >= MIN_KNOWN_PERCENT)
-            // The first of equals: `max_by_key` would take the last.
+            // The first of equals: `max_by_key` would return the last.
             .reduce(|best, next| if next.0 > best.0 { next } else { best })
             .map(|(_, heading)| heading)
     }
 
-    /// Whether the heading is what follows the separator in the document's title: then it names the
-    /// part of the site that the page is in.
+    /// Whether the heading follows the separator in the document's title: then it names a section of the site.
     fn is_tail(&self, heading: &str) -> bool {
         let Some((before, after)) = self.document.as_deref().and_then(split_last) else {
             return false;
@@ -78,7 +75,7 @@ impl Titles<'_> {
         plain(after) == plain(heading) && !self.is_site(before)
     }
 
-    /// Whether this is the site's name, as the page or its address tells it.
+    /// Whether this is the site's name, according to the page or its URL.
     fn is_site(&self, text: &str) -> bool {
         let name = plain(text);
         let host = self.url.host_str().unwrap_or_default();
@@ -92,7 +89,7 @@ impl Titles<'_> {
         !name.is_empty() && (is_named || is_host() || has_host())
     }
 
-    /// The title without the parts that are the site's name.
+    /// The title without the parts that name the site.
     fn without_site<'t>(&self, title: &'t str) -> &'t str {
         let mut title = title.trim();
         while let Some((before, after)) = split_last(title) {

@@ -2,7 +2,7 @@
 
 use memchr::memchr;
 
-/// The names and raw values in what follows a tag's name. Anything is accepted.
+/// The names and raw values in the source after a tag's name. Any input is accepted.
 pub(super) fn parse(source: &str) -> impl Iterator<Item = (&str, &str)> {
     let bytes = source.as_bytes();
     let mut at = 0;
@@ -13,7 +13,7 @@ pub(super) fn parse(source: &str) -> impl Iterator<Item = (&str, &str)> {
         if at >= bytes.len() {
             return None;
         }
-        // The first character belongs to the name even if it is `=`, so each turn moves on.
+        // The first character belongs to the name even if it is `=`, so each iteration advances.
         at = skip(bytes, at + 1, |byte| !is_gap(byte) && byte != b'=');
         let name = slice(name_start, at);
         let equals = skip(bytes, at, |byte| byte.is_ascii_whitespace());
@@ -22,13 +22,13 @@ pub(super) fn parse(source: &str) -> impl Iterator<Item = (&str, &str)> {
         }
         at = skip(bytes, equals + 1, |byte| byte.is_ascii_whitespace());
         let (start, end) = value(bytes, at);
-        // Past the closing quote, if there is one.
+        // Skip the closing quote, if there is one.
         at = end + usize::from(start > at);
         Some((name, slice(start, end)))
     })
 }
 
-/// Where the value begins and ends, quotes not counted.
+/// The start and the end of the value, without quotes.
 fn value(bytes: &[u8], at: usize) -> (usize, usize) {
     match bytes.get(at) {
         Some(quote @ (b'"' | b'\'')) => {

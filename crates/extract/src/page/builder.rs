@@ -1,21 +1,21 @@
-//! Tokens become nodes: who stands in whom, with the end tags that authors leave out.
+//! Builds nodes from tokens: nesting, with the end tags that authors leave out.
 
 use super::tag::Tag;
 use super::tokenizer::{Token, Tokenizer};
 use super::{Element, Node, NodeKind, Page, attributes};
 use crate::limits::{TookTooLong, Watch};
 
-/// What follows is not read: no article begins so late.
+/// The rest is not read: no article begins that late.
 const MAX_HTML_BYTES: usize = 16 << 20;
 
-/// Elements nested deeper are siblings.
+/// Deeper elements become siblings.
 const MAX_DEPTH: usize = 400;
 
-/// How far out a tag looks for what it closes. In a deep page each tag would else cost as much as
-/// hundreds.
+/// How many levels are searched for the element that a tag closes. Without a limit, a tag in a deep page would cost as
+/// much as hundreds.
 const MAX_LOOK_OUT: usize = 64;
 
-/// What follows is left out: a page of ten megabytes of tags must not take half a gigabyte.
+/// The rest is left out: ten megabytes of tags must not take half a gigabyte of memory.
 const MAX_NODES: usize = 400_000;
 
 /// Parses the source into nodes in document order, and the scripts that hold data.
@@ -54,10 +54,10 @@ pub(super) fn build<'a>(
     Ok(Page { nodes: builder.nodes, json_ld: builder.json_ld, is_cut })
 }
 
-/// A page has about one node for so many bytes; room for them is made at once.
+/// A page has about one node per this many bytes; memory for them is allocated at once.
 const BYTES_A_NODE: usize = 48;
 
-/// More scripts with data are not looked at.
+/// Further scripts with data are ignored.
 const MAX_JSON_LD: usize = 64;
 
 #[derive(Default)]
@@ -65,14 +65,14 @@ struct Builder<'a> {
     nodes: Vec<Node<'a>>,
     json_ld: Vec<&'a str>,
     open: Vec<Open<'a>>,
-    /// How many elements are open beyond the depth that is kept; their end tags close nothing.
+    /// How many elements are open beyond the maximum depth; their end tags close nothing.
     too_deep: usize,
 }
 
 struct Open<'a> {
     node: usize,
     tag: Tag,
-    /// Tells one [`Tag::Other`] from another.
+    /// Tells elements with [`Tag::Other`] apart.
     name: &'a str,
 }
 
@@ -105,7 +105,7 @@ impl<'a> Builder<'a> {
     }
 
     fn end(&mut self, tag: Tag, name: &str) {
-        // What follows the body's end still belongs to the page.
+        // Content after the end of the body still belongs to the page.
         if matches!(tag, Tag::Body | Tag::Html) || tag.is_void() || tag.is_skipped() {
             return;
         }
@@ -120,7 +120,7 @@ impl<'a> Builder<'a> {
         self.close_nearest(is_match, barrier_for_end(tag));
     }
 
-    /// Closes what a start tag closes though nobody wrote so.
+    /// Closes the elements that a start tag closes implicitly.
     fn close_implied(&mut self, tag: Tag) {
         if tag.is_block() {
             self.close_nearest(|open| open.tag == Tag::P, Tag::is_block);
@@ -133,8 +133,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Closes the innermost open element that fits, and all within it, unless a barrier stands
-    /// further in.
+    /// Closes the innermost open element that matches and everything in it, unless there is a barrier further inside.
     fn close_nearest(&mut self, fits: impl Fn(&Open<'a>) -> bool, is_barrier: TagTest) {
         for (depth, open) in self.open.iter().enumerate().rev().take(MAX_LOOK_OUT) {
             if fits(open) {
@@ -159,7 +158,7 @@ impl<'a> Builder<'a> {
 
 type TagTest = fn(Tag) -> bool;
 
-/// What a start tag ends, and what keeps it from looking further out.
+/// The elements that a start tag closes, and the barriers to that search.
 fn implied_end(tag: Tag) -> Option<(TagTest, TagTest)> {
     use Tag::*;
     match tag {
@@ -174,7 +173,7 @@ fn implied_end(tag: Tag) -> Option<(TagTest, TagTest)> {
     }
 }
 
-/// A stray end tag must not close what stands far outside.
+/// A stray end tag must not close an element far outside.
 fn barrier_for_end(tag: Tag) -> TagTest {
     use Tag::*;
     match tag {

@@ -17,13 +17,13 @@ use crate::limits::{TookTooLong, Watch};
 pub(crate) struct Page<'a> {
     /// In document order: the descendants of a node follow it directly.
     pub(crate) nodes: Vec<Node<'a>>,
-    /// The scripts in which the page describes itself as linked data.
+    /// The scripts with linked data about the page.
     pub(crate) json_ld: Vec<&'a str>,
-    /// Whether there is more text than was wanted.
+    /// Whether there is more text than requested.
     pub(crate) is_cut: bool,
 }
 
-/// An element or a piece of text, and where its subtree ends.
+/// An element or a piece of text, and the end of its subtree.
 pub(crate) struct Node<'a> {
     pub(crate) kind: NodeKind<'a>,
     /// One past the last descendant: always greater than the node's own index.
@@ -32,11 +32,11 @@ pub(crate) struct Node<'a> {
 
 pub(crate) enum NodeKind<'a> {
     Element(Element<'a>),
-    /// As it stands in the source, character references and all.
+    /// As in the source, with character references.
     Text(&'a str),
 }
 
-/// An element's name and attributes; the attributes are parsed when somebody asks.
+/// An element's name and attributes; the attributes are parsed on demand.
 #[derive(Clone, Copy)]
 pub(crate) struct Element<'a> {
     pub(crate) tag: Tag,
@@ -44,7 +44,7 @@ pub(crate) struct Element<'a> {
 }
 
 impl<'a> Page<'a> {
-    /// Parses whatever it is given, up to so many bytes of text; there is no page that is an error.
+    /// Parses any input, up to this many bytes of text. It never fails because of the input.
     pub(crate) fn parse(
         html: &'a str,
         max_text_bytes: usize,
@@ -61,18 +61,18 @@ impl<'a> Page<'a> {
         })
     }
 
-    /// A node and its descendants; empty for an index out of the page.
+    /// A node and its descendants; empty for an index outside of the page.
     pub(crate) fn subtree(&self, index: usize) -> Range<usize> {
         index..self.nodes.get(index).map_or(index, |node| node.end)
     }
 
-    /// The text of a subtree as it is written, with a line feed for each `br`.
+    /// The undecoded text of a subtree, with a line feed for each `br`.
     pub(crate) fn raw_text(&self, index: usize) -> String {
         self.short_text(index, usize::MAX).unwrap_or_default()
     }
 
-    /// The same, if it has no more bytes than this, nor nodes. For elements that may stand within each other:
-    /// each would else be read as often as it is deep.
+    /// The same, if it has no more bytes and no more nodes than this. For elements that may be nested in each other:
+    /// without the limit, each would be read as often as it is deep.
     pub(crate) fn short_text(&self, index: usize, max_bytes: usize) -> Option<String> {
         let nodes = self.nodes.get(self.subtree(index)).filter(|nodes| nodes.len() <= max_bytes)?;
         let mut out = String::new();
@@ -91,25 +91,24 @@ impl<'a> Page<'a> {
 }
 
 impl<'a> Element<'a> {
-    /// Names and raw values, in the order of the source.
+    /// Names and raw values, in source order.
     pub(crate) fn attributes(&self) -> impl Iterator<Item = (&'a str, &'a str)> {
         attributes::parse(self.attributes)
     }
 
-    /// The decoded value of an attribute, given in lower case; empty where it has none.
+    /// The decoded value of an attribute, named in lower case; empty if it has no value.
     pub(crate) fn attribute(&self, name: &str) -> Option<Cow<'a, str>> {
         let (_, value) =
             attributes::parse(self.attributes).find(|(key, _)| key.eq_ignore_ascii_case(name))?;
         Some(entities::decode(value))
     }
 
-    /// Whether a word stands anywhere in its attributes, in this case: a quick look before a slow
-    /// one.
+    /// Whether a word occurs anywhere in the attributes, case-sensitively: a fast check before a slow one.
     pub(crate) fn mentions(&self, word: &str) -> bool {
         memchr::memmem::find(self.attributes.as_bytes(), word.as_bytes()).is_some()
     }
 
-    /// Whether one of an attribute's space-separated words is this one.
+    /// Whether an attribute contains this word; words are separated by spaces.
     pub(crate) fn attribute_has(&self, name: &str, word: &str) -> bool {
         self.attribute(name)
             .is_some_and(|value| value.split_whitespace().any(|w| w.eq_ignore_ascii_case(word)))

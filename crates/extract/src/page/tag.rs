@@ -1,6 +1,6 @@
-//! The elements that mean something here. All others are [`Tag::Other`], and inline.
+//! The elements that matter here. All others are [`Tag::Other`], and inline.
 
-/// Longer names are never known ones.
+/// No known name is longer.
 const LONGEST_NAME_BYTES: usize = 10;
 
 macro_rules! tags {
@@ -10,7 +10,7 @@ macro_rules! tags {
         pub(crate) enum Tag { $($variant,)+ Other }
 
         impl Tag {
-            /// Looks a name up, in any case.
+            /// Looks up a name, ignoring case.
             pub(crate) fn from_name(name: &str) -> Tag {
                 let mut lower = [0; LONGEST_NAME_BYTES];
                 let Some(lower) = lower.get_mut(..name.len()) else { return Tag::Other };
@@ -44,7 +44,7 @@ tags! {
 }
 
 impl Tag {
-    /// It has no content and no end tag.
+    /// Whether it has neither content nor an end tag.
     pub(crate) fn is_void(self) -> bool {
         use Tag::*;
         matches!(
@@ -53,8 +53,7 @@ impl Tag {
         )
     }
 
-    /// Nobody reads what stands in it, and much of it is not markup: it is skipped by a search
-    /// for its end tag.
+    /// Whether its content is not for readers. Much of it is not markup, so it is skipped by searching for the end tag.
     pub(crate) fn is_skipped(self) -> bool {
         use Tag::*;
         matches!(
@@ -63,7 +62,7 @@ impl Tag {
         )
     }
 
-    /// It begins on a line of its own.
+    /// Whether it begins on a new line.
     pub(crate) fn is_block(self) -> bool {
         use Tag::*;
         matches!(
@@ -128,7 +127,7 @@ impl Tag {
         [H1, H2, H3, H4, H5, H6].iter().position(|tag| *tag == self).map(|index| index + 1)
     }
 
-    /// It may stand in the head; anything else ends the head.
+    /// Whether it may be in the head; any other element ends the head.
     pub(crate) fn is_head_content(self) -> bool {
         use Tag::*;
         matches!(self, Base | Link | Meta | Title)

@@ -1,4 +1,4 @@
-//! Source text becomes tags and text; comments and what nobody reads are skipped.
+//! Splits the source into tags and text; skips comments and content that is not for readers.
 
 use memchr::memmem;
 use memchr::{memchr, memchr3};
@@ -25,12 +25,12 @@ pub(super) enum Token<'a> {
     },
 }
 
-/// Goes through the source once. What has no end (a comment, a quote, a script) reaches to the
-/// end of the page, as the standard has it; so nothing is ever searched twice.
+/// Reads the source once. An unterminated construct (a comment, a quote, a script) extends to the end of the page, as
+/// in the standard, so nothing is searched twice.
 pub(super) struct Tokenizer<'a> {
     source: &'a str,
     at: usize,
-    /// The title's content is text up to its end tag, whatever it looks like.
+    /// The content of the title is text up to its end tag, even if it looks like markup.
     in_title: bool,
 }
 
@@ -47,7 +47,7 @@ impl<'a> Tokenizer<'a> {
         self.source.get(start..end).unwrap_or_default()
     }
 
-    /// What begins with `<`. None where it is nothing that anybody reads.
+    /// Reads markup that begins with `<`. `None` if it is not for readers.
     fn markup(&mut self) -> Option<Token<'a>> {
         let bytes = self.source.as_bytes();
         let is_end = bytes.get(self.at + 1) == Some(&b'/');
@@ -88,7 +88,7 @@ impl<'a> Tokenizer<'a> {
     /// A comment, a declaration, or an end tag without a name.
     fn skip_declaration(&mut self) {
         let rest = self.rest().as_bytes();
-        // `<!-->` is a whole comment, so its end may begin within its beginning.
+        // `<!-->` is a complete comment, so its end may overlap its beginning.
         let end = if rest.starts_with(b"<!--") {
             rest.get(2..).and_then(|inside| memmem::find(inside, b"-->")).map(|end| end + 5)
         } else {
@@ -120,7 +120,7 @@ impl<'a> Iterator for Tokenizer<'a> {
     }
 }
 
-/// Where the next tag or comment begins. A `<` that begins none is text.
+/// The start of the next tag or comment. Any other `<` is text.
 fn next_markup(source: &[u8]) -> usize {
     let mut from = 0;
     while let Some(found) = source.get(from..).and_then(|rest| memchr(b'<', rest)) {
@@ -139,8 +139,8 @@ fn name_length(source: &[u8]) -> usize {
     source.iter().position(is_end).unwrap_or(source.len())
 }
 
-/// Where the `>` stands that ends a tag. One in a quoted value does not, and a quote counts only
-/// where a value may begin.
+/// The position of the `>` that ends a tag. One in a quoted value does not end it, and a quote counts only where a
+/// value may begin.
 fn tag_end(source: &[u8], name_end: usize) -> Option<usize> {
     let mut at = name_end;
     loop {
@@ -157,7 +157,7 @@ fn tag_end(source: &[u8], name_end: usize) -> Option<usize> {
     }
 }
 
-/// Where the end tag of this name begins, else the end of the source.
+/// The start of the end tag with this name, else the end of the source.
 fn end_tag_of(name: &str, source: &str) -> usize {
     let bytes = source.as_bytes();
     let is_end_tag = |at: &usize| {
