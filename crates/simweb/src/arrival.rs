@@ -1,5 +1,5 @@
-//! When bytes arrived, by the kernel: however busy this process is, a request that came in time is seen
-//! to have come in time.
+//! Kernel timestamps of received bytes: however busy this process is, a request that arrived in time is recorded as in
+//! time.
 
 use std::io::{self, IoSliceMut};
 use std::os::fd::AsRawFd;
@@ -29,7 +29,7 @@ impl Arrival {
     }
 }
 
-/// A connection whose bytes are stamped.
+/// A connection whose received bytes are timestamped.
 pub(crate) struct Stamped {
     stream: TcpStream,
     arrival: Arrival,
@@ -37,7 +37,7 @@ pub(crate) struct Stamped {
 
 impl Stamped {
     pub(crate) fn new(stream: TcpStream) -> Stamped {
-        // Without stamps the time of reading has to do.
+        // Without timestamps, the time of reading is used.
         setsockopt(&stream, sockopt::ReceiveTimestampns, &true).ok();
         Stamped { stream, arrival: Arrival(Arc::new(Mutex::new(Instant::now()))) }
     }
@@ -65,7 +65,7 @@ impl Stamped {
     }
 }
 
-/// How long ago that was, for a time since the epoch.
+/// The age of a timestamp, given as the time since the epoch.
 fn age(stamp: Duration) -> Option<Duration> {
     #[expect(clippy::disallowed_methods, reason = "the kernel stamps by the wall clock")]
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH + stamp).ok()

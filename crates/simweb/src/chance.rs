@@ -1,4 +1,4 @@
-/// Chance that a seed repeats exactly: the SplitMix64 generator.
+/// Reproducible random numbers from a seed: the SplitMix64 generator.
 pub(crate) struct Chance {
     state: u64,
 }
@@ -8,7 +8,7 @@ impl Chance {
         Chance { state: seed }
     }
 
-    /// A generator for this text alone: equal texts have equal chances (FNV-1a makes the seed).
+    /// A generator seeded by a text (hashed with FNV-1a): equal texts give equal numbers.
     pub(crate) fn of_text(text: &str) -> Chance {
         Chance::new(text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
@@ -23,12 +23,12 @@ impl Chance {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number from 0 up to, not including, `end`.
+    /// A number from 0 up to, but not including, `end`.
     pub(crate) fn below(&mut self, end: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(end)) >> 64) as u64
     }
 
-    /// A number from 0 up to, not including, 1.
+    /// A number from 0 up to, but not including, 1.
     pub(crate) fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64
     }

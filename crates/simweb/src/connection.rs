@@ -21,14 +21,14 @@ use crate::arrival::Stamped;
 use crate::exchange::{Answer, Manner, Request};
 use crate::world::World;
 
-/// Serves one connection until the client leaves, a script cuts it, or the server stops.
+/// Serves one connection until the client closes it, a script cuts it, or the server stops.
 pub(crate) async fn serve(
     stream: TcpStream,
     world: Arc<World>,
     started: Instant,
     mut stop: watch::Receiver<()>,
 ) {
-    // Delay is for scripts to make. A socket that is already dead shows itself at the first read.
+    // Only scripts should cause delays. If the socket is already dead, the first read shows it.
     stream.set_nodelay(true).ok();
     let stream = Stamped::new(stream);
     let arrival = stream.arrival();
@@ -45,19 +45,18 @@ pub(crate) async fn serve(
         }
     };
     if ended.is_err_and(|error| asks_for_reset(&error)) {
-        // Closing with a linger of zero sends RST; where that can't be had, FIN has to do.
+        // Closing with zero linger sends RST; if that fails, FIN is good enough.
         connection.into_parts().io.into_inner().into_inner().set_zero_linger().ok();
     }
 }
 
-/// How long answers under way may go on when the server stops: a stalled one would never end.
+/// How long responses in progress may continue when the server stops: a stalled one would never end.
 const STOP_GRACE: Duration = Duration::from_secs(1);
 
-/// A body that is spread over time comes in this many pieces.
+/// A slow body is sent in this many pieces.
 const PIECES: usize = 10;
 
-/// hyper drops what it has not written when a body fails. What came before the cut gets this
-/// long to leave.
+/// When a body fails, hyper drops what it has not written yet. This gives the bytes before the cut time to be sent.
 const FLUSH_TIME: Duration = Duration::from_millis(10);
 
 type Body = Either<Full<Bytes>, Channel<Bytes, Cut>>;
@@ -124,7 +123,7 @@ async fn send(answer: Answer, mut sender: Sender<Bytes, Cut>) {
         sleep(answer.body_over / pieces as u32).await;
         let piece = rest.split_to(piece_bytes.min(rest.len()));
         if sender.send_data(piece).await.is_err() {
-            return; // The client has left.
+            return; // The client has disconnected.
         }
     }
     if answer.manner != Manner::Complete {
@@ -133,7 +132,7 @@ async fn send(answer: Answer, mut sender: Sender<Bytes, Cut>) {
     }
 }
 
-/// Why a connection ends before its answer does; hyper knows no other way than an error.
+/// Why a connection ends before its response is complete; in hyper, only an error can do that.
 #[derive(Debug)]
 enum Cut {
     Reset,

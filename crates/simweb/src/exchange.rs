@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::Method;
 use serde::{Deserialize, Serialize};
 
-/// What a client asks of the world.
+/// A request to the world.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
     /// The Host header, with or without a port.
@@ -13,9 +13,9 @@ pub struct Request<'a> {
     pub method: &'a Method,
     /// The path with its query, as sent.
     pub path_and_query: &'a str,
-    /// The User-Agent header, empty when there was none.
+    /// The User-Agent header; empty if there is none.
     pub user_agent: &'a str,
-    /// The If-None-Match header, empty when there was none.
+    /// The If-None-Match header; empty if there is none.
     pub if_none_match: &'a str,
 }
 
@@ -30,20 +30,20 @@ impl<'a> Request<'a> {
     }
 }
 
-/// How a site answers: what it sends, how fast, and whether it finishes.
+/// A site's response: what it sends, how fast, and whether it is complete.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
-    /// The HTTP status; without meaning when the manner sends no head.
+    /// The HTTP status; meaningless if the manner sends no head.
     pub status: u16,
-    /// All headers; Content-Length is among them wherever there may be a body.
+    /// All headers; Content-Length is included if there may be a body.
     pub headers: Vec<(String, String)>,
     /// The whole body, empty for `HEAD`.
     pub body: Bytes,
-    /// How long the site thinks before the first byte.
+    /// The delay before the first byte.
     pub first_byte_after: Duration,
-    /// Over how long the body is spread.
+    /// The time over which the body is spread.
     pub body_over: Duration,
-    /// How much of all this the client gets to see.
+    /// How much of it the client receives.
     pub manner: Manner,
 }
 
@@ -64,11 +64,11 @@ impl Answer {
         }
     }
 
-    /// A short text that names the status, where the status may have a body.
+    /// A short text that names the status, if the status may have a body.
     pub(crate) fn of_status(status: u16) -> Answer {
         let mut answer = Answer::new(status, "text/plain", format!("status {status}\n"));
         if matches!(status, 204 | 304) {
-            // HTTP gives these two no body; a length would make a client wait for one.
+            // These two have no body in HTTP; with a Content-Length, a client would wait for one.
             answer.headers.clear();
             answer.body.clear();
         }
@@ -84,7 +84,7 @@ impl Answer {
         self
     }
 
-    /// Retry-After speaks whole seconds; rounding up never invites a client too early.
+    /// Retry-After has whole seconds; they are rounded up, so that a client is never invited too early.
     pub(crate) fn with_retry_after(self, retry_after: Option<Duration>) -> Answer {
         match retry_after {
             Some(wait) => self.with_header("retry-after", &wait.as_secs_f64().ceil().to_string()),
@@ -102,7 +102,7 @@ impl Answer {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// The status that the client gets to see, if it sees one.
+    /// The status that the client receives, if any.
     pub fn visible_status(&self) -> Option<u16> {
         match self.manner {
             Manner::CutConnection | Manner::Stall => None,
@@ -113,21 +113,21 @@ impl Answer {
     }
 }
 
-/// How far an answer gets.
+/// How far a response gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Manner {
-    /// The answer arrives whole.
+    /// The response is complete.
     Complete,
-    /// The connection is reset without an answer.
+    /// The connection is reset without a response.
     CutConnection,
-    /// The head arrives, then the connection ends.
+    /// The head is sent, then the connection is closed.
     CutAfterHead,
-    /// The head and some of the body arrive, then the connection ends.
+    /// The head and a part of the body are sent, then the connection is closed.
     CutMidBody {
-        /// How many bytes of the body arrive.
+        /// How many bytes of the body are sent.
         after_bytes: usize,
     },
-    /// The connection stays open and nothing ever arrives.
+    /// The connection stays open, and nothing is ever sent.
     Stall,
 }

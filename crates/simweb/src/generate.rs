@@ -12,15 +12,15 @@ impl World {
     }
 }
 
-/// The sites `site-0001.test`, `site-0002.test` and so on, most of them healthy, some with each
-/// trouble that a crawler meets. The same seed makes the same sites.
+/// The sites `site-0001.test`, `site-0002.test` and so on. Most are healthy; some have each of the problems that a
+/// crawler meets. The same seed gives the same sites.
 pub fn mixed_sites(count: usize, seed: u64) -> Vec<SiteScript> {
     let mut chance = Chance::new(seed);
     (1..=count).map(|rank| mixed_site(&site_name(rank), &mut chance)).collect()
 }
 
-/// `urls` different URLs on the sites of [`mixed_sites`], some sites far more popular than
-/// others: the site of rank r is drawn with a weight of 1/r^exponent.
+/// `urls` different URLs on the sites of [`mixed_sites`], with a Zipf distribution: the site of rank r is drawn with a
+/// weight of 1/r^exponent.
 pub fn zipf_urls(sites: usize, urls: usize, exponent: f64, seed: u64) -> Vec<String> {
     if sites == 0 {
         return Vec::new();
@@ -48,7 +48,7 @@ pub fn site_name(rank: usize) -> String {
 }
 
 fn mixed_site(name: &str, chance: &mut Chance) -> SiteScript {
-    // Every site has a few troubled pages among those that `zipf_urls` asks for.
+    // Every site has a few failing pages among those that `zipf_urls` requests.
     let site = SiteScript::new(name)
         .page_bytes(2_048 + chance.below(30_000) as usize)
         .status("/page/7", 404)

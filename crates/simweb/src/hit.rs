@@ -6,37 +6,36 @@ use serde::{Deserialize, Serialize};
 
 use crate::exchange::Request;
 
-/// One request as its site saw it.
+/// A request, as recorded by its site.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hit {
-    /// When the request head had been read: since the world's start, or since the Unix epoch in
-    /// a record written by the `simweb` program.
+    /// When the request arrived: since the start of the world, or since the Unix epoch in a record written by the
+    /// `simweb` program.
     #[serde(rename = "at_us", with = "microseconds")]
     pub at: Duration,
-    /// The name of the site's script; for a stray, the host that was asked for.
+    /// The name of the site's script; for a stray, the requested host.
     pub site: Arc<str>,
     /// The method of the request.
     #[serde(with = "method_text")]
     pub method: Method,
     /// The path with its query.
     pub path: Box<str>,
-    /// The status that was sent; none when the site cut the connection or stalled.
+    /// The status that was sent; `None` if the site cut the connection or stalled.
     pub status: Option<u16>,
-    /// The User-Agent header, empty when there was none.
+    /// The User-Agent header; empty if there is none.
     pub user_agent: Arc<str>,
-    /// What was asked for.
     pub kind: HitKind,
 }
 
-/// What a hit asked for.
+/// The kind of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HitKind {
-    /// Anything that is not one of the others.
+    /// Any other request.
     Page,
     /// `/robots.txt`.
     Robots,
-    /// A `HEAD` request, whatever its path.
+    /// A `HEAD` request for any path.
     Head,
     /// A host that the world does not have.
     Stray,

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use crate::hit::{Hit, HitKind};
 
-/// Finds every hit that came sooner after its predecessor than the rule allows its site.
+/// Finds every hit that came too soon after the previous hit of its site.
 ///
-/// A page that directly follows a robots.txt of its site may follow at once: it is the page that
-/// robots.txt was read for. The robots.txt itself keeps its distance from the hit before it.
+/// A page directly after a robots.txt of its site may follow at once, because robots.txt was read for it. The
+/// robots.txt itself must keep its distance from the hit before it.
 pub fn judge(hits: &[Hit], rule: &Rule) -> Verdict {
     let mut verdict = Verdict { gaps_judged: 0, stragglers: 0, violations: Vec::new() };
     for (site, hits) in by_site(hits) {
@@ -38,11 +38,11 @@ pub fn judge(hits: &[Hit], rule: &Rule) -> Verdict {
 /// One gap per thousand, rounded up, may fall short by more than the tolerance, because the tolerance is the control's
 /// 99.9th percentile.
 const GAPS_PER_STRAGGLER: usize = 1_000;
-/// How far beyond the tolerance: a request that is held up for longer than this is not sent. The answer of a politeness
-/// store may take a tenth of the required gap besides. At least half of the gap must remain in any case.
+/// How much beyond the tolerance: a request that is delayed by more than this is not sent. The answer of a politeness
+/// store may also take up to a tenth of the required gap. In any case, at least half of the gap must remain.
 const LONGEST_HOLD_UP: Duration = Duration::from_millis(100);
 
-/// How far apart the hits of a site must be.
+/// The minimum distance between the hits of a site.
 #[derive(Debug, Clone)]
 pub struct Rule {
     interval: Duration,
@@ -62,43 +62,43 @@ impl Rule {
         }
     }
 
-    /// Another interval for one site.
+    /// Sets another interval for one site.
     pub fn site(mut self, site: &str, interval: Duration) -> Rule {
         self.interval_by_site.insert(site.to_owned(), interval);
         self
     }
 
-    /// Forgives a gap that is shorter by this much: the lateness of the network and of the machine.
+    /// Tolerates gaps that are shorter by this much, because of the latency of the network and the machine.
     pub fn tolerance(mut self, tolerance: Duration) -> Rule {
         self.tolerance = tolerance;
         self
     }
 
-    /// Forgives what this machine does to any sender: the [tolerance](crate::Control::tolerance) of a control
-    /// in the same run, and one straggler per thousand gaps, rounded up.
+    /// Tolerates what this machine does to any sender: the [tolerance](crate::Control::tolerance) of a control in the
+    /// same run, and one straggler per thousand gaps, rounded up.
     pub fn control(self, tolerance: Duration) -> Rule {
         Rule { forgives_stragglers: true, ..self.tolerance(tolerance) }
     }
 
-    /// What this site is owed.
+    /// The interval of this site.
     pub fn interval_of(&self, site: &str) -> Duration {
         self.interval_by_site.get(site).copied().unwrap_or(self.interval)
     }
 }
 
-/// What the judge found.
+/// The result of [`judge()`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
-    /// How many gaps were held against the rule: a verdict over none says nothing.
+    /// How many gaps were judged; with none, the verdict says nothing.
     pub gaps_judged: usize,
-    /// How many were too short, and forgiven.
+    /// How many were too short but tolerated.
     pub stragglers: usize,
-    /// Each other gap that was too short, site by site in the order of their times.
+    /// All other gaps that were too short, sorted by site and time.
     pub violations: Vec<Violation>,
 }
 
 impl Verdict {
-    /// Whether nobody came too soon.
+    /// Whether no hit came too soon.
     pub fn is_polite(&self) -> bool {
         self.violations.is_empty()
     }
@@ -137,18 +137,18 @@ impl fmt::Display for Verdict {
 
 const VIOLATIONS_SHOWN: usize = 10;
 
-/// Two hits of a site that were too close.
+/// Two hits of a site that were too close together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
     /// The site that was hit.
     pub site: Arc<str>,
-    /// The hit before.
+    /// The earlier hit.
     pub earlier: Hit,
     /// The hit that came too soon.
     pub later: Hit,
     /// The time between the two.
     pub gap: Duration,
-    /// The time that the site was owed.
+    /// The interval that the site requires.
     pub required: Duration,
 }
 
@@ -169,7 +169,7 @@ impl fmt::Display for Violation {
     }
 }
 
-/// The hits of each site in the order of their times; the sites in the order of their names.
+/// The hits of each site, sorted by time; the sites are sorted by name.
 pub(crate) fn by_site(hits: &[Hit]) -> BTreeMap<&str, Vec<&Hit>> {
     let mut by_site: BTreeMap<&str, Vec<&Hit>> = BTreeMap::new();
     for hit in hits {

@@ -11,13 +11,13 @@ pub enum Failure {
     /// It answers 503.
     #[serde(rename = "status_503")]
     Status503 {
-        /// What its Retry-After says, if it sends one.
+        /// The value of its Retry-After header, if it sends one.
         #[serde(rename = "retry_after_s", default, with = "crate::seconds::optional")]
         retry_after: Option<Duration>,
     },
     /// It resets every connection.
     Refuse,
-    /// It accepts and never answers.
+    /// It accepts connections and never answers.
     Stall,
 }
 
@@ -32,7 +32,7 @@ impl Failure {
     }
 }
 
-/// One stretch of time in which a site is down; its end is no longer part of it.
+/// A period during which a site is down; the end is exclusive.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Outage {
@@ -49,7 +49,7 @@ impl Outage {
     }
 }
 
-/// A site that is up for a while, then down for a while, for ever; it begins up.
+/// A site that alternates between up and down, for ever; it starts up.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Flapping {
@@ -63,7 +63,7 @@ pub(crate) struct Flapping {
 impl Flapping {
     pub(crate) fn failure_at(&self, at: Duration) -> Option<Failure> {
         let period_ns = self.up_for.as_nanos() + self.down_for.as_nanos();
-        // A period of nothing has no remainder: such a site just stays up.
+        // A period of zero has no remainder: such a site stays up.
         let into_period_ns = at.as_nanos().checked_rem(period_ns)?;
         (into_period_ns >= self.up_for.as_nanos()).then_some(self.failure)
     }

@@ -5,11 +5,10 @@ use flate2::read::GzEncoder;
 
 use crate::chance::Chance;
 
-/// A page of `size_bytes`, or a little more where that is not enough for its frame; the same each
-/// time for the same host and path.
+/// A page of `size_bytes`, or slightly more if its frame needs it; it is the same each time for the same host and path.
 ///
-/// Title, heading and every paragraph name host and path, so that a client which mixes up two
-/// pages, or two halves of them, is found out.
+/// The title, the heading and every paragraph contain the host and the path, so that a client that mixes up pages is
+/// noticed.
 pub(crate) fn page(host: &str, path_and_query: &str, size_bytes: usize) -> String {
     let here = escape(&format!("{host}{path_and_query}"));
     let mut chance = Chance::of_text(&here);
@@ -34,13 +33,13 @@ pub(crate) fn page(host: &str, path_and_query: &str, size_bytes: usize) -> Strin
         push_words(&mut html, words_end_at_bytes, &mut chance);
         html.push_str(PARAGRAPH_END);
     }
-    // What is left is too short for a paragraph.
+    // The rest is too short for a paragraph.
     html.extend(std::iter::repeat_n('\n', full_at_bytes.saturating_sub(html.len())));
     html.push_str(END);
     html
 }
 
-/// Bytes that no text detection takes for text: they begin with NUL and go on as noise.
+/// Bytes that no detection takes for text: a NUL, followed by noise.
 pub(crate) fn noise(host: &str, path_and_query: &str, size_bytes: usize) -> Vec<u8> {
     let mut chance = Chance::of_text(&format!("{host}{path_and_query}"));
     let mut bytes = vec![0; 8];
@@ -54,7 +53,7 @@ pub(crate) fn noise(host: &str, path_and_query: &str, size_bytes: usize) -> Vec<
 /// The text as a gzip file.
 pub(crate) fn gzip(text: &str) -> Vec<u8> {
     let mut compressed = Vec::new();
-    // Memory can always be read.
+    // Reading from memory cannot fail.
     drop(GzEncoder::new(text.as_bytes(), Compression::fast()).read_to_end(&mut compressed));
     compressed
 }
@@ -71,7 +70,7 @@ const WORDS: [&str; 32] = [
     "dapple", "engine", "feather", "glacier",
 ];
 
-/// A paragraph's worth of words, the last one cut where the page is full.
+/// Adds a paragraph of words, the last of which is cut where the page is full.
 fn push_words(html: &mut String, full_at_bytes: usize, chance: &mut Chance) {
     let begins_at_bytes = html.len();
     for _ in 0..WORDS_IN_A_PARAGRAPH {

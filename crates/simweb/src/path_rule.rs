@@ -4,10 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::exchange::Manner;
 
-/// What a site does at one path, or at all paths with a prefix.
+/// What a site does for one path, or for all paths with a prefix.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct PathRule {
-    /// Compared with path and query; a `*` at its end makes it a prefix.
+    /// Compared with path and query; a trailing `*` makes it a prefix.
     pub(crate) path: String,
     #[serde(flatten)]
     pub(crate) act: Act,
@@ -22,7 +22,7 @@ impl PathRule {
     }
 }
 
-/// What happens at a path in place of its generated page.
+/// What a path returns instead of its generated page.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Act {
@@ -31,13 +31,13 @@ pub(crate) enum Act {
     /// 301 to this location.
     Moved(String),
     Status(u16),
-    /// This status, and when to come back.
+    /// This status, with a Retry-After header.
     Busy {
         status: u16,
         #[serde(rename = "retry_after_s", with = "crate::seconds")]
         retry_after: Duration,
     },
-    /// Each matching path fails this often; after that the later rules hold.
+    /// Each matching path fails this many times; after that the later rules apply.
     FailsFirst {
         times: u32,
         status: u16,
@@ -46,22 +46,22 @@ pub(crate) enum Act {
         content_type: String,
         text: String,
     },
-    /// Text with an ETag: 304 for whoever has it.
+    /// Text with an ETag; 304 for a client that has it.
     Tagged {
         content_type: String,
         text: String,
         etag: String,
     },
-    /// A file that was compressed: its type is that of the file.
+    /// A compressed file; the content type is that of the file.
     Gzip {
         content_type: String,
         text: String,
     },
-    /// Bytes that are no text in any encoding.
+    /// Bytes that are not text in any encoding.
     Binary {
         content_type: String,
         size_bytes: usize,
     },
-    /// The generated page, but in this manner.
+    /// The generated page, sent in this manner.
     Manner(Manner),
 }

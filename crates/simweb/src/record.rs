@@ -2,7 +2,7 @@ use std::io::{self, BufRead, Write};
 
 use crate::hit::Hit;
 
-/// Writes each hit as one line of JSON.
+/// Writes one line of JSON per hit.
 pub fn write_hits(out: &mut impl Write, hits: &[Hit]) -> io::Result<()> {
     for hit in hits {
         serde_json::to_writer(&mut *out, hit)?;
@@ -13,7 +13,7 @@ pub fn write_hits(out: &mut impl Write, hits: &[Hit]) -> io::Result<()> {
 
 /// Reads what [`write_hits`] wrote.
 ///
-/// A last line without its line feed is left out: its writer was killed in the middle of it.
+/// A last line without a line feed is left out: its writer was killed while writing it.
 pub fn read_hits(mut from: impl BufRead) -> io::Result<Vec<Hit>> {
     let mut hits = Vec::new();
     let mut line = String::new();

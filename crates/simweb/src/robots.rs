@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::exchange::Answer;
 
-/// What a site answers at `/robots.txt`.
+/// A site's response for `/robots.txt`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Robots {
@@ -12,7 +12,7 @@ pub(crate) enum Robots {
     #[default]
     Missing,
     Text(String),
-    /// All is allowed, at this pace.
+    /// Everything is allowed, with this Crawl-delay.
     #[serde(rename = "crawl_delay_s", with = "crate::seconds")]
     CrawlDelay(Duration),
     Status(u16),

@@ -8,11 +8,11 @@ use crate::outage::{Failure, Flapping, Outage};
 use crate::path_rule::{Act, PathRule};
 use crate::robots::Robots;
 
-/// How one site behaves. All of it combines; what comes first in this order decides:
-/// outages and flapping, robots.txt, the limiter, the rules for paths as they were added, and at
-/// last a page generated from the path.
+/// How one site behaves. Everything can be combined; the first that applies in this order decides: outages and
+/// flapping, robots.txt, the limiter, the rules for paths in the order in which they were added, and finally a page
+/// generated from the path.
 ///
-/// A path that ends in `*` stands for all paths with that prefix.
+/// A path that ends in `*` matches all paths with that prefix.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SiteScript {
@@ -56,7 +56,7 @@ impl SiteScript {
         }
     }
 
-    /// The site's name, as its hits carry it.
+    /// The site's name, as in its hits.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -67,7 +67,7 @@ impl SiteScript {
         self
     }
 
-    /// Serves a robots.txt that allows everything at this pace.
+    /// Serves a robots.txt that allows everything with this Crawl-delay.
     pub fn crawl_delay(mut self, delay: Duration) -> Self {
         self.robots = Robots::CrawlDelay(delay);
         self
@@ -85,32 +85,32 @@ impl SiteScript {
         self
     }
 
-    /// Answers 429 to whoever comes sooner than `min_interval` after the last accepted request.
-    /// Requests for robots.txt are exempt and do not count.
+    /// Answers 429 to requests that come sooner than `min_interval` after the last accepted one. Requests for
+    /// robots.txt are exempt and do not count.
     pub fn strict_limiter(mut self, min_interval: Duration, retry_after: Option<Duration>) -> Self {
         self.strict_limiter = Some(StrictLimiter { min_interval, retry_after });
         self
     }
 
-    /// Is down for this stretch of time, robots.txt included.
+    /// Makes the site unavailable during this period, including robots.txt.
     pub fn outage(mut self, during: Range<Duration>, failure: Failure) -> Self {
         self.outages.push(Outage { from: during.start, to: during.end, failure });
         self
     }
 
-    /// Is up, then down, then up again, for ever.
+    /// Makes the site alternate between up and down, for ever.
     pub fn flapping(mut self, up_for: Duration, down_for: Duration, failure: Failure) -> Self {
         self.flapping = Some(Flapping { up_for, down_for, failure });
         self
     }
 
-    /// Thinks this long before the first byte of each answer.
+    /// Delays the first byte of each response by this long.
     pub fn slow(mut self, first_byte_after: Duration) -> Self {
         self.first_byte_after = first_byte_after;
         self
     }
 
-    /// Spreads each body over this long.
+    /// Spreads each body over this time.
     pub fn trickling(mut self, body_over: Duration) -> Self {
         self.body_over = body_over;
         self
@@ -128,12 +128,12 @@ impl SiteScript {
         self
     }
 
-    /// Redirects a path, within the site or to another.
+    /// Redirects a path to a location on this or another site.
     pub fn redirect(self, path: &str, location: &str) -> Self {
         self.rule(path, Act::Redirect(location.to_owned()))
     }
 
-    /// Redirects a path for good.
+    /// Redirects a path permanently.
     pub fn moved(self, path: &str, location: &str) -> Self {
         self.rule(path, Act::Moved(location.to_owned()))
     }
@@ -143,24 +143,24 @@ impl SiteScript {
         self.rule(path, Act::Status(status))
     }
 
-    /// Answers a path with this status, and says when to come back.
+    /// Answers a path with this status and a Retry-After header.
     pub fn busy(self, path: &str, status: u16, retry_after: Duration) -> Self {
         self.rule(path, Act::Busy { status, retry_after })
     }
 
-    /// Answers each matching path this often with this status; after that the later rules hold.
+    /// Answers each matching path this many times with this status; after that the later rules apply.
     pub fn fails_first(self, path: &str, times: u32, status: u16) -> Self {
         self.rule(path, Act::FailsFirst { times, status })
     }
 
-    /// Serves this text at a path: a feed, a sitemap, a page with a trap in it.
+    /// Serves this text at a path: for example a feed, a sitemap, or a page with a trap.
     pub fn text(self, path: &str, content_type: &str, text: &str) -> Self {
         let content_type = content_type.to_owned();
         let text = text.to_owned();
         self.rule(path, Act::Text { content_type, text })
     }
 
-    /// Serves this text at a path with an ETag, and 304 to whoever has it.
+    /// Serves this text at a path with an ETag, and 304 to a client that has it.
     pub fn tagged(self, path: &str, content_type: &str, text: &str, etag: &str) -> Self {
         let content_type = content_type.to_owned();
         let text = text.to_owned();
@@ -174,12 +174,12 @@ impl SiteScript {
         self.rule(path, Act::Gzip { content_type, text })
     }
 
-    /// Serves generated bytes at a path that are no text in any encoding.
+    /// Serves generated bytes at a path that are not text in any encoding.
     pub fn binary(self, path: &str, content_type: &str, size_bytes: usize) -> Self {
         self.rule(path, Act::Binary { content_type: content_type.to_owned(), size_bytes })
     }
 
-    /// Serves a path's generated page, but in this manner.
+    /// Serves the generated page of a path in this manner.
     pub fn manner(self, path: &str, manner: Manner) -> Self {
         self.rule(path, Act::Manner(manner))
     }
@@ -195,7 +195,7 @@ impl SiteScript {
     }
 }
 
-/// How often a site lets anybody in, and what it tells those who come sooner.
+/// How often a site accepts requests, and what it answers to those that come sooner.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StrictLimiter {

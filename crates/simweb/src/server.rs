@@ -11,8 +11,8 @@ use tokio::time::sleep;
 use crate::connection;
 use crate::world::World;
 
-/// A world behind a TCP socket: HTTP/1.1 with keep-alive, every site at one address, told apart
-/// by the Host header. The world's time starts with the server.
+/// A world on a TCP socket: HTTP/1.1 with keep-alive, with all sites at one address, told apart by the Host header. The
+/// world's time starts with the server.
 ///
 /// Dropping it stops it at once.
 pub struct Server {
@@ -24,14 +24,13 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens and serves; port 0 takes any free port. Call it within a tokio runtime, which it
-    /// then lives in.
+    /// Starts listening and serving; port 0 takes any free port. Must be called within a tokio runtime.
     pub fn start(world: Arc<World>, listen: SocketAddr) -> io::Result<Server> {
         Server::start_with(listening_socket(listen)?, world)
     }
 
-    /// Listens at every address of the loopback device: `127.0.0.1`, `127.1.2.3` and all others are
-    /// hosts then, without a name server. Nobody outside this machine is served.
+    /// Listens on every address of the loopback device: `127.0.0.1`, `127.1.2.3` and so on can be used as hosts without
+    /// a name server. Other machines cannot connect.
     pub fn start_on_loopback(world: Arc<World>, port: u16) -> io::Result<Server> {
         let socket = listening_socket((Ipv4Addr::UNSPECIFIED, port).into())?;
         socket.bind_device(Some(LOOPBACK_DEVICE))?;
@@ -47,26 +46,25 @@ impl Server {
         Ok(Server { addr, started, world, stopping, accepting })
     }
 
-    /// Where it listens.
+    /// The address that it listens on.
     pub fn addr(&self) -> SocketAddr {
         self.addr
     }
 
-    /// The moment from which the hits' times count.
+    /// The start of the time that hits are recorded in.
     pub fn started(&self) -> Instant {
         self.started
     }
 
-    /// The world it serves.
+    /// The world that it serves.
     pub fn world(&self) -> &Arc<World> {
         &self.world
     }
 
-    /// Takes no more connections, lets answers that are under way finish for up to a second,
-    /// and ends.
+    /// Accepts no more connections, lets responses in progress finish for up to a second, and stops.
     pub async fn stop(mut self) {
         self.stopping.send_replace(());
-        // Only a panic can end that task in any other way, and then it has ended too.
+        // Only a panic can make this fail, and then the task has ended, too.
         (&mut self.accepting).await.ok();
     }
 }
@@ -77,17 +75,17 @@ impl Drop for Server {
     }
 }
 
-/// Room for a burst of thousands of clients; the kernel may cut it down (net.core.somaxconn).
+/// Enough for a burst of thousands of clients; the kernel may reduce it (net.core.somaxconn).
 const BACKLOG: u32 = 8_192;
 
-/// How long to wait when accepting fails, which is nearly always a lack of file descriptors.
+/// How long to wait after accepting failed, which is nearly always due to a lack of file descriptors.
 const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(10);
 
 const LOOPBACK_DEVICE: &[u8] = b"lo";
 
 fn listening_socket(addr: SocketAddr) -> io::Result<TcpSocket> {
     let socket = if addr.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-    // A server that was killed must be able to come back at the same port.
+    // A server that was killed must be able to restart on the same port.
     socket.set_reuseaddr(true)?;
     socket.bind(addr)?;
     Ok(socket)

@@ -12,11 +12,11 @@ use crate::page;
 use crate::path_rule::Act;
 use crate::script::SiteScript;
 
-/// A site at work: its script, and what has happened to it so far.
+/// A running site: its script and its state.
 pub(crate) struct Site {
     name: Arc<str>,
     pub(crate) script: SiteScript,
-    /// One lock a site: a hit takes no other, so that sites never wait for one another.
+    /// Each site has its own lock, and a hit takes no other, so sites never wait for each other.
     past: Mutex<Past>,
 }
 
@@ -24,7 +24,7 @@ pub(crate) struct Site {
 struct Past {
     hits: Vec<Hit>,
     last_accepted_at: Option<Duration>,
-    /// By the rule that makes a path fail, and the path.
+    /// By the index of the failing rule, and the path.
     failures: HashMap<(usize, String), u32>,
 }
 
@@ -107,7 +107,7 @@ impl Site {
             .unwrap_or_else(|| self.page(path))
     }
 
-    /// What a matching rule answers; none if its failures are used up.
+    /// The answer of a matching rule; `None` if its failures are used up.
     fn act(
         &self,
         past: &mut Past,
@@ -148,7 +148,7 @@ impl Site {
 }
 
 impl Past {
-    /// Nearly all hits of a site come from one client: its name is stored once.
+    /// Nearly all hits of a site come from one client, so its name is stored once.
     fn user_agent(&self, user_agent: &str) -> Arc<str> {
         match self.hits.last() {
             Some(last) if *last.user_agent == *user_agent => Arc::clone(&last.user_agent),
@@ -156,7 +156,7 @@ impl Past {
         }
     }
 
-    /// Whether the rule still has a failure left for the path, which is then used up.
+    /// Whether the rule has a failure left for the path; if so, it is used up.
     fn fails_again(&mut self, rule_index: usize, path: &str, times: u32) -> bool {
         let failures = self.failures.entry((rule_index, path.to_owned())).or_default();
         let again = *failures < times;

@@ -4,8 +4,8 @@ use std::time::Duration;
 use crate::hit::Hit;
 use crate::judge::by_site;
 
-/// The most hits that each site got within any stretch of time of this length: with a window of
-/// one second, its highest rate.
+/// The maximum number of hits of each site within any period of this length: with a window of one second, its highest
+/// rate.
 pub fn busiest_window(hits: &[Hit], window: Duration) -> BTreeMap<String, usize> {
     let busiest = |hits: &[&Hit]| {
         let mut first = 0;

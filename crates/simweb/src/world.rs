@@ -11,14 +11,14 @@ use crate::robots::Robots;
 use crate::script::SiteScript;
 use crate::site::Site;
 
-/// All sites there are. It is shared by reference: each site guards its own state.
+/// All sites. It can be shared by reference: each site guards its own state.
 pub struct World {
     sites: HashMap<Arc<str>, Site>,
     strays: Mutex<Vec<Hit>>,
 }
 
 impl World {
-    /// A world of these sites; of two with the same name the later one holds.
+    /// A world of these sites; of two with the same name, the later one counts.
     pub fn new(scripts: impl IntoIterator<Item = SiteScript>) -> World {
         let site_of = |script: SiteScript| {
             let name: Arc<str> = script.name.to_ascii_lowercase().into();
@@ -27,9 +27,9 @@ impl World {
         World { sites: scripts.into_iter().map(site_of).collect(), strays: Mutex::default() }
     }
 
-    /// Answers a request that comes at this time since the world's start, and records it.
+    /// Answers a request at this time since the start of the world, and records it.
     ///
-    /// A host that the world does not have gets 421, and its hit is recorded as a stray.
+    /// An unknown host gets 421, and its hit is recorded as a stray.
     pub fn answer(&self, at: Duration, request: Request<'_>) -> Answer {
         let host = request.host.to_ascii_lowercase();
         match self.site(&host) {
@@ -38,13 +38,13 @@ impl World {
         }
     }
 
-    /// Every hit so far, strays included, in the order of their times.
+    /// All hits so far, including strays, sorted by time.
     pub fn hits(&self) -> Vec<Hit> {
         let strays = self.strays().clone();
         in_order(self.sites.values().flat_map(Site::hits).chain(strays))
     }
 
-    /// Every hit of one site so far, in the order of their times.
+    /// All hits of one site so far, sorted by time.
     pub fn hits_of(&self, site: &str) -> Vec<Hit> {
         in_order(self.sites.get(site).map(Site::hits).unwrap_or_default())
     }
@@ -55,14 +55,14 @@ impl World {
         in_order(self.sites.values().flat_map(Site::take_hits).chain(strays))
     }
 
-    /// How many hits are as wanted, strays included.
+    /// The number of matching hits, including strays.
     pub fn count(&self, wanted: impl Fn(&Hit) -> bool) -> usize {
         let strays = self.strays().iter().filter(|hit| wanted(hit)).count();
         strays + self.sites.values().map(|site| site.count(&wanted)).sum::<usize>()
     }
 
-    /// The rule that a client at this interval has to keep here: a site with a longer
-    /// Crawl-delay is owed that. (A Crawl-delay in a robots.txt given as text is not read.)
+    /// The rule for a client with this interval: a site with a longer Crawl-delay requires that. (A Crawl-delay in a
+    /// robots.txt given as text is not read.)
     pub fn rule(&self, interval: Duration) -> Rule {
         self.sites.iter().fold(Rule::new(interval), |rule, (name, site)| match site.script.robots {
             Robots::CrawlDelay(delay) if delay > interval => rule.site(name, delay),

@@ -1,4 +1,4 @@
-//! A web server on every address of a namespace, which sings when somebody connects.
+//! A web server on every address of a namespace, which records every connection.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -11,40 +11,40 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 use tokio_util::task::AbortOnDropHandle;
 
-/// A canary on port 80 of all addresses. It ends when it is dropped.
+/// A server on port 80 of all addresses. It stops when it is dropped.
 ///
-/// `/to?URL` redirects there, `/hops?N` redirects N times, everything else but robots.txt is a page.
+/// `/to?URL` redirects there, `/hops?N` redirects N times; everything else except robots.txt is a page.
 pub struct Canary {
     cage: Arc<Cage>,
     _task: AbortOnDropHandle<()>,
 }
 
-/// No test asks for it.
+/// An address that no test uses.
 const LAST: IpAddr = IpAddr::V4(Ipv4Addr::new(198, 18, 80, 80));
 
 struct Cage {
-    /// Hosts whose robots.txt redirects to a URL. Others have none.
+    /// Hosts whose robots.txt redirects to a URL. All others have none.
     robots: HashMap<String, String>,
-    /// Connections by the address that was dialled.
+    /// Connections by destination address.
     connections: Mutex<BTreeMap<IpAddr, usize>>,
     accepted: Notify,
 }
 
 impl Canary {
-    /// Starts it; inside a namespace only, where port 80 is free.
+    /// Starts it. This works only inside a namespace, where port 80 is free.
     pub async fn start(robots: HashMap<String, String>) -> io::Result<Canary> {
         let cage =
             Arc::new(Cage { robots, connections: Mutex::default(), accepted: Notify::new() });
-        // On Linux this one takes IPv4 connections as well.
+        // On Linux this accepts IPv4 connections, too.
         let listener = TcpListener::bind((Ipv6Addr::UNSPECIFIED, 80)).await?;
         let task = AbortOnDropHandle::new(tokio::spawn(serve(listener, cage.clone())));
         Ok(Canary { cage, _task: task })
     }
 
-    /// How often each address was connected to since this was last asked.
+    /// The number of connections to each address since the last call.
     pub async fn connections(&self) -> io::Result<BTreeMap<IpAddr, usize>> {
-        // Connections are accepted in order: when this one was, all before it were.
-        #[expect(clippy::disallowed_methods, reason = "it knocks at its own door")]
+        // Connections are accepted in order, so once this one is, all earlier ones are.
+        #[expect(clippy::disallowed_methods, reason = "it connects to itself")]
         let _last = TcpStream::connect((LAST, 80)).await?;
         loop {
             let accepted = self.cage.accepted.notified();
@@ -96,7 +96,7 @@ async fn serve(listener: TcpListener, cage: Arc<Cage>) {
             cage.accepted.notify_one();
         }
         let cage = cage.clone();
-        // A client that goes away ends it.
+        // It ends when the client disconnects.
         tokio::spawn(async move { drop(converse(stream, &cage).await) });
     }
 }

@@ -1,4 +1,4 @@
-//! The real HTTP client, as tests use it.
+//! The real HTTP client, for tests.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use fetchwell_policy::address::AddressGuard;
 use fetchwell_policy::outcome::Happened;
 use fetchwell_policy::url::WebUrl;
 
-/// Settings by which only public addresses are dialled, and only these name servers are asked.
+/// Settings that allow only public addresses and use these name servers.
 pub fn settings(name_servers: &[SocketAddr]) -> HttpSettings {
     HttpSettings {
         user_agent: "TestBot/1.0".to_owned(),
@@ -24,20 +24,20 @@ pub fn settings(name_servers: &[SocketAddr]) -> HttpSettings {
     }
 }
 
-/// A client by these settings.
+/// A client with these settings.
 ///
 /// # Panics
 ///
-/// When the settings make no sense.
+/// If the settings are invalid.
 pub fn client(settings: HttpSettings) -> Client {
     Client::new(settings).unwrap_or_else(|error| panic!("no client: {error}"))
 }
 
-/// Asks for a page, without a gate, and says what happened.
+/// Requests a page without a gate, and returns the outcome.
 ///
 /// # Panics
 ///
-/// When the text is no URL.
+/// If the text is not a URL.
 pub async fn get(client: &Client, url: &str) -> Happened {
     let url = WebUrl::parse(url).unwrap_or_else(|fault| panic!("{url}: {fault}"));
     let request = Request::page(url);
@@ -49,7 +49,7 @@ pub async fn get(client: &Client, url: &str) -> Happened {
     }
 }
 
-/// Leave to write whatever there is to write.
+/// A permit that always allows sending.
 pub struct Always;
 
 #[async_trait]

@@ -1,4 +1,4 @@
-//! What docs/errors.md and docs/differences.md list, for the tests that hold each list equal to the program's own.
+//! The lists in docs/errors.md and docs/differences.md, for the tests that compare each list with the program.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use fetchwell_policy::time::Time;
 
 const ERRORS: &str = include_str!("../../../docs/errors.md");
 
-/// The rows of the table under a heading, each as its cells without back-ticks.
+/// The rows of the table under a heading, as cells without backticks.
 pub fn table(heading: &str) -> Vec<Vec<String>> {
     let title = format!("\n## {heading}\n");
     let (_, section) = ERRORS.split_once(&title).unwrap_or_else(|| panic!("no {title}"));
@@ -22,14 +22,14 @@ pub fn table(heading: &str) -> Vec<Vec<String>> {
     section.lines().filter(|line| line.starts_with("| `")).map(cells).collect()
 }
 
-/// The table lists these, and nothing else.
+/// Asserts that the table lists exactly these.
 pub fn lists_exactly<T: Into<String>>(heading: &str, known: impl IntoIterator<Item = T>) {
     let listed: BTreeSet<String> = table(heading).into_iter().map(|row| row[0].clone()).collect();
     let known: BTreeSet<String> = known.into_iter().map(Into::into).collect();
     assert_eq!(listed, known, "docs/errors.md, {heading}");
 }
 
-/// One of each kind of what can happen to a request.
+/// One of each kind of request outcome.
 pub fn everything_that_happens() -> Vec<Happened> {
     let names = [
         NameFault::NoSuchName,
@@ -93,11 +93,11 @@ mod tests {
 
     const DIFFERENCES: &str = include_str!("../../../docs/differences.md");
 
-    /// The statuses that the Retriever Service's design has.
+    /// The statuses in the design of the Retriever Service.
     const STATUSES_OF_THE_DESIGN: [&str; 5] =
         ["success", "http_error", "timeout", "network_error", "rate_limited"];
 
-    /// Whether a text is what a row shows with `…` for what differs.
+    /// Whether a row matches a text; `…` in the row stands for any text.
     fn shows(pattern: &str, text: &str) -> bool {
         let pieces: Vec<&str> = pattern.split('…').collect();
         let (Some(first), Some(last)) = (pieces.first(), pieces.last()) else { return false };
@@ -113,7 +113,7 @@ mod tests {
         middle.try_fold(rest.to_owned(), |rest, piece| after(&rest, piece)).is_some()
     }
 
-    /// Each text is in the table, and each row of it is there for some text.
+    /// Asserts that each text matches a row, and that each row matches a text.
     fn shows_exactly(heading: &str, texts: &[String]) {
         let patterns: Vec<String> = table(heading).into_iter().map(|row| row[0].clone()).collect();
         for text in texts {
@@ -173,7 +173,7 @@ mod tests {
         }
     }
 
-    /// The list of statuses on the page of errors is held equal to the program's own.
+    /// Another test compares the list of statuses in docs/errors.md with the program.
     #[test]
     fn every_status_that_the_design_does_not_have_is_a_difference() {
         for row in table("Statuses of results") {
@@ -185,7 +185,7 @@ mod tests {
         assert!(DIFFERENCES.contains(&format!("| statuses {designed} |")));
     }
 
-    /// What clients of the designs have stumbled over.
+    /// Differences that clients of the designs have run into.
     #[test]
     fn what_clients_can_notice_is_a_difference() {
         for words in [

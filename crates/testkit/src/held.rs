@@ -1,4 +1,4 @@
-//! What this process holds: tasks, open files and memory, so that a test sees what was left behind.
+//! The tasks, open files and memory of this process, so that a test can detect leaks.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -11,19 +11,19 @@ use crate::crash::is_soak;
 /// How long an idle machine may take to release tasks and descriptors.
 const SOON: Duration = Duration::from_secs(10);
 
-/// What is held at one moment.
+/// The resources of the process at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Held {
     /// Tasks of the current tokio runtime.
     pub tasks: usize,
     /// Open descriptors of the whole process.
     pub descriptors: usize,
-    /// Memory of the whole process.
+    /// Resident memory of the whole process.
     pub resident_bytes: u64,
 }
 
 impl Held {
-    /// What is held now. Call it within a tokio runtime.
+    /// The current resources. Call it within a tokio runtime.
     pub fn now() -> Held {
         let open =
             fs::read_dir("/proc/self/fd").unwrap_or_else(|error| panic!("no /proc: {error}"));
@@ -34,14 +34,14 @@ impl Held {
         }
     }
 
-    /// The same, and [`peak_growth_bytes`](Held::peak_growth_bytes) begins anew.
+    /// The same, and resets the peak for [`peak_growth_bytes`](Held::peak_growth_bytes).
     pub fn now_and_forget_peak() -> Held {
         let forgotten = fs::write("/proc/self/clear_refs", "5");
         forgotten.unwrap_or_else(|error| panic!("the peak can't be forgotten: {error}"));
         Held::now()
     }
 
-    /// By how much the memory has grown since, at its peak.
+    /// How much the memory has grown since then, at its peak.
     pub fn peak_growth_bytes(&self) -> u64 {
         status_bytes("VmHWM:").saturating_sub(self.resident_bytes)
     }

@@ -1,6 +1,6 @@
-//! Tools for tests: a way to wait, a scene with the program under test, a simulated web as the engine sees it, conformance
-//! suites, a crash harness, a hostile server, a TCP fault proxy, TLS in front of a plain server, and a network of one's own
-//! with a DNS server and canaries. Never ships.
+//! Tools for tests: waiting, a scene with the program under test, a simulated web behind the engine's port, conformance
+//! suites, a crash harness, a hostile server, a TCP fault proxy, TLS in front of a plain server, and a private network
+//! with a DNS server and canaries. It is never shipped.
 
 use std::time::Duration;
 
@@ -27,6 +27,6 @@ pub mod skip;
 pub mod tls_front;
 mod watched_politeness;
 
-/// What takes longer hangs. It says nothing about speed: a disk that still writes what a build left takes seconds for each
-/// commit.
+/// Anything that takes longer is considered hung. It says nothing about speed: a disk that is still writing the output
+/// of a build takes seconds per commit.
 pub const DEADLINE: Duration = Duration::from_secs(300);

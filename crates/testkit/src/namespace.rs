@@ -1,24 +1,24 @@
 //! A network namespace for one test, in which every address of the internet is on this machine.
 //!
-//! There a connection to any address at all can be seen, and none leaves the machine.
+//! There, a connection to any address can be observed, and none leaves the machine.
 
 use std::process::{Command, Output};
 
 use crate::skip::skipped;
 
-/// Set for the test that runs inside.
+/// Set for the test inside the namespace.
 const INSIDE: &str = "FETCHWELL_IN_NAMESPACE";
 
-/// Set by those who can't make namespaces.
+/// Set by users who cannot create namespaces.
 const SKIP: &str = "FETCHWELL_SKIP_NAMESPACES";
 
-/// How long a test may run inside.
+/// How long a test may run inside, in seconds.
 const DEADLINE_SECS: &str = "120";
 
-/// Told from the codes of a failed test.
+/// Differs from the exit codes of a failed test.
 const NO_NETWORK: i32 = 97;
 
-/// Every address is local, the name server is ours, and the table of hosts has entries for tests.
+/// Makes every address local, sets our name server, and adds test entries to the hosts file.
 const SET_UP: &str = r#"
     fail() { echo "namespace: $1" >&2; exit 97; }
     ip link set lo up || fail "the loopback interface can't be set up"
@@ -33,12 +33,13 @@ const SET_UP: &str = r#"
     exec "$@"
 "#;
 
-/// Whether the calling test, of this full name, is inside. Outside, it is run inside and judged by that.
+/// Whether the calling test, with this full name, is inside the namespace. If not, the test is run inside, and its
+/// result is checked.
 ///
 /// # Panics
 ///
-/// When the test fails inside, or when there can be no namespace. `FETCHWELL_SKIP_NAMESPACES=1` skips it,
-/// and says so on standard error.
+/// If the test fails inside, or if no namespace can be created. `FETCHWELL_SKIP_NAMESPACES=1` skips the test and
+/// reports that on standard error.
 pub fn is_inside(test: &str) -> bool {
     if std::env::var_os(INSIDE).is_some() {
         return true;
@@ -64,7 +65,7 @@ fn run_inside(test: &str) -> std::io::Result<Output> {
 fn judge(test: &str, ended: std::io::Result<Output>) {
     let mend = format!(
         "it needs Linux, unshare and ip (scripts/setup --packages util-linux iproute2), and \
-         leave to make namespaces; where there is none, {SKIP}=1 skips it"
+         permission to create namespaces; {SKIP}=1 skips it"
     );
     let output = match ended {
         Ok(output) => output,
@@ -72,7 +73,7 @@ fn judge(test: &str, ended: std::io::Result<Output>) {
     };
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    // `running 1 test` shows that the namespace was made and that the name is right.
+    // `running 1 test` shows that the namespace was created and that the name is right.
     let ran = said.contains("running 1 test");
     if !ran || output.status.code() == Some(NO_NETWORK) {
         panic!("{test} did not run in a namespace ({}): {}; {mend}", output.status, told.trim());

@@ -1,4 +1,4 @@
-//! HTTP to a service under test, whatever becomes of it: a fault is an answer, too.
+//! HTTP requests to a service under test; failures are returned, not raised.
 
 use std::io;
 use std::net::SocketAddr;
@@ -9,10 +9,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// A service that says nothing for so long is as good as gone.
+/// A service that is silent for this long counts as gone.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What came back.
+/// A response.
 #[derive(Debug)]
 pub struct Answer {
     /// The status code.
@@ -29,7 +29,7 @@ impl Answer {
     }
 }
 
-/// Asks on a connection of its own, in the name of whoever has the token.
+/// Sends a request with this token on a new connection.
 pub async fn ask(
     to: SocketAddr,
     token: &str,
@@ -58,7 +58,7 @@ pub async fn ask(
     read(&bytes).ok_or_else(|| io::Error::new(io::ErrorKind::UnexpectedEof, "half an answer"))
 }
 
-/// A whole answer, which says its length.
+/// Parses a complete response, which must state its length.
 fn read(bytes: &[u8]) -> Option<Answer> {
     let end = bytes.windows(4).position(|four| four == b"\r\n\r\n")?;
     let head = std::str::from_utf8(&bytes[..end]).ok()?.to_ascii_lowercase();

@@ -1,4 +1,4 @@
-//! A server of ranges, as an archive has one, whose answers a test decides about.
+//! A server for byte ranges, as archives have one, whose responses a test controls.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -10,26 +10,26 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::task::AbortOnDropHandle;
 
-/// How a request is answered.
+/// How to answer a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Manner {
-    /// As it should be.
+    /// Correctly.
     Range,
-    /// With this status, and a word.
+    /// With this status and a short body.
     Status(u16),
-    /// With the whole file, whatever was asked for, and then zeros without end.
+    /// With the whole file, whatever was requested, followed by zeros without end.
     EndlessFile,
-    /// With a 206 whose body ends after so many bytes.
+    /// With a 206 whose body ends after this many bytes.
     Short(usize),
-    /// With a 206 for the first so many bytes of what was asked for, and no word of the rest.
+    /// With a 206 for the first bytes of the requested range, this many, without mentioning the rest.
     Part(usize),
-    /// With a 206 that has HTML in place of what was asked for.
+    /// With a 206 that contains HTML instead of the file.
     Html,
-    /// As it should be, after a while.
+    /// Correctly, after a delay.
     Late(Duration),
 }
 
-/// Decides by the path, without its first slash, and by how many requests came before.
+/// Decides by the path, without its leading slash, and by the number of earlier requests.
 pub type Whim = Arc<dyn Fn(&str, usize) -> Manner + Send + Sync>;
 
 /// Files that are served from memory until this is dropped.
@@ -39,12 +39,12 @@ pub struct RangeServer {
     _serving: AbortOnDropHandle<()>,
 }
 
-/// When requests came, and their heads.
+/// The times and heads of the requests.
 #[derive(Default)]
 struct Asked(Mutex<Vec<(Instant, String)>>);
 
 impl RangeServer {
-    /// Serves these files by their names, each request as the whim wants it.
+    /// Serves these files by name, answering each request as `whim` decides.
     pub async fn start(files: BTreeMap<String, Vec<u8>>, whim: Whim) -> RangeServer {
         let listener = TcpListener::bind("127.0.0.1:0").await;
         let listener = listener.unwrap_or_else(|error| panic!("no port: {error}"));
@@ -64,22 +64,22 @@ impl RangeServer {
         RangeServer { address, asked, _serving: AbortOnDropHandle::new(serving) }
     }
 
-    /// Serves these files as it should be.
+    /// Serves these files correctly.
     pub async fn sound(files: BTreeMap<String, Vec<u8>>) -> RangeServer {
         RangeServer::start(files, Arc::new(|_, _| Manner::Range)).await
     }
 
-    /// What the archive's base is.
+    /// The base URL of the archive.
     pub fn base(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// How many requests came.
+    /// The number of requests.
     pub fn requests(&self) -> usize {
         self.asked.all().len()
     }
 
-    /// When requests came.
+    /// The times of the requests.
     pub fn times(&self) -> Vec<Instant> {
         self.asked.all().iter().map(|(at, _)| *at).collect()
     }
@@ -95,7 +95,7 @@ impl Asked {
         self.0.lock()
     }
 
-    /// Notes a request, and says how many came before it.
+    /// Records a request, and returns the number of earlier ones.
     fn note(&self, head: &str) -> usize {
         let mut all = self.all();
         all.push((Instant::now(), head.to_owned()));
@@ -103,7 +103,7 @@ impl Asked {
     }
 }
 
-/// One connection, until either side has had enough.
+/// Serves one connection until either side closes it.
 async fn serve(
     mut stream: TcpStream,
     files: &BTreeMap<String, Vec<u8>>,
@@ -145,7 +145,7 @@ async fn serve(
     }
 }
 
-/// Until whoever asked has had enough.
+/// Sends until the client disconnects.
 async fn endless(stream: &mut TcpStream) -> Option<()> {
     stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 9999999999\r\n\r\n").await.ok()?;
     loop {
@@ -153,7 +153,7 @@ async fn endless(stream: &mut TcpStream) -> Option<()> {
     }
 }
 
-/// Behind the blank line.
+/// The offset after the blank line.
 fn end_of_head(bytes: &[u8]) -> Option<usize> {
     bytes.windows(4).position(|four| four == b"\r\n\r\n").map(|at| at + 4)
 }
@@ -162,7 +162,7 @@ fn plain(status: u16) -> Vec<u8> {
     format!("HTTP/1.1 {status} Whim\r\ncontent-length: 5\r\n\r\nwhim\n").into_bytes()
 }
 
-/// What was asked for of a file, at most so many bytes of it.
+/// The requested range of a file, at most `most` bytes of it.
 fn part(files: &BTreeMap<String, Vec<u8>>, path: &str, head: &str, most: usize) -> Vec<u8> {
     let Some(file) = files.get(path) else { return plain(404) };
     let (from, to) = range_in(head);
@@ -173,7 +173,7 @@ fn part(files: &BTreeMap<String, Vec<u8>>, path: &str, head: &str, most: usize) 
     partial_content(&file[from..end], from, file.len())
 }
 
-/// As a server does that has one page for all paths.
+/// Answers like a server that has one page for all paths.
 fn html(head: &str) -> Vec<u8> {
     let (from, to) = range_in(head);
     let page = b"<html>Welcome!</html>".iter().copied().cycle().take(to - from + 1);

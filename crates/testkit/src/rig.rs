@@ -1,4 +1,4 @@
-//! The whole flow on a simulated clock: scripted sites, stores in memory, a plain door.
+//! The whole flow on a simulated clock: scripted sites, stores in memory, a simple door.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -29,36 +29,33 @@ use tokio_util::sync::CancellationToken;
 use crate::simulated_web::SimulatedWeb;
 use crate::watched_politeness::{Watch, WatchedPoliteness};
 
-/// What a URL came to.
+/// The result of a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
     /// The URL, as queued.
     pub url: String,
-    /// What happened in the end.
+    /// The final outcome.
     pub happened: Happened,
-    /// Attempts, the first one included.
+    /// The number of attempts, including the first.
     pub attempts: u32,
-    /// What kept it from going until its deadline passed.
+    /// What delayed it until its deadline passed.
     pub held_up_by: Option<String>,
 }
 
-/// A simulated web with the whole system on it. Make it inside a paused tokio runtime.
+/// A simulated web with the whole system on it. Create it inside a paused tokio runtime.
 pub struct Rig {
-    /// The web.
     pub world: Arc<World>,
-    /// The queue.
     pub queue: MemoryQueue,
-    /// The politeness store.
     pub politeness: Arc<MemoryPoliteness>,
-    /// The clock: tokio's.
+    /// The clock of tokio.
     pub clock: Clock,
-    /// The gate's rules, to be changed before [`Rig::run`].
+    /// The rules of the gate, which can be changed before [`Rig::run`].
     pub rules: GateRules,
-    /// The pipeline's bounds, likewise.
+    /// The limits of the pipeline, likewise.
     pub limits: Limits,
-    /// What failures lead to, likewise.
+    /// The retry rule, likewise.
     pub retry: RetryRule,
-    /// How long a site is waited for, likewise; `None`: for ever.
+    /// How long to wait for a site, likewise; `None` means for ever.
     pub patience: Option<Patience>,
     /// How long a failing turn of the politeness store takes, likewise.
     pub failing_turns_take: Duration,
@@ -69,7 +66,7 @@ pub struct Rig {
 }
 
 impl Rig {
-    /// A web of these sites, at 1 request a second and site, without jitter.
+    /// A web of these sites, at 1 request per second per site, without jitter.
     pub fn new(sites: impl IntoIterator<Item = SiteScript>) -> Rig {
         let clock = Clock::simulated(Time::from_secs(1_800_000_000));
         let world = Arc::new(World::new(sites));
@@ -109,14 +106,13 @@ impl Rig {
         }
     }
 
-    /// Another web than the simulated one.
+    /// Uses another web than the simulated one.
     pub fn with_web(mut self, web: Arc<dyn Web>) -> Rig {
         self.web = web;
         self
     }
 
-    /// With something that sees the questions of each turn, and says how long the turn takes or why it
-    /// fails.
+    /// Adds a function that sees the questions of each turn and decides how long the turn takes or why it fails.
     pub fn with_watch(
         mut self,
         watch: impl Fn(&[SiteAsk]) -> Result<Duration, StoreError> + Send + Sync + 'static,
@@ -125,13 +121,12 @@ impl Rig {
         self
     }
 
-    /// With somebody who hears the news.
+    /// Adds a receiver of events.
     pub fn with_watcher(mut self, watcher: Watcher) -> Rig {
         self.watcher = watcher;
         self
     }
 
-    /// Queues URLs.
     pub fn enqueue<U: AsRef<str>>(&self, urls: impl IntoIterator<Item = U>) {
         let jobs = urls.into_iter().map(|url| NewJob::now(job(url.as_ref()))).collect();
         self.queue.enqueue(jobs);
@@ -156,7 +151,7 @@ impl Rig {
         self.run_door(door, stop).await
     }
 
-    /// Runs a door of your own on this web and queue.
+    /// Runs another door on this web and queue.
     pub async fn run_door<R: Send + Sync + 'static>(
         &self,
         door: Door<R>,
@@ -165,7 +160,7 @@ impl Rig {
         pipeline::run(door, self.plant(), stop).await
     }
 
-    /// What a pipeline on this web needs besides a door.
+    /// Everything that a pipeline on this web needs besides a door.
     pub fn plant(&self) -> Plant {
         let politeness = WatchedPoliteness {
             store: self.politeness.clone(),
@@ -182,7 +177,7 @@ impl Rig {
         }
     }
 
-    /// What came out so far.
+    /// The results so far.
     pub fn rows(&self) -> Vec<Row> {
         self.rows.lock().clone()
     }
@@ -238,7 +233,7 @@ impl Plan<Row> for PagePlan {
     }
 }
 
-/// Keeps the rows of confirmed leases only, so that a stale settlement leaves none.
+/// Keeps the rows of confirmed leases only, so that a stale settlement adds none.
 struct Rows<Q> {
     rows: Arc<Mutex<Vec<Row>>>,
     source: Arc<Q>,

@@ -1,4 +1,4 @@
-//! What the tests of the plans share.
+//! Helpers for the tests of plans.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ pub fn lease(url: &str, payload: &str) -> Lease {
     Lease { id: 1, job, history: Default::default(), interruptions: 0, accepted_at: NOW }
 }
 
-/// An outcome; an answered one has this body.
+/// An outcome; if it has a response, that has this body.
 pub fn outcome(happened: Happened, body: &str) -> Outcome {
     let answer = happened.status().map(|status| Answer {
         status,
@@ -46,7 +46,7 @@ pub fn end_of<R>(plan: Box<dyn Plan<R>>, happened: Happened) -> (Vec<R>, Settlem
     end_with(plan, outcome(happened, "<html><p>Some words.</p></html>"))
 }
 
-/// The same for an outcome made by hand.
+/// The same for a given outcome.
 pub fn end_with<R>(mut plan: Box<dyn Plan<R>>, outcome: Outcome) -> (Vec<R>, Settlement) {
     let step = match plan.step(None, MOMENT) {
         Step::Fetch(_) => plan.step(Some(outcome), MOMENT),

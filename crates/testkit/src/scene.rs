@@ -122,7 +122,7 @@ impl Scene {
 
 /// The SQLite file in the folder of a program, and its clock.
 pub async fn sqlite_store(program: &Program) -> (Db, Clock) {
-    // Nobody cuts the power, and waiting for the disk is slow.
+    // No power cut is simulated, and waiting for the disk is slow.
     let db = sqlite::open(&program.file("fetchwell.db"), Durability::Process);
     let db = db.expect("the file opens");
     let clock = sqlite::clock(&db).await.expect("the file has a clock");

@@ -9,10 +9,10 @@ use fetchwell_policy::outcome::{Happened, NetworkFault, Phase};
 use fetchwell_simweb::{Manner, World};
 use tokio::time::{Duration, Instant};
 
-/// How long a silent server is waited for.
+/// How long to wait for a silent server.
 const SILENCE: Duration = Duration::from_secs(10);
 
-/// Answers requests from a world's scripts, at the time that tokio's clock shows.
+/// Answers requests from the scripts of a world, at the time of tokio's clock.
 pub struct SimulatedWeb {
     world: Arc<World>,
     started: Instant,

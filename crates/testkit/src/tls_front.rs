@@ -1,4 +1,4 @@
-//! A front for a plain server that speaks TLS to whoever begins with it, on one and the same port.
+//! A front for a plain server that accepts both TLS and plain HTTP on one port.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -13,7 +13,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 
-/// The first byte of a TLS handshake; no request in HTTP begins so.
+/// The first byte of a TLS handshake; no HTTP request begins with it.
 const HANDSHAKE: u8 = 0x16;
 
 /// The front of one server. Dropping it closes it.
@@ -38,12 +38,12 @@ impl TlsFront {
         Ok(TlsFront { address, authority, listening })
     }
 
-    /// Where it listens, for http and https alike.
+    /// The address that it listens on, for both http and https.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The certificate of its authority, as a PEM file.
+    /// The certificate of its CA, as a PEM file.
     pub fn authority_file(&self) -> &Path {
         self.authority.path()
     }
@@ -55,7 +55,7 @@ impl Drop for TlsFront {
     }
 }
 
-/// What breaks off in between is for the client to notice, so nothing is returned.
+/// If a connection breaks, the client notices, so nothing is returned.
 async fn pass_on(client: TcpStream, acceptor: TlsAcceptor, behind: SocketAddr) {
     let mut first = [0];
     if client.peek(&mut first).await.is_err() {
@@ -69,7 +69,7 @@ async fn pass_on(client: TcpStream, acceptor: TlsAcceptor, behind: SocketAddr) {
 }
 
 async fn join(mut client: impl AsyncRead + AsyncWrite + Unpin, behind: SocketAddr) {
-    #[expect(clippy::disallowed_methods, reason = "it leads to a server of the test's own")]
+    #[expect(clippy::disallowed_methods, reason = "it connects to a server of the test")]
     let Ok(mut server) = TcpStream::connect(behind).await else { return };
     copy_bidirectional(&mut client, &mut server).await.ok();
 }

@@ -1,4 +1,4 @@
-//! A politeness store in memory that a test looks over the shoulder of.
+//! A politeness store in memory that a test can observe.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,10 +15,10 @@ use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site};
 use tokio::time::sleep;
 
-/// Sees the questions of each turn, and says how long the turn takes or why it fails.
+/// Sees the questions of each turn, and decides how long the turn takes or why it fails.
 pub(crate) type Watch = Arc<dyn Fn(&[SiteAsk]) -> Result<Duration, StoreError> + Send + Sync>;
 
-/// The store, and who watches it.
+/// The store, and its observer.
 pub(crate) struct WatchedPoliteness {
     pub(crate) store: Arc<MemoryPoliteness>,
     pub(crate) watch: Watch,

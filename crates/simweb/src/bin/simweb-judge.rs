@@ -1,4 +1,4 @@
-//! Reads a record of `simweb` and says what came: how many hits of each kind, and how many too soon.
+//! Reads a record of `simweb` and reports the number of hits of each kind and of gaps that were too short.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -14,13 +14,13 @@ use serde::Serialize;
 /// Judges the hits that `simweb` recorded, and prints the verdict as JSON.
 #[derive(Parser)]
 struct Arguments {
-    /// What `simweb --record` wrote.
+    /// The file that `simweb --record` wrote.
     #[arg(value_name = "FILE.jsonl")]
     record: PathBuf,
-    /// How far apart two hits of a site must be, in milliseconds.
+    /// The minimum time between two hits of a site, in milliseconds.
     #[arg(long, value_name = "MS", default_value_t = 0)]
     interval_ms: u64,
-    /// How much too short a gap may be, in milliseconds: the lateness of the machine.
+    /// How much too short a gap may be, in milliseconds, to allow for the latency of the machine.
     #[arg(long, value_name = "MS", default_value_t = 0)]
     tolerance_ms: u64,
 }
@@ -35,12 +35,12 @@ fn main() -> anyhow::Result<()> {
     print(&Report::of(&hits, &rule))
 }
 
-/// What came, in numbers.
+/// The counts.
 #[derive(Serialize)]
 struct Report {
     /// Hits of pages that were answered with 200.
     pages: usize,
-    /// The same without those that had come before.
+    /// The same without repeated ones.
     distinct_pages: usize,
     robots: usize,
     /// All other hits: strays, `HEAD`, pages with another status.

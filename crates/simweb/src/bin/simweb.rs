@@ -1,4 +1,4 @@
-//! The simulated web as a program of its own, for harnesses that kill and restart processes.
+//! The simulated web as a separate program, for harnesses that kill and restart processes.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Write};
@@ -16,16 +16,16 @@ use tokio::time::{MissedTickBehavior, interval};
 /// Serves a simulated web on one address; sites are told apart by the Host header.
 #[derive(Parser)]
 struct Arguments {
-    /// Where to listen; port 0 takes any free port.
+    /// The address to listen on; port 0 takes any free port.
     #[arg(long, default_value = "127.0.0.1:0")]
     listen: SocketAddr,
-    /// Listen at this port of every loopback address (127.0.0.0/8) instead; 0 takes any free port.
+    /// Listen on this port of every loopback address (127.0.0.0/8) instead; 0 takes any free port.
     #[arg(long, value_name = "PORT", conflicts_with = "listen")]
     loopback: Option<u16>,
     /// A JSON array of site scripts.
     #[arg(long, value_name = "FILE.json")]
     world: PathBuf,
-    /// Every hit is appended here as a line of JSON.
+    /// The file to which every hit is appended as a line of JSON.
     #[arg(long, value_name = "FILE.jsonl")]
     record: PathBuf,
 }
@@ -64,7 +64,7 @@ fn start(arguments: &Arguments, world: Arc<World>) -> anyhow::Result<Server> {
     }
 }
 
-/// Half of the 100 ms within which a hit is promised to be in the file.
+/// Half of the 100 ms within which a hit must be in the file.
 const FLUSH_EVERY: Duration = Duration::from_millis(50);
 
 fn read_world(path: &PathBuf) -> anyhow::Result<World> {
@@ -85,7 +85,7 @@ impl Record {
         Ok(Record { file: BufWriter::new(file) })
     }
 
-    /// Writes these hits through to the file, their times counted from the Unix epoch.
+    /// Writes these hits to the file at once, with times since the Unix epoch.
     fn append(&mut self, mut hits: Vec<Hit>, started_at: Duration) -> anyhow::Result<()> {
         for hit in &mut hits {
             hit.at += started_at;
@@ -95,8 +95,8 @@ impl Record {
     }
 }
 
-/// The time since the Unix epoch. It is read once, at the start; the monotonic clock does the
-/// rest, so that a step of the wall clock never looks like a hit too soon or too late.
+/// The time since the Unix epoch. It is read once, at the start; after that the monotonic clock is used, so that a step
+/// of the wall clock never makes a hit look too early or too late.
 #[expect(clippy::disallowed_methods, reason = "records of several processes need one clock")]
 fn unix_time() -> Duration {
     std::time::SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! The adapters, as the suites want them.
+//! The adapters, for the suites.
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -28,10 +28,10 @@ use super::politeness::PolitenessStore;
 use super::queue::{LEASE_TTL, QueueOnTrial, QueueStore};
 use super::rounds::RoundsStore;
 
-/// Where the open times of breakers get their jitter from.
+/// The seed for the jitter of the breakers' open times.
 const SEED: u64 = 7;
 
-/// The adapters in memory: what is opened twice is the same.
+/// The adapters in memory: opening one twice gives the same store.
 #[derive(Default)]
 pub struct MemoryStore {
     queue: OnceLock<MemoryQueue>,
@@ -80,22 +80,22 @@ impl QueueOnTrial for MemoryQueue {
     }
 }
 
-/// The adapters on a SQLite file, which goes away with this value.
+/// The adapters on a SQLite file, which is deleted with this value.
 pub struct SqliteStore {
     folder: TempDir,
 }
 
 impl SqliteStore {
-    /// An empty folder: the file is made when it is first opened.
-    #[expect(clippy::new_without_default, reason = "it makes a folder")]
+    /// An empty folder; the file is created when it is first opened.
+    #[expect(clippy::new_without_default, reason = "it creates a folder")]
     pub fn new() -> SqliteStore {
         SqliteStore { folder: tempfile::tempdir().expect("a folder for the file") }
     }
 
-    /// A connection of its own, as each process has one.
+    /// A separate connection, as each process has one.
     pub(super) fn connect(&self) -> Db {
         let path: PathBuf = self.folder.path().join("store.db");
-        // What a power cut leaves is not tried here, and waiting for the disk is slow.
+        // Power cuts are not tested here, and waiting for the disk is slow.
         sqlite::open(&path, Durability::Process).expect("the file opens")
     }
 }
@@ -182,7 +182,7 @@ impl PolitenessStore for SqliteStore {
     }
 }
 
-/// Events that are read at once: so few that the cursor is needed.
+/// How many events are read at once: so few that the cursor is needed.
 const READ_AT_ONCE: u32 = 700;
 
 #[async_trait]

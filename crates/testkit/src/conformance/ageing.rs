@@ -1,4 +1,4 @@
-//! Stores that forget by themselves, and in which time passes when it is told to.
+//! Stores whose data expires, with a clock that tests control.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,22 +17,21 @@ use super::hand_clock::HandClock;
 use super::links::LinksStore;
 use super::servers::RedisStore;
 
-/// A place in which time passes.
+/// A store in which time can be advanced.
 #[async_trait]
 pub trait Ageing: Send + Sync {
-    /// Everything in it is so much older, and what is over is gone.
+    /// Advances the time, so that everything gets older by this much and expired data is gone.
     async fn let_pass(&self, span: Duration);
 }
 
-/// A SQLite file, whose clock is moved by hand.
+/// A SQLite file with a manual clock.
 pub struct AgeingSqlite {
     store: SqliteStore,
     clock: HandClock,
 }
 
 impl AgeingSqlite {
-    /// An empty one.
-    #[expect(clippy::new_without_default, reason = "it makes a folder")]
+    #[expect(clippy::new_without_default, reason = "it creates a folder")]
     pub fn new() -> AgeingSqlite {
         AgeingSqlite { store: SqliteStore::new(), clock: HandClock::new() }
     }
@@ -69,15 +68,15 @@ impl ArticlesStore for AgeingSqlite {
     }
 }
 
-/// A database on a Redis server. The clock is moved by hand for what asks for the time; keys go by the
-/// server's own, so each is brought nearer to its end.
+/// A database on a Redis server. The clock is manual where the store asks for the time; the expiry of keys follows the
+/// server's clock, so their TTLs are shortened.
 pub struct AgeingRedis {
     store: RedisStore,
     clock: HandClock,
 }
 
 impl AgeingRedis {
-    /// `None`, said aloud, where no server is named.
+    /// `None` if no server is named; the skip is reported.
     pub fn if_there() -> Option<AgeingRedis> {
         Some(AgeingRedis { store: RedisStore::if_there()?, clock: HandClock::new() })
     }
@@ -92,7 +91,7 @@ impl Ageing for AgeingRedis {
         let keys: Vec<String> = line.keys("*").await.expect("keys are listed");
         for key in keys {
             let left_ms: i64 = line.pttl(&key).await.expect("a key has its time");
-            // Less than nothing: it has none, or is gone.
+            // A negative value means that the key does not expire or is gone.
             if left_ms >= 0 {
                 let _: bool = line.pexpire(&key, left_ms - span_ms).await.expect("it is set");
             }

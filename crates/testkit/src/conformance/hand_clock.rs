@@ -1,4 +1,4 @@
-//! A clock that stands still until it is moved.
+//! A manual clock.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -7,15 +7,15 @@ use std::time::Duration;
 use fetchwell_engine::clock::Clock;
 use fetchwell_policy::time::Time;
 
-/// Where the clock starts: any time will do that is far from both ends.
+/// The start time: any time that is far from both limits.
 const START: Time = Time::from_secs(1_700_000_000);
 
-/// A clock that stands still until it is moved. Clones share the hands.
+/// A clock that stands still until it is moved. Clones share the time.
 #[derive(Clone)]
 pub struct HandClock(Arc<AtomicI64>);
 
 impl HandClock {
-    /// A clock that stands at some time.
+    /// A clock at an arbitrary time.
     #[expect(
         clippy::new_without_default,
         reason = "a clock at no time in particular is no default"
@@ -24,22 +24,22 @@ impl HandClock {
         HandClock(Arc::new(AtomicI64::new(START.as_micros())))
     }
 
-    /// What it shows.
+    /// The current time.
     pub fn now(&self) -> Time {
         Time::from_micros(self.0.load(Ordering::SeqCst))
     }
 
-    /// Moves it on.
+    /// Moves it forward.
     pub fn advance(&self, span: Duration) {
         self.set(self.now() + span);
     }
 
-    /// Sets it, back as well.
+    /// Sets it, possibly back.
     pub fn set(&self, time: Time) {
         self.0.store(time.as_micros(), Ordering::SeqCst);
     }
 
-    /// As the adapters want it.
+    /// As the `Clock` that the adapters take.
     pub fn clock(&self) -> Clock {
         let hands = self.clone();
         Clock::new(move || hands.now())

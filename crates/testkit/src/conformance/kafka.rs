@@ -1,4 +1,4 @@
-//! Kafka, as the suites want it: a topic of its own on the cluster that an environment variable names.
+//! Kafka, for the suites: a new topic on the cluster that an environment variable names.
 
 use std::sync::Arc;
 
@@ -18,10 +18,10 @@ use super::events::EventStore;
 use super::servers::{server_url, unique};
 use crate::DEADLINE;
 
-/// Several, so that the place of a key matters.
+/// More than one, so that the partition of a key matters.
 const PARTITIONS: i32 = 3;
 
-/// A topic of its own on the cluster that `FETCHWELL_TEST_KAFKA_BOOTSTRAP` names.
+/// A new topic on the cluster that `FETCHWELL_TEST_KAFKA_BOOTSTRAP` names.
 pub struct KafkaStore {
     servers: String,
     topic: String,
@@ -29,7 +29,7 @@ pub struct KafkaStore {
 }
 
 impl KafkaStore {
-    /// `None`, said aloud, where no cluster is named.
+    /// `None` if no cluster is named; the skip is reported.
     pub fn if_there() -> Option<KafkaStore> {
         Some(KafkaStore::on(server_url("FETCHWELL_TEST_KAFKA_BOOTSTRAP")?))
     }
@@ -58,12 +58,11 @@ impl EventStore for KafkaStore {
     }
 }
 
-/// A name that no other test has.
+/// A name that no other test uses.
 pub fn unused_topic() -> String {
     format!("fetchwell_test_{:016x}", unique())
 }
 
-/// Makes a topic.
 pub async fn create_topic(servers: &str, topic: &NewTopic<'_>) {
     let admin: AdminClient<DefaultClientContext> = config(servers).create().expect("an address");
     let options = AdminOptions::new().operation_timeout(Some(DEADLINE));

@@ -1,4 +1,4 @@
-//! RabbitMQ, as the suites want it: a queue of its own on the broker that an environment variable names.
+//! RabbitMQ, for the suites: a new queue on the broker that an environment variable names.
 
 use std::sync::Arc;
 
@@ -15,23 +15,23 @@ use lapin::{Channel, Connection, ConnectionProperties};
 use super::batches::{BatchStore, Batches};
 use super::servers::{server_url, unique};
 
-/// A queue of its own on the broker that `FETCHWELL_TEST_RABBITMQ_URL` names.
+/// A new queue on the broker that `FETCHWELL_TEST_RABBITMQ_URL` names.
 #[derive(Clone)]
 pub struct RabbitStore {
-    /// Where the broker is.
+    /// The URL of the broker.
     pub url: String,
     /// A queue that no other test has used.
     pub queue: String,
 }
 
 impl RabbitStore {
-    /// `None`, said aloud, where no broker is named.
+    /// `None` if no broker is named; the skip is reported.
     pub fn if_there() -> Option<RabbitStore> {
         let url = server_url("FETCHWELL_TEST_RABBITMQ_URL")?;
         Some(RabbitStore::on(url))
     }
 
-    /// A queue on that broker.
+    /// A new queue on that broker.
     pub fn on(url: String) -> RabbitStore {
         RabbitStore { url, queue: format!("fetchwell_test_{:016x}", unique()) }
     }
@@ -41,7 +41,7 @@ impl RabbitStore {
         RabbitQueue::open(&self.url, &self.queue, false, clock).await.expect("the broker answers")
     }
 
-    /// Takes the queue away, as somebody else might.
+    /// Deletes the queue, as another program might.
     pub async fn delete(&self) {
         let channel = self.channel().await;
         let options = QueueDeleteOptions::default();
@@ -54,12 +54,12 @@ impl RabbitStore {
         connected.expect("the broker answers").create_channel().await.expect("a channel")
     }
 
-    /// Takes out all that waits, in the order in which it came.
+    /// Removes all waiting batches, in order of arrival.
     pub async fn drain(&self) -> Vec<DrainedBatch> {
         self.drain_queue(&self.queue).await
     }
 
-    /// Takes out all that was given up.
+    /// Removes all batches that were given up.
     pub async fn drain_dead(&self) -> Vec<DrainedBatch> {
         self.drain_queue(&format!("{}.dead", self.queue)).await
     }
@@ -85,12 +85,10 @@ impl RabbitStore {
     }
 }
 
-/// A batch that was taken out.
+/// A removed batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DrainedBatch {
-    /// Its name.
     pub id: String,
-    /// What it was.
     pub body: Vec<u8>,
     /// Why it was given up, if it was.
     pub reason: String,

@@ -1,4 +1,4 @@
-//! Random histories that can be replayed: the seed is all there is to know.
+//! Random histories that can be replayed from their seed.
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -6,7 +6,7 @@ use std::panic::AssertUnwindSafe;
 use fetchwell_policy::chance::Chance;
 use futures::FutureExt;
 
-/// Runs a history for each seed; a failure names the seed besides what went wrong.
+/// Runs a history for each seed; a failure also names the seed.
 pub(super) async fn for_each_seed<F: Future<Output = ()>>(
     seeds: impl IntoIterator<Item = u64>,
     history: impl Fn(u64) -> F,
@@ -18,7 +18,7 @@ pub(super) async fn for_each_seed<F: Future<Output = ()>>(
     }
 }
 
-/// Dice for a history.
+/// The random choices of a history.
 pub(super) struct Dice(Chance);
 
 impl Dice {
@@ -32,7 +32,7 @@ impl Dice {
         usize::try_from(self.0.next_u64() % bound).unwrap_or(0)
     }
 
-    /// True once in `times`.
+    /// True with a probability of 1/`times`.
     pub(super) fn once_in(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }

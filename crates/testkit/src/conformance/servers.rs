@@ -1,7 +1,7 @@
-//! The adapters on real servers, as the suites want them.
+//! The adapters on real servers, for the suites.
 //!
-//! Each store is a place of its own on the server that an environment variable names: a schema, or a
-//! database. Without the variable the tests say that they were skipped.
+//! Each store is a new schema or database on the server that an environment variable names. Without the variable, the
+//! tests report that they were skipped.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,34 +35,34 @@ use super::queue::{LEASE_TTL, QueueOnTrial, QueueStore};
 use super::rounds::RoundsStore;
 use crate::skip::skipped;
 
-/// Where the open times of breakers get their jitter from.
+/// The seed for the jitter of the breakers' open times.
 const SEED: u64 = 7;
 /// How long a server may take to answer on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How often queues are looked at for what others put in.
+/// How often queues are polled for new jobs.
 const QUEUE_POLL: Duration = Duration::from_millis(500);
 
-/// A schema of its own in the database that `FETCHWELL_TEST_POSTGRES_URL` names.
+/// A new schema in the database that `FETCHWELL_TEST_POSTGRES_URL` names.
 pub struct PostgresStore {
     url: String,
-    /// The address of the schema, once it is made.
+    /// The URL of the schema, once it is created.
     schema: Arc<OnceCell<String>>,
 }
 
 impl PostgresStore {
-    /// `None`, said aloud, where no server is named.
+    /// `None` if no server is named; the skip is reported.
     pub fn if_there() -> Option<PostgresStore> {
         let url = server_url("FETCHWELL_TEST_POSTGRES_URL")?;
         Some(PostgresStore { url, schema: Arc::default() })
     }
 }
 
-/// The address of a schema that no test has used yet. `None` if no server is named; the skip is reported.
+/// The URL of a schema that no test has used yet. `None` if no server is named; the skip is reported.
 pub async fn unused_postgres() -> Option<String> {
     Some(unused_postgres_schema(server_url("FETCHWELL_TEST_POSTGRES_URL")?).await)
 }
 
-/// Makes a schema that no test has used yet, and gives its address.
+/// Creates a schema that no test has used yet, and returns its URL.
 pub async fn unused_postgres_schema(url: String) -> String {
     use sqlx::{AssertSqlSafe, Connection, Executor};
     let mut connection = sqlx::PgConnection::connect(&url).await.expect("the server answers");
@@ -72,13 +72,13 @@ pub async fn unused_postgres_schema(url: String) -> String {
     format!("{url}?options=-c%20search_path%3D{schema}")
 }
 
-/// Runs statements and returns what they select: of each row the first column, as text.
+/// Runs statements and returns the first column of each selected row, as text.
 pub async fn run_sql(url: &str, sql: &str) -> Vec<String> {
     use sqlx::{AssertSqlSafe, Connection, Row};
     let mut connection = sqlx::PgConnection::connect(url).await.expect("the server answers");
     let rows = sqlx::raw_sql(AssertSqlSafe(sql.to_owned())).fetch_all(&mut connection).await;
     let rows = rows.expect("the statements are sound");
-    // Of whatever type it is: plain statements are answered in text.
+    // This works for every type: simple queries return text.
     rows.iter().map(|row| row.try_get_unchecked(0).expect("a value")).collect()
 }
 
@@ -100,7 +100,7 @@ impl PolitenessStore for PostgresStore {
 }
 
 impl PostgresStore {
-    /// Connections of its own, as each process has them.
+    /// Separate connections, as each process has them.
     async fn connect(&self) -> Database {
         let url = self.url.clone();
         let address = self.schema.get_or_init(|| unused_postgres_schema(url)).await;
@@ -140,27 +140,27 @@ impl QueueOnTrial for PostgresQueue {
     }
 }
 
-/// A database of its own on the server that `FETCHWELL_TEST_REDIS_URL` names.
+/// A new database on the server that `FETCHWELL_TEST_REDIS_URL` names.
 pub struct RedisStore {
     url: String,
-    /// The address of a database that no other test has used, once it is chosen.
+    /// The URL of a database that no other test has used, once it is chosen.
     database: Arc<OnceCell<String>>,
 }
 
 impl RedisStore {
-    /// `None`, said aloud, where no server is named.
+    /// `None` if no server is named; the skip is reported.
     pub fn if_there() -> Option<RedisStore> {
         let url = server_url("FETCHWELL_TEST_REDIS_URL")?;
         Some(RedisStore { url, database: Arc::default() })
     }
 }
 
-/// The address of a database that no test has used yet. `None` if no server is named; the skip is reported.
+/// The URL of a database that no test has used yet. `None` if no server is named; the skip is reported.
 pub async fn unused_redis() -> Option<String> {
     Some(unused_redis_database(server_url("FETCHWELL_TEST_REDIS_URL")?).await)
 }
 
-/// The address of a database that no test has used yet: the first one counts them.
+/// The URL of a database that no test has used yet; a counter is kept in the first database.
 pub async fn unused_redis_database(url: String) -> String {
     let mut next = redis::cmd("INCR");
     next.arg("fetchwell-test:databases");
@@ -169,15 +169,15 @@ pub async fn unused_redis_database(url: String) -> String {
     format!("{}/{number}", url.trim_end_matches('/'))
 }
 
-/// A connection to the database at this address.
+/// A connection to the database at this URL.
 pub async fn redis_connection(url: &str) -> MultiplexedConnection {
     try_redis_connection(url).await.expect("the server answers")
 }
 
-/// The same, to a server that may be away.
+/// The same, for a server that may be down.
 pub async fn try_redis_connection(url: &str) -> redis::RedisResult<MultiplexedConnection> {
     let client = redis::Client::open(url)?;
-    // The client's own limit is half a second, which a busy machine exceeds.
+    // The default timeout of the client is half a second, which a busy machine exceeds.
     let patient = AsyncConnectionConfig::new()
         .set_connection_timeout(Some(PATIENCE))
         .set_response_timeout(Some(PATIENCE));
@@ -217,13 +217,13 @@ impl QueueStore for RedisStore {
 }
 
 impl RedisStore {
-    /// Where its database is.
+    /// The URL of its database.
     pub(super) async fn address(&self) -> String {
         let url = self.url.clone();
         self.database.get_or_init(|| unused_redis_database(url)).await.clone()
     }
 
-    /// A line to its database, for those who look at what is there.
+    /// A connection to its database, to inspect it.
     pub(super) async fn line(&self) -> MultiplexedConnection {
         redis_connection(&self.address().await).await
     }
@@ -276,7 +276,7 @@ impl QueueOnTrial for RedisQueue {
     }
 }
 
-/// The address in an environment variable.
+/// The URL in an environment variable.
 pub fn server_url(variable: &str) -> Option<String> {
     let url = std::env::var(variable).ok().filter(|url| !url.is_empty());
     if url.is_none() {
@@ -285,7 +285,7 @@ pub fn server_url(variable: &str) -> Option<String> {
     url
 }
 
-/// A number that no other test has.
+/// A number that no other test uses.
 pub fn unique() -> u64 {
     use std::hash::{BuildHasher, RandomState};
     RandomState::new().hash_one(std::process::id())
@@ -305,8 +305,8 @@ fn by_hand(
     Arc::new(SharedPoliteness::new(keeper, rule, SEED))
 }
 
-/// A keeper that is opened when it is first used, and whose clock is moved by hand. Its past is whole,
-/// and nothing in it goes by itself: the server's own clock knows nothing of the one that is moved.
+/// A keeper that is opened on first use and has a manual clock. It never reports lost state, and nothing in it expires
+/// by itself, because the server's clock is independent of the manual one.
 struct HandTimed {
     opening: Mutex<Option<Opening>>,
     keeper: OnceCell<Box<dyn Keeper>>,

@@ -11,7 +11,7 @@ impl Control {
         Control(fetchwell_simweb::Control::start(origin.server()))
     }
 
-    /// Ends it, and says how short a gap may be for no fault of the sender's.
+    /// Stops it, and returns by how much a gap may be too short through no fault of the sender.
     pub async fn tolerance(self, origin: &Origin) -> Duration {
         let tolerance = self.0.tolerance(origin.server());
         self.0.end().await.unwrap_or_else(|error| panic!("the control could not go on: {error}"));

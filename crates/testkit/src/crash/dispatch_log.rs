@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// When all processes together wrote their request heads, by the politeness store's clock: what they
-/// said themselves, so that it can be judged to the microsecond.
+/// The times at which all processes wrote their request heads, by the clock of the politeness store. They are from the
+/// processes' own logs, so they are exact to the microsecond.
 #[derive(Default)]
 pub struct DispatchLog {
     heads: HashMap<String, Vec<Head>>,
@@ -18,14 +18,13 @@ struct Head {
     follows_robots: bool,
 }
 
-/// Two heads that are closer together than the site's interval.
+/// Two heads that are closer together than the interval of the site.
 #[derive(Debug, PartialEq, Eq)]
 pub struct TooClose {
-    /// Which site.
     pub site: String,
-    /// How far apart they are.
+    /// The actual distance.
     pub gap: Duration,
-    /// How far apart they should be.
+    /// The required distance.
     pub interval: Duration,
 }
 
@@ -36,10 +35,10 @@ impl fmt::Display for TooClose {
 }
 
 impl DispatchLog {
-    /// Takes in what a process said, as JSON lines with all details (`-v`).
+    /// Adds the log of a process: JSON lines with all details (`-v`).
     pub fn read(&mut self, stderr: &str) {
         for line in stderr.lines().filter(|line| line.contains("fetchwell::dispatch")) {
-            // The last line of a killed process may be torn.
+            // The last line of a killed process may be incomplete.
             let Ok(line) = serde_json::from_str::<Value>(line) else { continue };
             let fields = &line["fields"];
             let number = |name: &str| fields[name].as_i64().unwrap_or_default();
@@ -53,17 +52,17 @@ impl DispatchLog {
         }
     }
 
-    /// How many heads were written.
+    /// The number of heads.
     pub fn len(&self) -> usize {
         self.heads.values().map(Vec::len).sum()
     }
 
-    /// Whether nothing was said at all.
+    /// Whether no heads were logged at all.
     pub fn is_empty(&self) -> bool {
         self.heads.is_empty()
     }
 
-    /// All that came too early. A robots.txt and the page that it was read for count as one.
+    /// All heads that came too early. A robots.txt and the page that it was read for count as one.
     pub fn too_close(&self) -> Vec<TooClose> {
         let mut found = Vec::new();
         for (site, heads) in &self.heads {

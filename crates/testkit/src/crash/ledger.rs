@@ -4,36 +4,36 @@ use std::path::Path;
 
 use serde_json::Value;
 
-/// What went in, kept outside the program that is judged by it.
+/// The input of a program, kept outside of it to check its output.
 pub struct Ledger {
     urls: Vec<String>,
 }
 
 impl Ledger {
-    /// These different URLs go in.
+    /// A ledger of these distinct URLs.
     pub fn of(urls: Vec<String>) -> Ledger {
         Ledger { urls }
     }
 
-    /// The URLs that went in.
+    /// The input URLs.
     pub fn urls(&self) -> &[String] {
         &self.urls
     }
 
-    /// Writes the list that `fetch @FILE` reads.
+    /// Writes the list for `fetch @FILE`.
     pub fn write_list(&self, path: &Path) {
         std::fs::write(path, self.urls.join("\n") + "\n")
             .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     }
 
-    /// The rows of an output file; panics with all that is wrong unless each URL has exactly one.
+    /// The rows of an output file; panics with all differences unless each URL has exactly one.
     pub fn balance(&self, output: &Path) -> Vec<Value> {
         let text =
             std::fs::read(output).unwrap_or_else(|error| panic!("{}: {error}", output.display()));
         self.compare(&text).unwrap_or_else(|wrong| panic!("{}: {wrong}", output.display()))
     }
 
-    /// The rows in `output`, if each URL has exactly one, and nothing else is there.
+    /// The rows in `output`, if each URL has exactly one and there is nothing else.
     pub fn compare(&self, output: &[u8]) -> Result<Vec<Value>, Imbalance> {
         let mut rows_left: HashMap<&str, u32> =
             self.urls.iter().map(|url| (url.as_str(), 1)).collect();
@@ -59,16 +59,16 @@ impl Ledger {
     }
 }
 
-/// All that is wrong with an output.
+/// All differences in an output.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Imbalance {
     /// URLs without a row.
     pub missing: Vec<String>,
-    /// URLs of each row beyond a URL's first.
+    /// The URLs of additional rows, beyond the first of each URL.
     pub doubled: Vec<String>,
-    /// URLs of rows that nobody asked for.
+    /// URLs of rows that are not in the input.
     pub foreign: Vec<String>,
-    /// The beginnings of lines that are no rows.
+    /// The beginnings of lines that are not rows.
     pub torn: Vec<String>,
 }
 
@@ -108,7 +108,7 @@ mod tests {
             torn: one("{\"url\":\"b\""),
         };
         assert_eq!(wrong, expected);
-        // A row without its newline is not whole, and neither is one in the middle.
+        // A row without its newline is incomplete, and so is one that is cut in the middle.
         assert_eq!(compare(&format!("{a}{}", b.trim())).unwrap_err().torn.len(), 1);
         assert_eq!(compare(&format!("{a}{{\"ur\n{b}")).unwrap_err().torn.len(), 1);
     }

@@ -1,7 +1,7 @@
-//! A crash harness: real processes that are stopped and killed, a real origin that saw every
-//! request, and a ledger outside the program.
+//! A crash harness: real processes that are stopped and killed, a real origin that records every request, and a ledger
+//! outside of the program.
 //!
-//! What goes wrong with the harness itself panics: there is nothing a test could do about it.
+//! Errors of the harness itself panic, because a test cannot handle them.
 
 mod control;
 mod dispatch_log;

@@ -9,8 +9,8 @@ use fetchwell_simweb::{
 
 use crate::eventually::eventually_ok;
 
-/// The web that the processes are let loose on. It runs in the test's own process, so that its
-/// record of hits survives every kill and can be read at any moment.
+/// The web that the processes fetch from. It runs in the process of the test, so that its record of hits survives every
+/// kill and can be read at any time.
 pub struct Origin {
     server: Server,
 }
@@ -24,25 +24,25 @@ impl Origin {
         Origin { server: server.unwrap_or_else(|error| panic!("no simulated web: {error}")) }
     }
 
-    /// The flags that lead a process here.
+    /// The flags that direct a process here.
     pub fn flags(&self) -> [String; 4] {
         let resolve = format!("*.test={}", self.server.addr());
         ["--resolve".into(), resolve, "--allow-private".into(), "127.0.0.0/8".into()]
     }
 
-    /// Every hit so far but the control's, in the order of their times.
+    /// All hits so far except those of the control, sorted by time.
     pub fn hits(&self) -> Vec<Hit> {
         let mut hits = self.server.world().hits();
         hits.retain(|hit| &*hit.site != CONTROL_SITE);
         hits
     }
 
-    /// How many pages were asked for so far, each request counted.
+    /// The number of page requests so far.
     pub fn page_hits(&self) -> usize {
         self.server.world().count(|hit| hit.kind == HitKind::Page && &*hit.site != CONTROL_SITE)
     }
 
-    /// Waits until there were this many page requests.
+    /// Waits for this many page requests.
     pub async fn until_page_hits(&self, count: usize) {
         eventually_ok("pages to be asked for", async || {
             let hits = self.page_hits();
@@ -51,7 +51,7 @@ impl Origin {
         .await;
     }
 
-    /// How many page requests were answered with 200 beyond the first of each URL.
+    /// The number of page requests answered with 200 beyond the first of each URL.
     pub fn repeated_pages(&self) -> usize {
         let mut served: HashMap<_, usize> = HashMap::new();
         for hit in self.hits() {
@@ -62,7 +62,7 @@ impl Origin {
         served.values().map(|times| times - 1).sum()
     }
 
-    /// Whether all sites were owed no more than what they got, at this interval.
+    /// Whether the hits of all sites kept this interval.
     pub fn verdict(&self, interval: Duration, tolerance: Duration) -> Verdict {
         judge(&self.hits(), &Rule::new(interval).control(tolerance))
     }

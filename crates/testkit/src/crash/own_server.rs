@@ -7,10 +7,10 @@ use tokio::process::Command;
 use super::is_soak;
 use crate::conformance::servers::server_url;
 
-/// Starting a crashed server is tried this often.
+/// How often to try to start a crashed server.
 const RESTARTS: usize = 20;
 
-/// A server of the test's own, which it may crash. Dropping it stops it.
+/// A server that belongs to the test, so that it can be crashed. Dropping it stops it.
 pub struct OwnServer {
     name: &'static str,
     folder: TempDir,
@@ -18,8 +18,8 @@ pub struct OwnServer {
 }
 
 impl OwnServer {
-    /// Starts `redis`, `postgres`, `kafka` or `rabbitmq`; `None`, said aloud, where tests are to run without servers. A soak
-    /// always has them.
+    /// Starts `redis`, `postgres`, `kafka` or `rabbitmq`. `None` if tests run without servers; the skip is reported. A
+    /// soak run always has them.
     pub async fn start(name: &'static str) -> Option<OwnServer> {
         if !is_soak() {
             server_url(&variable(name))?;
@@ -33,31 +33,31 @@ impl OwnServer {
         Some(server)
     }
 
-    /// Where it is, before a crash and after.
+    /// Its URL, which is the same after a crash.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// SIGKILL, to all of its processes.
+    /// Sends SIGKILL to all of its processes.
     pub async fn crash(&self) {
         let file = self.folder.path().join(self.name).join("pid");
         let text = std::fs::read_to_string(&file)
             .unwrap_or_else(|error| panic!("{}: {error}", file.display()));
         let pid = text.split(' ').next().unwrap_or_default().trim().to_owned();
-        // It leads a session of its own, so that this reaches its helpers too.
+        // It is a session leader, so this also reaches its child processes.
         let killed = Command::new("kill").args(["-KILL", "--", &format!("-{pid}")]).status().await;
         assert!(killed.is_ok_and(|status| status.success()), "{} could not be killed", self.name);
     }
 
-    /// Ends it as whoever runs it would, and keeps what it left.
+    /// Stops it cleanly, and keeps its data.
     pub async fn stop(&self) {
         self.script("stop --keep").await;
     }
 
-    /// Starts it again, on what it left. Helpers of a killed server may still hold that for a moment.
+    /// Starts it again on its old data. Child processes of a killed server may still lock that for a moment.
     pub async fn restart(&self) {
         for _ in 0..RESTARTS {
-            // `output`, not `status`, which closes the pipe: the script fails when it can't write.
+            // `output` instead of `status`, which closes the pipe: the script fails if it cannot write.
             if self.command("start").output().await.is_ok_and(|output| output.status.success()) {
                 return;
             }
@@ -65,7 +65,7 @@ impl OwnServer {
         self.script("start").await;
     }
 
-    /// Has a RabbitMQ do what its own tool can have it do.
+    /// Runs `rabbitmqctl` on a RabbitMQ server.
     pub async fn rabbitmqctl(&self, arguments: &[&str]) {
         let mut command = Command::new(script());
         command.arg("rabbitmqctl").args(arguments).stdin(Stdio::null());

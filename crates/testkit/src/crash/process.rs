@@ -9,8 +9,7 @@ use tokio::time::timeout;
 
 use crate::eventually::eventually_ok;
 
-/// A process at work. What it says goes to scratch files, so that no full pipe ever holds it up.
-/// Dropping it kills it.
+/// A running process. Its output goes to temporary files, so that a full pipe never blocks it. Dropping it kills it.
 pub struct Process {
     child: Child,
     started: Instant,
@@ -27,13 +26,12 @@ impl Process {
         Process { child, started: Instant::now(), stdout, stderr }
     }
 
-    /// Whether it has not ended yet.
     pub fn is_running(&mut self) -> bool {
         let ended = self.child.try_wait().unwrap_or_else(|error| panic!("no news of it: {error}"));
         ended.is_none()
     }
 
-    /// What it has written to standard error so far.
+    /// Its standard error so far.
     pub fn said_so_far(&self) -> String {
         let mut bytes = vec![0; usize::try_from(length_of(&self.stderr)).unwrap_or(0)];
         let read = self.stderr.read_exact_at(&mut bytes, 0);
@@ -41,7 +39,7 @@ impl Process {
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// Waits until `find` finds something in what it has written to standard error.
+    /// Waits until `find` finds something in its standard error.
     pub async fn until_said<T>(&mut self, what: &str, find: impl Fn(&str) -> Option<T>) -> T {
         eventually_ok(what, async || {
             let runs = self.is_running();
@@ -53,7 +51,7 @@ impl Process {
         .await
     }
 
-    /// The most memory that it has had so far; none once it has ended.
+    /// Its peak memory so far; `None` once it has ended.
     pub fn peak_bytes(&self) -> Option<u64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()?)).ok()?;
         let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
@@ -61,28 +59,28 @@ impl Process {
         Some(kib << 10)
     }
 
-    /// SIGKILL: it is gone, and knew nothing of it.
+    /// SIGKILL: it ends at once, without cleaning up.
     pub async fn kill(mut self) -> Ended {
         self.child.kill().await.unwrap_or_else(|error| panic!("it can't be killed: {error}"));
         self.left_behind(None)
     }
 
-    /// SIGTERM: it should come to its end gently.
+    /// SIGTERM: it should shut down gracefully.
     pub async fn terminate(&self) {
         self.signal("TERM").await;
     }
 
-    /// SIGSTOP: it holds still and does not know it.
+    /// SIGSTOP: it is suspended without noticing.
     pub async fn stop(&self) {
         self.signal("STOP").await;
     }
 
-    /// SIGCONT: it goes on as if nothing had been.
+    /// SIGCONT: it continues.
     pub async fn go_on(&self) {
         self.signal("CONT").await;
     }
 
-    /// Waits for its end; one that is not over by the deadline is killed, and fails the test.
+    /// Waits for its end; if it still runs at the deadline, it is killed and the test fails.
     pub async fn wait(mut self, deadline: Duration) -> Ended {
         let Ok(status) = timeout(deadline, self.child.wait()).await else {
             let stderr = text_of(&mut self.stderr);
@@ -102,28 +100,28 @@ impl Process {
     }
 
     async fn signal(&self, name: &str) {
-        // Only a process that was waited for has no id, and `wait` takes it away.
+        // Only a process that was waited for has no id, and `wait` consumes it.
         let id = self.child.id().unwrap_or_else(|| panic!("it has ended before SIG{name}"));
         let sent = Command::new("kill").args(["-s", name, &id.to_string()]).status().await;
         assert!(sent.is_ok_and(|status| status.success()), "SIG{name} could not be sent");
     }
 }
 
-/// What a process left.
+/// The result of a process.
 #[derive(Debug)]
 pub struct Ended {
-    /// Its exit code; none after a signal.
+    /// Its exit code; `None` after a signal.
     pub code: Option<i32>,
-    /// What it wrote to standard output.
+    /// Its standard output.
     pub stdout: String,
-    /// What it wrote to standard error.
+    /// Its standard error.
     pub stderr: String,
     /// How long it ran.
     pub took: Duration,
 }
 
 impl Ended {
-    /// Checks the exit code; on another one shows what the process said.
+    /// Checks the exit code; if it differs, shows the output of the process.
     #[track_caller]
     pub fn expect_code(self, expected: i32) -> Ended {
         assert_eq!(
@@ -136,13 +134,13 @@ impl Ended {
         self
     }
 
-    /// How often it lost its lease. On a busy machine that can happen without a SIGSTOP.
+    /// How often it lost its lease. On a busy machine this can happen without a SIGSTOP.
     pub fn leases_lost(&self) -> usize {
         self.stderr.matches("this instance was considered dead").count()
     }
 }
 
-/// A file without a name, which goes away by itself.
+/// An unnamed file, which is deleted automatically.
 pub(super) fn scratch_file() -> File {
     tempfile::tempfile().unwrap_or_else(|error| panic!("no scratch file: {error}"))
 }

@@ -10,8 +10,8 @@ use super::process::scratch_file;
 use super::{Ended, Origin, Process};
 use crate::DEADLINE;
 
-/// A program in a temporary folder of its own, cut off from the environment of the test: neither
-/// a setting of the developer's nor one of the test's can get in.
+/// A program in its own temporary folder, isolated from the environment of the test, so that no settings of the
+/// developer or of the test affect it.
 pub struct Program {
     path: PathBuf,
     folder: TempDir,
@@ -33,7 +33,7 @@ impl Program {
         }
     }
 
-    /// Its processes find all `.test` hosts at this origin.
+    /// Makes its processes find all `.test` hosts at this origin.
     pub fn on(self, origin: &Origin) -> Program {
         self.flags(origin.flags())
     }
@@ -44,7 +44,7 @@ impl Program {
         self
     }
 
-    /// The same for a program that is somebody's already.
+    /// The same for a program that is already in use.
     pub(super) fn add_flags(&mut self, flags: &[&str]) {
         self.flags.extend(flags.iter().map(|flag| (*flag).to_owned()));
     }
@@ -60,13 +60,13 @@ impl Program {
         Program { store_variable, ..self }
     }
 
-    /// Its processes use the store at this address.
+    /// Makes its processes use the store at this URL.
     pub fn store(self, url: &str) -> Program {
         let name = self.store_variable;
         self.variable(name, url)
     }
 
-    /// The folder that its processes work in.
+    /// The working directory of its processes.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
@@ -81,19 +81,19 @@ impl Program {
         Process::spawn(self.command(arguments))
     }
 
-    /// Starts a process with these arguments, and with variables that are its own.
+    /// Starts a process with these arguments and additional variables.
     pub fn start_with(&self, arguments: &[&str], variables: &[(&str, &str)]) -> Process {
         let mut command = self.command(arguments);
         command.envs(variables.iter().copied());
         Process::spawn(command)
     }
 
-    /// Runs a process to its end.
+    /// Runs a process until it ends.
     pub async fn run(&self, arguments: &[&str]) -> Ended {
         self.start(arguments).wait(DEADLINE).await
     }
 
-    /// Runs a process to its end that finds `input` on its standard input.
+    /// Runs a process with this standard input until it ends.
     pub async fn run_with_input(&self, arguments: &[&str], input: &str) -> Ended {
         let mut file = scratch_file();
         let written = file.write_all(input.as_bytes()).and_then(|()| file.rewind());
@@ -103,7 +103,7 @@ impl Program {
         Process::spawn(command).wait(DEADLINE).await
     }
 
-    /// A command with these arguments, for whatever else a test wants of it.
+    /// A command with these arguments, for other uses.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.path);
         command

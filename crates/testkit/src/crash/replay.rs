@@ -1,4 +1,4 @@
-//! What a random or a long run takes from the environment.
+//! Settings of random and long runs, from the environment.
 
 use std::env;
 use std::fmt::Display;
@@ -14,7 +14,7 @@ pub fn seed() -> u64 {
     seed
 }
 
-/// The number in a variable of the environment, or this one where it is not set.
+/// The number in an environment variable, or `short` if it is not set.
 pub fn count_or<N: FromStr<Err: Display>>(name: &str, short: N) -> N {
     match env::var(name) {
         Ok(text) => text.parse().unwrap_or_else(|error| panic!("{name}={text}: {error}")),
@@ -22,7 +22,7 @@ pub fn count_or<N: FromStr<Err: Display>>(name: &str, short: N) -> N {
     }
 }
 
-/// Whether this is the long run of `scripts/soak`, on a machine that does nothing else.
+/// Whether this is the long run of `scripts/soak`, on an otherwise idle machine.
 pub fn is_soak() -> bool {
     env::var_os("FETCHWELL_TEST_SOAK").is_some()
 }

@@ -10,15 +10,15 @@ use super::Program;
 use crate::DEADLINE;
 use crate::eventually::eventually_ok;
 
-/// What it says goes to these files in its folder.
+/// Its output goes to these files in its folder.
 const SAID: &str = "said.txt";
 const LOG: &str = "log.txt";
 
-/// A `fetchwell serve` at work, on a free port. Dropping it kills it.
+/// A running `fetchwell serve` on a free port. Dropping it kills it.
 pub struct Service {
-    /// Where it listens.
+    /// The address that it listens on.
     pub address: SocketAddr,
-    /// The token of its first caller, an operator, which it said at its first start.
+    /// The token of its first caller, an operator, which it printed at its first start.
     pub token: String,
     /// That caller's webhook secret.
     pub secret: String,
@@ -27,7 +27,7 @@ pub struct Service {
 }
 
 impl Service {
-    /// The first start of a service on its store.
+    /// Starts a service on a new store.
     pub async fn start(program: Program) -> Service {
         let (child, address) = launch(&program).await;
         let said = read(&program.file(SAID));
@@ -54,12 +54,12 @@ impl Service {
         added["token"].as_str().unwrap_or_else(|| panic!("no token in {added}")).to_owned()
     }
 
-    /// Its log so far, of this start.
+    /// Its log since this start.
     pub fn log(&self) -> String {
         read(&self.program.file(LOG))
     }
 
-    /// SIGTERM, and its end, which must be a good one.
+    /// Sends SIGTERM and waits for its end, which must be clean.
     pub async fn stop(&mut self) {
         let id = self.child.id().unwrap_or_else(|| panic!("it has ended before"));
         let sent = Command::new("kill").args(["-s", "TERM", &id.to_string()]).status().await;
@@ -69,7 +69,7 @@ impl Service {
         assert!(ended.is_ok_and(|status| status.success()), "it ended badly:\n{}", self.log());
     }
 
-    /// Starts it again with these flags besides, at another address.
+    /// Starts it again with these additional flags, at another address.
     pub async fn start_again_with(&mut self, flags: &[&str]) {
         self.program.add_flags(flags);
         self.start_again().await;

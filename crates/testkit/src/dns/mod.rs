@@ -1,4 +1,4 @@
-//! A real DNS server on UDP and TCP, with names that follow a script, for resolvers to be tested on.
+//! A real DNS server on UDP and TCP with scripted names, to test resolvers.
 
 mod packet;
 
@@ -14,55 +14,55 @@ use tokio_util::task::AbortOnDropHandle;
 
 use self::packet::{Kind, NAME_ERROR, OK, Question, Record, SERVER_FAILURE};
 
-/// The largest answer over UDP; a larger one is cut off and said to be, so that TCP is tried.
+/// The largest answer over UDP; a larger one is truncated and marked as such, so that the client tries TCP.
 const MAX_UDP_BYTES: usize = 1_232;
 
-/// The aliases of one name that are followed; after that the rest is the client's.
+/// How many aliases of a name are followed; the rest is left to the client.
 const MAX_ALIASES: usize = 8;
 
-/// How often a port is drawn that is free for both protocols.
+/// How often to try to find a port that is free for both protocols.
 const TRIES_FOR_A_PORT: usize = 20;
 
-/// What a name answers.
+/// The answer for a name.
 #[derive(Clone, Debug)]
 pub enum Script {
-    /// These addresses, of either family, with a time to live.
+    /// These addresses, of either family, with a TTL.
     Addresses(Vec<IpAddr>, u32),
-    /// The first ones, then the second ones, and so on in turn, with no time to live.
+    /// The first and the second addresses in turn, with a TTL of zero.
     Rebinding(Vec<IpAddr>, Vec<IpAddr>),
     /// Another name.
     Alias(String),
-    /// NXDOMAIN, with this time to live when there is one.
+    /// NXDOMAIN, with this TTL if there is one.
     NoSuchName(Option<u32>),
-    /// The name is there, and has no records.
+    /// The name exists but has no records.
     NoRecords,
     /// SERVFAIL.
     Fails,
-    /// Nothing at all.
+    /// No answer at all.
     Silent,
-    /// Bytes that are no answer.
+    /// Bytes that are not a DNS answer.
     Garbage,
-    /// These addresses, under another identity than the question's.
+    /// These addresses, with an ID that differs from the question's.
     WrongId(Vec<IpAddr>),
-    /// This IPv4 address, and silence when asked for IPv6 ones.
+    /// This IPv4 address, and no answer to questions for IPv6 addresses.
     DeafToIpv6(IpAddr),
 }
 
 impl Script {
-    /// Addresses that hold for a minute.
+    /// Addresses with a TTL of a minute.
     ///
     /// # Panics
     ///
-    /// When one is no address.
+    /// If one is not an address.
     pub fn addresses(texts: &[&str]) -> Script {
         Script::Addresses(parsed(texts), 60)
     }
 
-    /// Addresses in turn.
+    /// Alternating addresses.
     ///
     /// # Panics
     ///
-    /// When one is no address.
+    /// If one is not an address.
     pub fn rebinding(first: &[&str], second: &[&str]) -> Script {
         Script::Rebinding(parsed(first), parsed(second))
     }
@@ -73,23 +73,23 @@ fn parsed(texts: &[&str]) -> Vec<IpAddr> {
     texts.iter().map(parse).collect()
 }
 
-/// A server. It ends when it is dropped.
+/// A server. It stops when it is dropped.
 pub struct DnsServer {
-    /// Where it listens, by UDP and by TCP.
+    /// The address that it listens on, for UDP and TCP.
     pub address: SocketAddr,
     zone: Arc<Zone>,
     _tasks: [AbortOnDropHandle<()>; 2],
 }
 
 impl DnsServer {
-    /// Listens on loopback. A name may be `*.` and a suffix; names that are not there don't exist.
+    /// Listens on loopback. A name may be `*.` and a suffix; all other names do not exist.
     pub async fn start<N: Into<String>>(
         names: impl IntoIterator<Item = (N, Script)>,
     ) -> io::Result<DnsServer> {
         DnsServer::start_at(SocketAddr::from(([127, 0, 0, 1], 0)), names).await
     }
 
-    /// Listens on an address; port 0 is any port.
+    /// Listens on an address; port 0 takes any free port.
     pub async fn start_at<N: Into<String>>(
         address: SocketAddr,
         names: impl IntoIterator<Item = (N, Script)>,
@@ -107,13 +107,13 @@ impl DnsServer {
         })
     }
 
-    /// How often a name was asked for, for addresses of both families together.
+    /// How often a name was asked for, counting both address families.
     pub fn asked(&self, name: &str) -> usize {
         let asked = self.zone.asked.lock();
         asked.iter().filter(|((asked, _), _)| asked == name).map(|(_, count)| count).sum()
     }
 
-    /// Every name that was asked for.
+    /// All names that were asked for.
     pub fn names_asked(&self) -> Vec<String> {
         let asked = self.zone.asked.lock();
         let mut names: Vec<String> = asked.keys().map(|(name, _)| name.clone()).collect();
@@ -171,7 +171,7 @@ struct Zone {
 }
 
 impl Zone {
-    /// The bytes of an answer, when there is one.
+    /// The bytes of the answer, if there is one.
     fn answer(&self, bytes: &[u8]) -> Option<Vec<u8>> {
         let question = packet::read_question(bytes)?;
         let turn = self.count(&question);
@@ -218,7 +218,7 @@ impl Zone {
         self.scripts.get(name).or_else(|| found.next()).unwrap_or(&Script::NoSuchName(None))
     }
 
-    /// Counts a question, and says how often it was asked before.
+    /// Counts a question, and returns how often it was asked before.
     fn count(&self, question: &Question<'_>) -> usize {
         let mut asked = self.asked.lock();
         let count = asked.entry((question.name.clone(), question.kind)).or_default();

@@ -13,7 +13,7 @@ const TYPE_AUTHORITY: u16 = 6;
 const CLASS_INTERNET: u16 = 1;
 const ALIAS_TTL_SECS: u32 = 60;
 
-/// What is asked for.
+/// The requested record type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Kind {
     A,
@@ -38,9 +38,9 @@ impl Kind {
 /// The one question of a message.
 pub(super) struct Question<'a> {
     id: [u8; 2],
-    /// As it was sent, to be sent back.
+    /// As received, to be sent back.
     bytes: &'a [u8],
-    /// Lower case, without the last dot.
+    /// In lower case, without the trailing dot.
     pub(super) name: String,
     pub(super) kind: Kind,
 }
@@ -66,7 +66,7 @@ pub(super) fn read_question(message: &[u8]) -> Option<Question<'_>> {
 }
 
 impl Question<'_> {
-    /// An answer, with a record that says how long it holds that there is nothing.
+    /// An answer, with a record that states how long a negative answer is valid.
     pub(super) fn answer(
         &self,
         code: u8,
@@ -76,7 +76,7 @@ impl Question<'_> {
         let count = u16::try_from(records.len()).unwrap_or(u16::MAX);
         let authorities = u16::from(negative_ttl_secs.is_some());
         let mut message = self.id.to_vec();
-        // An answer, to a question that desired recursion, by one who offers it.
+        // A response, recursion desired and available.
         message.extend([0x81, 0x80 | code]);
         for count in [1, count, authorities, 0] {
             message.extend(count.to_be_bytes());
@@ -112,7 +112,7 @@ impl Record {
         Record { name: encoded(name), code: TYPE_ALIAS, ttl_secs: ALIAS_TTL_SECS, data }
     }
 
-    /// A start of authority, whose last field is the time to live of what is not there.
+    /// A start of authority, whose last field is the TTL of negative answers.
     fn authority(name: &str, ttl_secs: u32) -> Record {
         let mut data = [encoded("ns.test"), encoded("root.ns.test")].concat();
         for field in [1, 3_600, 600, 86_400, ttl_secs] {
@@ -132,7 +132,7 @@ impl Record {
     }
 }
 
-/// The head and question of an answer, marked as cut off.
+/// The header and question of an answer, marked as truncated.
 pub(super) fn truncated(answer: &[u8]) -> Vec<u8> {
     let question_bytes = read_question(answer).map_or(0, |question| question.bytes.len());
     let mut message = answer[..HEADER_BYTES + question_bytes].to_vec();
@@ -141,7 +141,7 @@ pub(super) fn truncated(answer: &[u8]) -> Vec<u8> {
     message
 }
 
-/// The right identity, and nothing that makes sense after it.
+/// The right ID, followed by nonsense.
 pub(super) fn garbage(question: &[u8]) -> Vec<u8> {
     let mut message = question[..2].to_vec();
     message.extend([0xff; 40]);

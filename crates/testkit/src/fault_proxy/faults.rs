@@ -1,34 +1,34 @@
-//! What may go wrong in one direction of a connection.
+//! Faults in one direction of a connection.
 
 use std::time::Duration;
 
-/// What goes wrong in one direction. The default is nothing.
+/// The faults in one direction. The default is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Faults {
-    /// Each byte arrives so much later.
+    /// Each byte arrives this much later.
     pub delay: Duration,
-    /// Nothing arrives, until this is taken back.
+    /// Nothing arrives until this is reset.
     pub is_stalled: bool,
     /// Bytes arrive in pieces of at most this size.
     pub slice_bytes: Option<usize>,
-    /// Bytes arrive at this rate at the most.
+    /// The maximum rate at which bytes arrive.
     pub bytes_per_second: Option<u64>,
-    /// So many bytes arrive, and then the connection is cut. They are counted from the moment that
-    /// these faults were set, or from the beginning of a later connection.
+    /// After this many bytes, the connection is cut. They are counted from when these faults were set, or from the
+    /// start of a later connection.
     pub cut_after: Option<(u64, Cut)>,
 }
 
 /// How a connection is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
-    /// It is closed, as if the other side had wished it.
+    /// It is closed, as if the peer had closed it.
     Close,
-    /// It is reset, as if the other side had crashed.
+    /// It is reset, as if the peer had crashed.
     Reset,
 }
 
 impl Faults {
-    /// Everything arrives so much later.
+    /// Everything arrives this much later.
     pub fn delay(delay: Duration) -> Faults {
         Faults { delay, ..Faults::default() }
     }
@@ -48,7 +48,7 @@ impl Faults {
         Faults { bytes_per_second: Some(rate), ..Faults::default() }
     }
 
-    /// So many bytes arrive, and no more.
+    /// Only this many bytes arrive.
     pub fn cut_after(bytes: u64, cut: Cut) -> Faults {
         Faults { cut_after: Some((bytes, cut)), ..Faults::default() }
     }

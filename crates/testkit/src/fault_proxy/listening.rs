@@ -1,4 +1,4 @@
-//! Lets connections in, and moves their bytes.
+//! Accepts connections and moves their bytes.
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,10 +11,10 @@ use super::faults::Cut;
 use super::pump::pump;
 use super::{Control, Port};
 
-/// Connections that may wait to be accepted.
+/// The number of connections that may wait to be accepted.
 const BACKLOG: u32 = 1_024;
 
-/// A socket that holds its port. Until it listens, the kernel refuses whoever connects to it.
+/// A socket that reserves its port. Until it listens, the kernel refuses connections.
 pub(super) fn bound(address: SocketAddr) -> io::Result<TcpSocket> {
     let socket = TcpSocket::new_v4()?;
     socket.set_reuseaddr(true)?;
@@ -22,9 +22,9 @@ pub(super) fn bound(address: SocketAddr) -> io::Result<TcpSocket> {
     Ok(socket)
 }
 
-/// Listens while it is to, and holds the port while it is not.
+/// Listens while it should, and keeps the port reserved while it should not.
 pub(super) async fn listen(socket: TcpSocket, address: SocketAddr, control: Arc<Control>) {
-    // It only ever ends with an error; whoever waits for the port must hear of it.
+    // This only ends with an error; tasks that wait for the port must be told.
     drop(open_and_close(socket, address, &control).await);
     control.port.send_replace(Port::Lost);
 }
@@ -38,7 +38,7 @@ async fn open_and_close(
     // They end with this task.
     let mut connections = JoinSet::new();
     loop {
-        // The sender is in `control`, so the wait can't fail.
+        // The sender is in `control`, so waiting cannot fail.
         drop(accepts.wait_for(|accepts| *accepts).await);
         let listener = socket.listen(BACKLOG)?;
         control.port.send_replace(Port::Open);
@@ -65,15 +65,15 @@ async fn accept(
     }
 }
 
-/// Moves bytes both ways until both have ended, or the connection is cut.
+/// Moves bytes in both directions until both have ended, or the connection is cut.
 async fn connect(mut client: TcpStream, control: Arc<Control>) {
     let mut cuts = control.cuts.subscribe();
-    #[expect(clippy::disallowed_methods, reason = "a test's way to the test's own servers")]
+    #[expect(clippy::disallowed_methods, reason = "it connects to a server of the test")]
     let Ok(mut server) = TcpStream::connect(control.upstream).await else {
         return reset([&client]);
     };
     for stream in [&client, &server] {
-        // Without it small pieces would be late, which nobody asked for.
+        // Without it, small pieces would be delayed unintentionally.
         drop(stream.set_nodelay(true));
     }
     let ended = {
@@ -95,10 +95,10 @@ async fn connect(mut client: TcpStream, control: Arc<Control>) {
     }
 }
 
-/// What is closed next is closed with an RST.
+/// Makes the next close of these streams send an RST.
 fn reset<const N: usize>(streams: [&TcpStream; N]) {
     for stream in streams {
-        // One that has ended already needs none.
+        // It fails only for a connection that has already ended.
         drop(stream.set_zero_linger());
     }
 }

@@ -1,11 +1,11 @@
-//! A TCP proxy that can be told to misbehave, while it runs.
+//! A TCP proxy whose faults can be changed while it runs.
 //!
 //! ```no_run
 //! # use std::time::Duration;
 //! # use fetchwell_testkit::fault_proxy::{Cut, FaultProxy, Faults};
 //! # async fn example() -> std::io::Result<()> {
 //! let proxy = FaultProxy::start("127.0.0.1:6379".parse().unwrap()).await?;
-//! let redis = format!("redis://{}", proxy.address()); // For whoever is under test.
+//! let redis = format!("redis://{}", proxy.address()); // For the program under test.
 //! proxy.down(Faults::delay(Duration::from_millis(200)));
 //! proxy.both(Faults::stall());
 //! proxy.heal();
@@ -29,38 +29,37 @@ use tokio_util::task::AbortOnDropHandle;
 
 pub use faults::{Cut, Faults};
 
-/// Stands between a client and an upstream server. It ends with all its connections when it is
-/// dropped.
+/// A proxy between a client and an upstream server. Dropping it closes it and all its connections.
 pub struct FaultProxy {
     address: SocketAddr,
     control: Arc<Control>,
     _listening: AbortOnDropHandle<()>,
 }
 
-/// What the proxy and its connections have in common.
+/// Shared by the proxy and its connections.
 struct Control {
     upstream: SocketAddr,
     up: watch::Sender<Faults>,
     down: watch::Sender<Faults>,
     cuts: broadcast::Sender<Cut>,
-    /// Whether connections are to be accepted…
+    /// Whether connections should be accepted…
     accepts: watch::Sender<bool>,
     /// …and whether they are.
     port: watch::Sender<Port>,
     accepted: watch::Sender<usize>,
 }
 
-/// What has become of the port that clients connect to.
+/// The state of the port that clients connect to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Port {
     Open,
     Closed,
-    /// It could not be had again.
+    /// It could not be bound again.
     Lost,
 }
 
 impl FaultProxy {
-    /// Listens on a free port of the loopback, and does nothing wrong. Call it within a tokio runtime.
+    /// Listens on a free loopback port, without faults. Call it within a tokio runtime.
     pub async fn start(upstream: SocketAddr) -> io::Result<FaultProxy> {
         let socket = listening::bound(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
         let address = socket.local_addr()?;
@@ -79,57 +78,57 @@ impl FaultProxy {
         Ok(proxy)
     }
 
-    /// Where clients are to connect to.
+    /// The address for clients.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// What goes wrong from the client to the server, from now on.
+    /// Sets the faults from the client to the server.
     pub fn up(&self, faults: Faults) {
         self.control.up.send_replace(faults);
     }
 
-    /// What goes wrong from the server to the client, from now on.
+    /// Sets the faults from the server to the client.
     pub fn down(&self, faults: Faults) {
         self.control.down.send_replace(faults);
     }
 
-    /// What goes wrong both ways, from now on.
+    /// Sets the faults in both directions.
     pub fn both(&self, faults: Faults) {
         self.up(faults);
         self.down(faults);
     }
 
-    /// Nothing goes wrong any more. What a stall held back goes on.
+    /// Removes all faults. Bytes that a stall held back continue.
     pub fn heal(&self) {
         self.both(Faults::default());
     }
 
-    /// Cuts all connections that there are.
+    /// Cuts all existing connections.
     pub fn cut(&self, cut: Cut) {
-        // Where there are none, nobody listens.
+        // Without connections there are no receivers.
         drop(self.control.cuts.send(cut));
     }
 
-    /// Lets nobody in any more: the port is closed. Connections that there are go on.
+    /// Closes the port, so that new connections are refused. Existing ones continue.
     pub async fn refuse(&self) -> io::Result<()> {
         self.be_open(false).await
     }
 
-    /// Lets clients in again.
+    /// Accepts connections again.
     pub async fn accept(&self) -> io::Result<()> {
         self.be_open(true).await
     }
 
-    /// How many connections came so far.
+    /// The number of connections so far.
     pub fn accepted(&self) -> usize {
         *self.control.accepted.borrow()
     }
 
-    /// Waits for a connection beyond the first so many.
+    /// Waits until there have been more than `so_many` connections.
     pub async fn accepted_more_than(&self, so_many: usize) {
         let mut accepted = self.control.accepted.subscribe();
-        // It can't fail: the sender is ours.
+        // It cannot fail: we own the sender.
         drop(accepted.wait_for(|count| *count > so_many).await);
     }
 
@@ -137,7 +136,7 @@ impl FaultProxy {
         self.control.accepts.send_replace(wanted);
         let wanted = if wanted { Port::Open } else { Port::Closed };
         let mut port = self.control.port.subscribe();
-        // It can't fail: the sender is ours.
+        // It cannot fail: we own the sender.
         drop(port.wait_for(|port| *port == wanted || *port == Port::Lost).await);
         if *port.borrow() == Port::Lost {
             return Err(io::Error::other(format!("{} was lost to somebody else", self.address)));

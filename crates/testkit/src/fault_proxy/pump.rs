@@ -1,4 +1,4 @@
-//! One direction of a connection: bytes in, faults, bytes out.
+//! One direction of a connection, with its faults.
 
 use std::time::Duration;
 
@@ -10,9 +10,9 @@ use super::faults::{Cut, Faults};
 
 /// The largest piece that is read at once.
 const PIECE_BYTES: usize = 16 << 10;
-/// Pieces that may be under way: what a delay holds back is bounded.
+/// The maximum number of pieces in transit, which limits what a delay holds back.
 const MOST_PIECES: usize = 256;
-/// A slow direction gets its bytes so often.
+/// How often a slow direction gets bytes.
 const RATE_GRAIN: Duration = Duration::from_millis(20);
 
 struct Piece {
@@ -20,8 +20,8 @@ struct Piece {
     bytes: Vec<u8>,
 }
 
-/// Moves bytes until there are no more, and passes their end on. An error is how the whole connection
-/// is to end.
+/// Moves bytes until there are no more, then passes on the end of the stream. An error says how the whole connection
+/// ends.
 pub(super) async fn pump(
     from: impl AsyncRead + Unpin,
     to: impl AsyncWrite + Unpin,
@@ -67,19 +67,18 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
                 rest = later;
             }
         }
-        self.due(Instant::now()).await; // The end is no earlier than bytes would be.
+        self.due(Instant::now()).await; // The end is delayed like any bytes.
         self.to.shutdown().await.map_err(|_| Cut::Reset)
     }
 
-    /// Waits until something that was read at that moment may go, whatever the faults change to
-    /// meanwhile.
+    /// Waits until something that was read at that moment may be sent, even if the faults change meanwhile.
     async fn due(&mut self, read_at: Instant) -> Faults {
         loop {
             let faults = self.now();
             let due_at = read_at + faults.delay;
             let changed = self.faults.changed();
             if faults.is_stalled {
-                // A proxy that is gone changes nothing any more.
+                // A dropped proxy changes nothing any more.
                 if changed.await.is_err() {
                     std::future::pending::<()>().await;
                 }
@@ -167,13 +166,13 @@ mod tests {
             self.from.write_all(&vec![b'x'; bytes]).await.unwrap();
         }
 
-        /// Waits for so many bytes; says when the last one was there.
+        /// Waits for this many bytes; returns when the last one arrived.
         async fn receive(&mut self, bytes: usize) -> Duration {
             self.to.read_exact(&mut vec![0; bytes]).await.unwrap();
             self.began.elapsed()
         }
 
-        /// Whether nothing comes in so long a time.
+        /// Whether nothing arrives for this long.
         async fn is_silent_for(&mut self, time: Duration) -> bool {
             tokio::time::timeout(time, self.to.read_u8()).await.is_err()
         }

@@ -1,4 +1,4 @@
-//! One way to be hostile, and what a good client makes of it.
+//! A hostile behaviour, and the outcomes of a good client.
 
 use fetchwell_engine::web::Method;
 use fetchwell_policy::outcome::{AnswerFault, Happened, NetworkFault};
@@ -6,55 +6,55 @@ use fetchwell_policy::outcome::{AnswerFault, Happened, NetworkFault};
 use super::certificates::Identity;
 use super::step::Step;
 
-/// One way to be hostile.
+/// A hostile behaviour.
 #[derive(Clone, Debug)]
 pub struct Behaviour {
-    /// Its name, fit for a host name.
+    /// Its name, which is also a valid host name.
     pub name: &'static str,
     /// What it does.
     pub does: &'static str,
-    /// What it speaks over.
+    /// The transport.
     pub over: Over,
-    /// How it must be asked to show itself.
+    /// The method of the request that triggers it.
     pub method: Method,
-    /// What it does on each connection.
+    /// The script of each connection.
     pub script: Vec<Step>,
-    /// What a good client makes of it: one of these.
+    /// The outcomes that a good client may have.
     pub good: Vec<Good>,
 }
 
-/// What a behaviour speaks over.
+/// The transport of a behaviour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Over {
-    /// TCP, and TLS with a good certificate likewise: the outcome is the same.
+    /// Both TCP and TLS with a good certificate: the outcome is the same.
     Either,
     /// TLS with this certificate, for HTTP/1.
     Tls(Identity),
     /// TLS with a good certificate, for HTTP/2.
     Http2,
-    /// TCP where the client expects TLS.
+    /// TCP although the client expects TLS.
     NoTls,
 }
 
-/// An outcome that a good client may come to.
+/// An acceptable outcome of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Good {
     /// 200 with exactly this body.
     Page(&'static [u8]),
-    /// An answer with this status, whatever its body.
+    /// A response with this status and any body.
     Status(u16),
-    /// The connection failed; blamed on the site.
+    /// The connection failed; attributed to the site.
     Network(NetworkFault),
-    /// Some time ran out; blamed on the site.
+    /// A timeout; attributed to the site.
     TimedOut,
-    /// The answer is bad; blamed on the URL.
+    /// The response is bad; attributed to the URL.
     BadAnswer(AnswerFault),
-    /// It leads where we do not go.
+    /// It leads to a forbidden destination.
     Refused,
 }
 
 impl Good {
-    /// Whether this is what happened. `body` is that of the answer, if there was one.
+    /// Whether this matches the outcome. `body` is that of the response, if there is one.
     pub fn is(self, happened: &Happened, body: &[u8]) -> bool {
         match (self, happened) {
             (Good::Page(page), Happened::Answered(200)) => page == body,
@@ -87,7 +87,7 @@ impl Behaviour {
         Behaviour::new(name, does, vec![Step::Read, Step::Write(says.into())])
     }
 
-    /// Reads the request, writes this, and then does that.
+    /// Reads the request, writes this, and then runs a step.
     pub(super) fn begins(
         name: &'static str,
         does: &'static str,

@@ -1,4 +1,4 @@
-//! Certificates, good and bad, and the authority behind the good one.
+//! Certificates, good and bad, and the CA of the good one.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,23 +11,23 @@ use rustls::pki_types::PrivateKeyDer;
 use tempfile::NamedTempFile;
 use tokio_rustls::TlsAcceptor;
 
-/// Names that the good certificate is for.
+/// The names in the good certificate.
 pub(super) const GOOD_NAMES: &str = "*.tls.test";
 
-/// How a server proves who it is.
+/// The certificate of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Identity {
-    /// Signed by the authority, for the right names.
+    /// Signed by the CA, for the right names.
     Good,
-    /// Signed by itself.
+    /// Self-signed.
     SelfSigned,
-    /// Signed by the authority, long ago.
+    /// Signed by the CA, but expired.
     Expired,
-    /// Signed by the authority, for other names.
+    /// Signed by the CA, for other names.
     OtherNames,
 }
 
-/// An authority, in a file as operators give it.
+/// A CA, in a file as operators configure it.
 pub(super) struct Authority {
     file: NamedTempFile,
     issuer: Issuer<'static, KeyPair>,

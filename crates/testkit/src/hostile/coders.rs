@@ -1,14 +1,14 @@
-//! Bodies in every content encoding.
+//! Encodes bodies in every content encoding.
 
 use async_compression::Level;
 use async_compression::tokio::write::{BrotliEncoder, DeflateEncoder, GzipEncoder, ZlibEncoder};
 use futures::FutureExt;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
-/// Zeros as one block of zstd: "this byte, 128 KiB times".
+/// Zeros as one zstd block: one byte, repeated 128 KiB times.
 pub(super) const ZSTD_ZEROS: [u8; 4] = [0x02, 0x00, 0x10, 0x00];
 
-/// The byte that says how much memory a zstd frame wants, for 8 MiB.
+/// The window descriptor of a zstd frame for 8 MiB of memory.
 pub(super) const ZSTD_WINDOW_8_MIB: u8 = 13 << 3;
 /// The same for 2 GiB.
 pub(super) const ZSTD_WINDOW_2_GIB: u8 = 21 << 3;
@@ -31,19 +31,19 @@ pub(super) fn brotli(text: &[u8]) -> Vec<u8> {
     encoded(encoder, text, BrotliEncoder::into_inner)
 }
 
-/// What a zstd frame begins with: its magic number, no extras, and a window of this size.
+/// The beginning of a zstd frame: magic number, no optional fields, and a window of this size.
 pub(super) fn zstd_begin(window: u8) -> Vec<u8> {
     vec![0x28, 0xb5, 0x2f, 0xfd, 0x00, window]
 }
 
-/// A zstd frame with the text as it is, in one last block.
+/// A zstd frame with the uncompressed text in a single block.
 pub(super) fn zstd(window: u8, text: &[u8]) -> Vec<u8> {
     let length = u32::try_from(text.len()).unwrap_or_default();
     let block = ((length << 3) | 1).to_le_bytes();
     [&zstd_begin(window), &block[..3], text].concat()
 }
 
-/// Encodes in memory, where no write ever waits or fails.
+/// Encodes in memory, where writing never blocks or fails.
 fn encoded<E>(mut encoder: E, text: &[u8], into_inner: fn(E) -> Vec<u8>) -> Vec<u8>
 where
     E: AsyncWrite + Unpin,

@@ -1,4 +1,4 @@
-//! HTTP/2 by hand: single frames, and just enough reading to know when to speak.
+//! Handwritten HTTP/2: single frames, and just enough reading to know when to write.
 
 use std::io;
 
@@ -6,7 +6,7 @@ use tokio::io::AsyncReadExt;
 
 use super::step::Wire;
 
-/// What every HTTP/2 client says first.
+/// The connection preface of every HTTP/2 client.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// The stream of a client's first request.
@@ -30,7 +30,7 @@ pub(super) const END_STREAM: u8 = 0x1;
 pub(super) const ACK: u8 = 0x1;
 pub(super) const END_HEADERS: u8 = 0x4;
 
-/// `:status: 200`, which HPACK knows by a number.
+/// `:status: 200`, an entry of HPACK's static table.
 pub(super) const STATUS_200: &[u8] = &[0x88];
 
 /// A frame.
@@ -42,17 +42,17 @@ pub(super) fn frame(kind: Kind, flags: u8, stream: u32, payload: &[u8]) -> Vec<u
     bytes
 }
 
-/// What a server says first: settings (none), and that it has seen the client's.
+/// The first frames of a server: empty settings, and the acknowledgement of the client's.
 pub(super) fn greeting() -> Vec<u8> {
     [frame(Kind::Settings, 0, 0, &[]), frame(Kind::Settings, ACK, 0, &[])].concat()
 }
 
-/// The head of a good answer on the first stream.
+/// The head of a successful response on the first stream.
 pub(super) fn ok_head() -> Vec<u8> {
     frame(Kind::Headers, END_HEADERS, FIRST_STREAM, STATUS_200)
 }
 
-/// A header that HPACK does not know and is not to remember: literal name, literal value.
+/// A header that is not in HPACK's tables and is not added to them: literal name, literal value.
 pub(super) fn literal(name: &str, value: &str) -> Vec<u8> {
     let mut bytes = vec![0x00];
     for text in [name, value] {
@@ -62,7 +62,7 @@ pub(super) fn literal(name: &str, value: &str) -> Vec<u8> {
     bytes
 }
 
-/// The length of a string without Huffman code, in HPACK's seven bits and more.
+/// The length of a string without Huffman coding, as an HPACK integer with a 7-bit prefix.
 fn length(bytes: usize) -> Vec<u8> {
     const IN_PREFIX: usize = 127;
     let Some(mut rest) = bytes.checked_sub(IN_PREFIX) else {
@@ -77,7 +77,7 @@ fn length(bytes: usize) -> Vec<u8> {
     coded
 }
 
-/// Reads the preface where it stands, and frames until one begins a request.
+/// Reads the preface if there is one, and then frames up to the beginning of a request.
 pub(super) async fn read_request(wire: &mut dyn Wire) -> io::Result<()> {
     let mut head = [0; 9];
     loop {

@@ -1,5 +1,5 @@
-//! A hostile server: every bad thing that a server can do to a client, each by its name, with what a
-//! good client makes of it.
+//! A hostile server: all the bad things that a server can do to a client, each with a name and the outcomes of a good
+//! client.
 
 mod behaviour;
 mod certificates;

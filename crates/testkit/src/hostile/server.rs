@@ -1,4 +1,4 @@
-//! The behaviours on sockets, a port of the loopback each.
+//! Serves each behaviour on its own loopback port.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -14,34 +14,34 @@ use super::certificates::{Authority, Identity};
 use super::step::{Step, follow};
 use super::table::behaviours;
 
-/// What a robots.txt gets that is not to be hostile: everything is allowed.
+/// The response to robots.txt if it is not hostile: everything is allowed.
 const FRIENDLY_ROBOTS: &[u8] =
     b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
 
-/// What requests for robots.txt get. (Over HTTP/2, and on connections that fail before the request
-/// is read, they get what all get.)
+/// The response to requests for robots.txt. (Over HTTP/2, and on connections that fail before the request is read, it
+/// is the same as for pages.)
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RobotsAre {
-    /// A 404, so that the pages can be asked for.
+    /// A 404, so that pages can be requested.
     Friendly,
-    /// The same as the pages.
+    /// The same as for pages.
     Hostile,
 }
 
-/// A behaviour at its address.
+/// A behaviour and its address.
 #[derive(Clone, Debug)]
 pub struct Target {
-    /// What it does.
+    /// The behaviour.
     pub behaviour: Arc<Behaviour>,
-    /// Its host: each target is a site of its own.
+    /// Its host: each target is a separate site.
     pub host: String,
-    /// Where to ask for its page.
+    /// The URL of its page.
     pub url: String,
-    /// Where that host is to be found.
+    /// The address of that host.
     pub address: SocketAddr,
 }
 
-/// Serves every behaviour, until it is dropped.
+/// Serves every behaviour until it is dropped.
 pub struct HostileServer {
     targets: Vec<Target>,
     authority: Authority,
@@ -49,7 +49,7 @@ pub struct HostileServer {
 }
 
 impl HostileServer {
-    /// Listens on free ports of the loopback. Call it within a tokio runtime.
+    /// Listens on free loopback ports. Call it within a tokio runtime.
     pub async fn start(robots: RobotsAre) -> anyhow::Result<HostileServer> {
         let authority = Authority::new()?;
         let mut targets = Vec::new();
@@ -72,12 +72,12 @@ impl HostileServer {
         Ok(HostileServer { targets, authority, _listeners: listeners })
     }
 
-    /// Every behaviour, and those over TCP a second time over TLS.
+    /// All behaviours; those for TCP also over TLS.
     pub fn targets(&self) -> &[Target] {
         &self.targets
     }
 
-    /// The authority to trust, as a PEM file.
+    /// The certificate of the CA to trust, as a PEM file.
     pub fn ca_file(&self) -> &Path {
         self.authority.file()
     }
@@ -85,7 +85,7 @@ impl HostileServer {
 
 type Channel = (&'static str, Option<TlsAcceptor>);
 
-/// The domains that a behaviour stands under, with what it needs there.
+/// The domains of a behaviour, with the TLS acceptor for each.
 fn channels(over: Over, authority: &Authority) -> anyhow::Result<Vec<Channel>> {
     let tls = |identity, protocol: &[u8]| authority.acceptor(identity, protocol).map(Some);
     Ok(match over {
@@ -96,7 +96,7 @@ fn channels(over: Over, authority: &Authority) -> anyhow::Result<Vec<Channel>> {
     })
 }
 
-/// Each connection goes on by itself until its client is gone, even after the server.
+/// Each connection continues until its client is gone, even after the server is dropped.
 async fn serve(
     listener: TcpListener,
     behaviour: Arc<Behaviour>,
@@ -107,7 +107,7 @@ async fn serve(
         let behaviour = behaviour.clone();
         let tls = tls.clone();
         tokio::spawn(async move {
-            // A client that hangs up ends the script, which is what clients are to do here.
+            // If the client disconnects, the script ends, which is what clients should do here.
             drop(behave(stream, &behaviour, tls, robots).await);
         });
     }

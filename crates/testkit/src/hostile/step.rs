@@ -1,4 +1,4 @@
-//! What a hostile connection does, byte by byte.
+//! The steps of a hostile connection.
 
 use std::io;
 use std::time::Duration;
@@ -8,8 +8,7 @@ use tokio::time::sleep;
 
 use super::frames;
 
-/// The pause of everything that is slow here: as a second is in the wild, by the short limits of a
-/// test.
+/// The pause of slow steps: it corresponds to a second in reality, scaled to the short limits of a test.
 const TICK: Duration = Duration::from_millis(50);
 
 /// A flood is written in pieces of about this size.
@@ -18,42 +17,40 @@ const FLOOD_PIECE_BYTES: usize = 16 << 10;
 /// No client of ours sends a longer request head.
 const MAX_REQUEST_BYTES: usize = 64 << 10;
 
-/// What a connection does next. A script that is over closes its connection in order.
+/// The next step of a connection. At the end of a script, the connection is closed normally.
 #[derive(Clone, Debug)]
 pub enum Step {
     /// Reads one request without a body.
     Read,
     /// Reads HTTP/2 frames until one holds a request.
     ReadFrames,
-    /// Writes this.
     Write(Vec<u8>),
-    /// Writes what depends on the path of the request.
+    /// Writes a response that depends on the path of the request.
     Answer(fn(path: &str) -> Vec<u8>),
-    /// Writes this a byte at a time.
+    /// Writes this byte by byte.
     Drip(Vec<u8>),
-    /// Writes this over and over with a pause after each, until the client is gone.
+    /// Writes this repeatedly with a pause after each, until the client is gone.
     Trickle(Vec<u8>),
-    /// Writes this over and over as fast as it goes, until the client is gone.
+    /// Writes this repeatedly as fast as possible, until the client is gone.
     Flood(Vec<u8>),
     /// Waits a moment.
     Pause,
-    /// Says that it will write no more, and listens on.
+    /// Closes the writing side, and continues to read.
     HalfClose,
-    /// Says nothing until the client closes the connection.
+    /// Sends nothing until the client closes the connection.
     Silence,
-    /// Ends the script, and closes without the goodbye of TLS.
+    /// Ends the script, and closes without the `close_notify` of TLS.
     Cut,
     /// Ends the script, and closes with an RST instead of a FIN.
     Reset,
 }
 
-/// A connection, whatever it runs over.
+/// A connection over any transport.
 pub(super) trait Wire: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<W: AsyncRead + AsyncWrite + Send + Unpin> Wire for W {}
 
-/// Follows a script as far as the client plays along. Requests for robots.txt get `robots` instead,
-/// if there is one.
+/// Runs a script as long as the client cooperates. Requests for robots.txt get `robots` instead, if there is one.
 pub(super) async fn follow(
     script: &[Step],
     wire: &mut dyn Wire,
@@ -95,7 +92,7 @@ pub(super) async fn follow(
         }
     }
     wire.shutdown().await?;
-    // Closing while the client still writes would be a reset, and could eat up the answer.
+    // Closing while the client still writes would cause a reset and could discard the response.
     await_close(wire).await;
     Ok(())
 }
@@ -105,7 +102,7 @@ async fn write(wire: &mut dyn Wire, bytes: &[u8]) -> io::Result<()> {
     wire.flush().await
 }
 
-/// A reset is an end as good as any.
+/// Waits until the client closes the connection; a reset counts, too.
 pub(super) async fn await_close(wire: &mut dyn Wire) {
     let mut ignored = [0; 4_096];
     while wire.read(&mut ignored).await.is_ok_and(|count| count > 0) {}

@@ -1,4 +1,4 @@
-//! A real client that visits the hostile server, one URL at a time, through redirects.
+//! A real client that visits the hostile server, one URL at a time, following redirects.
 
 use std::time::Duration;
 
@@ -18,13 +18,13 @@ use super::behaviour::Good;
 use super::server::{HostileServer, Target};
 use crate::{DEADLINE, client};
 
-/// Nothing here depends on the time.
+/// Nothing here depends on time.
 const MOMENT: Moment = Moment { now: Time::EPOCH, wall: Time::EPOCH, chance: 0.5 };
 
-/// As many redirects as are followed by default.
+/// The default number of redirects.
 const MAX_REDIRECTS: u32 = 5;
 
-/// Timeouts short enough for a test to wait for.
+/// Timeouts that are short enough for a test.
 pub fn short_limits() -> HttpLimits {
     HttpLimits {
         connect_timeout: Duration::from_secs(3),
@@ -34,7 +34,7 @@ pub fn short_limits() -> HttpLimits {
     }
 }
 
-/// Timeouts that only a hang reaches.
+/// Timeouts that only a hang exceeds.
 pub fn long_limits() -> HttpLimits {
     HttpLimits {
         connect_timeout: DEADLINE,
@@ -47,29 +47,28 @@ pub fn long_limits() -> HttpLimits {
     }
 }
 
-/// Visits targets.
 pub struct Visitor {
     client: Client,
 }
 
-/// What a visit came to.
+/// The result of a visit.
 #[derive(Debug)]
 pub struct Visit {
-    /// What happened, in the end.
+    /// The final outcome.
     pub happened: Happened,
-    /// The body of the answer, if there was one.
+    /// The body of the response, if there is one.
     pub body: Bytes,
 }
 
 impl Visit {
-    /// Whether it is one of these.
+    /// Whether it is one of these outcomes.
     pub fn is_one_of(&self, good: &[Good]) -> bool {
         good.iter().any(|good| good.is(&self.happened, &self.body))
     }
 }
 
 impl Visitor {
-    /// A visitor to this server.
+    /// A visitor for this server.
     pub fn new(server: &HostileServer, limits: HttpLimits) -> anyhow::Result<Visitor> {
         let resolve = server.targets().iter().map(|target| ResolveRule {
             pattern: target.host.clone(),
@@ -86,10 +85,10 @@ impl Visitor {
         Ok(Visitor { client: Client::with_resolver(settings, Box::new(NoNames))? })
     }
 
-    /// Asks for a target's page, once, and follows where it leads.
+    /// Requests the page of a target once, and follows redirects.
     pub async fn visit(&self, target: &Target) -> Visit {
         let url = WebUrl::parse(&target.url).unwrap_or_else(|fault| panic!("{fault}"));
-        // One attempt: what happens then is for others to decide.
+        // One attempt: retries are not tested here.
         let mut journey = Journey::new(url, RetryRule::ARTICLES, MAX_REDIRECTS, History::default());
         let mut request = journey.request().by(target.behaviour.method.clone());
         loop {
@@ -110,7 +109,7 @@ impl Visitor {
         let mut phases = Phases::default();
         let (happened, answer) = loop {
             match self.client.exchange(request, &mut client::Always, &mut phases).await {
-                Exchange::NotSent => {} // A kept connection had died; it asks anew.
+                Exchange::NotSent => {} // A kept connection was dead: send it again.
                 Exchange::Answered(answer) => {
                     break (Happened::Answered(answer.status), Some(answer));
                 }
@@ -121,7 +120,7 @@ impl Visitor {
     }
 }
 
-/// Every host that there is has a rule.
+/// A resolver without names: every host has a resolve rule.
 struct NoNames;
 
 #[async_trait]

@@ -1,9 +1,9 @@
-//! Which links are left alone, and for how long.
+//! Which links are not fetched again, and for how long.
 
 use super::ArticlesStore;
 use super::trial::{DAY, Run, SECOND, article, count, failure, find, site_failure};
 
-/// In the order in which they are asked for.
+/// The pending links are returned in the given order.
 pub async fn what_was_kept_is_not_pending(store: &dyn ArticlesStore) {
     let articles = store.open_articles().await;
     let run = Run::begin(&articles).await;
@@ -16,7 +16,8 @@ pub async fn what_was_kept_is_not_pending(store: &dyn ArticlesStore) {
     assert_eq!(another.pending(&[]).await, [""; 0]);
 }
 
-/// Only an article counts, not a failure; and it is noted again, so that it counts when the article is over.
+/// Only an article counts, not a failure. The attempt is recorded again, so that it still counts after the article
+/// expires.
 pub async fn a_link_that_has_an_article_is_not_pending_though_no_attempt_is_noted(
     store: &dyn ArticlesStore,
 ) {
@@ -37,7 +38,7 @@ pub async fn a_link_that_has_an_article_is_not_pending_though_no_attempt_is_note
     assert!(Run::begin(&articles).await.is_pending("a").await);
 }
 
-/// 29 days are not enough, 31 are; whatever else is attempted meanwhile.
+/// After 29 days it still counts, after 31 it does not, whatever else is attempted meanwhile.
 pub async fn an_attempt_counts_for_30_days(store: &dyn ArticlesStore) {
     let articles = store.open_articles().await;
     let run = Run::begin(&articles).await;
@@ -50,12 +51,12 @@ pub async fn an_attempt_counts_for_30_days(store: &dyn ArticlesStore) {
     store.let_pass(DAY * 2).await;
     let run = Run::begin(&articles).await;
     assert_eq!(run.pending(&["a", "b", "c"]).await, ["a", "b"]);
-    // Tried again, it is left alone again.
+    // A new attempt starts a new period.
     run.keep(&article("a", &["news"])).await;
     assert_eq!(run.pending(&["a", "b"]).await, ["b"]);
 }
 
-/// What is known of the last one is kept all the same.
+/// The last failure is stored in any case.
 pub async fn a_failure_of_the_site_counts_after_three_runs(store: &dyn ArticlesStore) {
     let articles = store.open_articles().await;
     for n in 1..=3 {
@@ -69,7 +70,7 @@ pub async fn a_failure_of_the_site_counts_after_three_runs(store: &dyn ArticlesS
     assert!(!Run::begin(&articles).await.is_pending("a").await);
 }
 
-/// A run that began before the site failed the other leaves the link alone.
+/// The link is not pending for a run that began before another run recorded the site failure.
 pub async fn runs_at_one_time_count_as_one(store: &dyn ArticlesStore) {
     let articles = store.open_articles().await;
     let one = Run::begin(&articles).await;
@@ -78,7 +79,7 @@ pub async fn runs_at_one_time_count_as_one(store: &dyn ArticlesStore) {
     assert!(other.is_pending("a").await);
     one.keep(&site_failure("a")).await;
     assert!(!other.is_pending("a").await);
-    // It had it in hand already.
+    // It had already taken the link.
     other.keep(&site_failure("a")).await;
     for attempted in [0, 1] {
         store.let_pass(SECOND).await;
@@ -89,7 +90,7 @@ pub async fn runs_at_one_time_count_as_one(store: &dyn ArticlesStore) {
     }
 }
 
-/// An answer that was lost is asked for again.
+/// The caller repeats the call if the answer was lost.
 pub async fn what_comes_again_counts_once(store: &dyn ArticlesStore) {
     let articles = store.open_articles().await;
     for attempted in [0, 0, 1] {
@@ -102,7 +103,6 @@ pub async fn what_comes_again_counts_once(store: &dyn ArticlesStore) {
     }
 }
 
-/// What the site did before is forgiven.
 pub async fn an_article_ends_the_count_of_failures(store: &dyn ArticlesStore) {
     let articles = store.open_articles().await;
     for _ in 0..2 {
@@ -117,7 +117,7 @@ pub async fn an_article_ends_the_count_of_failures(store: &dyn ArticlesStore) {
     assert!(Run::begin(&articles).await.is_pending("a").await);
 }
 
-/// The link is to blame then.
+/// The URL is to blame then, so earlier site failures do not matter.
 pub async fn a_failure_of_the_link_counts_at_once_whatever_came_before(store: &dyn ArticlesStore) {
     let articles = store.open_articles().await;
     Run::begin(&articles).await.keep(&site_failure("a")).await;

@@ -1,9 +1,9 @@
-//! What is over, and what stays.
+//! What expires, and what stays.
 
 use super::ArticlesStore;
 use super::trial::{DAY, Run, SECOND, article, count, failure, find, listed};
 
-/// From when each was kept.
+/// From the time at which each was stored.
 pub async fn articles_and_failures_are_kept_for_7_days(store: &dyn ArticlesStore) {
     let articles = store.open_articles().await;
     let run = Run::begin(&articles).await;
@@ -16,7 +16,7 @@ pub async fn articles_and_failures_are_kept_for_7_days(store: &dyn ArticlesStore
     assert_eq!(listed(&articles, None, None).await, [""; 0]);
 }
 
-/// What failed is counted for ever.
+/// Failures are counted for ever.
 pub async fn what_is_over_leaves_every_index_but_that_of_failures(store: &dyn ArticlesStore) {
     let articles = store.open_articles().await;
     let run = Run::begin(&articles).await;
@@ -29,7 +29,7 @@ pub async fn what_is_over_leaves_every_index_but_that_of_failures(store: &dyn Ar
     assert_eq!(counts.failures["FAIL_HTTP"], 1);
 }
 
-/// A category that is busy lives on; the old articles in it do not.
+/// An active category stays, but its old articles do not.
 pub async fn what_is_alive_stays_when_what_is_over_goes(store: &dyn ArticlesStore) {
     let articles = store.open_articles().await;
     Run::begin(&articles).await.keep(&article("old", &["busy", "quiet"])).await;
@@ -44,7 +44,6 @@ pub async fn what_is_alive_stays_when_what_is_over_goes(store: &dyn ArticlesStor
     assert_eq!(listed(&articles, Some("busy"), None).await, ["new"]);
 }
 
-/// All of them, at once.
 pub async fn more_than_fit_in_one_step_are_taken_out(store: &dyn ArticlesStore) {
     let articles = store.open_articles().await;
     let gleaned: Vec<_> = (0..1_200).map(|n| article(&format!("{n:04}"), &["news"])).collect();
@@ -62,7 +61,7 @@ pub async fn more_than_fit_in_one_step_are_taken_out(store: &dyn ArticlesStore) 
     assert_eq!(count(&articles).await.attempted, 1);
 }
 
-/// Else the names of all that was ever attempted would stay.
+/// Otherwise the uids of all attempts would accumulate.
 pub async fn attempts_that_are_over_are_forgotten(store: &dyn ArticlesStore) {
     let articles = store.open_articles().await;
     Run::begin(&articles).await.keep(&article("old", &["news"])).await;

@@ -1,11 +1,11 @@
-//! How articles and failures are kept and read.
+//! How articles and failures are stored and read.
 
 use fetchwell_engine::ports::articles::{Status, Wanted};
 
 use super::ArticlesStore;
 use super::trial::{Run, article, article_at, count, failure, find, listed, site_failure};
 
-/// Every field, whatever is in it.
+/// All fields, with any content.
 pub async fn an_article_is_read_as_it_was_kept(store: &dyn ArticlesStore) {
     let articles = store.open_articles().await;
     assert_eq!(find(&articles, "a").await, None);
@@ -14,7 +14,7 @@ pub async fn an_article_is_read_as_it_was_kept(store: &dyn ArticlesStore) {
     assert_eq!(find(&store.open_articles().await, "a").await, Some(kept.fields));
 }
 
-/// And in the index, once.
+/// It is also in the index, once.
 pub async fn an_article_stands_in_all_its_categories(store: &dyn ArticlesStore) {
     let articles = store.open_articles().await;
     let run = Run::begin(&articles).await;
@@ -30,7 +30,7 @@ pub async fn an_article_stands_in_all_its_categories(store: &dyn ArticlesStore) 
     assert_eq!(counts.by_category, by_category.into());
 }
 
-/// It has one of its own.
+/// Failures have an index of their own.
 pub async fn a_failure_stands_in_no_index_of_articles(store: &dyn ArticlesStore) {
     let articles = store.open_articles().await;
     let run = Run::begin(&articles).await;
@@ -47,7 +47,7 @@ pub async fn a_failure_stands_in_no_index_of_articles(store: &dyn ArticlesStore)
     assert_eq!(counts.failures, failures.into());
 }
 
-/// An answer that was lost is asked for again.
+/// The caller repeats the call if the answer was lost.
 pub async fn what_is_kept_again_is_there_once(store: &dyn ArticlesStore) {
     let articles = store.open_articles().await;
     let run = Run::begin(&articles).await;
@@ -60,7 +60,7 @@ pub async fn what_is_kept_again_is_there_once(store: &dyn ArticlesStore) {
     assert_eq!((counts.articles, counts.attempted, counts.failures["FAIL_HTTP"]), (1, 2, 1));
 }
 
-/// What was known of the failure is known no more; that it failed once is.
+/// The fields of the failure are gone, but the failure is still counted.
 pub async fn a_failure_gives_way_to_an_article_and_leaves_no_field(store: &dyn ArticlesStore) {
     let articles = store.open_articles().await;
     Run::begin(&articles).await.keep(&site_failure("a")).await;
@@ -73,7 +73,7 @@ pub async fn a_failure_gives_way_to_an_article_and_leaves_no_field(store: &dyn A
     assert_eq!(count(&articles).await.failures["FAIL_TIMEOUT"], 1);
 }
 
-/// A process that was stopped for long wakes up, and others were faster.
+/// A process that was suspended for long continues, and others have finished before it.
 pub async fn a_failure_that_comes_late_replaces_no_article(store: &dyn ArticlesStore) {
     let articles = store.open_articles().await;
     let run = Run::begin(&articles).await;
@@ -84,7 +84,7 @@ pub async fn a_failure_that_comes_late_replaces_no_article(store: &dyn ArticlesS
     assert_eq!(count(&articles).await.failures, [].into());
 }
 
-/// By when they were fetched.
+/// By the time at which they were fetched.
 pub async fn the_newest_are_listed_first(store: &dyn ArticlesStore) {
     let articles = store.open_articles().await;
     let run = Run::begin(&articles).await;
@@ -99,7 +99,7 @@ pub async fn the_newest_are_listed_first(store: &dyn ArticlesStore) {
     assert_eq!(found.iter().map(|fields| &fields["uid"]).collect::<Vec<_>>(), ["c", "b"]);
 }
 
-/// However they overtake each other.
+/// In any order of interleaving.
 pub async fn many_that_keep_at_once_keep_all(store: &dyn ArticlesStore) {
     let all = [store.open_articles().await, store.open_articles().await];
     let gleaned: Vec<_> = (0..100).map(|n| article(&format!("{n:04}"), &["news"])).collect();

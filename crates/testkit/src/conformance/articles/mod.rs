@@ -1,4 +1,4 @@
-//! What every store of articles promises: [`Articles`].
+//! The contract of every store of articles: [`Articles`].
 
 pub mod attempting;
 pub mod expiring;
@@ -12,17 +12,17 @@ use fetchwell_engine::ports::articles::Articles;
 
 use super::ageing::Ageing;
 
-/// A place for articles, empty at first.
+/// A store of articles, empty at first.
 #[async_trait]
 pub trait ArticlesStore: Ageing {
-    /// Opens it as a process does at its start. Opened twice, it is the same place.
+    /// Opens it as a process does at startup. Opened twice, it is the same store.
     async fn open_articles(&self) -> Arc<dyn Articles>;
 
-    /// The note that a link was attempted goes, as when somebody else takes it out.
+    /// Deletes the record that a link was attempted, as another program might.
     async fn forget_attempt(&self, uid: &str);
 }
 
-/// Tests of what every store of articles promises: `articles_conformance!(Some(AgeingSqlite::new()))`.
+/// Tests of the contract: `articles_conformance!(Some(AgeingSqlite::new()))`.
 #[macro_export]
 macro_rules! articles_conformance {
     ($store:expr) => {

@@ -1,4 +1,4 @@
-//! What the cases share: links, what they gave, and a run.
+//! Helpers for the cases: links, their results, and a run.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use fetchwell_policy::time::Time;
 pub(super) const DAY: Duration = Duration::from_secs(86_400);
 pub(super) const SECOND: Duration = Duration::from_secs(1);
 
-/// An article that was fetched at the end of the year 2023, where the cases' clocks begin.
+/// An article that was fetched at the end of 2023, where the clocks of the cases start.
 pub(super) fn article(uid: &str, categories: &[&str]) -> Gleaned {
     article_at(uid, categories, 1_700_000_000)
 }
@@ -21,12 +21,12 @@ pub(super) fn article_at(uid: &str, categories: &[&str], fetched_ts: i64) -> Gle
     gleaned(uid, categories, fetched_ts, &[("status", "success"), ("title", &title)], None)
 }
 
-/// A link that gave nothing, for its own sake.
+/// A link that failed because of its URL.
 pub(super) fn failure(uid: &str, code: &'static str) -> Gleaned {
     failed(uid, Failure { code, is_of_site: false })
 }
 
-/// A link that gave nothing since its site failed.
+/// A link that failed because of its site.
 pub(super) fn site_failure(uid: &str) -> Gleaned {
     failed(uid, Failure { code: "FAIL_TIMEOUT", is_of_site: true })
 }
@@ -75,7 +75,7 @@ impl Run {
         self.pending(&[uid]).await == [uid]
     }
 
-    /// Those of these that are still to be fetched.
+    /// The uids that are still to be fetched.
     pub(super) async fn pending<'a>(&self, uids: &[&'a str]) -> Vec<&'a str> {
         let asked: Vec<String> = uids.iter().map(|uid| (*uid).to_owned()).collect();
         let pending = self.articles.pending(&asked, self.began).await.expect("it is known");
@@ -88,7 +88,7 @@ pub(super) async fn find(articles: &Arc<dyn Articles>, uid: &str) -> Option<Fiel
     articles.find(uid).await.expect("it can be read")
 }
 
-/// The links that are listed, in order.
+/// The listed uids, in order.
 pub(super) async fn listed(
     articles: &Arc<dyn Articles>,
     category: Option<&str>,

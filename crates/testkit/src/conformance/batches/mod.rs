@@ -1,5 +1,4 @@
-//! What every queue of batches promises to those who fill it and to those who take from it:
-//! [`BatchQueue`], and a source on the same queue.
+//! The contract of every queue of batches, for producers and consumers: [`BatchQueue`], and a source on the same queue.
 
 pub mod publishing;
 pub mod settling;
@@ -9,24 +8,24 @@ use async_trait::async_trait;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::batches::BatchQueue;
 
-/// So many batches may be taken before one is settled.
+/// How many batches may be taken before one is settled.
 const PREFETCH: u16 = 16;
 
-/// A place with one queue of batches in it, empty at first.
+/// A store with one queue of batches, empty at first.
 #[async_trait]
 pub trait BatchStore: Send + Sync {
-    /// Opens the queue as a process does at its start. Opened twice, it is the same queue.
+    /// Opens the queue as a process does at startup. Opened twice, it is the same queue.
     async fn open_batches(&self, clock: Clock) -> Box<dyn Batches>;
 }
 
-/// A queue of batches, as one process sees it.
+/// A queue of batches, as seen by one process.
 #[async_trait]
 pub trait Batches: BatchQueue {
-    /// The ids of those that were given up, and why.
+    /// The ids of the batches that were given up, with the reasons.
     async fn dead(&self) -> Vec<(String, String)>;
 }
 
-/// Tests of all that every queue of batches promises: `batches_conformance!(Some(SqliteStore::new()))`.
+/// Tests of the contract: `batches_conformance!(Some(SqliteStore::new()))`.
 #[macro_export]
 macro_rules! batches_conformance {
     ($store:expr) => {

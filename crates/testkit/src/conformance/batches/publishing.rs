@@ -1,4 +1,4 @@
-//! How batches get in, and out again.
+//! How batches are published and taken.
 
 use fetchwell_engine::ports::finish::Settlement;
 use tokio::time::timeout;
@@ -7,7 +7,7 @@ use super::BatchStore;
 use super::trial::{Trial, batch, ids, settle, take, take_what_is_there};
 use crate::DEADLINE;
 
-/// Its id and its body, byte for byte; also one that is no JSON at all.
+/// Its id and its body, byte for byte, even if it is not JSON.
 pub async fn a_batch_is_taken_as_it_was_published(store: &dyn BatchStore) {
     let trial = Trial::of(store).await;
     let mut odd = batch("odd");
@@ -20,7 +20,7 @@ pub async fn a_batch_is_taken_as_it_was_published(store: &dyn BatchStore) {
     assert_eq!(leases[0].history.failures(), 0);
 }
 
-/// An empty list is fine.
+/// Publishing an empty list is allowed.
 pub async fn nothing_published_is_nothing_waiting(store: &dyn BatchStore) {
     let trial = Trial::of(store).await;
     trial.publish(&[]).await;
@@ -28,17 +28,17 @@ pub async fn nothing_published_is_nothing_waiting(store: &dyn BatchStore) {
     assert!(trial.queue.dead().await.is_empty());
 }
 
-/// Whoever makes batches can tell how many there are.
+/// The producer can see how many batches are waiting.
 pub async fn what_waits_is_counted(store: &dyn BatchStore) {
     let trial = Trial::of(store).await;
-    // A worker that is there would take them at once.
+    // A connected worker would take them at once.
     trial.worker.leave().await.expect("it leaves");
     trial.publish(&["b-1", "b-2", "b-3"]).await;
     assert_eq!(trial.queue.waiting().await.expect("it is counted"), 3);
     assert_eq!(trial.reopened().await.waiting().await.expect("it is counted"), 3);
 }
 
-/// More than any bound on what is under way.
+/// More than any limit on batches in flight.
 pub async fn many_are_all_there_in_order(store: &dyn BatchStore) {
     let trial = Trial::of(store).await;
     let names: Vec<String> = (0..1_000).map(|n| format!("b-{n:04}")).collect();
@@ -53,11 +53,11 @@ pub async fn many_are_all_there_in_order(store: &dyn BatchStore) {
     assert_eq!(seen, names);
 }
 
-/// None is two workers' at once.
+/// No batch goes to two workers.
 pub async fn several_workers_share_what_is_there(store: &dyn BatchStore) {
     let trial = Trial::of(store).await;
     let another = trial.another().await;
-    // The second has its share even where the first is given all that it can hold.
+    // The second worker gets a share, even if the first is given as many as it can hold.
     let names: Vec<String> = (0..200).map(|n| format!("b-{n:03}")).collect();
     trial.publish(&names.iter().map(String::as_str).collect::<Vec<_>>()).await;
     let mut seen = Vec::new();

@@ -1,4 +1,4 @@
-//! How batches end.
+//! How batches are settled.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::trial::{Trial, ids, settle, take};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// A batch that is done is nobody's any more, also for those who come later.
+/// A batch that is done is not delivered again, even to workers that join later.
 pub async fn what_is_done_is_gone(store: &dyn BatchStore) {
     let trial = Trial::of(store).await;
     trial.publish(&["b-1", "b-2"]).await;
@@ -23,7 +23,7 @@ pub async fn what_is_done_is_gone(store: &dyn BatchStore) {
     assert_eq!(next.job.url, "b-2");
 }
 
-/// The history travels with the batch, and so does what is left to do.
+/// The history travels with the batch, and so does the remaining work.
 pub async fn another_attempt_brings_its_history_and_what_is_left(store: &dyn BatchStore) {
     let trial = Trial::of(store).await;
     trial.publish(&["b-1"]).await;
@@ -52,7 +52,7 @@ pub async fn another_attempt_waits_for_its_time(store: &dyn BatchStore) {
     assert_eq!(trial.take_one().await.job.url, "b-1");
 }
 
-/// Untouched: as it was.
+/// It is unchanged.
 pub async fn what_is_handed_back_is_taken_again(store: &dyn BatchStore) {
     let trial = Trial::of(store).await;
     trial.publish(&["b-1"]).await;
@@ -63,7 +63,7 @@ pub async fn what_is_handed_back_is_taken_again(store: &dyn BatchStore) {
     assert_eq!((again.job, again.history), (lease.job, lease.history));
 }
 
-/// It is not given out again at once, and again, and again.
+/// It is not redelivered over and over.
 pub async fn what_is_handed_back_for_later_waits(store: &dyn BatchStore) {
     let trial = Trial::of(store).await;
     trial.publish(&["b-1"]).await;
@@ -78,7 +78,7 @@ pub async fn what_is_handed_back_for_later_waits(store: &dyn BatchStore) {
     assert_eq!(trial.settle(&again, Settlement::Done).await, Settled::Confirmed);
 }
 
-/// It is kept, whatever it is, and is not taken any more.
+/// It is kept, whatever its content, and not delivered again.
 pub async fn what_is_given_up_is_kept_with_its_reason(store: &dyn BatchStore) {
     let trial = Trial::of(store).await;
     trial.publish(&["b-1", "b-2"]).await;
@@ -91,7 +91,7 @@ pub async fn what_is_given_up_is_kept_with_its_reason(store: &dyn BatchStore) {
     assert_eq!(take(&*trial.another().await, 1).await[0].job.url, "b-2");
 }
 
-/// Looking takes nothing away; what is put back has its name, its body and a clean record.
+/// Listing removes nothing; a batch that is put back has its id, its body and an empty history.
 pub async fn what_is_given_up_can_be_listed_and_put_back(store: &dyn BatchStore) {
     let trial = Trial::of(store).await;
     assert!(trial.queue.dead_batches().await.expect("they are listed").is_empty());
@@ -128,7 +128,7 @@ pub async fn what_is_given_up_can_be_listed_and_put_back(store: &dyn BatchStore)
     assert!(trial.queue.dead_batches().await.expect("they are listed").is_empty());
 }
 
-/// What was taken and not settled is the queue's again.
+/// Batches that were taken and not settled return to the queue.
 pub async fn what_a_worker_leaves_is_taken_by_another(store: &dyn BatchStore) {
     let trial = Trial::of(store).await;
     trial.publish(&["b-1", "b-2"]).await;
@@ -141,7 +141,7 @@ pub async fn what_a_worker_leaves_is_taken_by_another(store: &dyn BatchStore) {
     assert_eq!(settle(&*another, &leases[0], Settlement::Done).await, Settled::Confirmed);
 }
 
-/// A result that comes too late is not taken.
+/// A late result is rejected.
 pub async fn a_settlement_after_leaving_is_stale(store: &dyn BatchStore) {
     let trial = Trial::of(store).await;
     trial.publish(&["b-1"]).await;

@@ -1,4 +1,4 @@
-//! A queue of batches on trial.
+//! A queue of batches under test.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,10 +15,10 @@ use super::{BatchStore, Batches, PREFETCH};
 use crate::DEADLINE;
 use crate::conformance::HandClock;
 
-/// A queue that announces nothing is asked again this much later.
+/// How long to wait before asking again, if the queue sends no notification.
 const ASK_AGAIN: Duration = Duration::from_millis(5);
 
-/// A queue, one that fills it, and one that takes from it.
+/// A queue, with a producer and a consumer.
 pub(super) struct Trial<'a> {
     store: &'a dyn BatchStore,
     pub(super) clock: HandClock,
@@ -34,7 +34,7 @@ impl<'a> Trial<'a> {
         Trial { store, clock, queue, worker }
     }
 
-    /// The queue as another process sees it.
+    /// The queue, as seen by another process.
     pub(super) async fn reopened(&self) -> Box<dyn Batches> {
         self.store.open_batches(self.clock.clock()).await
     }
@@ -49,7 +49,7 @@ impl<'a> Trial<'a> {
         self.queue.publish(&batches).await.expect("batches go in");
     }
 
-    /// Takes one, which must be there.
+    /// Takes one, which must exist.
     pub(super) async fn take_one(&self) -> Lease {
         take(&*self.worker, 1).await.remove(0)
     }
@@ -63,7 +63,7 @@ pub(super) fn batch(id: &str) -> Batch {
     Batch { id: id.to_owned(), body: Bytes::from(format!("[\"{id}\"]")) }
 }
 
-/// Takes so many, which must be there. What a broker has is on its way for a moment.
+/// Takes this many, which must exist. Delivery from a broker takes a moment.
 pub(super) async fn take(worker: &dyn Instance, many: usize) -> Vec<Lease> {
     let mut leases = Vec::new();
     let taking = async {
@@ -75,7 +75,7 @@ pub(super) async fn take(worker: &dyn Instance, many: usize) -> Vec<Lease> {
     leases
 }
 
-/// Takes what is there, so many at most; waits a moment where that is nothing.
+/// Takes at most `most` of the available ones; waits a moment if there are none.
 pub(super) async fn take_what_is_there(worker: &dyn Instance, most: usize) -> Vec<Lease> {
     let demand = Demand { most, most_per_site: most, ..Demand::default() };
     if worker.renew().await.is_ok()

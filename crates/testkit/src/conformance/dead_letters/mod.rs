@@ -1,4 +1,4 @@
-//! What every queue promises to those who look after its dead letters: [`DeadLetters`].
+//! The contract of every queue for the handling of dead letters: [`DeadLetters`].
 
 pub mod popping;
 pub mod reading;
@@ -10,18 +10,18 @@ use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::dead_letters::DeadLetters;
 use fetchwell_engine::ports::url_queue::UrlQueue;
 
-/// A place with one queue in it, empty at first.
+/// A store with one queue, empty at first.
 #[async_trait]
 pub trait LettersStore: Send + Sync {
-    /// Opens the queue as a process does at its start. Opened twice, it is the same queue.
+    /// Opens the queue as a process does at startup. Opened twice, it is the same queue.
     async fn open_letters(&self, clock: Clock) -> Box<dyn UrlQueue>;
 
-    /// Takes one letter of this URL off, as a client does that is not ours. Where the letters are on no list that others
-    /// can change, another process drops it.
+    /// Removes one letter of this URL, as another client does. If the letters are not on a list that others can change,
+    /// another process drops it.
     async fn pop_letter(&self, url: &str);
 }
 
-/// The dead, with their reasons, oldest first.
+/// The dead letters with their reasons, oldest first.
 pub(super) async fn the_dead(queue: &dyn DeadLetters) -> Vec<(String, String)> {
     let page = queue.dead_letters(None, usize::MAX).await.expect("the dead can be read");
     assert!(page.next.is_none(), "there are more than one page holds");
@@ -30,8 +30,7 @@ pub(super) async fn the_dead(queue: &dyn DeadLetters) -> Vec<(String, String)> {
     letters.into_iter().map(|letter| (letter.url, letter.group.reason)).collect()
 }
 
-/// Tests of what every queue promises about dead letters:
-/// `dead_letters_conformance!(Some(SqliteStore::new()))`.
+/// Tests of the contract for dead letters: `dead_letters_conformance!(Some(SqliteStore::new()))`.
 #[macro_export]
 macro_rules! dead_letters_conformance {
     ($store:expr) => {

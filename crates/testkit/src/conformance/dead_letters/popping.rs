@@ -1,4 +1,4 @@
-//! What is left of a dead letter that another client took off.
+//! What remains of a dead letter that another client removed.
 
 use fetchwell_engine::ports::dead_letters::{LETTERS_PER_PAGE, Letters, Revision};
 use fetchwell_engine::ports::finish::Settled;
@@ -11,7 +11,7 @@ use super::trial::{GONE, Trial, dead, group, job, of_url, urls, urls_of};
 const A: &str = "http://a.test/a";
 const B: &str = "http://a.test/b";
 
-/// Whoever looks finds it neither by its group nor by its URL, and it counts as skipped.
+/// It is found neither by its group nor by its URL, and it counts as skipped.
 pub async fn what_another_client_takes_off_is_no_dead_letter_any_more(store: &dyn LettersStore) {
     let trial = Trial::new(store).await;
     trial.kill(&[(A, GONE), (B, GONE)]).await;
@@ -37,7 +37,7 @@ pub async fn what_another_client_took_off_can_not_be_tried_anew(store: &dyn Lett
     }
 }
 
-/// It was there when a page was read, and is not when the page is acted on.
+/// It exists when the page is read, and is gone when the page is acted on.
 pub async fn a_letter_that_goes_while_it_is_read_is_not_revised(store: &dyn LettersStore) {
     let trial = Trial::new(store).await;
     trial.kill(&[(A, GONE), (B, GONE)]).await;
@@ -51,7 +51,7 @@ pub async fn a_letter_that_goes_while_it_is_read_is_not_revised(store: &dyn Lett
     assert_eq!(trial.ledger().await, expected);
 }
 
-/// Which of them went can't be told.
+/// It cannot be told which of them were removed.
 pub async fn of_equal_letters_as_many_stay_as_are_left(store: &dyn LettersStore) {
     let trial = Trial::new(store).await;
     trial.kill(&[(A, "one"), (A, "two"), (A, "three")]).await;
@@ -61,7 +61,7 @@ pub async fn of_equal_letters_as_many_stay_as_are_left(store: &dyn LettersStore)
     assert_eq!(trial.take().await.len(), 2);
 }
 
-/// The details went with the letter.
+/// The details were removed with the letter.
 pub async fn what_dies_again_is_a_letter_with_nothing_of_the_old_one(store: &dyn LettersStore) {
     let trial = Trial::new(store).await;
     for (first_at, popped) in [("1", true), ("2", false)] {

@@ -1,4 +1,4 @@
-//! What can be learnt of dead letters.
+//! How dead letters are read.
 
 use fetchwell_engine::ports::dead_letters::{DeadLetter, GroupSize};
 use fetchwell_engine::ports::finish::{Settled, Settlement};
@@ -8,7 +8,7 @@ use super::LettersStore;
 use super::trial::{GONE, Trial, dead, group, urls_of};
 use crate::conformance::queue::LEASE_TTL;
 
-/// What the door knows goes in with the settlement.
+/// What the door knows is stored with the settlement.
 pub async fn a_letter_tells_all_that_is_known(store: &dyn LettersStore) {
     let trial = Trial::new(store).await;
     trial.add(&["http://a.test/x"]).await;
@@ -26,7 +26,7 @@ pub async fn a_letter_tells_all_that_is_known(store: &dyn LettersStore) {
     assert!(trial.queue.dead_letters_of("http://a.test/").await.expect("none").is_empty());
 }
 
-/// A lease that is not ours any more, or that ends well, leaves nothing.
+/// A lost lease and a successful settlement leave no letter.
 pub async fn what_is_stale_leaves_no_letter(store: &dyn LettersStore) {
     let trial = Trial::new(store).await;
     trial.add(&["http://a.test/1", "http://a.test/2"]).await;
@@ -39,7 +39,7 @@ pub async fn what_is_stale_leaves_no_letter(store: &dyn LettersStore) {
     assert!(trial.queue.dead_groups().await.expect("groups can be read").is_empty());
 }
 
-/// Whatever the size of the pages.
+/// For any page size.
 pub async fn pages_name_each_letter_once(store: &dyn LettersStore) {
     let trial = Trial::new(store).await;
     let urls = ["http://b.test/", "é", "http://a.test/b", "http://a.test/", "http://a.test/b"];
@@ -54,7 +54,7 @@ pub async fn pages_name_each_letter_once(store: &dyn LettersStore) {
     }
 }
 
-/// A URL may be queued twice, and die twice.
+/// A URL may be queued twice and die twice.
 pub async fn equal_urls_are_letters_apart(store: &dyn LettersStore) {
     let trial = Trial::new(store).await;
     trial.kill(&[("http://a.test/", "one"), ("http://a.test/", "another")]).await;
@@ -65,7 +65,7 @@ pub async fn equal_urls_are_letters_apart(store: &dyn LettersStore) {
     assert_eq!(trial.ledger().await, Ledger { accepted: 2, dead: 2, ..Ledger::default() });
 }
 
-/// Reason and site together make a group.
+/// A group is a reason and a site.
 pub async fn groups_are_counted_with_a_sample(store: &dyn LettersStore) {
     let trial = Trial::new(store).await;
     trial

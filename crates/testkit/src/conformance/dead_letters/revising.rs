@@ -1,4 +1,4 @@
-//! What can be done about dead letters.
+//! How dead letters are retried and dropped.
 
 use fetchwell_engine::ports::dead_letters::{LETTERS_PER_PAGE, Letters, Revision};
 use fetchwell_engine::ports::finish::Settlement;
@@ -10,7 +10,7 @@ use super::LettersStore;
 use super::trial::{GONE, Trial, dead, group, job, of_url, urls, urls_of};
 use crate::conformance::queue::LEASE_TTL;
 
-/// It has its attempts again; only when it was accepted stays.
+/// All its attempts are available again; only the time at which it was accepted stays.
 pub async fn a_retry_starts_with_a_clean_record_and_can_die_again(store: &dyn LettersStore) {
     let trial = Trial::new(store).await;
     let one = of_url("http://a.test/");
@@ -38,7 +38,7 @@ pub async fn a_retry_starts_with_a_clean_record_and_can_die_again(store: &dyn Le
     assert_eq!((letters[0].group.reason.as_str(), &letters[0].details), ("again", &None));
 }
 
-/// First come, first served, whatever their URLs.
+/// First in, first out, whatever their URLs.
 pub async fn what_is_retried_waits_in_the_order_it_came_in(store: &dyn LettersStore) {
     let trial = Trial::new(store).await;
     let urls_in = ["http://a.test/3", "http://a.test/1", "http://a.test/2"];
@@ -47,7 +47,7 @@ pub async fn what_is_retried_waits_in_the_order_it_came_in(store: &dyn LettersSt
     assert_eq!(urls(&trial.take().await), urls_in);
 }
 
-/// Also those that died for another reason.
+/// Even those that died for another reason.
 pub async fn a_url_takes_all_its_letters_with_it(store: &dyn LettersStore) {
     let trial = Trial::new(store).await;
     let url = "http://a.test/";
@@ -58,7 +58,7 @@ pub async fn a_url_takes_all_its_letters_with_it(store: &dyn LettersStore) {
     assert_eq!(urls(&trial.take().await), [url, url]);
 }
 
-/// The first so many of a group; what is asked for again goes on with the next.
+/// The first ones of a group; the next call continues with the following ones.
 pub async fn canaries_go_before_the_rest_of_their_group(store: &dyn LettersStore) {
     let trial = Trial::new(store).await;
     for n in 0..5 {
@@ -76,7 +76,7 @@ pub async fn canaries_go_before_the_rest_of_their_group(store: &dyn LettersStore
     assert_eq!(trial.ledger().await.dead, 5);
 }
 
-/// Nothing that only looks alike goes with it.
+/// Similar reasons and sites are not affected.
 pub async fn a_group_is_exactly_its_reason_and_site(store: &dyn LettersStore) {
     let trial = Trial::new(store).await;
     trial.kill(&[("http://a.test/", GONE), ("http://a.test/", "the server"), ("x", GONE)]).await;
@@ -92,7 +92,7 @@ pub async fn a_group_is_exactly_its_reason_and_site(store: &dyn LettersStore) {
     );
 }
 
-/// Dropped is dropped: another of its key may come in.
+/// After that, another job with its key is accepted.
 pub async fn what_is_dropped_is_skipped_and_frees_its_key(store: &dyn LettersStore) {
     let trial = Trial::new(store).await;
     let keyed = || vec![NewJob { key: Some([7; 16]), ..job("http://a.test/") }];
@@ -106,7 +106,7 @@ pub async fn what_is_dropped_is_skipped_and_frees_its_key(store: &dyn LettersSto
     assert_eq!(trial.queue.enqueue(keyed()).await.expect("it is accepted"), 1);
 }
 
-/// Pages are no bound for what is meant.
+/// A revision is not limited to one page.
 pub async fn more_than_a_page_is_revised(store: &dyn LettersStore) {
     let trial = Trial::new(store).await;
     let many = LETTERS_PER_PAGE * 2 + 50;
@@ -122,7 +122,7 @@ pub async fn more_than_a_page_is_revised(store: &dyn LettersStore) {
     assert_eq!(trial.take().await.len(), LETTERS_PER_PAGE + 30);
 }
 
-/// Each letter is taken off by one of the two: none is lost and none is tried twice.
+/// Each letter is removed by one of the two: none is lost, and none is retried twice.
 pub async fn two_that_revise_at_once_take_each_letter_once(store: &dyn LettersStore) {
     let trial = Trial::new(store).await;
     let names: Vec<String> = (0..100).map(|n| format!("http://a.test/{n}")).collect();

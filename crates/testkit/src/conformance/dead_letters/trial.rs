@@ -1,4 +1,4 @@
-//! A queue on a hand-set clock, whose ledger is compared after every move.
+//! A queue with a manual clock, whose ledger is checked after every operation.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::conformance::queue::audited;
 
 pub(super) const GONE: &str = "the server answered 404";
 
-/// A queue under test, and one instance at work on it.
+/// A queue under test, and one instance that works on it.
 pub(super) struct Trial {
     pub(super) clock: HandClock,
     pub(super) queue: Box<dyn UrlQueue>,
@@ -28,7 +28,7 @@ impl Trial {
         Trial::on(store, &HandClock::new()).await
     }
 
-    /// The queue as another process sees it.
+    /// The queue, as seen by another process.
     pub(super) async fn beside(&self, store: &dyn LettersStore) -> Trial {
         Trial::on(store, &self.clock).await
     }
@@ -45,7 +45,7 @@ impl Trial {
         assert_eq!(added.expect("jobs go in"), urls.len());
     }
 
-    /// All that can be had now.
+    /// Takes everything that is available now.
     pub(super) async fn take(&self) -> Vec<Lease> {
         let mut all = Vec::new();
         let demand = Demand { most: 1_000, most_per_site: 1_000, ..Demand::default() };
@@ -68,7 +68,7 @@ impl Trial {
         settled[0]
     }
 
-    /// Puts URLs in and gives them up, each for its reason, in this order.
+    /// Adds URLs and gives them up, each for its reason, in this order.
     pub(super) async fn kill(&self, urls: &[(&str, &str)]) {
         for (url, reason) in urls {
             self.add(&[url]).await;
@@ -83,7 +83,7 @@ impl Trial {
         revised
     }
 
-    /// Every letter, by pages of this size.
+    /// All letters, read in pages of this size.
     pub(super) async fn letters(&self, page_size: usize) -> Vec<DeadLetter> {
         let mut letters = Vec::new();
         let mut from = None;

@@ -1,4 +1,4 @@
-//! What every log of events promises: [`EventLog`].
+//! The contract of every event log: [`EventLog`].
 
 pub mod publishing;
 
@@ -7,18 +7,17 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use fetchwell_engine::ports::event_log::{Event, EventLog};
 
-/// A place with one log in it, empty at first.
+/// A store with one log, empty at first.
 #[async_trait]
 pub trait EventStore: Send + Sync {
-    /// Opens the log as a process does at its start. Opened twice, it is the same log.
+    /// Opens the log as a process does at startup. Opened twice, it is the same log.
     async fn open(&self) -> Arc<dyn EventLog>;
 
-    /// All that is in it, as somebody reads it who is not the one that publishes. Events of one key come
-    /// in the order in which they were published.
+    /// All events, as a consumer reads them. Events with the same key are in the order in which they were published.
     async fn read(&self) -> Vec<Event>;
 }
 
-/// Tests of all that every log of events promises: `events_conformance!(Some(SqliteStore::new()))`.
+/// Tests of the contract: `events_conformance!(Some(SqliteStore::new()))`.
 #[macro_export]
 macro_rules! events_conformance {
     ($store:expr) => {

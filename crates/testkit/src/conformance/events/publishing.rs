@@ -1,4 +1,4 @@
-//! What goes in comes out.
+//! Publishing events and reading them back.
 
 use std::collections::BTreeSet;
 
@@ -7,17 +7,17 @@ use futures::future::join_all;
 
 use super::EventStore;
 
-/// More than any log takes by default.
+/// More than any log accepts by default.
 const TOO_MANY_BYTES: usize = 1_100_000;
 const LARGE_BATCH: usize = 10_000;
 
-/// An event of the key that is all `key`.
+/// An event whose key consists of this byte.
 fn event(key: u8, id: impl Into<String>) -> Event {
     let id = id.into();
     Event { value: format!(r#"{{"number":"{id}"}}"#), id, key: [key; 32] }
 }
 
-/// As many confirmations.
+/// This many confirmations.
 fn confirmed(many: usize) -> Vec<Published> {
     vec![Published::Confirmed; many]
 }
@@ -27,7 +27,7 @@ fn ids(events: &[Event], key: u8) -> Vec<&str> {
     events.iter().filter(|event| event.key == [key; 32]).map(|event| event.id.as_str()).collect()
 }
 
-/// Key, value and id are the same to the last byte.
+/// Key, value and id are identical.
 pub async fn an_event_is_read_as_it_was_published(store: &dyn EventStore) {
     let key = std::array::from_fn(|at| (at * 8) as u8);
     let value = r#"{"url":"http://ä.test/\u0000?a=\"b\"","content_type":null}"#.to_owned();
@@ -37,7 +37,7 @@ pub async fn an_event_is_read_as_it_was_published(store: &dyn EventStore) {
     assert_eq!(store.read().await, [event]);
 }
 
-/// An empty batch is no fault.
+/// An empty batch is not an error.
 pub async fn nothing_published_is_nothing_read(store: &dyn EventStore) {
     let published = store.open().await.publish(&[]).await.expect("the log answers");
     assert_eq!(published, []);
@@ -60,7 +60,7 @@ pub async fn the_order_of_a_key_is_kept(store: &dyn EventStore) {
     }
 }
 
-/// Nobody knows what became of a batch whose answer was lost. It comes again with the same ids.
+/// If the answer to a batch is lost, it is published again with the same ids.
 pub async fn a_batch_may_come_again(store: &dyn EventStore) {
     let log = store.open().await;
     let events: Vec<Event> = (0..10).map(|n| event(n, n.to_string())).collect();
@@ -74,7 +74,7 @@ pub async fn a_batch_may_come_again(store: &dyn EventStore) {
     assert!(read.iter().all(|event| events.contains(event)));
 }
 
-/// The others go through, those before and those after.
+/// All others are accepted.
 pub async fn an_event_that_is_too_large_is_refused_alone(store: &dyn EventStore) {
     let log = store.open().await;
     let mut events: Vec<Event> = (0..5).map(|n| event(n, n.to_string())).collect();
@@ -95,7 +95,7 @@ pub async fn an_event_that_is_too_large_is_refused_alone(store: &dyn EventStore)
     assert_eq!(read, events);
 }
 
-/// More than any buffer on the way holds.
+/// More than any buffer on the way can hold.
 pub async fn a_large_batch_is_all_there(store: &dyn EventStore) {
     let events: Vec<Event> =
         (0..LARGE_BATCH).map(|n| event((n % 251) as u8, n.to_string())).collect();
@@ -107,7 +107,7 @@ pub async fn a_large_batch_is_all_there(store: &dyn EventStore) {
     assert_eq!(ids.len(), LARGE_BATCH);
 }
 
-/// Batches that are under way together do not harm each other.
+/// Concurrent batches do not interfere with each other.
 pub async fn what_several_publish_at_once_is_all_there(store: &dyn EventStore) {
     let log = store.open().await;
     let batches = (0..8_u8).map(|key| {
@@ -125,7 +125,7 @@ pub async fn what_several_publish_at_once_is_all_there(store: &dyn EventStore) {
     }
 }
 
-/// What was confirmed outlives the one that published it.
+/// Confirmed events outlive the process that published them.
 pub async fn everything_is_there_for_another_process(store: &dyn EventStore) {
     for n in 0..3 {
         let published = store.open().await.publish(&[event(7, n.to_string())]).await;

@@ -1,4 +1,4 @@
-//! Who may read a feed, and what is remembered of it.
+//! Claims on feeds, and what is stored about them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,7 +32,7 @@ async fn remembered(feeds: &Arc<dyn Feeds>, url: &str) -> Option<FeedMemory> {
     feeds.memories(&[url]).await.expect("memories can be read").remove(0)
 }
 
-/// To the last field.
+/// All fields.
 pub async fn what_is_kept_is_remembered_by_all(store: &dyn FeedsStore) {
     let feeds = store.open_feeds().await;
     assert_eq!(claim(&feeds, &["u"], "a", NOON).await, [true]);
@@ -43,7 +43,7 @@ pub async fn what_is_kept_is_remembered_by_all(store: &dyn FeedsStore) {
     assert_eq!(both, [None, Some(memory())]);
 }
 
-/// However they overtake each other.
+/// In any order of interleaving.
 pub async fn of_several_that_claim_a_feed_one_gets_it(store: &dyn FeedsStore) {
     let all = [store.open_feeds().await, store.open_feeds().await, store.open_feeds().await];
     let holders = ["a", "b", "c"];
@@ -57,7 +57,7 @@ pub async fn of_several_that_claim_a_feed_one_gets_it(store: &dyn FeedsStore) {
     }
 }
 
-/// And not before.
+/// And not earlier.
 pub async fn a_claim_ends_by_the_time_that_is_told(store: &dyn FeedsStore) {
     let feeds = store.open_feeds().await;
     assert_eq!(claim(&feeds, &["u", "v"], "a", NOON).await, [true, true]);
@@ -67,7 +67,7 @@ pub async fn a_claim_ends_by_the_time_that_is_told(store: &dyn FeedsStore) {
     assert_eq!(claim(&feeds, &["u"], "a", NOON + HOUR).await, [false]);
 }
 
-/// It then lasts longer.
+/// This extends it.
 pub async fn whoever_has_a_claim_may_claim_again(store: &dyn FeedsStore) {
     let feeds = store.open_feeds().await;
     claim(&feeds, &["u"], "a b", NOON).await;
@@ -75,7 +75,7 @@ pub async fn whoever_has_a_claim_may_claim_again(store: &dyn FeedsStore) {
     assert_eq!(claim(&feeds, &["u"], "b", NOON + HOUR).await, [false]);
 }
 
-/// Somebody else may know better by now.
+/// Another process may have newer data by then.
 pub async fn without_the_claim_nothing_is_kept(store: &dyn FeedsStore) {
     let feeds = store.open_feeds().await;
     assert!(!feeds.keep("u", "a", &memory()).await.expect("an answer"));
@@ -90,7 +90,7 @@ pub async fn without_the_claim_nothing_is_kept(store: &dyn FeedsStore) {
     assert_eq!(claim(&feeds, &["u"], "a", NOON).await, [true]);
 }
 
-/// What is remembered stays.
+/// The stored data remains.
 pub async fn what_is_released_is_free_and_only_ones_own_can_be(store: &dyn FeedsStore) {
     let feeds = store.open_feeds().await;
     claim(&feeds, &["u"], "a", NOON).await;
@@ -103,7 +103,7 @@ pub async fn what_is_released_is_free_and_only_ones_own_can_be(store: &dyn Feeds
     assert_eq!(remembered(&feeds, "u").await, Some(memory()));
 }
 
-/// Also for whoever had it claimed.
+/// Even if the feed was claimed.
 pub async fn what_is_forgotten_is_as_new(store: &dyn FeedsStore) {
     let feeds = store.open_feeds().await;
     claim(&feeds, &["u"], "a", NOON).await;

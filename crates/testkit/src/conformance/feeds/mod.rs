@@ -1,4 +1,4 @@
-//! What every store of feeds promises: [`Feeds`].
+//! The contract of every store of feeds: [`Feeds`].
 
 pub mod claiming;
 pub mod subscribing;
@@ -8,14 +8,14 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use fetchwell_engine::ports::feeds::Feeds;
 
-/// A place for feeds, empty at first.
+/// A store of feeds, empty at first.
 #[async_trait]
 pub trait FeedsStore: Send + Sync {
-    /// Opens it as a process does at its start. Opened twice, it is the same place.
+    /// Opens it as a process does at startup. Opened twice, it is the same store.
     async fn open_feeds(&self) -> Arc<dyn Feeds>;
 }
 
-/// Tests of what every store of feeds promises: `feeds_conformance!(Some(SqliteStore::new()))`.
+/// Tests of the contract: `feeds_conformance!(Some(SqliteStore::new()))`.
 #[macro_export]
 macro_rules! feeds_conformance {
     ($store:expr) => {

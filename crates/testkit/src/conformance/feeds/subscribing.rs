@@ -1,4 +1,4 @@
-//! How subscriptions come and go.
+//! How subscriptions are added and removed.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ fn subscription(url: &str, category: &str) -> Subscription {
     Subscription { url, category, interval: None, title: String::new() }
 }
 
-/// Whatever characters they are made of.
+/// Whatever characters they contain.
 pub async fn a_subscription_is_there_once_and_the_last_word_counts(store: &dyn FeedsStore) {
     let feeds = store.open_feeds().await;
     assert_eq!(feeds.subscriptions().await.expect("none yet"), []);
@@ -26,7 +26,7 @@ pub async fn a_subscription_is_there_once_and_the_last_word_counts(store: &dyn F
     assert_eq!(feeds.subscribe(&[]).await.expect("nothing is done"), 0);
 }
 
-/// They come by category, then by feed.
+/// They are sorted by category, then by feed.
 pub async fn one_feed_may_be_subscribed_to_for_several_categories(store: &dyn FeedsStore) {
     let feeds = store.open_feeds().await;
     let all = [subscription("u", "b"), subscription("v", "a"), subscription("u", "a")];
@@ -35,7 +35,7 @@ pub async fn one_feed_may_be_subscribed_to_for_several_categories(store: &dyn Fe
     assert_eq!(feeds.subscriptions().await.expect("they are read"), [ua, va, ub]);
 }
 
-/// Twice is as good as once.
+/// Removing twice has the same effect as once.
 pub async fn what_is_taken_out_is_gone_and_nothing_else(store: &dyn FeedsStore) {
     let feeds = store.open_feeds().await;
     let [a, b] = [subscription("u", "a"), subscription("u", "b")];
@@ -45,7 +45,6 @@ pub async fn what_is_taken_out_is_gone_and_nothing_else(store: &dyn FeedsStore) 
     assert_eq!(feeds.subscriptions().await.expect("they are read"), [b]);
 }
 
-/// Each once.
 pub async fn more_than_fit_in_one_step_go_in_and_come_out(store: &dyn FeedsStore) {
     let feeds = store.open_feeds().await;
     let many: Vec<_> = (0..1_200).map(|n| subscription(&format!("u{n:04}"), "a")).collect();

@@ -1,4 +1,4 @@
-//! Who may call, and what is kept of it.
+//! Callers, their tokens, and the audit log.
 
 use fetchwell_engine::ports::inbox::{AuditEntry, Caller, CallerRecord, Role};
 
@@ -9,7 +9,7 @@ fn caller(name: &str, role: Role) -> Caller {
     Caller { name: name.to_owned(), role }
 }
 
-/// Each token names one caller; one that was revoked or never was names nobody.
+/// Each token identifies one caller; a revoked or unknown one identifies none.
 pub async fn a_token_names_its_caller_until_it_is_revoked(place: &dyn InboxStore) {
     let trial = Trial::new(place).await;
     let inbox = &trial.store.inbox;
@@ -44,7 +44,7 @@ pub async fn a_token_names_its_caller_until_it_is_revoked(place: &dyn InboxStore
     assert_eq!(names, ["anna", "berta", "zoe"]);
 }
 
-/// Its results are there, and the cursors go on.
+/// Its results still exist, and the cursors continue.
 pub async fn a_caller_that_comes_back_finds_its_results(place: &dyn InboxStore) {
     let trial = Trial::new(place).await;
     let inbox = &trial.store.inbox;
@@ -58,7 +58,7 @@ pub async fn a_caller_that_comes_back_finds_its_results(place: &dyn InboxStore) 
     assert_eq!(cursors(&trial.results(ANNA, None).await), [1, 2]);
 }
 
-/// The newest first, as many as wanted; submissions enter by themselves.
+/// Newest first, up to the limit; submissions are recorded automatically.
 pub async fn the_audit_tells_what_happened(place: &dyn InboxStore) {
     let trial = Trial::new(place).await;
     let inbox = &trial.store.inbox;
@@ -90,7 +90,7 @@ pub async fn the_audit_tells_what_happened(place: &dyn InboxStore) {
     inbox.audit(&[strange]).await.expect("strangers write what they like");
 }
 
-/// Asked how it is, it tries.
+/// The check reads and writes.
 pub async fn an_inbox_that_works_says_so(place: &dyn InboxStore) {
     let trial = Trial::new(place).await;
     trial.store.inbox.check().await.expect("it can be read and written");

@@ -1,4 +1,4 @@
-//! What is delivered to callback URLs.
+//! Deliveries to callback URLs.
 
 use fetchwell_engine::budget::Share;
 use fetchwell_engine::ports::finish::{Finished, Settled, Settlement};
@@ -24,7 +24,7 @@ fn messages_of(deliveries: &[Lease]) -> Vec<MessageId> {
     deliveries.iter().map(id).collect()
 }
 
-/// With its result, not before, not twice, and only where there is a callback URL.
+/// With its result, not earlier, not twice, and only if there is a callback URL.
 pub async fn a_callback_is_delivered_once(place: &dyn InboxStore) {
     let trial = Trial::new(place).await;
     let id = trial.send(ANNA, called_back(message("http://a.test/1"))).await;
@@ -54,7 +54,7 @@ pub async fn a_callback_is_delivered_once(place: &dyn InboxStore) {
     assert!(trial.deliveries().await.is_empty());
 }
 
-/// The one that fetches, those that follow it, and those that find its page.
+/// The message that is fetched, its followers, and those that are answered from the stored page.
 pub async fn those_who_share_a_result_are_each_told(place: &dyn InboxStore) {
     let trial = Trial::new(place).await;
     let mut sent = Vec::new();

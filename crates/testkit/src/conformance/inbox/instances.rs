@@ -1,4 +1,4 @@
-//! Who may end a message, and that it ends once.
+//! Which instance may settle a message, and that it is settled once.
 
 use fetchwell_engine::ports::finish::{Settled, Settlement};
 use fetchwell_engine::ports::inbox::MessageStatus;
@@ -9,7 +9,7 @@ use super::trial::{ANNA, Trial, finished, message, secs, success};
 use super::{InboxStore, LEASE_TTL};
 use crate::conformance::HandClock;
 
-/// A batch that comes again, because nobody knew whether it went through, writes nothing more.
+/// A batch that is repeated, because its outcome was unknown, writes nothing more.
 pub async fn a_message_ends_once(place: &dyn InboxStore) {
     let trial = Trial::new(place).await;
     trial.send(ANNA, message("http://a.test/")).await;
@@ -21,7 +21,7 @@ pub async fn a_message_ends_once(place: &dyn InboxStore) {
     assert_eq!(trial.ledger().await, Ledger { accepted: 1, done: 1, ..Ledger::default() });
 }
 
-/// A process that slept through its lease must not overwrite: not before a rescue, not after it.
+/// A process that slept past its lease must not write, neither before nor after a rescue.
 pub async fn the_dead_write_nothing(place: &dyn InboxStore) {
     let sleeper = Trial::new(place).await;
     let other = sleeper.beside(place).await;
@@ -41,7 +41,7 @@ pub async fn the_dead_write_nothing(place: &dyn InboxStore) {
     assert_eq!(results[0].result, success("in time"));
 }
 
-/// Whatever it was at, everything it held ends once, in other hands.
+/// Whatever it was doing, each message that it held is settled once, by others.
 pub async fn what_a_killed_process_held_ends_once(place: &dyn InboxStore) {
     let clock = HandClock::new();
     {
@@ -61,7 +61,7 @@ pub async fn what_a_killed_process_held_ends_once(place: &dyn InboxStore) {
     assert_eq!(next.ledger().await, Ledger { accepted: 10, done: 10, ..Ledger::default() });
 }
 
-/// What is not the end is no result, even where there is a record.
+/// If a message is not finished, it has no result, even if there is a record.
 pub async fn what_is_handed_back_or_tried_again_has_no_result_yet(place: &dyn InboxStore) {
     let trial = Trial::new(place).await;
     let id = trial.send(ANNA, message("http://a.test/")).await;
@@ -78,7 +78,7 @@ pub async fn what_is_handed_back_or_tried_again_has_no_result_yet(place: &dyn In
     assert_eq!(trial.lease_one().await.history, failed);
 }
 
-/// Each end is answered by itself, whatever becomes of the others.
+/// Each settlement is answered separately, whatever the result of the others.
 pub async fn a_batch_is_answered_in_order(place: &dyn InboxStore) {
     let trial = Trial::new(place).await;
     for n in 0..5 {

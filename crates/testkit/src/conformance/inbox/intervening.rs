@@ -1,4 +1,4 @@
-//! What operators do: acts hit what they name, once, and nothing else.
+//! Actions of operators: they affect exactly what they name, once.
 
 use fetchwell_engine::ports::finish::{Settled, Settlement};
 use fetchwell_engine::ports::inbox::{FetchResult, MessageId, MessageStatus, NewMessage};
@@ -45,7 +45,7 @@ fn urls(leases: &[Lease]) -> Vec<&str> {
     urls
 }
 
-/// What has ended is sent anew as it was, once; its result stays as it is.
+/// A finished message is sent again as it was, once; its result does not change.
 pub async fn what_has_ended_is_tried_anew_as_a_message_of_its_own(place: &dyn InboxStore) {
     let trial = Trial::new(place).await;
     let sent = NewMessage {
@@ -68,7 +68,7 @@ pub async fn what_has_ended_is_tried_anew_as_a_message_of_its_own(place: &dyn In
     let find = async |id| trial.store.oversight.dossier(id).await.expect("a story").expect("known");
     assert_eq!(find(old).await.message.retried_as, Some(new));
     assert_eq!(find(new).await.message.retry_of, Some(old));
-    // It has as long as the first one had, from now on.
+    // It has the same time as the first one, counted from now.
     assert_eq!(find(new).await.deadline, Some(trial.now() + DEADLINE));
     let lease = trial.lease_one().await;
     assert_eq!(lease.job.payload, sent.options);
@@ -76,11 +76,11 @@ pub async fn what_has_ended_is_tried_anew_as_a_message_of_its_own(place: &dyn In
     let results = trial.results(ANNA, Some(1)).await;
     assert_eq!((results.len(), results[0].message), (1, new));
     assert_eq!(trial.deliveries().await.len(), 2);
-    // Once it was tried anew it is no failure that anybody need look after.
+    // After the retry, it is no longer listed as a failure.
     assert_eq!(trial.store.oversight.failures().await.expect("failures").groups, []);
 }
 
-/// One that timed out in the store and one that ended without a result are tried anew, too.
+/// A message that timed out in the store and one that ended without a result are retried, too.
 pub async fn a_new_try_expires_like_any_message(place: &dyn InboxStore) {
     let trial = Trial::new(place).await;
     let old = trial.send(ANNA, message("http://a.test/")).await;
@@ -96,7 +96,7 @@ pub async fn a_new_try_expires_like_any_message(place: &dyn InboxStore) {
     assert_eq!(trial.message(new).await.status, MessageStatus::Processing);
 }
 
-/// What waits for a time is due at once, with its history.
+/// A delayed message is due at once and keeps its history.
 pub async fn what_waits_for_a_time_is_due_at_once(place: &dyn InboxStore) {
     let trial = Trial::new(place).await;
     let id = trial.delayed(ANNA, "http://a.test/").await;
@@ -108,7 +108,7 @@ pub async fn what_waits_for_a_time_is_due_at_once(place: &dyn InboxStore) {
     assert_eq!(trial.act(Act::Retry, id).await, Deed::InFlight);
 }
 
-/// What waits ends with a result that says so, and with a delivery; it is never handed out again.
+/// A waiting message ends with a result that says so, and with a delivery; it is never leased again.
 pub async fn what_waits_is_cancelled_once(place: &dyn InboxStore) {
     let trial = Trial::new(place).await;
     let sent = NewMessage {
@@ -130,12 +130,12 @@ pub async fn what_waits_is_cancelled_once(place: &dyn InboxStore) {
     assert_eq!(trial.store.oversight.failures().await.expect("failures").groups, []);
     trial.wait(DEADLINE).await;
     assert_eq!(trial.lease(5).await.len(), 0);
-    // Others of the site go on.
+    // Other messages of the site continue.
     let next = trial.send(ANNA, message("http://a.test/next")).await;
     assert_eq!(trial.lease_one().await.job.url, trial.message(next).await.url);
 }
 
-/// One in flight is not touched, and ends as it would have.
+/// A message in flight is not affected, and ends normally.
 pub async fn what_is_in_flight_is_left_alone(place: &dyn InboxStore) {
     let trial = Trial::new(place).await;
     let id = trial.send(ANNA, message("http://a.test/")).await;
@@ -147,7 +147,7 @@ pub async fn what_is_in_flight_is_left_alone(place: &dyn InboxStore) {
     assert_eq!(trial.results(ANNA, None).await.len(), 1);
 }
 
-/// Followers of one that is cancelled go their own way; a follower is not hastened past its leader.
+/// The followers of a cancelled message are fetched by themselves; a follower is not started before its leader.
 pub async fn a_cancelled_leader_leaves_its_followers(place: &dyn InboxStore) {
     let trial = Trial::new(place).await;
     let leader = trial.send(ANNA, shared("http://a.test/", 1, secs(60))).await;
@@ -161,7 +161,7 @@ pub async fn a_cancelled_leader_leaves_its_followers(place: &dyn InboxStore) {
     assert_eq!(trial.results(ANNA, None).await.len(), 3);
 }
 
-/// By filter: what matched at that moment and nothing that came or ended later, page after page.
+/// By filter: it affects what matched at that moment and nothing that arrived or ended later, page by page.
 pub async fn an_act_by_filter_hits_what_was_seen(place: &dyn InboxStore) {
     let trial = Trial::new(place).await;
     let mut expected = Vec::new();
@@ -190,7 +190,7 @@ pub async fn an_act_by_filter_hits_what_was_seen(place: &dyn InboxStore) {
     let canary = trial.store.oversight.act(Act::Retry, &seen, 1).await.expect("a canary");
     assert_eq!((canary.done, canary.left_alone, canary.deeds[0].0), (1, 0, expected[4]));
     let acted = trial.store.oversight.act(Act::Retry, &seen, usize::MAX).await.expect("an act");
-    // The canary was tried anew before, and is not tried again.
+    // The canary has already been retried, and is not retried again.
     assert_eq!((acted.done, acted.left_alone), (4, 1));
     trial.ledger().await;
     let leases = trial.lease(100).await;
@@ -204,7 +204,7 @@ pub async fn an_act_by_filter_hits_what_was_seen(place: &dyn InboxStore) {
     assert_eq!(acted.done, 0);
 }
 
-/// More than one page: all of it, each once.
+/// With more than one page, all are affected, each once.
 pub async fn an_act_by_filter_goes_on_to_the_end(place: &dyn InboxStore) {
     let trial = Trial::new(place).await;
     let many = |n: usize| message(&format!("http://s{}.test/{n}", n % 7));
@@ -219,7 +219,7 @@ pub async fn an_act_by_filter_goes_on_to_the_end(place: &dyn InboxStore) {
     assert_eq!((ledger.accepted, ledger.done, ledger.in_flight), (470, 450, 20));
 }
 
-/// Two operators at once, and one who says a thing twice: it is done once.
+/// Two operators at once, and a repeated request: it is done once.
 pub async fn what_is_asked_for_twice_is_done_once(place: &dyn InboxStore) {
     let trial = Trial::new(place).await;
     let beside = trial.beside(place).await;

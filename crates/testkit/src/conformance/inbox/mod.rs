@@ -1,6 +1,6 @@
-//! What every inbox promises: [`Inbox`](fetchwell_engine::ports::inbox::Inbox), and how its messages end.
+//! The contract of every inbox: [`Inbox`](fetchwell_engine::ports::inbox::Inbox), and how its messages are settled.
 //!
-//! Every operation of every case goes through `Trial`, which compares the ledger after it.
+//! Every operation of every case goes through `Trial`, which checks the ledger after it.
 
 pub mod access;
 pub mod deliveries;
@@ -22,14 +22,14 @@ use fetchwell_engine::ports::retriever_store::RetrieverStore;
 /// An instance that has not renewed for this long is dead.
 pub const LEASE_TTL: Duration = Duration::from_secs(20);
 
-/// A place with one inbox in it, empty at first.
+/// A store with one inbox, empty at first.
 #[async_trait]
 pub trait InboxStore: Send + Sync {
-    /// Opens it as a process does at its start. Opened twice, it is the same inbox.
+    /// Opens it as a process does at startup. Opened twice, it is the same inbox.
     async fn open(&self, clock: Clock) -> RetrieverStore;
 }
 
-/// Tests of all that every inbox promises: `inbox_conformance!(Some(SqliteStore::new()))`.
+/// Tests of the contract: `inbox_conformance!(Some(SqliteStore::new()))`.
 #[macro_export]
 macro_rules! inbox_conformance {
     ($store:expr) => {

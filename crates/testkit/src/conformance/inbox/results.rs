@@ -1,4 +1,4 @@
-//! Results: none is lost, none is skipped, and each caller has its own in order.
+//! Results: none is lost or skipped, and each caller gets its own in order.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use super::trial::{
     ANNA, BERTA, Trial, cursors, failure, finished, message, secs, submission, success,
 };
 
-/// The same by its message and by the outbox, with the status that it gives the message.
+/// It is the same by message and in the outbox, and the message has the matching status.
 pub async fn a_result_is_read_back_as_it_was_stored(place: &dyn InboxStore) {
     let trial = Trial::new(place).await;
     let page = FetchResult {
@@ -56,7 +56,7 @@ pub async fn a_result_is_read_back_as_it_was_stored(place: &dyn InboxStore) {
     assert_eq!(trial.ledger().await, ledger);
 }
 
-/// Queued, processing, and how often it was tried so far.
+/// Queued or processing, and the number of attempts so far.
 pub async fn a_message_shows_where_it_stands(place: &dyn InboxStore) {
     let trial = Trial::new(place).await;
     let id = trial.send(ANNA, message("http://a.test/")).await;
@@ -78,7 +78,7 @@ pub async fn a_message_shows_where_it_stands(place: &dyn InboxStore) {
     assert_eq!(stands().await, (MessageStatus::Failed, 5));
 }
 
-/// By number and by size, and never nothing where there is something.
+/// By number and by size, but never empty if there is a result.
 pub async fn a_page_of_the_outbox_is_bounded(place: &dyn InboxStore) {
     let trial = Trial::new(place).await;
     for n in 0..6 {
@@ -101,7 +101,7 @@ pub async fn a_page_of_the_outbox_is_bounded(place: &dyn InboxStore) {
     assert_eq!(page(Some(2), 6, 201).await, [3, 4, 5]);
 }
 
-/// It was given by another store, or before this one was restored: whoever goes on after it would miss results.
+/// It is from another store, or from before this one was restored: a reader that continued there would miss results.
 pub async fn a_cursor_beyond_the_newest_result_is_gone(place: &dyn InboxStore) {
     let trial = Trial::new(place).await;
     let most = OutboxMost { results: 10, bytes: u64::MAX };
@@ -117,7 +117,7 @@ pub async fn a_cursor_beyond_the_newest_result_is_gone(place: &dyn InboxStore) {
     assert_eq!(trial.page(BERTA, Some(1), most).await, OutboxPage::Gone { oldest: 0 });
 }
 
-/// Two processes end messages of two callers at the same time: each caller's cursors are one row.
+/// Two processes settle messages of two callers at the same time: the cursors of each caller are consecutive.
 pub async fn cursors_have_no_gaps_when_two_processes_write(place: &dyn InboxStore) {
     let here = Trial::new(place).await;
     let there = here.beside(place).await;
@@ -131,7 +131,7 @@ pub async fn cursors_have_no_gaps_when_two_processes_write(place: &dyn InboxStor
     }
 }
 
-/// Whoever goes on from the last cursor while others write gets each result once.
+/// A reader that continues from the last cursor during writes gets each result once.
 pub async fn a_reader_that_follows_misses_nothing(place: &dyn InboxStore) {
     let here = Trial::new(place).await;
     let there = here.beside(place).await;
@@ -161,7 +161,7 @@ async fn send_to_both(trial: &Trial, count: usize) {
     }
 }
 
-/// Takes and ends what there is, in small batches, several at a time.
+/// Takes and settles what is available, in small concurrent batches.
 async fn work_off(trial: &Trial) {
     let mut misses = 0;
     while misses < 5 {
@@ -179,7 +179,7 @@ async fn work_off(trial: &Trial) {
     }
 }
 
-/// Text that a store may have no place for is stored as well as it can be, and holds up nobody.
+/// Text that a store cannot represent is stored as well as possible, and blocks no other result.
 pub async fn a_strange_result_harms_no_other(place: &dyn InboxStore) {
     let trial = Trial::new(place).await;
     for n in 0..3 {
@@ -205,7 +205,7 @@ pub async fn a_strange_result_harms_no_other(place: &dyn InboxStore) {
     assert_eq!(readable(&stored[1].result.error), readable(&strange.error));
 }
 
-/// Who waits for results in this process is woken.
+/// Waiting readers in this process are notified.
 pub async fn a_new_result_rings_for_its_caller(place: &dyn InboxStore) {
     let trial = Trial::new(place).await;
     let annas = trial.store.results.listen(ANNA);

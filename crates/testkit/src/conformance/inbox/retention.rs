@@ -1,4 +1,4 @@
-//! What is old goes, and whoever reads on is told.
+//! Old data is deleted, and readers are told.
 
 use fetchwell_engine::ports::inbox::{
     AuditEntry, Idempotency, OutboxMost, OutboxPage, Submission, Submitted,
@@ -15,7 +15,7 @@ async fn prune(trial: &Trial, most: u32) -> u64 {
     pruned
 }
 
-/// The oldest first and no more than asked for; a reader that is behind is told where to go on.
+/// Oldest first, up to the limit; a reader that is behind is told where to continue.
 pub async fn what_is_old_goes_in_order(place: &dyn InboxStore) {
     let trial = Trial::new(place).await;
     let mut ids = Vec::new();
@@ -49,12 +49,12 @@ pub async fn what_is_old_goes_in_order(place: &dyn InboxStore) {
     assert!(trial.find(young, None).await.is_none() && trial.find(waiting, None).await.is_some());
     let after = trial.ledger().await;
     assert_eq!((after.accepted, after.done), (ledger.accepted + 2, ledger.done + 1));
-    // The cursors of what is gone are not given again.
+    // The cursors of deleted results are not used again.
     assert_eq!(trial.end_all(&success("page")).await, 1);
     assert_eq!(cursors(&trial.results(BERTA, None).await), [1]);
 }
 
-/// Between two results that are there, none is missing.
+/// There are no gaps between the remaining results.
 pub async fn a_young_result_keeps_those_after_it(place: &dyn InboxStore) {
     let trial = Trial::new(place).await;
     for n in 0..4 {
@@ -63,7 +63,7 @@ pub async fn a_young_result_keeps_those_after_it(place: &dyn InboxStore) {
         trial.wait(secs(KEEP_S / 4)).await;
     }
     trial.wait(secs(KEEP_S / 2)).await;
-    // They are 900, 750, 600 and 450 seconds and a moment old.
+    // They are slightly more than 900, 750, 600 and 450 seconds old.
     let pruned = prune(&trial, 100).await;
     let left = cursors(&trial.results(ANNA, None).await);
     let first = i64::try_from(pruned).unwrap_or(0) + 1;
@@ -71,7 +71,7 @@ pub async fn a_young_result_keeps_those_after_it(place: &dyn InboxStore) {
     assert!((2..=3).contains(&pruned), "{pruned}");
 }
 
-/// After that, it can be used for something else.
+/// After that, it can be used for another request.
 pub async fn a_name_is_forgotten_with_its_messages(place: &dyn InboxStore) {
     let trial = Trial::new(place).await;
     let named = |body: u8| {
@@ -90,7 +90,7 @@ pub async fn a_name_is_forgotten_with_its_messages(place: &dyn InboxStore) {
     assert!(matches!(other, Submitted::Accepted(_)));
 }
 
-/// Whose messages are all gone can send new ones, in the same names.
+/// A caller whose messages have all been deleted can send new ones in the same lane.
 pub async fn a_lane_that_was_empty_is_used_again(place: &dyn InboxStore) {
     let trial = Trial::new(place).await;
     for round in 0..3 {
@@ -109,7 +109,7 @@ pub async fn a_lane_that_was_empty_is_used_again(place: &dyn InboxStore) {
     }
 }
 
-/// Submissions go with their messages; what else was noted stays for months.
+/// Submissions are deleted with their messages; other entries stay for months.
 pub async fn the_audit_of_submissions_goes_with_them(place: &dyn InboxStore) {
     let trial = Trial::new(place).await;
     let noted = AuditEntry {

@@ -1,4 +1,4 @@
-//! Messages that ask for the same have one result.
+//! Equal requests share one result.
 
 use fetchwell_engine::ports::finish::{Settled, Settlement};
 use fetchwell_engine::ports::inbox::{FetchResult, MessageStatus, NewMessage};
@@ -13,16 +13,16 @@ use super::trial::{
 const KIND: u8 = 7;
 const URL: &str = "http://a.test/";
 
-/// What a result says, whoever made the requests.
+/// A result, regardless of which message made the requests.
 fn said(result: &FetchResult) -> FetchResult {
     FetchResult { attempts: 0, ..result.clone() }
 }
 
-/// Within its age, and with a place of its own in the outbox; no older one, and for nobody who did not
-/// ask for it.
+/// Within its age limit, and with its own entry in the outbox; an older page does not, and neither does a message that
+/// did not ask for it.
 pub async fn a_stored_page_answers_at_once(place: &dyn InboxStore) {
     let trial = Trial::new(place).await;
-    // It need not have been sent to be shared itself.
+    // The first message need not be marked as shared.
     trial.send(ANNA, NewMessage { kind: [KIND; 16], ..message(URL) }).await;
     trial.end_all(&success("page")).await;
     trial.wait(secs(60)).await;
@@ -34,7 +34,7 @@ pub async fn a_stored_page_answers_at_once(place: &dyn InboxStore) {
     assert_eq!(cursors(&trial.results(ANNA, None).await), [1, 2]);
     assert_eq!(trial.ledger().await, Ledger { accepted: 2, done: 2, ..Ledger::default() });
 
-    // The copy is as old as the page.
+    // The copy has the age of the page.
     trial.wait(secs(1)).await;
     let too_old = trial.send(ANNA, shared(URL, KIND, secs(60))).await;
     assert_eq!(trial.message(too_old).await.status, MessageStatus::Queued);
@@ -46,7 +46,7 @@ pub async fn a_stored_page_answers_at_once(place: &dyn InboxStore) {
     assert_eq!(trial.lease(10).await.len(), 3);
 }
 
-/// Only a page answers at once: what went wrong is tried again.
+/// Only a page is reused: failures are tried again.
 pub async fn a_failure_answers_nobody_else(place: &dyn InboxStore) {
     let trial = Trial::new(place).await;
     trial.send(ANNA, shared(URL, KIND, secs(60))).await;
@@ -56,7 +56,7 @@ pub async fn a_failure_answers_nobody_else(place: &dyn InboxStore) {
     assert_eq!(trial.end_all(&success("page")).await, 1);
 }
 
-/// Waiting or leased, the first one fetches; the others have its result in the same moment.
+/// The first message, waiting or leased, is fetched; the others get its result at the same time.
 pub async fn a_follower_has_its_leaders_result(place: &dyn InboxStore) {
     let trial = Trial::new(place).await;
     let leader = trial.send(ANNA, shared(URL, KIND, secs(60))).await;
@@ -79,7 +79,7 @@ pub async fn a_follower_has_its_leaders_result(place: &dyn InboxStore) {
     assert!(trial.lease(10).await.is_empty(), "they have ended");
 }
 
-/// Also when there is no page.
+/// Even if there is no page.
 pub async fn a_follower_of_a_leader_that_fails_fails_with_it(place: &dyn InboxStore) {
     let trial = Trial::new(place).await;
     trial.send(ANNA, shared(URL, KIND, secs(60))).await;
@@ -91,7 +91,7 @@ pub async fn a_follower_of_a_leader_that_fails_fails_with_it(place: &dyn InboxSt
     assert_eq!(said(&outbox.result), said(&failure("not found")));
 }
 
-/// It waits for its leader no longer than it is worth having, and ends once.
+/// It does not wait for its leader beyond its deadline, and ends once.
 pub async fn a_follower_whose_deadline_passes_goes_its_own_way(place: &dyn InboxStore) {
     let trial = Trial::new(place).await;
     trial.send(ANNA, shared(URL, KIND, secs(60))).await;
@@ -124,7 +124,7 @@ pub async fn of_equal_ones_in_one_batch_the_first_leads(place: &dyn InboxStore) 
     assert_eq!(cursors(&trial.results(ANNA, None).await), (1..=15).collect::<Vec<i64>>());
 }
 
-/// One that crashed the process too often has no result to share.
+/// A message that crashed the process too often has no result to share.
 pub async fn a_follower_outlives_a_leader_that_is_given_up(place: &dyn InboxStore) {
     let trial = Trial::new(place).await;
     let leader = trial.send(ANNA, shared(URL, KIND, secs(60))).await;
@@ -133,13 +133,13 @@ pub async fn a_follower_outlives_a_leader_that_is_given_up(place: &dyn InboxStor
     let lease = trial.lease_one().await;
     assert_eq!(trial.finish(vec![finished(&lease, dead, None)]).await, [Settled::Confirmed]);
     assert_eq!(trial.message(leader).await.status, MessageStatus::Failed);
-    // At once, or when its deadline has passed: it is not lost.
+    // Either at once or after its deadline: it is not lost.
     trial.wait(DEADLINE).await;
     assert_eq!(trial.end_all(&success("page")).await, 1);
     assert_eq!(trial.message(follower).await.status, MessageStatus::Completed);
 }
 
-/// Whoever comes while the leader ends either follows it, or has its page: nobody waits for one that has
+/// A message that arrives while the leader ends either follows it or gets its page: none waits for a leader that has
 /// ended.
 pub async fn no_follower_is_left_behind_when_its_leader_ends_meanwhile(place: &dyn InboxStore) {
     let here = Trial::new(place).await;

@@ -1,4 +1,4 @@
-//! What is accepted, and what is accepted once.
+//! What is accepted, and what is accepted only once.
 
 use fetchwell_engine::ports::inbox::{
     Idempotency, Message, MessageStatus, NewMessage, Submission, Submitted,
@@ -14,7 +14,7 @@ fn named(key: &str, body: u8, messages: Vec<NewMessage>) -> Submission {
     Submission { idempotency: Some(name), ..submission(ANNA, messages) }
 }
 
-/// Its caller finds all that it sent, and the flow what it needs.
+/// The caller gets back everything that it sent, and the flow gets what it needs.
 pub async fn a_message_is_read_back_as_it_was_sent(place: &dyn InboxStore) {
     let trial = Trial::new(place).await;
     let sent = NewMessage {
@@ -43,7 +43,7 @@ pub async fn a_message_is_read_back_as_it_was_sent(place: &dyn InboxStore) {
     assert_eq!(job.lane, Lane { group, party });
 }
 
-/// A caller is told of nobody else's messages, not even that there are any.
+/// A caller learns nothing about the messages of others, not even that they exist.
 pub async fn anothers_message_is_as_unknown_as_one_that_never_was(place: &dyn InboxStore) {
     let trial = Trial::new(place).await;
     let id = trial.send(ANNA, message("http://a.test/")).await;
@@ -57,7 +57,7 @@ pub async fn anothers_message_is_as_unknown_as_one_that_never_was(place: &dyn In
     assert!(trial.results("nobody", None).await.is_empty());
 }
 
-/// Whether a store can hold such a message or not: it is all of them, or none.
+/// Whether or not a store can represent such a message: all are accepted or none.
 pub async fn a_batch_goes_in_whole_or_not_at_all(place: &dyn InboxStore) {
     let trial = Trial::new(place).await;
     let mut messages: Vec<NewMessage> =
@@ -71,7 +71,7 @@ pub async fn a_batch_goes_in_whole_or_not_at_all(place: &dyn InboxStore) {
     assert_eq!(trial.lease(100).await.len(), expected);
 }
 
-/// Those that are committed together with one that can't be are accepted all the same.
+/// Submissions that are committed together with an invalid one are still accepted.
 pub async fn a_bad_submission_harms_no_other(place: &dyn InboxStore) {
     let trial = Trial::new(place).await;
     let submissions = (0..30).map(|n| {
@@ -91,7 +91,7 @@ pub async fn a_bad_submission_harms_no_other(place: &dyn InboxStore) {
     assert_eq!(trial.lease(100).await.len(), accepted);
 }
 
-/// Two messages of one name would be one: the second is refused, and all that came with it.
+/// A second message with the same id is rejected, together with everything submitted with it.
 pub async fn a_message_has_a_name_of_its_own(place: &dyn InboxStore) {
     let trial = Trial::new(place).await;
     let first = message("http://a.test/first");
@@ -105,7 +105,7 @@ pub async fn a_message_has_a_name_of_its_own(place: &dyn InboxStore) {
     assert_eq!(trial.ledger().await.accepted, 1);
 }
 
-/// The same body gets the first answer, another one is told so; others have names of their own.
+/// The same body gets the first answer, another body is reported as a conflict; keys of other callers are independent.
 pub async fn what_is_sent_again_is_not_accepted_again(place: &dyn InboxStore) {
     let trial = Trial::new(place).await;
     let two = || vec![message("http://a.test/1"), message("http://a.test/2")];
@@ -124,13 +124,13 @@ pub async fn what_is_sent_again_is_not_accepted_again(place: &dyn InboxStore) {
     let accepted = trial.try_to_submit(of_another).await.expect("it is accepted");
     assert_eq!(accepted, Submitted::Accepted(ids));
     assert_eq!(trial.ledger().await.accepted, 4);
-    // It holds when the first answer's messages have ended, too.
+    // This also applies after the messages of the first answer have ended.
     trial.end_all(&super::trial::success("page")).await;
     let late = trial.try_to_submit(named("k", 1, two())).await.expect("it is answered");
     assert_eq!(late, first);
 }
 
-/// From two processes, the same submission many times: all get the one answer.
+/// The same submission many times, from two processes: all get the same answer.
 pub async fn of_many_at_once_with_one_name_one_wins(place: &dyn InboxStore) {
     let here = Trial::new(place).await;
     let there = here.beside(place).await;
@@ -152,7 +152,7 @@ pub async fn of_many_at_once_with_one_name_one_wins(place: &dyn InboxStore) {
     }
 }
 
-/// Of two different bodies one is accepted, and the other is told so.
+/// Of two different bodies one is accepted, and the other is reported as a conflict.
 pub async fn of_two_bodies_at_once_with_one_name_one_is_accepted(place: &dyn InboxStore) {
     let here = Trial::new(place).await;
     let there = here.beside(place).await;
@@ -169,7 +169,7 @@ pub async fn of_two_bodies_at_once_with_one_name_one_is_accepted(place: &dyn Inb
     }
 }
 
-/// Whatever comes together, each is there.
+/// Whatever arrives at the same time, nothing is lost.
 pub async fn many_at_once_all_go_in(place: &dyn InboxStore) {
     let here = Trial::new(place).await;
     let there = here.beside(place).await;

@@ -1,4 +1,4 @@
-//! An inbox on a hand-set clock, whose ledger is compared after every single operation.
+//! An inbox with a manual clock, whose ledger is checked after every operation.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -21,21 +21,21 @@ use fetchwell_policy::url::WebUrl;
 use super::InboxStore;
 use crate::conformance::HandClock;
 
-/// How long messages are worth having, where a case does not say otherwise.
+/// The default deadline of messages.
 pub(super) const DEADLINE: Duration = Duration::from_secs(3_600);
 pub(super) const ANNA: &str = "anna";
 pub(super) const BERTA: &str = "berta";
 /// More than any case has.
 const ALL: OutboxMost = OutboxMost { results: 100_000, bytes: u64::MAX };
 
-/// An inbox under test, as one process sees it.
+/// An inbox under test, as seen by one process.
 pub(super) struct Trial {
     pub(super) clock: HandClock,
     pub(super) store: RetrieverStore,
 }
 
 impl Trial {
-    /// An inbox with two callers, on a clock of its own.
+    /// An inbox with two callers and a new clock.
     pub(super) async fn new(place: &dyn InboxStore) -> Trial {
         let trial = Trial::open(place, &HandClock::new()).await;
         for (number, name) in [(1, ANNA), (2, BERTA)] {
@@ -46,7 +46,7 @@ impl Trial {
         trial
     }
 
-    /// The inbox as another process sees it.
+    /// The inbox, as seen by another process.
     pub(super) async fn beside(&self, place: &dyn InboxStore) -> Trial {
         Trial::open(place, &self.clock).await
     }
@@ -61,7 +61,7 @@ impl Trial {
         self.clock.now()
     }
 
-    /// Moves the clock on in steps that keep this process alive.
+    /// Advances the clock in steps that keep this process alive.
     pub(super) async fn wait(&self, span: Duration) {
         let end = self.now() + span;
         while self.now() < end {
@@ -85,7 +85,7 @@ impl Trial {
         submitted
     }
 
-    /// Sends messages that must be accepted.
+    /// Submits messages, which must be accepted.
     pub(super) async fn submit(&self, caller: &str, messages: Vec<NewMessage>) -> Vec<MessageId> {
         let expected: Vec<MessageId> = messages.iter().map(|message| message.id).collect();
         let submitted = self.try_to_submit(submission(caller, messages)).await;
@@ -93,17 +93,17 @@ impl Trial {
         expected
     }
 
-    /// Sends one message.
+    /// Submits one message.
     pub(super) async fn send(&self, caller: &str, message: NewMessage) -> MessageId {
         self.submit(caller, vec![message]).await[0]
     }
 
-    /// What is handed out of at most `most`.
+    /// Leases at most `most` messages.
     pub(super) async fn lease(&self, most: usize) -> Vec<Lease> {
         self.lease_from(&*self.store.messages.source, most).await
     }
 
-    /// What is to be delivered.
+    /// Leases the deliveries.
     pub(super) async fn deliveries(&self) -> Vec<Lease> {
         self.lease_from(&*self.store.deliveries.source, 100).await
     }
@@ -118,14 +118,14 @@ impl Trial {
         }
     }
 
-    /// The one message that is due.
+    /// Leases the only message that is due.
     pub(super) async fn lease_one(&self) -> Lease {
         let mut leases = self.lease(2).await;
         assert_eq!(leases.len(), 1, "{leases:?}");
         leases.remove(0)
     }
 
-    /// Ends a message with its result.
+    /// Settles a message with its result.
     pub(super) async fn end(&self, lease: &Lease, result: FetchResult) -> Settled {
         self.finish(vec![finished(lease, Settlement::Done, Some(result))]).await[0]
     }
@@ -138,7 +138,7 @@ impl Trial {
         settled
     }
 
-    /// Fetches all that is due, with the same result.
+    /// Settles everything that is due with the same result.
     pub(super) async fn end_all(&self, result: &FetchResult) -> usize {
         let leases = self.lease(1_000).await;
         for lease in &leases {
@@ -164,7 +164,7 @@ impl Trial {
         self.store.inbox.outbox(caller, after, most).await.expect("the outbox can be read")
     }
 
-    /// All results of a caller that come after this one.
+    /// All results of a caller after this cursor.
     pub(super) async fn results(&self, caller: &str, after: Option<i64>) -> Vec<OutboxMessage> {
         match self.page(caller, after, ALL).await {
             OutboxPage::Results { results, .. } => results,
@@ -179,7 +179,7 @@ impl Trial {
     }
 }
 
-/// A message that nobody sent before.
+/// A new message.
 pub(super) fn message(url: &str) -> NewMessage {
     let number = next_number();
     let id = MessageId::new(Time::from_secs(1_700_000_000), u128::from(number));
@@ -192,7 +192,7 @@ pub(super) fn message(url: &str) -> NewMessage {
     }
 }
 
-/// A message that shares its result with others of the kind.
+/// A message that shares its result with others of the same kind.
 pub(super) fn shared(url: &str, kind: u8, max_age: Duration) -> NewMessage {
     NewMessage { kind: [kind; 16], max_age: Some(max_age), ..message(url) }
 }
@@ -222,7 +222,6 @@ pub(super) fn finished(
     }
 }
 
-/// A page.
 pub(super) fn success(content: &str) -> FetchResult {
     FetchResult {
         status: FetchResult::SUCCESS.to_owned(),
@@ -236,7 +235,6 @@ pub(super) fn success(content: &str) -> FetchResult {
     }
 }
 
-/// No page.
 pub(super) fn failure(error: &str) -> FetchResult {
     FetchResult {
         status: "http_error".to_owned(),

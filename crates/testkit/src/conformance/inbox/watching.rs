@@ -1,4 +1,4 @@
-//! What operators see: lists, counts, groups, and the story of a message.
+//! What operators see: lists, counts, groups, and the details of a message.
 
 use fetchwell_engine::ports::finish::{Settled, Settlement};
 use fetchwell_engine::ports::inbox::{Attempt, FetchResult, MessageId, NewMessage};
@@ -10,7 +10,7 @@ use super::InboxStore;
 use super::trial::{ANNA, BERTA, Trial, failure, finished, message, secs, shared, success};
 
 impl Trial {
-    /// All that match, from page to page of two.
+    /// All matches, read in pages of two.
     pub(super) async fn listed(&self, filter: &Filter) -> Vec<MessageId> {
         let mut ids = Vec::new();
         let mut from = None;
@@ -52,7 +52,7 @@ fn attempt(at: Time, told: &str) -> Attempt {
     }
 }
 
-/// Five messages of two callers: one stands in each place. In the order in which they were sent.
+/// Five messages of two callers, one in each state, in the order in which they were sent.
 async fn one_of_each(trial: &Trial) -> [MessageId; 5] {
     let ended = |url: &str| NewMessage { retailer: "other".to_owned(), ..message(url) };
     let completed = trial.send(ANNA, ended("http://a.test/Completed")).await;
@@ -68,7 +68,7 @@ async fn one_of_each(trial: &Trial) -> [MessageId; 5] {
     [completed, failed, delayed, processing, queued]
 }
 
-/// Each filter finds what has it and nothing else, the newest first, and the count agrees.
+/// Each filter finds exactly the matching messages, newest first, and the count agrees.
 pub async fn a_list_has_what_matches(place: &dyn InboxStore) {
     let trial = Trial::new(place).await;
     assert_eq!(trial.listed(&Filter::default()).await, []);
@@ -99,7 +99,7 @@ pub async fn a_list_has_what_matches(place: &dyn InboxStore) {
     }
 }
 
-/// What came in or ended after a moment is not of that moment.
+/// Messages that arrived or ended after the moment are not included.
 pub async fn a_moment_shows_nothing_that_came_later(place: &dyn InboxStore) {
     let trial = Trial::new(place).await;
     let old = trial.send(ANNA, message("http://a.test/old")).await;
@@ -120,7 +120,7 @@ pub async fn a_moment_shows_nothing_that_came_later(place: &dyn InboxStore) {
     assert_eq!(trial.listed(&Filter { as_of: seen.as_of, ..failed }).await, []);
 }
 
-/// Failures are grouped by why and where, the largest first, each with its newest message.
+/// Failures are grouped by reason and site, the largest group first, each with its newest message.
 pub async fn failures_are_grouped_by_reason_and_site(place: &dyn InboxStore) {
     let trial = Trial::new(place).await;
     for (url, result) in [
@@ -133,7 +133,7 @@ pub async fn failures_are_grouped_by_reason_and_site(place: &dyn InboxStore) {
         trial.send(ANNA, message(url)).await;
         trial.end(&trial.lease_one().await, result).await;
     }
-    // One that ends without a result has its own reason.
+    // A message that ends without a result has its own reason.
     trial.send(ANNA, message("http://c.test/6")).await;
     let dead = Settlement::Dead { reason: "it made the program panic".repeat(200) };
     trial.finish(vec![finished(&trial.lease_one().await, dead, None)]).await;
@@ -158,7 +158,7 @@ pub async fn failures_are_grouped_by_reason_and_site(place: &dyn InboxStore) {
     );
 }
 
-/// Attempts are kept with their reasons, the last of them with the result; the way adds up.
+/// Attempts are kept with their reasons, the last one with the result; the timeline is consistent.
 pub async fn a_message_has_its_story(place: &dyn InboxStore) {
     let trial = Trial::new(place).await;
     let id = trial.send(ANNA, message("http://a.test/")).await;
@@ -201,7 +201,7 @@ pub async fn a_message_has_its_story(place: &dyn InboxStore) {
     assert_eq!(way[4].took, std::time::Duration::from_micros(50_000));
 }
 
-/// A follower says whom it follows; nobody knows of a message that never was.
+/// A follower names its leader; a message that does not exist is not found.
 pub async fn a_follower_says_whom_it_follows(place: &dyn InboxStore) {
     let trial = Trial::new(place).await;
     let leader = trial.send(ANNA, shared("http://a.test/", 1, secs(60))).await;
@@ -212,7 +212,7 @@ pub async fn a_follower_says_whom_it_follows(place: &dyn InboxStore) {
     assert_eq!(find(MessageId([9; 16])).await, None);
 }
 
-/// Who is at work, with how much; every queue with its counters; every outbox with its extent.
+/// The instances with their leases, the queues with their counters, the outboxes with their ranges.
 pub async fn the_store_says_who_is_at_work(place: &dyn InboxStore) {
     let trial = Trial::new(place).await;
     let beside = trial.beside(place).await;

@@ -1,4 +1,4 @@
-//! How links are added, read and forgotten.
+//! How links are added, read and expire.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,7 +30,7 @@ fn set(category: &str, names: &[&str]) -> (String, Vec<String>) {
     (category.to_owned(), names.iter().map(|name| (*name).to_owned()).collect())
 }
 
-/// Whatever characters they are made of.
+/// Whatever characters they contain.
 pub async fn links_are_kept_as_they_are_each_once(store: &dyn LinksStore) {
     let links = store.open_links().await;
     assert_eq!(seen(&links).await, []);
@@ -40,7 +40,7 @@ pub async fn links_are_kept_as_they_are_each_once(store: &dyn LinksStore) {
     assert_eq!(seen(&again).await, [set("jobs report", &["a", "b", "c", "ä?x=1&y=*#f"])]);
 }
 
-/// Categories are read in the order of their names.
+/// Categories are sorted by name.
 pub async fn a_link_may_stand_in_several_categories(store: &dyn LinksStore) {
     let links = store.open_links().await;
     for category in ["world:asia", "a*b", "wörld"] {
@@ -50,7 +50,7 @@ pub async fn a_link_may_stand_in_several_categories(store: &dyn LinksStore) {
     assert_eq!(seen(&links).await, expected);
 }
 
-/// Neither a link nor a category, nor time.
+/// Neither links nor a category are added, and the expiry does not change.
 pub async fn nothing_is_added_by_adding_nothing(store: &dyn LinksStore) {
     let links = store.open_links().await;
     assert_eq!(add(&links, "empty", &[]).await, 0);
@@ -62,7 +62,6 @@ pub async fn nothing_is_added_by_adding_nothing(store: &dyn LinksStore) {
     assert_eq!(seen(&links).await, []);
 }
 
-/// Each exactly once.
 pub async fn more_than_fit_in_one_step_go_in_and_come_out(store: &dyn LinksStore) {
     let links = store.open_links().await;
     let many: Vec<String> = (0..5_000).map(|n| format!("http://a.test/page/{n}")).collect();
@@ -72,13 +71,13 @@ pub async fn more_than_fit_in_one_step_go_in_and_come_out(store: &dyn LinksStore
     assert_eq!(sets[0].urls, many.into_iter().collect());
 }
 
-/// As a whole: an old link lives as long as the newest.
+/// As a whole: an old link lives as long as the newest one.
 pub async fn a_category_lives_for_48_hours_after_the_last_add(store: &dyn LinksStore) {
     let links = store.open_links().await;
     add(&links, "busy", &["1"]).await;
     add(&links, "quiet", &["1"]).await;
     store.let_pass(LINKS_TTL / 2).await;
-    // Though there is nothing new in it.
+    // Even if nothing in it is new.
     assert_eq!(add(&links, "busy", &["1"]).await, 0);
     store.let_pass(LINKS_TTL / 2).await;
     assert_eq!(seen(&links).await, [set("busy", &["1"])]);
@@ -86,7 +85,7 @@ pub async fn a_category_lives_for_48_hours_after_the_last_add(store: &dyn LinksS
     assert_eq!(seen(&links).await, []);
 }
 
-/// What it had is not there again.
+/// Its old links do not come back.
 pub async fn a_category_that_was_forgotten_begins_anew(store: &dyn LinksStore) {
     let links = store.open_links().await;
     add(&links, "news", &["old"]).await;
@@ -95,7 +94,7 @@ pub async fn a_category_that_was_forgotten_begins_anew(store: &dyn LinksStore) {
     assert_eq!(seen(&links).await, [set("news", &["new", "old"])]);
 }
 
-/// However they overtake each other.
+/// In any order of interleaving.
 pub async fn several_that_add_at_once_count_each_link_once(store: &dyn LinksStore) {
     let all = [store.open_links().await, store.open_links().await, store.open_links().await];
     let many: Vec<String> = (0..300).map(|n| format!("http://a.test/{n}")).collect();

@@ -1,4 +1,4 @@
-//! What every store of links promises: [`CategoryLinks`].
+//! The contract of every store of links: [`CategoryLinks`].
 
 pub mod adding;
 
@@ -9,14 +9,14 @@ use fetchwell_engine::ports::links::CategoryLinks;
 
 use super::ageing::Ageing;
 
-/// A place for links, empty at first.
+/// A store of links, empty at first.
 #[async_trait]
 pub trait LinksStore: Ageing {
-    /// Opens it as a process does at its start. Opened twice, it is the same place.
+    /// Opens it as a process does at startup. Opened twice, it is the same store.
     async fn open_links(&self) -> Arc<dyn CategoryLinks>;
 }
 
-/// Tests of what every store of links promises: `links_conformance!(Some(AgeingSqlite::new()))`.
+/// Tests of the contract: `links_conformance!(Some(AgeingSqlite::new()))`.
 #[macro_export]
 macro_rules! links_conformance {
     ($store:expr) => {

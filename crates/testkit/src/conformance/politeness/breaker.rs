@@ -1,4 +1,4 @@
-//! Penalties and the breaker: what a site asks for, all that share the store respect.
+//! Penalties and the breaker: all processes on the store respect what a site asks for.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::PolitenessStore;
 use super::trial::{Trial, ask, report, rule, secs};
 use crate::conformance::HandClock;
 
-/// Also what another process reserved; and what is asked for in the same turn sees the rest already.
+/// Also slots that another process reserved; and questions in the same turn already see the penalty.
 pub async fn a_429_rests_the_site_and_voids_what_was_reserved(store: &dyn PolitenessStore) {
     let here = Trial::new(store);
     let there = here.beside(store);
@@ -31,7 +31,7 @@ pub async fn a_429_rests_the_site_and_voids_what_was_reserved(store: &dyn Polite
     assert_eq!(there.spend("a.test", &early).await, Spend::Go);
 }
 
-/// It is the site's failure, and its wish.
+/// It counts as a site failure, and its Retry-After is respected.
 pub async fn a_503_with_retry_after_rests_the_site_and_counts(store: &dyn PolitenessStore) {
     let trial = Trial::new(store);
     let sent = trial.go("a.test").await;
@@ -43,7 +43,7 @@ pub async fn a_503_with_retry_after_rests_the_site_and_counts(store: &dyn Polite
     assert_eq!(state.breaker.consecutive_failures, 1);
 }
 
-/// The fifth in a row, not before; a served page starts the count anew.
+/// The fifth in a row, not earlier; a served page resets the count.
 pub async fn five_failures_open_it(store: &dyn PolitenessStore) {
     let trial = Trial::new(store);
     let failed = || report("a.test", Mark::Failed, None, 0);
@@ -64,7 +64,7 @@ pub async fn five_failures_open_it(store: &dyn PolitenessStore) {
     trial.go("b.test").await;
 }
 
-/// By up to a fifth, never made longer, and not all alike.
+/// By up to a fifth, never lengthened, and not all by the same amount.
 pub async fn open_times_are_shortened_by_chance(store: &dyn PolitenessStore) {
     let clock = HandClock::new();
     let rule = BreakerRule::default();
@@ -82,7 +82,7 @@ pub async fn open_times_are_shortened_by_chance(store: &dyn PolitenessStore) {
     assert!(open_times.len() > 25, "{open_times:?}");
 }
 
-/// Whoever asks, from whichever process, and however many at the same time.
+/// From any process, and however many ask at the same time.
 pub async fn exactly_one_of_many_askers_probes(store: &dyn PolitenessStore) {
     let here = Trial::new(store);
     let there = here.beside(store);
@@ -105,7 +105,7 @@ pub async fn exactly_one_of_many_askers_probes(store: &dyn PolitenessStore) {
     assert_eq!(probes.len(), 1);
 }
 
-/// A failure changes nothing but the breaker; none of two that come together may get lost.
+/// A failure changes only the breaker; two concurrent reports must both be counted.
 pub async fn failures_that_are_told_at_once_all_count(store: &dyn PolitenessStore) {
     let here = Trial::new(store);
     let there = here.beside(store);
@@ -124,7 +124,7 @@ pub async fn failures_that_are_told_at_once_all_count(store: &dyn PolitenessStor
     }
 }
 
-/// A prober that dies must not close a site for ever.
+/// A prober that dies must not keep a site closed for ever.
 pub async fn a_lost_probe_is_given_again(store: &dyn PolitenessStore) {
     let trial = Trial::new(store);
     trial.clock.set(trial.fail_until_open("a.test").await);
@@ -136,7 +136,7 @@ pub async fn a_lost_probe_is_given_again(store: &dyn PolitenessStore) {
     trial.wait("a.test").await;
 }
 
-/// And only that: a late page from before says nothing.
+/// Only the probe does: a late page from before has no effect.
 pub async fn an_answered_probe_closes_it(store: &dyn PolitenessStore) {
     let here = Trial::new(store);
     let there = here.beside(store);
@@ -154,7 +154,7 @@ pub async fn an_answered_probe_closes_it(store: &dyn PolitenessStore) {
     assert_eq!(state.breaker, Breaker::default());
 }
 
-/// Up to a bound.
+/// Up to the maximum.
 pub async fn a_failed_probe_doubles_the_time(store: &dyn PolitenessStore) {
     let trial = Trial::new(store);
     let mut probe_at = trial.fail_until_open("a.test").await;
@@ -173,8 +173,8 @@ pub async fn a_failed_probe_doubles_the_time(store: &dyn PolitenessStore) {
     assert_eq!(open_times, [60, 120, 240, 300, 300]);
 }
 
-/// How many, how the last one failed, and when: for whoever waits, in every process and after a restart. An
-/// answered probe ends the list, and is a recovery that permits tell of.
+/// Their number, and how and when the last one failed, in every process and after a restart. An answered probe clears
+/// the list and counts as a recovery, which permits report.
 pub async fn failed_probes_and_recoveries_are_kept(store: &dyn PolitenessStore) {
     let here = Trial::new(store);
     let there = here.beside(store);
@@ -204,7 +204,7 @@ pub async fn failed_probes_and_recoveries_are_kept(store: &dyn PolitenessStore) 
     assert_eq!(state.health.failed_probes, FailedProbes::default());
 }
 
-/// Neither failures nor successes from before a penalty; but a wish for rest is always heard.
+/// Neither failures nor successes from before a penalty count; but a Retry-After is always respected.
 pub async fn results_of_an_old_generation_say_nothing(store: &dyn PolitenessStore) {
     let trial = Trial::new(store);
     let old = trial.go("a.test").await.generation;
@@ -227,7 +227,7 @@ pub async fn results_of_an_old_generation_say_nothing(store: &dyn PolitenessStor
     assert_eq!(state.breaker, Breaker::default());
 }
 
-/// In one turn, all reports first, in order: the questions are answered by what is known then.
+/// In one turn, all reports are processed first, in order; the answers reflect them.
 pub async fn reports_come_before_questions(store: &dyn PolitenessStore) {
     let trial = Trial::new(store);
     let failed: Vec<SiteReport> = (0..5).map(|_| report("a.test", Mark::Failed, None, 0)).collect();

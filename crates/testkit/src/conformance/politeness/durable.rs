@@ -1,4 +1,4 @@
-//! What outlives the process: all that a site is owed.
+//! What outlives the process: all obligations to a site.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::keeping::{full_record, origin};
 use super::trial::{Trial, report, secs};
 use crate::conformance::HandClock;
 
-/// A Retry-After, an open breaker and a probe that is under way.
+/// A Retry-After, an open breaker and a probe in flight.
 pub async fn a_penalty_outlives_the_process(store: &dyn PolitenessStore) {
     let clock = HandClock::new();
     let (until, probe_at, reserved) = {
@@ -45,7 +45,7 @@ pub async fn a_penalty_outlives_the_process(store: &dyn PolitenessStore) {
     assert!(trial.go("limited.test").await.slot.at >= until);
 }
 
-/// A pause and a pace, with whoever ordered them.
+/// A pause and a pace, with the names of those who ordered them.
 pub async fn an_order_outlives_the_process(store: &dyn PolitenessStore) {
     let clock = HandClock::new();
     let before = {
@@ -61,7 +61,7 @@ pub async fn an_order_outlives_the_process(store: &dyn PolitenessStore) {
     assert_eq!(trial.go("a.test").await.rate.interval, secs(7));
 }
 
-/// Slots, permits, records of robots.txt, and when a site last served.
+/// Slots, permits, robots.txt records, and the time at which a site last served a page.
 pub async fn all_else_outlives_the_process(store: &dyn PolitenessStore) {
     let clock = HandClock::new();
     let origin = origin("https://a.test");

@@ -1,4 +1,4 @@
-//! What is remembered.
+//! What is stored.
 
 use fetchwell_engine::ports::politeness::{RobotsRecord, Unreachable};
 use fetchwell_policy::time::Time;
@@ -11,7 +11,7 @@ pub(super) fn origin(url: &str) -> Origin {
     Origin::parse(url).expect("an origin")
 }
 
-/// A record with all that a record can hold.
+/// A record with all fields set.
 pub(super) fn full_record(now: Time) -> RobotsRecord {
     RobotsRecord {
         body: Some((0..=255).collect()),
@@ -28,7 +28,7 @@ pub(super) fn full_record(now: Time) -> RobotsRecord {
     }
 }
 
-/// By scheme, host and port, and byte by byte.
+/// By scheme, host and port, and byte for byte.
 pub async fn robots_records_are_kept_and_replaced(store: &dyn PolitenessStore) {
     let trial = Trial::new(store);
     let other_process = trial.beside(store);
@@ -56,7 +56,7 @@ pub async fn robots_records_are_kept_and_replaced(store: &dyn PolitenessStore) {
     assert_eq!(read, Some(nothing));
 }
 
-/// Nor does it make a site known.
+/// It does not create a site, either.
 pub async fn a_look_changes_nothing(store: &dyn PolitenessStore) {
     let trial = Trial::new(store);
     assert_eq!(trial.look("a.test").await, None);

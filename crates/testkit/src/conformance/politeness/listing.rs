@@ -1,4 +1,4 @@
-//! Which sites are known, and how they stand.
+//! The known sites and their state.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use super::PolitenessStore;
 use super::keeping::{full_record, origin};
 use super::trial::{RATE, Trial, ask, report, secs, site};
 
-/// In the order of their names' bytes, each once, however large the pages are.
+/// Sorted by the bytes of their names, each once, for any page size.
 pub async fn sites_are_listed_by_name_page_by_page(store: &dyn PolitenessStore) {
     let trial = Trial::new(store);
     let names: BTreeSet<String> = (0..451)
@@ -28,7 +28,7 @@ pub async fn sites_are_listed_by_name_page_by_page(store: &dyn PolitenessStore) 
     }
 }
 
-/// With all that the store knows of it.
+/// With everything that the store knows about it.
 pub async fn a_site_is_shown_with_its_state_and_its_robots_txt(store: &dyn PolitenessStore) {
     let trial = Trial::new(store);
     trial.go("a.test").await;
@@ -47,7 +47,7 @@ pub async fn a_site_is_shown_with_its_state_and_its_robots_txt(store: &dyn Polit
     assert_eq!(trial.look("never.test").await, None, "a look makes no site");
 }
 
-/// By a part of their names, and by how they stand.
+/// By a part of their names, and by their condition.
 pub async fn sites_are_found_by_name_and_by_condition(store: &dyn PolitenessStore) {
     let trial = Trial::new(store);
     let plain: Vec<SiteAsk> = (0..1_200).map(|n| ask(&format!("plain{n}.test"))).collect();
@@ -79,13 +79,13 @@ pub async fn sites_are_found_by_name_and_by_condition(store: &dyn PolitenessStor
     assert_eq!(names(&trial, with_text("n119", None)).await.len(), 11);
     assert_eq!(names(&trial, with_text("rate", Some(Condition::Paused))).await, [""; 0]);
     assert_eq!(names(&trial, with_text("%", None)).await, [""; 0], "a text is no pattern");
-    // What time alone changes is seen, too.
+    // Changes by time alone are visible, too.
     trial.clock.advance(secs(7_200));
     let resting = SiteQuery { condition: Some(Condition::Resting), ..with_text("", None) };
     assert_eq!(names(&trial, resting).await, [""; 0]);
 }
 
-/// Groups and receivers of webhooks are paced like sites, and are none.
+/// Groups and webhook receivers are paced like sites, but are not sites.
 pub async fn what_is_no_site_of_the_web_is_not_listed(store: &dyn PolitenessStore) {
     let trial = Trial::new(store);
     let apart =
@@ -95,7 +95,7 @@ pub async fn what_is_no_site_of_the_web_is_not_listed(store: &dyn PolitenessStor
     assert_eq!(names(&trial, all).await, ["a.test"]);
 }
 
-/// All that a query finds, and on how many pages.
+/// All sites that a query finds, and the number of pages.
 async fn list(trial: &Trial, mut query: SiteQuery) -> (Vec<KnownSite>, usize) {
     let mut found = Vec::new();
     let mut pages = 0;

@@ -1,5 +1,5 @@
-//! What every politeness store promises: the pure rules of [`SiteState`], in atomic steps that all
-//! handles on the store share.
+//! The contract of every politeness store: the pure rules of [`SiteState`], in atomic steps that all handles on the
+//! store share.
 //!
 //! [`SiteState`]: fetchwell_policy::site::SiteState
 
@@ -19,22 +19,21 @@ use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::sites::Sites;
 use fetchwell_policy::breaker::BreakerRule;
 
-/// A place with one politeness store in it, empty at first.
+/// A place with one politeness store, empty at first.
 pub trait PolitenessStore: Send + Sync {
-    /// Opens the store as a process does at its start. Opened twice, it is the same store.
+    /// Opens the store as a process does at startup. Opened twice, it is the same store.
     fn open(&self, clock: Clock, rule: BreakerRule) -> Arc<dyn Sites>;
 
-    /// Another place of the same kind, with nothing in it.
+    /// Another empty place of the same kind.
     fn fresh(&self) -> Box<dyn PolitenessStore>;
 
-    /// Whether sites go by themselves when their time is over, so that a sweep finds none.
+    /// Whether sites expire by themselves, so that a sweep finds none.
     fn forgets_by_itself(&self) -> bool {
         false
     }
 }
 
-/// Tests of all that every politeness store promises:
-/// `politeness_conformance!(Some(MemoryStore::default()))`.
+/// Tests of the contract: `politeness_conformance!(Some(MemoryStore::default()))`.
 #[macro_export]
 macro_rules! politeness_conformance {
     ($store:expr) => {
@@ -91,7 +90,7 @@ macro_rules! politeness_conformance {
     };
 }
 
-/// Tests of a politeness store whose sites are forgotten by sweeping, not by themselves.
+/// Tests of a politeness store whose sites are removed by sweeping and do not expire by themselves.
 #[macro_export]
 macro_rules! swept_politeness_conformance {
     ($store:expr) => {
@@ -108,7 +107,7 @@ macro_rules! swept_politeness_conformance {
     };
 }
 
-/// Tests of what a politeness store promises besides when it outlives its process.
+/// Additional tests of a politeness store that outlives its process.
 #[macro_export]
 macro_rules! durable_politeness_conformance {
     ($store:expr) => {

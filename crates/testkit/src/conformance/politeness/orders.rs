@@ -1,4 +1,4 @@
-//! Orders of operators: they stand in the store, and every process heeds them.
+//! Orders of operators: they are in the store, and every process obeys them.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use super::trial::{Trial, ask, report, secs, site};
 
 const WHO: &str = "ann";
 
-/// What was reserved before a pause is void, nothing is reserved during it, and the pace holds after it.
+/// Reservations from before a pause are void, nothing is reserved during it, and the pace applies after it.
 pub async fn a_paused_site_gives_nothing_until_it_is_resumed(store: &dyn PolitenessStore) {
     let here = Trial::new(store);
     let there = here.beside(store);
@@ -35,7 +35,7 @@ pub async fn a_paused_site_gives_nothing_until_it_is_resumed(store: &dyn Politen
     assert!(other.slot.at >= here.now() + secs(1), "it is not met by a burst");
 }
 
-/// A breaker that is due for a probe gets none while its site is paused, and keeps its place.
+/// A breaker that is due for a probe gets none while its site is paused, and keeps its state.
 pub async fn a_paused_site_is_not_probed(store: &dyn PolitenessStore) {
     let trial = Trial::new(store);
     let probe_at = trial.fail_until_open("down.test").await;
@@ -46,7 +46,7 @@ pub async fn a_paused_site_is_not_probed(store: &dyn PolitenessStore) {
     trial.probe("down.test").await;
 }
 
-/// The one who paused a site first is the one who did; an order that changes nothing says so.
+/// The first one to pause a site is recorded; an order that changes nothing reports that.
 pub async fn an_order_that_changes_nothing_says_so(store: &dyn PolitenessStore) {
     let trial = Trial::new(store);
     assert!(!trial.order("never.test", Order::Resume).await);
@@ -60,7 +60,7 @@ pub async fn an_order_that_changes_nothing_says_so(store: &dyn PolitenessStore) 
     assert_eq!((paused.by.as_str(), paused.at), (WHO, since));
 }
 
-/// It holds for every process, voids what was reserved, and goes when it is taken back.
+/// It applies to every process, voids reservations, and ends when it is revoked.
 pub async fn an_ordered_pace_overrides_what_is_asked_for(store: &dyn PolitenessStore) {
     let here = Trial::new(store);
     let there = here.beside(store);
@@ -80,7 +80,7 @@ pub async fn an_ordered_pace_overrides_what_is_asked_for(store: &dyn PolitenessS
     assert_eq!(after.slot.at, next.slot.at + secs(1));
 }
 
-/// However fast an operator would have it.
+/// However fast the operator wants it.
 pub async fn an_ordered_pace_never_undercuts_a_crawl_delay(store: &dyn PolitenessStore) {
     let trial = Trial::new(store);
     trial.order("a.test", Order::SetInterval(Duration::from_millis(100))).await;
@@ -100,7 +100,7 @@ pub async fn an_ordered_pace_never_undercuts_a_crawl_delay(store: &dyn Politenes
     assert_eq!((hasty.rate.interval, hasty.rate_is_ordered), (Duration::from_millis(100), true));
 }
 
-/// A site that asked for a rest keeps it, whatever an operator thinks of its breaker.
+/// A Retry-After stays in force, even if an operator resets the breaker.
 pub async fn a_reset_breaker_is_closed_and_a_rest_stays(store: &dyn PolitenessStore) {
     let trial = Trial::new(store);
     trial.fail_until_open("down.test").await;
@@ -116,7 +116,7 @@ pub async fn a_reset_breaker_is_closed_and_a_rest_stays(store: &dyn PolitenessSt
     assert_eq!(trial.wait("limited.test").await, (trial.now() + secs(600), Because::Penalty));
 }
 
-/// Of both schemes, and of no other site. Permits from then on say when.
+/// For both schemes, and for no other site. From then on, permits contain the time of the order.
 pub async fn what_is_known_of_robots_txt_is_forgotten(store: &dyn PolitenessStore) {
     let trial = Trial::new(store);
     let origins = ["https://a.test", "http://a.test", "https://b.test", "http://a.test:8080"];
@@ -135,7 +135,7 @@ pub async fn what_is_known_of_robots_txt_is_forgotten(store: &dyn PolitenessStor
     assert_eq!(trial.go("a.test").await.robots_forgotten, Some(trial.now()));
 }
 
-/// So that what waits for a site need not be looked at again and again. An order is told of for an hour.
+/// So that jobs that wait for a site need not be checked repeatedly. An order is reported for an hour.
 pub async fn orders_are_told_of_by_their_time(store: &dyn PolitenessStore) {
     let here = Trial::new(store);
     let there = here.beside(store);
@@ -145,7 +145,7 @@ pub async fn orders_are_told_of_by_their_time(store: &dyn PolitenessStore) {
     here.order("a.test", Order::SetInterval(secs(2))).await;
     here.clock.advance(secs(10));
     there.order("never.test", Order::Resume).await;
-    there.order("quiet.test", Order::Pause).await; // It ends no wait.
+    there.order("quiet.test", Order::Pause).await; // A pause ends no wait.
     let told = |names: &[(&str, u64)]| -> Vec<(Site, Time)> {
         names.iter().map(|(name, after_s)| (site(name), began + secs(*after_s))).collect()
     };

@@ -1,4 +1,4 @@
-//! Slots: one an interval, for all that share the store.
+//! Slots: one per interval, for all processes on the store.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use fetchwell_policy::time::Time;
 use super::PolitenessStore;
 use super::trial::{RATE, Trial, ask, report, secs, site};
 
-/// Also when both are asked for in one turn.
+/// Even if both are requested in one turn.
 pub async fn the_first_request_goes_at_once_and_the_second_after_the_interval(
     store: &dyn PolitenessStore,
 ) {
@@ -26,7 +26,7 @@ pub async fn the_first_request_goes_at_once_and_the_second_after_the_interval(
     assert_eq!(trial.go("a.test").await.slot.at, trial.now(), "after a rest it goes at once");
 }
 
-/// Verdicts come in the order of the questions, each by its own site's state and rate.
+/// Answers are in the order of the questions, each by the state and rate of its site.
 pub async fn sites_are_paced_apart(store: &dyn PolitenessStore) {
     let trial = Trial::new(store);
     let now = trial.now();
@@ -44,7 +44,7 @@ pub async fn sites_are_paced_apart(store: &dyn PolitenessStore) {
     assert_eq!(waits, [false, true, false, false, false]);
 }
 
-/// The pair is exempt; what comes after it is a whole interval later.
+/// The pair is exempt; the next request comes a whole interval later.
 pub async fn the_page_may_follow_its_robots_txt_at_once(store: &dyn PolitenessStore) {
     let trial = Trial::new(store);
     let now = trial.now();
@@ -55,7 +55,7 @@ pub async fn the_page_may_follow_its_robots_txt_at_once(store: &dyn PolitenessSt
     assert!(trial.go("a.test").await.slot.at >= now + RATE.interval);
 }
 
-/// Who would have to wait longer is told when to ask again, and nothing is reserved for him.
+/// If the wait would be longer, the caller is told when to ask again, and nothing is reserved.
 pub async fn what_lies_beyond_the_horizon_is_not_reserved(store: &dyn PolitenessStore) {
     let trial = Trial::new(store);
     let slow = SiteAsk { rate: Rate::every(secs(20)), ..ask("a.test") };
@@ -71,7 +71,7 @@ pub async fn what_lies_beyond_the_horizon_is_not_reserved(store: &dyn Politeness
     assert_eq!(trial.look("a.test").await, before);
 }
 
-/// From its time on; before that, there is a wait.
+/// From its time on; before that, the caller must wait.
 pub async fn a_slot_in_time_is_good(store: &dyn PolitenessStore) {
     let trial = Trial::new(store);
     let first = trial.go("a.test").await;
@@ -83,7 +83,7 @@ pub async fn a_slot_in_time_is_good(store: &dyn PolitenessStore) {
     assert_eq!(trial.spend("a.test", &second).await, Spend::Go);
 }
 
-/// Who is late goes at once, and those who come after keep their distance from that.
+/// A late request goes at once, and the following ones keep their distance from it.
 pub async fn a_slot_slept_past_delays_the_next(store: &dyn PolitenessStore) {
     let trial = Trial::new(store);
     let late = trial.go("a.test").await;
@@ -104,7 +104,7 @@ pub async fn a_slot_slept_past_delays_the_next(store: &dyn PolitenessStore) {
     assert_eq!(trial.spend("b.test", &moved).await, Spend::Go);
 }
 
-/// Neither by its pace, nor by a penalty, nor by an open breaker.
+/// Not because of its pace, a penalty or an open breaker.
 pub async fn a_clock_that_jumps_back_does_not_close_a_site(store: &dyn PolitenessStore) {
     let trial = Trial::new(store);
     trial.go("paced.test").await;
@@ -122,7 +122,7 @@ pub async fn a_clock_that_jumps_back_does_not_close_a_site(store: &dyn Politenes
     trial.probe("down.test").await;
 }
 
-/// Two that ask at the same time get different slots, all an interval apart.
+/// Concurrent requests get different slots, all an interval apart.
 pub async fn two_processes_share_one_pace(store: &dyn PolitenessStore) {
     let here = Trial::new(store);
     let there = here.beside(store);

@@ -1,4 +1,4 @@
-//! A random history against the pure rules: the same calls in the same order give the same answers.
+//! A random history, compared with the pure rules: the same calls in the same order give the same answers.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -16,11 +16,11 @@ use crate::conformance::replay::{Dice, for_each_seed};
 use crate::crash::is_soak;
 
 const SEEDS: std::ops::Range<u64> = 0..4;
-/// Of each history: in the test command, and in `scripts/soak`.
+/// The length of each history: in the test command, and in `scripts/soak`.
 const STEPS: [usize; 2] = [600, 2_000];
 const SITES: usize = 4;
 
-/// Two processes ask, report, spend and sweep; the store does what one pure state a site does.
+/// Two processes ask, report, spend and sweep; the store must behave like one pure state per site.
 pub async fn a_random_history_follows_the_pure_rules(store: &dyn PolitenessStore) {
     for_each_seed(SEEDS, |seed| async move {
         let store = store.fresh();
@@ -43,7 +43,7 @@ struct RandomHistory {
     handles: [Trial; 2],
     dice: Dice,
     model: HashMap<String, SiteState>,
-    /// Permits that may yet be spent, or reported under.
+    /// Permits that may still be spent or reported under.
     permits: Vec<(String, Permit)>,
     sweeps: bool,
 }
@@ -71,7 +71,7 @@ impl RandomHistory {
         if self.dice.once_in(6) { Rate::at_most_every(rate.interval) } else { rate }
     }
 
-    /// Mostly a little; now and then hours, and back.
+    /// Mostly a little; sometimes hours, and sometimes back.
     fn pass_time(&mut self) {
         let clock = &self.handles[0].clock;
         match self.dice.below(40) {
@@ -158,7 +158,7 @@ impl RandomHistory {
         }
     }
 
-    /// Mostly such as let the history go on.
+    /// Mostly orders that let the history continue.
     async fn order(&mut self, handle: usize) {
         let name = self.some_site();
         let now = self.handles[0].now();

@@ -1,4 +1,4 @@
-//! What is forgotten, and what never is.
+//! What is removed by a sweep, and what never is.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::trial::{Trial, ask, report, secs};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
-/// An hour after its last slot a site is as good as new.
+/// An hour after its last slot, a site has no state worth keeping.
 pub async fn a_sweep_forgets_sites_at_rest(store: &dyn PolitenessStore) {
     let trial = Trial::new(store);
     let permit: Permit = trial.go("a.test").await;
@@ -33,7 +33,7 @@ pub async fn a_sweep_forgets_sites_at_rest(store: &dyn PolitenessStore) {
     assert_eq!(kept, Some(robots), "a robots.txt has a time of its own");
 }
 
-/// Neither one that asked for a rest, nor one that is down, nor one that lately failed.
+/// Neither a resting site, nor one that is down, nor one that failed recently.
 pub async fn a_sweep_keeps_sites_in_penalty(store: &dyn PolitenessStore) {
     let trial = Trial::new(store);
     trial.report(report("limited.test", Mark::Limited, Some(HOUR * 20), 0)).await;
@@ -57,7 +57,7 @@ pub async fn a_sweep_keeps_sites_in_penalty(store: &dyn PolitenessStore) {
     assert_eq!(trial.look("resting.test").await, None);
 }
 
-/// Neither one that is paused nor one that was given a pace, until the order is taken back.
+/// Neither a paused site nor one with an ordered pace, until the order is revoked.
 pub async fn a_sweep_keeps_sites_with_orders(store: &dyn PolitenessStore) {
     let trial = Trial::new(store);
     trial.order("paused.test", Order::Pause).await;

@@ -1,4 +1,4 @@
-//! A politeness store on a hand-set clock.
+//! A politeness store with a manual clock.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,27 +15,27 @@ use fetchwell_policy::url::Site;
 use super::PolitenessStore;
 use crate::conformance::HandClock;
 
-/// The pace of all sites where nothing else is said.
+/// The default pace of all sites.
 pub(super) const RATE: Rate = Rate::every(Duration::from_secs(1));
 
-/// The usual rule without its jitter, so that times are exact.
+/// The default rule without jitter, so that times are exact.
 pub(super) fn rule() -> BreakerRule {
     BreakerRule { jitter_share: 0.0, ..BreakerRule::default() }
 }
 
-/// A store under test, as one process sees it.
+/// A store under test, as seen by one process.
 pub(super) struct Trial {
     pub(super) clock: HandClock,
     pub(super) store: Arc<dyn Sites>,
 }
 
 impl Trial {
-    /// On a clock of its own.
+    /// With a new clock.
     pub(super) fn new(store: &dyn PolitenessStore) -> Trial {
         Trial::open(store, &HandClock::new())
     }
 
-    /// The store as another process sees it.
+    /// The store, as seen by another process.
     pub(super) fn beside(&self, store: &dyn PolitenessStore) -> Trial {
         Trial::open(store, &self.clock)
     }
@@ -58,7 +58,7 @@ impl Trial {
         self.turn(&[], &[ask(name)]).await.verdicts[0]
     }
 
-    /// Asks where the answer must be a slot.
+    /// Asks for a permit; the answer must be a slot.
     pub(super) async fn go(&self, name: &str) -> Permit {
         match self.ask(name).await {
             Verdict::Go(permit) => permit,
@@ -66,7 +66,7 @@ impl Trial {
         }
     }
 
-    /// Asks where the answer must be a probe.
+    /// Asks for a permit; the answer must be a probe.
     pub(super) async fn probe(&self, name: &str) -> Permit {
         match self.ask(name).await {
             Verdict::Probe(permit) => permit,
@@ -74,7 +74,7 @@ impl Trial {
         }
     }
 
-    /// Asks where the answer must be a wait.
+    /// Asks for a permit; the answer must be a wait.
     pub(super) async fn wait(&self, name: &str) -> (Time, Because) {
         match self.ask(name).await {
             Verdict::NotBefore { at, because } => (at, because),
@@ -82,14 +82,14 @@ impl Trial {
         }
     }
 
-    /// The sites that orders were given to, at `since` or later.
+    /// The sites that got orders at `since` or later.
     pub(super) async fn orders_since(&self, since: Time) -> Vec<(Site, Time)> {
         let orders = self.store.orders_since(since).await.expect("orders are told of");
         assert_eq!(orders.now, self.now());
         orders.sites
     }
 
-    /// Reports what became of a request, and says what that did to the breaker.
+    /// Reports the outcome of a request, and returns its effect on the breaker.
     pub(super) async fn report(&self, report: SiteReport) -> Transition {
         let site = report.site.clone();
         match self.turn(&[report], &[]).await.transitions.as_slice() {
@@ -99,7 +99,7 @@ impl Trial {
         }
     }
 
-    /// Lets a site fail until its breaker opens. Says when a probe may go.
+    /// Lets a site fail until its breaker opens. Returns the time of the next probe.
     pub(super) async fn fail_until_open(&self, name: &str) -> Time {
         for _ in 0..rule().failure_threshold {
             let generation = self.look(name).await.map_or(0, |state| state.generation);
@@ -126,7 +126,7 @@ impl Trial {
         self.store.look(&site(name)).await.expect("a site can be looked at").0
     }
 
-    /// Gives an order, and says whether it changed anything.
+    /// Gives an order, and returns whether it changed anything.
     pub(super) async fn order(&self, name: &str, order: Order) -> bool {
         self.store.order(&site(name), order, "operator").await.expect("an order is heard")
     }

@@ -1,4 +1,4 @@
-//! Jobs that are not worth having for ever.
+//! Jobs with deadlines.
 
 use std::time::Duration;
 
@@ -13,21 +13,21 @@ fn secs(secs: u64) -> Duration {
     Duration::from_secs(secs)
 }
 
-/// A job of a.test that is worth having for so long.
+/// A job of a.test with a deadline in this many seconds.
 fn until(trial: &Trial, url: &str, in_s: u64) -> NewJob {
     let mut new = job(url);
     new.job.deadline = Some(trial.now() + secs(in_s));
     new
 }
 
-/// The site gives nothing for a long time: what comes is what is overdue.
+/// Closes the site for a long time, so that only overdue jobs are leased.
 async fn close(trial: &Trial, worker: &Worker<'_>) {
     let closed = vec![(site("a.test"), trial.now() + secs(9_000))];
     let closing = Demand { most: 10, most_per_site: 10, closed, ..Demand::default() };
     assert!(matches!(worker.take(&closing).await, Taken::Idle { .. }));
 }
 
-/// Lets time pass while the instance lives.
+/// Advances the time while the instance stays alive.
 async fn pass(trial: &Trial, worker: &Worker<'_>, in_s: u64) {
     for _ in 0..in_s {
         trial.clock.advance(secs(1));
@@ -39,7 +39,7 @@ async fn urls(worker: &Worker<'_>, most: usize) -> Vec<String> {
     worker.lease(most).await.into_iter().map(|lease| lease.job.url).collect()
 }
 
-/// Those that came together have deadlines of their own.
+/// Jobs that were added together have separate deadlines.
 pub async fn each_comes_when_its_own_deadline_passes(store: &dyn QueueStore) {
     let trial = Trial::new(store).await;
     let jobs = [("http://a.test/30", 30), ("http://a.test/10", 10), ("http://a.test/20", 20)];
@@ -57,7 +57,7 @@ pub async fn each_comes_when_its_own_deadline_passes(store: &dyn QueueStore) {
     assert!(urls(&worker, 10).await.is_empty());
 }
 
-/// More of them than are asked for come bit by bit, and none twice.
+/// If there are more than requested, they come in several takes, none twice.
 pub async fn many_that_are_overdue_come_in_turn(store: &dyn QueueStore) {
     let trial = Trial::new(store).await;
     let named: Vec<String> = (0..10).map(|n| format!("http://a.test/{n}")).collect();
@@ -76,7 +76,7 @@ pub async fn many_that_are_overdue_come_in_turn(store: &dyn QueueStore) {
     assert!(urls(&worker, 10).await.is_empty());
 }
 
-/// A deadline that passes while a job is leased counts when it comes back, by whoever it does.
+/// If the deadline passes while a job is leased, the job is overdue when it comes back, in whatever way.
 pub async fn what_comes_back_late_is_overdue(store: &dyn QueueStore) {
     let trial = Trial::new(store).await;
     let jobs = ["http://a.test/1", "http://a.test/2"];
@@ -95,7 +95,7 @@ pub async fn what_comes_back_late_is_overdue(store: &dyn QueueStore) {
     assert_eq!(urls(&worker, 10).await.len(), 1, "what the dead instance held");
 }
 
-/// A queue that waits says when a deadline passes, and not when one passed of what is done.
+/// An idle queue reports the next deadline, and not the deadlines of finished jobs.
 pub async fn idle_until_the_first_deadline_of_what_waits(store: &dyn QueueStore) {
     let trial = Trial::new(store).await;
     let short = until(&trial, "http://b.test/", 1);

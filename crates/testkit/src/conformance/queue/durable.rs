@@ -9,7 +9,7 @@ use super::trial::{Trial, job, job_at, secs, site, urls};
 use super::{LEASE_TTL, QueueStore};
 use crate::conformance::HandClock;
 
-/// Queued, delayed and dead jobs, histories, keys and the ledger are found again.
+/// Queued, delayed and dead jobs, histories, keys and the ledger are still there.
 pub async fn everything_is_there_after_reopening(store: &dyn QueueStore) {
     let clock = HandClock::new();
     let start = clock.now();
@@ -52,7 +52,7 @@ pub async fn everything_is_there_after_reopening(store: &dyn QueueStore) {
     assert_eq!(worker.lease(10).await.len(), 2, "the one that was delayed, and the one it lost");
 }
 
-/// What a killed process held goes to the next one, when its lease ends at the latest.
+/// The leases of a killed process go to the next one, at the latest when they expire.
 pub async fn a_process_that_died_is_rescued_after_reopening(store: &dyn QueueStore) {
     let clock = HandClock::new();
     let held = {

@@ -1,4 +1,4 @@
-//! Instances: who holds what, who is dead, and what becomes of what the dead held.
+//! Instances: which holds what, which are dead, and what happens to the leases of the dead.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::{LEASE_TTL, QueueStore};
 
 const ALMOST_TTL: Duration = LEASE_TTL.saturating_sub(Duration::from_micros(1));
 
-/// Two that take at the same time share what is there.
+/// If two take at the same time, they share the available jobs.
 pub async fn two_instances_never_get_the_same_job(store: &dyn QueueStore) {
     let trial = Trial::new(store).await;
     add_many(&trial, 300).await;
@@ -27,7 +27,7 @@ pub async fn two_instances_never_get_the_same_job(store: &dyn QueueStore) {
     assert_each_once(&leases, 300);
 }
 
-/// Two handles on one store, as two processes have: one puts in what the other takes.
+/// Two handles on one store, as two processes have: one adds what the other takes.
 pub async fn two_processes_share_one_queue(store: &dyn QueueStore) {
     let here = Trial::new(store).await;
     let there = here.beside(store).await;
@@ -62,7 +62,7 @@ fn assert_each_once(leases: &[Lease], count: usize) {
     assert_eq!((leases.len(), ids.len()), (count, count));
 }
 
-/// A lease belongs to the instance that took it, however alive others are.
+/// A lease belongs to the instance that took it, whatever other instances do.
 pub async fn what_another_holds_is_not_ours_to_settle(store: &dyn QueueStore) {
     let trial = Trial::new(store).await;
     trial.add(&["http://a.test/"]).await;
@@ -79,7 +79,7 @@ pub async fn what_another_holds_is_not_ours_to_settle(store: &dyn QueueStore) {
     assert_eq!(next.settle(&lease, Settlement::Done).await, Settled::Confirmed);
 }
 
-/// Renewed in time, to the microsecond, an instance lives on, and is told for how long.
+/// If it renews in time, to the microsecond, an instance stays alive, and is told for how long.
 pub async fn an_instance_that_renews_keeps_its_leases(store: &dyn QueueStore) {
     let trial = Trial::new(store).await;
     trial.add(&["http://a.test/"]).await;
@@ -94,7 +94,7 @@ pub async fn an_instance_that_renews_keeps_its_leases(store: &dyn QueueStore) {
     assert_eq!(worker.settle(&lease, Settlement::Done).await, Settled::Confirmed);
 }
 
-/// Whoever renews next rescues what the dead one held, and only that.
+/// The next instance that renews rescues the leases of the dead one, and only those.
 pub async fn a_dead_instance_loses_its_leases_to_another(store: &dyn QueueStore) {
     let trial = Trial::new(store).await;
     trial.add(&["http://a.test/1", "http://a.test/2", "http://a.test/3"]).await;
@@ -114,7 +114,7 @@ pub async fn a_dead_instance_loses_its_leases_to_another(store: &dyn QueueStore)
     assert_eq!(urls(&living.lease(10).await), ["http://a.test/1", "http://a.test/2"]);
 }
 
-/// A process that slept through its lease must not overwrite, even if nobody noticed.
+/// A process that slept past its lease must not write, even if no other instance noticed.
 pub async fn settlements_of_the_dead_are_stale_before_any_rescue(store: &dyn QueueStore) {
     let trial = Trial::new(store).await;
     trial.add(&["http://a.test/1", "http://a.test/2"]).await;
@@ -127,7 +127,7 @@ pub async fn settlements_of_the_dead_are_stale_before_any_rescue(store: &dyn Que
     assert_eq!(trial.ledger().await, expected);
 }
 
-/// Its renewal says that all is lost; after that it works on under a new epoch.
+/// Its renewal reports that its leases are lost; after that it continues under a new epoch.
 pub async fn a_dead_instance_comes_back_under_a_new_epoch(store: &dyn QueueStore) {
     let trial = Trial::new(store).await;
     trial.add(&["http://a.test/1", "http://a.test/2"]).await;
@@ -139,7 +139,7 @@ pub async fn a_dead_instance_comes_back_under_a_new_epoch(store: &dyn QueueStore
     trial.clock.advance(secs(5));
     assert_eq!(sleeper.renew().await, Renewal::Lost);
     assert_eq!(sleeper.settle(&lost, Settlement::Done).await, Settled::Stale);
-    // Its own rescue put the lost one behind what was waiting all along.
+    // Its own rescue put the lost job behind those that were already waiting.
     let leases = other.lease(2).await;
     assert_eq!(urls(&leases), ["http://a.test/2", "http://a.test/1"]);
     assert_eq!(sleeper.settle(&lost, Settlement::Done).await, Settled::Stale, "another has it");
@@ -150,7 +150,7 @@ pub async fn a_dead_instance_comes_back_under_a_new_epoch(store: &dyn QueueStore
     assert_eq!(other.settle(&leases[1], Settlement::Done).await, Settled::Confirmed);
 }
 
-/// A URL that was only held when a process died is innocent.
+/// A URL that was held but not started when a process died is not to blame.
 pub async fn interruptions_count_only_what_was_started(store: &dyn QueueStore) {
     let trial = Trial::new(store).await;
     trial.add(&["http://a.test/held", "http://a.test/started"]).await;
@@ -174,7 +174,7 @@ fn by_url(mut leases: Vec<Lease>) -> Vec<Lease> {
     leases
 }
 
-/// A start belongs to the lease it was noted for, not to the job.
+/// A start belongs to the lease that it was recorded for, not to the job.
 pub async fn what_was_handed_back_is_not_started_any_more(store: &dyn QueueStore) {
     let trial = Trial::new(store).await;
     trial.add(&["http://a.test/"]).await;
@@ -184,12 +184,12 @@ pub async fn what_was_handed_back_is_not_started_any_more(store: &dyn QueueStore
     first.settle(&lease, Settlement::HandBack { at: trial.now() }).await;
     let second = trial.worker().await;
     second.lease_one().await;
-    first.start(std::slice::from_ref(&lease)).await; // Too late: it is not the first's any more.
+    first.start(std::slice::from_ref(&lease)).await; // Too late: the first no longer holds it.
     trial.clock.advance(LEASE_TTL);
     assert_eq!(trial.worker().await.lease_one().await.interruptions, 0);
 }
 
-/// The queue only counts: who takes the lease sees how many processes died, and decides.
+/// The queue only counts; the holder of the lease sees how many processes died, and decides.
 pub async fn every_interruption_is_counted(store: &dyn QueueStore) {
     let trial = Trial::new(store).await;
     trial.add(&["http://a.test/deadly"]).await;

@@ -1,4 +1,4 @@
-//! A job's lane goes with it, and makes no difference to when it may go.
+//! The lane of a job stays with it, and does not affect when it may run.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ pub(super) fn job_in(lane: &Lane, url: &str) -> NewJob {
     new
 }
 
-/// Puts so many jobs of a lane in, all of one site.
+/// Adds this many jobs of a lane, all of one site.
 pub(super) async fn add(trial: &Trial, lane: &Lane, site: &str, count: usize) {
     let jobs = (0..count).map(|n| job_in(lane, &format!("http://{site}/{n}")));
     assert_eq!(trial.enqueue(jobs.collect()).await, count);
@@ -34,7 +34,7 @@ pub(super) fn count_by_lane(leases: &[Lease]) -> BTreeMap<Lane, usize> {
     counts
 }
 
-/// For those that have something there, and for those that come; and so it is when it opens again.
+/// For lanes with waiting jobs and for new ones; the same applies when the site opens again.
 pub async fn a_closed_site_is_closed_for_every_lane(store: &dyn QueueStore) {
     let trial = Trial::new(store).await;
     let lanes = [lane("shop", "anna"), lane("shop", "berta"), lane("", "late")];
@@ -54,12 +54,12 @@ pub async fn a_closed_site_is_closed_for_every_lane(store: &dyn QueueStore) {
     assert_eq!(urls(&other.lease(10).await), ["http://b.test/0"]);
     trial.clock.advance(secs(9));
     assert!(other.lease(10).await.is_empty());
-    // The last word holds for all of them, too.
+    // The latest time applies to all of them, too.
     let leases = one.lease_by(&until(trial.now())).await;
     assert_eq!(count_by_lane(&leases), lanes.into_iter().map(|lane| (lane, 1)).collect());
 }
 
-/// What comes back, or is rescued, is done in the same name as before.
+/// A job that comes back or is rescued stays in its lane.
 pub async fn a_job_stays_in_its_lane(store: &dyn QueueStore) {
     let trial = Trial::new(store).await;
     let shop = lane("shop", "anna");
@@ -74,7 +74,7 @@ pub async fn a_job_stays_in_its_lane(store: &dyn QueueStore) {
     assert_eq!(other.lease_one().await.job.lane, shop);
 }
 
-/// A deadline that has passed is not kept waiting by anybody's turn.
+/// An overdue job does not wait for its lane's turn.
 pub async fn what_is_overdue_comes_in_whatever_lane(store: &dyn QueueStore) {
     let trial = Trial::new(store).await;
     let shop = lane("shop", "anna");

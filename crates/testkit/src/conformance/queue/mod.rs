@@ -1,6 +1,6 @@
-//! What every queue promises: [`Queue`], and a ledger that always balances.
+//! The contract of every queue: [`Queue`], and a ledger that always balances.
 //!
-//! Every operation of every case goes through `Trial` and `Worker`, which compare the ledger after it.
+//! Every operation of every case goes through `Trial` and `Worker`, which check the ledger after it.
 
 pub mod deadlines;
 pub mod durable;
@@ -22,24 +22,24 @@ use fetchwell_engine::ports::queue::{Ledger, Queue};
 /// An instance that has not renewed for this long is dead.
 pub const LEASE_TTL: Duration = Duration::from_secs(20);
 
-/// A place with one queue in it, empty at first.
+/// A store with one queue, empty at first.
 #[async_trait]
 pub trait QueueStore: Send + Sync {
-    /// Opens the queue as a process does at its start. Opened twice, it is the same queue.
+    /// Opens the queue as a process does at startup. Opened twice, it is the same queue.
     async fn open(&self, clock: Clock, run_once: bool) -> Box<dyn QueueOnTrial>;
 
-    /// Another place of the same kind, with nothing in it.
+    /// Another empty store of the same kind.
     fn fresh(&self) -> Box<dyn QueueStore>;
 }
 
-/// A queue as one process sees it.
+/// A queue, as seen by one process.
 #[async_trait]
 pub trait QueueOnTrial: Queue {
-    /// The dead, with their reasons, oldest first.
+    /// The dead jobs with their reasons, oldest first.
     async fn dead(&self) -> Vec<(String, String)>;
 }
 
-/// How many jobs stand where.
+/// The number of jobs in each state.
 ///
 /// # Panics
 ///
@@ -49,7 +49,7 @@ pub async fn audited(queue: &dyn Queue) -> Ledger {
     audit.unwrap_or_else(|difference| panic!("{difference}"))
 }
 
-/// Tests of all that every queue promises: `queue_conformance!(Some(MemoryStore::default()))`.
+/// Tests of the contract: `queue_conformance!(Some(MemoryStore::default()))`.
 #[macro_export]
 macro_rules! queue_conformance {
     ($store:expr) => {
@@ -111,8 +111,7 @@ macro_rules! queue_conformance {
     };
 }
 
-/// Tests of what a queue promises besides when its lanes take turns. One that is fed by a list of URLs has
-/// nobody to take turns: all of them are in one name.
+/// Additional tests of a queue whose lanes take turns. A queue that is fed by a list of URLs has only one lane.
 #[macro_export]
 macro_rules! turns_queue_conformance {
     ($store:expr) => {
@@ -130,7 +129,7 @@ macro_rules! turns_queue_conformance {
     };
 }
 
-/// Tests of what a queue promises besides when it outlives its process.
+/// Additional tests of a queue that outlives its process.
 #[macro_export]
 macro_rules! durable_queue_conformance {
     ($store:expr) => {

@@ -1,4 +1,4 @@
-//! What a queue should do, written as plainly as can be: a list of jobs that is searched each time.
+//! The expected behaviour of a queue, implemented as simply as possible: a list of jobs that is searched each time.
 
 use std::collections::HashMap;
 
@@ -12,10 +12,10 @@ use fetchwell_policy::url::Site;
 
 use super::LEASE_TTL;
 
-/// Names a job: its place in the order in which jobs went in.
+/// Identifies a job by the order in which it was added.
 pub(super) type JobNumber = usize;
 
-/// An instance's hold on its leases: the instance, and how often it had to begin anew.
+/// An instance and its epoch, which changes when the instance loses its leases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Hold {
     pub(super) worker: usize,
@@ -64,12 +64,12 @@ impl Model {
         Model { jobs, instances, closed, accepted: 0, done: 0, skipped: 0 }
     }
 
-    /// The number that the next job will have.
+    /// The number of the next job.
     pub(super) fn next_number(&self) -> JobNumber {
         self.jobs.len()
     }
 
-    /// Puts a job in; says whether it went in.
+    /// Adds a job; returns whether it was accepted.
     pub(super) fn enqueue(
         &mut self,
         site: Site,
@@ -88,7 +88,7 @@ impl Model {
         true
     }
 
-    /// The hold that an instance has now, alive or not.
+    /// The current hold of an instance, alive or not.
     pub(super) fn hold(&self, worker: usize) -> Hold {
         Hold { worker, epoch: self.instances[worker].epoch }
     }
@@ -97,7 +97,7 @@ impl Model {
         self.instances[worker].expires_at > now
     }
 
-    /// Renews, after a rescue of what all the dead held. Says whether the lease still held.
+    /// Renews, after rescuing the leases of all dead instances. Returns whether the lease was still held.
     pub(super) fn renew(&mut self, worker: usize, now: Time) -> bool {
         let held = self.lives(worker, now);
         let dead: Vec<usize> = (0..self.instances.len()).filter(|w| !self.lives(*w, now)).collect();
@@ -116,7 +116,7 @@ impl Model {
         held
     }
 
-    /// Notes a start, when the job is the instance's.
+    /// Records a start, if the instance holds the job.
     pub(super) fn start(&mut self, number: JobNumber, worker: usize) {
         let ours = self.hold(worker);
         if let Standing::Leased { hold, started } = &mut self.jobs[number].standing {
@@ -124,7 +124,7 @@ impl Model {
         }
     }
 
-    /// Settles, and says how that should be answered.
+    /// Settles a job, and returns the expected answer.
     pub(super) fn settle(
         &mut self,
         number: JobNumber,
@@ -158,7 +158,7 @@ impl Model {
         Settled::Confirmed
     }
 
-    /// Judges what an instance was given, and follows it.
+    /// Checks what an instance was given, and updates the model.
     pub(super) fn take(&mut self, worker: usize, demand: &Demand, taken: &Taken, now: Time) {
         for (site, until) in &demand.closed {
             if self.waiting(site).next().is_some() {
@@ -212,7 +212,7 @@ impl Model {
         }
     }
 
-    /// What could be handed out now, site by site, in order.
+    /// The jobs that could be leased now, by site, in order.
     fn available(&self, now: Time) -> HashMap<Site, Vec<JobNumber>> {
         let mut available: HashMap<Site, Vec<JobNumber>> = HashMap::new();
         for (number, job) in self.jobs.iter().enumerate() {
@@ -239,7 +239,7 @@ impl Model {
         self.jobs.iter().filter(move |job| job.waits() && job.site == *site)
     }
 
-    /// How many are left to do, and the ledger.
+    /// The number of unfinished jobs, and the ledger.
     fn counts(&self) -> (i64, Ledger) {
         let accepted = self.accepted;
         let done = self.done;
@@ -257,7 +257,7 @@ impl Model {
         (ledger.unfinished(), ledger)
     }
 
-    /// How many jobs should stand where.
+    /// The expected number of jobs in each state.
     pub(super) fn ledger(&self) -> Ledger {
         self.counts().1
     }
@@ -279,7 +279,7 @@ impl Expected {
     }
 }
 
-/// The number of a job, which it carries as its payload.
+/// The number of a job, which is its payload.
 pub(super) fn number_of(lease: &Lease) -> JobNumber {
     let bytes = lease.job.payload.as_slice().try_into().expect("a number as the payload");
     JobNumber::from_le_bytes(bytes)

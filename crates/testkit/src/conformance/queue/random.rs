@@ -1,4 +1,4 @@
-//! A random history, step by step against the model.
+//! A random history, compared with the model step by step.
 
 use std::time::Duration;
 
@@ -17,14 +17,14 @@ use crate::conformance::replay::{Dice, for_each_seed};
 use crate::crash::is_soak;
 
 const SEEDS: std::ops::Range<u64> = 0..4;
-/// Of each history: in the test command, and in `scripts/soak`.
+/// The length of each history: in the test command, and in `scripts/soak`.
 const STEPS: [usize; 2] = [400, 1_000];
 const WORKERS: usize = 3;
 const SITES: usize = 4;
-/// More waiting jobs than these are not put in: the model searches all of them each time.
+/// The maximum number of unfinished jobs, because the model searches all of them each time.
 const MOST_LEFT: i64 = 60;
 
-/// Three instances do this and that; whatever they do, the queue does what the model says.
+/// Three instances perform random operations; the queue must behave like the model.
 pub async fn a_random_history_follows_the_model(store: &dyn QueueStore) {
     for_each_seed(SEEDS, |seed| async move { history(&*store.fresh(), seed).await }).await;
 }
@@ -50,7 +50,7 @@ struct RandomHistory<'a> {
     workers: Vec<Worker<'a>>,
     model: Model,
     dice: Dice,
-    /// All that was handed out lately, settled or not: the dead come back with old leases.
+    /// All recent leases, settled or not: dead instances come back with old leases.
     taken: Vec<(Lease, Hold)>,
 }
 
@@ -63,7 +63,7 @@ impl RandomHistory<'_> {
             9..=10 => self.start(worker).await,
             11..=15 => self.settle().await,
             16..=17 => self.renew(worker).await,
-            // So far, on average, that now and then one of the instances renews too late.
+            // On average so far that now and then an instance renews too late.
             18 => self.trial.clock.advance(Duration::from_millis(self.millis(9_000))),
             _ if self.dice.once_in(10) => self.trial.clock.advance(LEASE_TTL),
             _ => self.trial.clock.advance(Duration::from_micros(1)),
@@ -78,7 +78,7 @@ impl RandomHistory<'_> {
         site(&format!("site{}.test", self.dice.below(SITES)))
     }
 
-    /// A time around now, mostly ahead.
+    /// A time around now, mostly in the future.
     fn some_time(&mut self) -> Time {
         let span = Duration::from_millis(self.millis(12_000));
         self.trial.now() + span - HORIZON / 5
@@ -146,14 +146,14 @@ impl RandomHistory<'_> {
         }
         let index = self.dice.below(self.taken.len());
         let (lease, hold) = self.taken[index].clone();
-        // Mostly for the last time, so that what is picked is mostly still held.
+        // Mostly remove it, so that the next pick is mostly still held.
         if !self.dice.once_in(4) {
             self.taken.swap_remove(index);
         }
         let number = number_of(&lease);
         let ours = self.model.hold(hold.worker);
         if hold != ours && self.model.is_held_by(number, ours) {
-            return; // It got its own lost lease again: the port does not say which is which.
+            return; // It got its own lost lease again: the port cannot tell the two apart.
         }
         let settlement = self.some_settlement();
         let expected = self.model.settle(number, &settlement, hold.worker, self.trial.now());
@@ -186,7 +186,7 @@ impl RandomHistory<'_> {
         assert_eq!(renewal, if held { Renewal::Held { ttl: LEASE_TTL } } else { Renewal::Lost });
     }
 
-    /// In the end everything can be had and done: nothing is lost, stuck or double.
+    /// At the end everything can be leased and settled: nothing is lost, stuck or duplicated.
     async fn wind_up(&mut self) {
         self.trial.clock.advance(LEASE_TTL * 2);
         self.renew(0).await;

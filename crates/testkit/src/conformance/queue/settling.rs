@@ -1,4 +1,4 @@
-//! How leases end.
+//! How leases are settled.
 
 use fetchwell_engine::ports::finish::{Settled, Settlement};
 use fetchwell_engine::ports::job::{Lease, NewJob};
@@ -17,7 +17,7 @@ fn eventful(since: Time) -> History {
     History { url_failures: 1, site_failures: 2, paced: 3, first_site_failure: Some(since) }
 }
 
-/// What has come to its end does not come again.
+/// A finished job is not leased again.
 pub async fn done_and_skipped_are_counted_and_gone(store: &dyn QueueStore) {
     let trial = Trial::new(store).await;
     trial.add(&["http://a.test/1", "http://a.test/2"]).await;
@@ -32,8 +32,8 @@ pub async fn done_and_skipped_are_counted_and_gone(store: &dyn QueueStore) {
     assert!(worker.lease(10).await.is_empty());
 }
 
-/// Of two jobs with one key only the first goes in, as long as that is there: waiting, leased or
-/// dead. What is done is not there any more.
+/// Of two jobs with the same key only the first is accepted, as long as it is waiting, leased or dead. Once it is done,
+/// the key is free.
 pub async fn a_key_goes_in_once(store: &dyn QueueStore) {
     let trial = Trial::new(store).await;
     let keyed = |url: &str, key: u8| NewJob { key: Some([key; 16]), ..job(url) };
@@ -55,7 +55,7 @@ pub async fn a_key_goes_in_once(store: &dyn QueueStore) {
     assert_eq!(trial.ledger().await.accepted, 3);
 }
 
-/// What a URL has been through comes with it to the next attempt, which waits for its time.
+/// The history of a URL stays with it for the next attempt, which waits until it is due.
 pub async fn a_retry_keeps_its_history_and_waits(store: &dyn QueueStore) {
     let trial = Trial::new(store).await;
     trial.add(&["http://a.test/"]).await;
@@ -72,7 +72,7 @@ pub async fn a_retry_keeps_its_history_and_waits(store: &dyn QueueStore) {
     let again = worker.lease_one().await;
     assert_eq!((again.history, again.accepted_at), (history, accepted_at));
     assert_eq!(again.job, lease.job);
-    // One that may go at once is queued, not delayed.
+    // A job that is due at once is queued, not delayed.
     worker.settle(&again, Settlement::retry(at, history)).await;
     let ledger = trial.ledger().await;
     assert_eq!((ledger.queued, ledger.delayed, ledger.accepted), (1, 0, 1));
@@ -124,7 +124,7 @@ pub async fn the_dead_keep_their_reason_and_never_come_back(store: &dyn QueueSto
     assert_eq!(trial.dead().await, expected);
 }
 
-/// Whatever became of a lease, it is settled once; also within one batch.
+/// Whatever happens to a lease, it is settled once, even within one batch.
 pub async fn a_second_settlement_is_stale(store: &dyn QueueStore) {
     let trial = Trial::new(store).await;
     let worker = trial.worker().await;
@@ -157,7 +157,7 @@ async fn finish_all(trial: &Trial) {
     }
 }
 
-/// One stale settlement in a batch leaves the others alone.
+/// One stale settlement in a batch does not affect the others.
 pub async fn a_batch_is_answered_in_order(store: &dyn QueueStore) {
     let trial = Trial::new(store).await;
     trial.add(&["http://a.test/1", "http://b.test/2", "http://c.test/3"]).await;

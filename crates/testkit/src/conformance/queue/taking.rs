@@ -1,4 +1,4 @@
-//! What is handed out, in which order, and when.
+//! Which jobs are leased, in which order, and when.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::QueueStore;
 use super::trial::{Trial, job, job_at, secs, site, urls};
 use crate::conformance::HandClock;
 
-/// An instance is given work only while it is known to live.
+/// An instance gets jobs only while it is known to be alive.
 pub async fn nothing_before_the_first_renewal(store: &dyn QueueStore) {
     let trial = Trial::new(store).await;
     trial.add(&["http://a.test/"]).await;
@@ -20,7 +20,7 @@ pub async fn nothing_before_the_first_renewal(store: &dyn QueueStore) {
     assert_eq!(stranger.lease(1).await.len(), 1);
 }
 
-/// What went in first comes out first, also over several takes.
+/// First in, first out, even over several takes.
 pub async fn first_come_first_served_within_a_site(store: &dyn QueueStore) {
     let trial = Trial::new(store).await;
     let expected: Vec<String> = (0..10).map(|n| format!("http://a.test/{n}")).collect();
@@ -33,7 +33,7 @@ pub async fn first_come_first_served_within_a_site(store: &dyn QueueStore) {
     assert_eq!(urls(&leases), expected);
 }
 
-/// `most` holds over all sites together.
+/// `most` applies to all sites together.
 pub async fn no_more_than_asked_for(store: &dyn QueueStore) {
     let trial = Trial::new(store).await;
     for n in 0..10 {
@@ -46,7 +46,7 @@ pub async fn no_more_than_asked_for(store: &dyn QueueStore) {
     assert!(worker.lease(1).await.is_empty());
 }
 
-/// `most_per_site` holds for each site, and leaves room for others.
+/// `most_per_site` applies to each site, and leaves room for others.
 pub async fn no_more_of_a_site_than_asked_for(store: &dyn QueueStore) {
     let trial = Trial::new(store).await;
     for n in 0..10 {
@@ -59,7 +59,7 @@ pub async fn no_more_of_a_site_than_asked_for(store: &dyn QueueStore) {
     assert_eq!((leases.len(), of_a), (6, 3));
 }
 
-/// The exact URL, its site, group and payload; and a URL that makes no sense has no site.
+/// The exact URL, its site, group and payload; an invalid URL has no site.
 pub async fn a_job_comes_out_as_it_went_in(store: &dyn QueueStore) {
     let trial = Trial::new(store).await;
     let sensible = Job {
@@ -100,7 +100,7 @@ pub async fn equal_urls_stay_apart(store: &dyn QueueStore) {
     assert_eq!((ledger.accepted, ledger.done, ledger.in_flight), (3, 1, 2));
 }
 
-/// Thousands of one site's jobs, all older, leave room for one of another site.
+/// Thousands of older jobs of one site leave room for one of another site.
 pub async fn a_long_queue_of_one_site_does_not_hold_up_another(store: &dyn QueueStore) {
     let trial = Trial::new(store).await;
     let many = (0..5_000).map(|n| job(&format!("http://big.test/{n}"))).collect();
@@ -112,7 +112,7 @@ pub async fn a_long_queue_of_one_site_does_not_hold_up_another(store: &dyn Queue
     let leases = worker.lease_by(&demand).await;
     assert_eq!(leases.len(), 17);
     assert!(urls(&leases).contains(&"http://small.test/"));
-    // Once the large site is closed it does not even take up room in a demand.
+    // Once the large site is closed, it takes no room in a demand at all.
     trial.add(&["http://small.test/again"]).await;
     let closed = vec![(site("big.test"), trial.now() + secs(5))];
     let leases =
@@ -120,7 +120,7 @@ pub async fn a_long_queue_of_one_site_does_not_hold_up_another(store: &dyn Queue
     assert_eq!(urls(&leases), ["http://small.test/again"]);
 }
 
-/// A closing holds for later takes and for other instances, too; after its time the site gives.
+/// A closed site stays closed for later takes and for other instances, too; after that time it gives jobs again.
 pub async fn a_closed_site_gives_nothing_before_its_time(store: &dyn QueueStore) {
     let trial = Trial::new(store).await;
     trial.add(&["http://a.test/1", "http://a.test/2", "http://b.test/"]).await;
@@ -135,8 +135,8 @@ pub async fn a_closed_site_gives_nothing_before_its_time(store: &dyn QueueStore)
     assert_eq!(urls(&other.lease(10).await), ["http://a.test/1", "http://a.test/2"]);
 }
 
-/// Whatever comes in, comes back or is rescued meanwhile waits for the site's time, too: else each
-/// new URL of a busy site would hand out the whole site again, at the cost of others.
+/// Jobs that are added, come back or are rescued meanwhile wait for the site, too. Otherwise each new URL of a busy
+/// site would make the whole site available again, at the expense of others.
 pub async fn news_do_not_open_a_closed_site(store: &dyn QueueStore) {
     let trial = Trial::new(store).await;
     trial.add(&["http://a.test/1", "http://a.test/2", "http://a.test/3"]).await;
@@ -183,13 +183,13 @@ pub async fn the_last_word_on_a_closed_site_holds(store: &dyn QueueStore) {
     assert!(worker.lease_by(&until(trial.now() + secs(600))).await.is_empty());
     assert!(worker.lease_by(&until(trial.now() + secs(1))).await.is_empty());
     assert_eq!(urls(&worker.lease_by(&until(trial.now())).await), ["http://a.test/1"]);
-    // What is not due yet does not come sooner for that.
+    // A job that is not due yet does not come earlier because of that.
     assert!(worker.lease_by(&until(trial.now())).await.is_empty());
     trial.clock.set(later);
     assert_eq!(urls(&worker.lease(10).await), ["http://a.test/2"]);
 }
 
-/// Neither a microsecond early nor late; a due time that has passed is none.
+/// Neither a microsecond early nor late; a due time in the past is ignored.
 pub async fn a_due_time_ahead_is_delayed_and_comes_at_its_time(store: &dyn QueueStore) {
     let trial = Trial::new(store).await;
     let now = trial.now();
@@ -207,7 +207,7 @@ pub async fn a_due_time_ahead_is_delayed_and_comes_at_its_time(store: &dyn Queue
     assert_eq!((ledger.delayed, ledger.in_flight), (0, 2));
 }
 
-/// Asked again whenever it says, a queue gives at the very time something is due.
+/// If it is asked again at the time that it states, a queue gives the job exactly when it is due.
 pub async fn idle_says_when_something_is_due(store: &dyn QueueStore) {
     let trial = Trial::new(store).await;
     let due = trial.now() + Duration::from_millis(7_300);
@@ -230,7 +230,7 @@ pub async fn idle_says_when_something_is_due(store: &dyn QueueStore) {
     panic!("it was asked a hundred times within eight seconds");
 }
 
-/// Waiting, delayed and leased jobs, also another's, keep a run going.
+/// Waiting, delayed and leased jobs keep a run going, even if another instance holds them.
 pub async fn exhausted_only_when_nobody_has_anything_left(store: &dyn QueueStore) {
     let trial = Trial::new(store).await;
     let one = trial.worker().await;
@@ -249,7 +249,7 @@ pub async fn exhausted_only_when_nobody_has_anything_left(store: &dyn QueueStore
     assert!(matches!(one.take(&demand).await, Taken::Exhausted), "the dead do not count");
 }
 
-/// A queue that others may put something into at any time has no end.
+/// A queue to which jobs may be added at any time never ends.
 pub async fn a_queue_that_goes_on_is_never_exhausted(store: &dyn QueueStore) {
     let trial = Trial::open(store, &HandClock::new(), false).await;
     let worker = trial.worker().await;
@@ -258,7 +258,7 @@ pub async fn a_queue_that_goes_on_is_never_exhausted(store: &dyn QueueStore) {
     assert!(until > trial.now(), "it would be asked without end");
 }
 
-/// A closed site keeps back what is due, but not what nobody waits for any more.
+/// A closed site holds back due jobs, but not overdue ones.
 pub async fn what_is_overdue_comes_although_its_site_is_closed(store: &dyn QueueStore) {
     let trial = Trial::new(store).await;
     let deadline = trial.now() + secs(60);
@@ -280,7 +280,7 @@ pub async fn what_is_overdue_comes_although_its_site_is_closed(store: &dyn Queue
     assert_eq!(leases[0].job.deadline, Some(deadline));
 }
 
-/// A job that is not due for long is in nobody's hands, and is the oldest all the same. What has ended is not.
+/// A job that is delayed for long is not leased, but it still counts as the oldest. A finished one does not.
 pub async fn the_oldest_that_waits_counts_however_long_it_is_delayed(store: &dyn QueueStore) {
     let trial = Trial::new(store).await;
     let first = trial.now();
@@ -294,7 +294,7 @@ pub async fn the_oldest_that_waits_counts_however_long_it_is_delayed(store: &dyn
     let lease = worker.lease_one().await;
     assert_eq!(lease.job.url, "http://b.test/");
     assert_eq!(worker.oldest_waiting().await, Some(first));
-    // Put off to a time after the other's, it is younger still.
+    // Even though it is postponed beyond the other one, it is still the younger one.
     worker.settle(&lease, Settlement::HandBack { at: first + secs(9_000) }).await;
     trial.clock.advance(secs(3_600));
     worker.renew().await;

@@ -1,4 +1,4 @@
-//! A queue on a hand-set clock, whose ledger is compared after every single operation.
+//! A queue with a manual clock, whose ledger is checked after every operation.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,19 +13,19 @@ use fetchwell_policy::url::{Site, WebUrl};
 use super::{QueueOnTrial, QueueStore, audited};
 use crate::conformance::HandClock;
 
-/// A queue under test, as one process sees it.
+/// A queue under test, as seen by one process.
 pub(super) struct Trial {
     pub(super) clock: HandClock,
     queue: Box<dyn QueueOnTrial>,
 }
 
 impl Trial {
-    /// A run-once queue on a clock of its own.
+    /// A run-once queue with a new clock.
     pub(super) async fn new(store: &dyn QueueStore) -> Trial {
         Trial::open(store, &HandClock::new(), true).await
     }
 
-    /// The queue as another process sees it.
+    /// The queue, as seen by another process.
     pub(super) async fn beside(&self, store: &dyn QueueStore) -> Trial {
         Trial::open(store, &self.clock, true).await
     }
@@ -44,13 +44,13 @@ impl Trial {
         accepted
     }
 
-    /// Puts URLs in that may go at once.
+    /// Adds URLs that are due at once.
     pub(super) async fn add(&self, urls: &[&str]) {
         let added = self.enqueue(urls.iter().map(|url| job(url)).collect()).await;
         assert_eq!(added, urls.len());
     }
 
-    /// An instance that has joined and not renewed yet.
+    /// An instance that has joined but not renewed yet.
     pub(super) fn stranger(&self) -> Worker<'_> {
         Worker { trial: self, instance: self.queue.instance() }
     }
@@ -73,7 +73,7 @@ impl Trial {
     }
 }
 
-/// An instance at work on a [`Trial`].
+/// An instance that works on a [`Trial`].
 pub(super) struct Worker<'a> {
     trial: &'a Trial,
     instance: Arc<dyn Instance>,
@@ -86,7 +86,7 @@ impl Worker<'_> {
         taken
     }
 
-    /// What is handed out of at most `most`, whatever the site.
+    /// Leases at most `most` jobs of any site.
     pub(super) async fn lease(&self, most: usize) -> Vec<Lease> {
         self.lease_by(&Demand { most, most_per_site: most, ..Demand::default() }).await
     }
@@ -98,7 +98,7 @@ impl Worker<'_> {
         }
     }
 
-    /// The one job that is due.
+    /// Leases the only job that is due.
     pub(super) async fn lease_one(&self) -> Lease {
         let mut leases = self.lease(2).await;
         assert_eq!(leases.len(), 1, "{leases:?}");
@@ -137,7 +137,7 @@ impl Worker<'_> {
     }
 }
 
-/// A job that may go at once.
+/// A job that is due at once.
 pub(super) fn job(url: &str) -> NewJob {
     let site = WebUrl::parse(url).ok().map(|url| url.site());
     NewJob::now(Job {

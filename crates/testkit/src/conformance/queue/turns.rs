@@ -9,7 +9,7 @@ use super::QueueStore;
 use super::lanes::{add, count_by_lane, job_in, lane};
 use super::trial::{Trial, secs, urls};
 
-/// Over several takes, however small, each lane has its share, whoever came first.
+/// Over several takes, however small, each lane gets its share, whichever came first.
 pub async fn lanes_take_turns(store: &dyn QueueStore) {
     let trial = Trial::new(store).await;
     let lanes = [lane("shop", "anna"), lane("shop", "berta"), lane("", "anna"), Lane::default()];
@@ -25,7 +25,7 @@ pub async fn lanes_take_turns(store: &dyn QueueStore) {
     assert_eq!(count_by_lane(&leases), lanes.iter().cloned().map(|lane| (lane, 2)).collect());
     let leases = worker.lease(40).await;
     assert_eq!(count_by_lane(&leases), lanes.iter().cloned().map(|lane| (lane, 10)).collect());
-    // Within a lane, what came first goes first.
+    // Within a lane, first in, first out.
     for one in &lanes {
         let own = leases.iter().filter(|lease| lease.job.lane == *one).cloned();
         let own: Vec<Lease> = own.collect();
@@ -34,7 +34,7 @@ pub async fn lanes_take_turns(store: &dyn QueueStore) {
     }
 }
 
-/// One lane's jobs, all older and over thousands of sites, leave room for one of another lane.
+/// Older jobs of one lane, over thousands of sites, leave room for one of another lane.
 pub async fn a_flood_over_many_sites_does_not_hold_up_another_lane(store: &dyn QueueStore) {
     let trial = Trial::new(store).await;
     let loud = lane("shop", "loud");
@@ -52,7 +52,8 @@ pub async fn a_flood_over_many_sites_does_not_hold_up_another_lane(store: &dyn Q
     }
 }
 
-/// What is there of theirs is as much as their pace lets go; others run, and the next time they may.
+/// Enough of their jobs are already leased for their pace. Other groups continue, and the next take may include them
+/// again.
 pub async fn groups_that_rest_give_nothing_this_time(store: &dyn QueueStore) {
     let trial = Trial::new(store).await;
     let tired = lane("tired", "anna");
@@ -70,7 +71,7 @@ pub async fn groups_that_rest_give_nothing_this_time(store: &dyn QueueStore) {
     assert_eq!(worker.lease(10).await.len(), 4);
 }
 
-/// `most_per_group` holds for each lane that has a group, and leaves room for others.
+/// `most_per_group` applies to each lane that has a group, and leaves room for others.
 pub async fn no_more_of_a_group_than_asked_for(store: &dyn QueueStore) {
     let trial = Trial::new(store).await;
     let shop = lane("shop", "anna");
@@ -89,7 +90,7 @@ pub async fn no_more_of_a_group_than_asked_for(store: &dyn QueueStore) {
     assert_eq!(counts, BTreeMap::from([(shop, 9), (nobodys, 4)]), "0 is no limit");
 }
 
-/// `most_per_site` holds for each lane of a site.
+/// `most_per_site` applies to each lane of a site.
 pub async fn each_lane_of_a_site_gives_so_many(store: &dyn QueueStore) {
     let trial = Trial::new(store).await;
     let lanes = [lane("shop", "anna"), lane("shop", "berta")];

@@ -1,4 +1,4 @@
-//! What every queue promises to those who put URLs on it round by round:
+//! The contract of every queue for schedulers, which add URLs in rounds:
 //! [`Rounds`](fetchwell_engine::ports::rounds::Rounds).
 
 pub mod putting;
@@ -11,14 +11,14 @@ use fetchwell_engine::ports::queue::Queue;
 use fetchwell_engine::ports::source::{Demand, Taken};
 use fetchwell_engine::ports::url_queue::UrlQueue;
 
-/// A place with one queue in it, empty at first.
+/// A store with one queue, empty at first.
 #[async_trait]
 pub trait RoundsStore: Send + Sync {
-    /// Opens the queue as a process does at its start. Opened twice, it is the same queue.
+    /// Opens the queue as a process does at startup. Opened twice, it is the same queue.
     async fn open_rounds(&self, clock: Clock) -> Box<dyn UrlQueue>;
 }
 
-/// All URLs that wait, in the order in which they are handed out; takes them as a new instance, and is done with them.
+/// Takes all waiting URLs as a new instance, in order, and settles them as done.
 pub async fn take_urls(queue: &dyn Queue) -> Vec<String> {
     let worker = queue.instance();
     worker.renew().await.expect("an instance joins");
@@ -32,7 +32,7 @@ pub async fn take_urls(queue: &dyn Queue) -> Vec<String> {
     urls
 }
 
-/// Tests of what every queue promises about rounds: `rounds_conformance!(Some(SqliteStore::new()))`.
+/// Tests of the contract for rounds: `rounds_conformance!(Some(SqliteStore::new()))`.
 #[macro_export]
 macro_rules! rounds_conformance {
     ($store:expr) => {

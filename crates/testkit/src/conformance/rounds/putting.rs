@@ -1,4 +1,4 @@
-//! How rounds are put.
+//! How rounds are added.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ async fn last(queue: &dyn UrlQueue, entry: &str) -> Option<Time> {
     queue.last_rounds(&[entry]).await.expect("rounds can be read")[0]
 }
 
-/// Whoever comes second finds it done.
+/// The second process is told that it is already done.
 pub async fn a_round_is_put_once(store: &dyn RoundsStore) {
     let queue = open(store).await;
     assert_eq!(last(&*queue, "e").await, None);
@@ -45,7 +45,6 @@ pub async fn a_round_is_put_once(store: &dyn RoundsStore) {
     assert_eq!(take_urls(&*queue).await, urls(&["1", "2", "1"]));
 }
 
-/// An entry's rounds are its own.
 pub async fn rounds_of_several_entries_are_apart(store: &dyn RoundsStore) {
     let queue = open(store).await;
     assert_eq!(put(&*queue, "e", NOON, &["e"]).await, Put::Done);
@@ -55,7 +54,7 @@ pub async fn rounds_of_several_entries_are_apart(store: &dyn RoundsStore) {
     assert!(queue.last_rounds(&[]).await.expect("none").is_empty());
 }
 
-/// A clock that goes behind the others' brings nothing back.
+/// A clock that is behind the others must not repeat old rounds.
 pub async fn an_earlier_round_is_over(store: &dyn RoundsStore) {
     let queue = open(store).await;
     assert_eq!(put(&*queue, "e", NOON, &["now"]).await, Put::Done);
@@ -64,7 +63,7 @@ pub async fn an_earlier_round_is_over(store: &dyn RoundsStore) {
     assert_eq!(take_urls(&*queue).await, urls(&["now"]));
 }
 
-/// However deep the queue is.
+/// However long the queue is.
 pub async fn a_round_without_urls_is_only_noted(store: &dyn RoundsStore) {
     let queue = open(store).await;
     put(&*queue, "e", NOON, &["1"]).await;
@@ -73,7 +72,7 @@ pub async fn a_round_without_urls_is_only_noted(store: &dyn RoundsStore) {
     assert_eq!(take_urls(&*queue).await, urls(&["1"]));
 }
 
-/// Such a round is still to be put.
+/// Such a round is still to be added.
 pub async fn nothing_goes_on_a_queue_that_is_too_deep(store: &dyn RoundsStore) {
     let queue = open(store).await;
     put(&*queue, "e", NOON, &["1", "2"]).await;
@@ -94,7 +93,7 @@ pub async fn as_many_urls_as_there_may_be_go_in_as_one(store: &dyn RoundsStore) 
     assert_eq!(queue.waiting().await.expect("it is counted"), many.len() as u64);
 }
 
-/// One of them does it.
+/// Only one of them adds it.
 pub async fn several_that_put_one_round_at_once_put_it_once(store: &dyn RoundsStore) {
     let queues = [open(store).await, open(store).await, open(store).await];
     for n in 0..20 {
@@ -107,7 +106,7 @@ pub async fn several_that_put_one_round_at_once_put_it_once(store: &dyn RoundsSt
     assert_eq!(take_urls(&*queues[0]).await.len(), 20);
 }
 
-/// Else the names of all that was ever scheduled would stay.
+/// Otherwise the names of all scheduled entries would accumulate.
 pub async fn what_is_long_over_is_forgotten(store: &dyn RoundsStore) {
     let queue = open(store).await;
     put(&*queue, "old", NOON, &[]).await;

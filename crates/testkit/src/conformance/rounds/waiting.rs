@@ -1,4 +1,4 @@
-//! How many URLs wait, wherever they do.
+//! How many URLs wait, in any state.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use super::RoundsStore;
 use crate::conformance::HandClock;
 use crate::conformance::queue::LEASE_TTL;
 
-/// A queue with three URLs of one site on it, and an instance.
+/// A queue with three URLs of one site, and an instance.
 struct Trial {
     clock: HandClock,
     queue: Box<dyn UrlQueue>,
@@ -59,7 +59,7 @@ fn round(entry: &str) -> Round {
     Round { entry: entry.to_owned(), due: Time::from_secs(1_700_000_000) }
 }
 
-/// Taken is not fetched: only what is being fetched waits no more.
+/// A leased URL still waits until its fetch has started.
 pub async fn what_is_leased_waits_until_it_is_under_way(store: &dyn RoundsStore) {
     let trial = Trial::new(store).await;
     assert_eq!(trial.waiting().await, 3);
@@ -71,7 +71,7 @@ pub async fn what_is_leased_waits_until_it_is_under_way(store: &dyn RoundsStore)
     assert_eq!(trial.waiting().await, 2, "it was under way before");
     trial.settle(&leases[0], Settlement::Done).await;
     assert_eq!(trial.waiting().await, 2);
-    // One may end that never was under way.
+    // A job may be settled that was never started.
     trial.settle(&leases[1], Settlement::Skipped).await;
     assert_eq!(trial.waiting().await, 1);
     let lease = trial.lease(1).await.remove(0);
@@ -80,7 +80,7 @@ pub async fn what_is_leased_waits_until_it_is_under_way(store: &dyn RoundsStore)
     assert_eq!(trial.waiting().await, 0);
 }
 
-/// Whether it was under way or not.
+/// Whether or not it had been started.
 pub async fn what_is_put_back_or_delayed_waits(store: &dyn RoundsStore) {
     let trial = Trial::new(store).await;
     let leases = trial.lease(3).await;
@@ -107,7 +107,7 @@ pub async fn what_a_dead_instance_had_under_way_waits_again(store: &dyn RoundsSt
     assert_eq!(trial.waiting().await, 3);
 }
 
-/// A schedule that looked at what nobody has taken would fill the hands of all instances first.
+/// A scheduler that counted only URLs that are not leased would first fill up all instances.
 pub async fn what_waits_in_hands_counts_for_the_depth(store: &dyn RoundsStore) {
     let trial = Trial::new(store).await;
     assert_eq!(trial.lease(3).await.len(), 3);

@@ -1,4 +1,4 @@
-//! Connections that end too early, too late, or say more than was asked.
+//! Connections that end too early or too late, or send more than requested.
 
 use fetchwell_policy::outcome::AnswerFault::NotHttp;
 use fetchwell_policy::outcome::NetworkFault::{ConnectRefused, Reset};

@@ -1,4 +1,4 @@
-//! Content encodings: bombs, lies and damage, and odd ones that are good.
+//! Content encodings: bombs, wrong declarations and damage, and unusual but valid ones.
 
 use fetchwell_policy::outcome::AnswerFault::{BadEncoding, Bomb, TooLarge, TooManyFrames};
 
@@ -10,7 +10,7 @@ use super::super::coders::{
 use super::super::step::Step;
 use super::{HELLO, answer};
 
-/// What a bomb inflates to.
+/// The decoded size of a bomb.
 const BOMB_BYTES: usize = 16 << 20;
 
 pub(super) fn behaviours() -> Vec<Behaviour> {
@@ -52,7 +52,7 @@ fn endless() -> Vec<Behaviour> {
     };
     let skippable = [&[0x50, 0x2a, 0x4d, 0x18][..], &1_000_u32.to_le_bytes(), &[0; 1_000]].concat();
     let mut named = gzip(HELLO);
-    named[3] = 0x08; // A file's name follows, up to a NUL.
+    named[3] = 0x08; // A file name follows, up to a NUL.
     vec![
         begins(
             "endless-zstd-bomb",
@@ -141,7 +141,7 @@ fn bad() -> Vec<Behaviour> {
     .into()
 }
 
-/// Odd, but browsers read it.
+/// Unusual, but browsers accept it.
 fn good() -> Vec<Behaviour> {
     let zstd = |text| zstd(ZSTD_WINDOW_8_MIB, text);
     let rows = [

@@ -1,4 +1,4 @@
-//! Where a body ends: lengths and chunks that lie, and bodies that go on for ever.
+//! The end of a body: wrong lengths and chunks, and endless bodies.
 
 use fetchwell_policy::outcome::AnswerFault::{BadEncoding, NotHttp, TooLarge};
 use fetchwell_policy::outcome::NetworkFault::Reset;
@@ -134,7 +134,7 @@ fn good_chunks() -> Vec<Behaviour> {
     .into()
 }
 
-/// Bytes that are no good text; what they mean is not the client's business.
+/// Bodies that are not valid text; their meaning does not matter to the client.
 fn bytes() -> Vec<Behaviour> {
     let page = |name, does, headers: &str, body: &'static [u8]| {
         Behaviour::says(name, does, super::answer("200 OK", headers, body)).page(body)

@@ -1,4 +1,4 @@
-//! Headers: too many, too long, misshapen.
+//! Headers: too many, too long, malformed.
 
 use fetchwell_policy::outcome::AnswerFault::{HeadersTooLarge, NotHttp};
 
@@ -45,7 +45,7 @@ fn too_much() -> Vec<Behaviour> {
     .collect()
 }
 
-/// Much, but within the limit on bytes.
+/// Many, but within the limit on bytes.
 fn much() -> Vec<Behaviour> {
     [
         ("thousand-headers", "1,000 headers, 8 kB", "x: yes\r\n".repeat(1_000)),
@@ -55,7 +55,7 @@ fn much() -> Vec<Behaviour> {
     .into()
 }
 
-/// Browsers read on over all this; what makes no sense is left out.
+/// Browsers accept all of this; invalid headers are ignored.
 fn misshapen() -> Vec<Behaviour> {
     let mut rows: Vec<Behaviour> = [
         ("no-colon", "a header without a colon", &b"what is this\r\n"[..]),

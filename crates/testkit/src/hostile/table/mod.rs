@@ -1,4 +1,4 @@
-//! Every behaviour, by what is wrong.
+//! All behaviours, grouped by what is wrong.
 
 mod connections;
 mod encodings;
@@ -12,7 +12,7 @@ mod tls;
 
 use super::behaviour::Behaviour;
 
-/// The page that a good client gets wherever it can get one.
+/// The page that a good client gets, if it can get one.
 const HELLO: &[u8] = b"hello";
 
 /// Every behaviour.
@@ -31,7 +31,7 @@ pub fn behaviours() -> Vec<Behaviour> {
     .concat()
 }
 
-/// A whole answer with a length and these headers, each ended by CRLF.
+/// A complete response with a length and these headers, each of which ends in CRLF.
 fn answer(status: &str, headers: &str, body: &[u8]) -> Vec<u8> {
     let length = body.len();
     let head = format!("HTTP/1.1 {status}\r\ncontent-length: {length}\r\n{headers}\r\n");
@@ -43,7 +43,7 @@ fn hello(headers: &str) -> Vec<u8> {
     answer("200 OK", headers, HELLO)
 }
 
-/// The head of a body in chunks, and the beginning of that body.
+/// The head of a chunked body, and the beginning of that body.
 fn chunked(body: &str) -> String {
     format!("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n{body}")
 }

@@ -1,4 +1,4 @@
-//! Redirects: in circles, into the void, and to where nobody should go.
+//! Redirects: loops, invalid targets, and forbidden targets.
 
 use fetchwell_policy::outcome::AnswerFault::{BadRedirect, TooManyRedirects};
 
@@ -68,7 +68,7 @@ fn forbidden() -> Vec<Behaviour> {
     .into()
 }
 
-/// A redirect's body says nothing; the page that it leads to is what counts.
+/// The body of a redirect does not matter; the page that it leads to counts.
 fn laden() -> Vec<Behaviour> {
     let lands = |name, does, answer: fn(&str) -> Vec<u8>, then: Vec<Step>| {
         let script = [vec![Step::Read, Step::Answer(answer)], then].concat();
@@ -97,7 +97,7 @@ fn laden() -> Vec<Behaviour> {
             },
             vec![Step::Silence],
         ),
-        // Its connection may be used again.
+        // Its connection may be reused.
         lands(
             "redirect-with-bad-body",
             "a redirect whose body is no gzip",

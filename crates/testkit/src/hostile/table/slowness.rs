@@ -1,4 +1,4 @@
-//! Servers that take their time.
+//! Slow servers.
 
 use fetchwell_policy::outcome::AnswerFault::NotHttp;
 use fetchwell_policy::outcome::NetworkFault::Reset;

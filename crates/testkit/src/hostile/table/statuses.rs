@@ -1,4 +1,4 @@
-//! Status lines that are odd or no status lines at all, and statuses that nobody asked for.
+//! Unusual and invalid status lines, and unexpected statuses.
 
 use fetchwell_engine::web::Method;
 use fetchwell_policy::outcome::AnswerFault::NotHttp;
@@ -28,7 +28,7 @@ fn no_http() -> Vec<Behaviour> {
     .into()
 }
 
-/// All this is HTTP to a browser.
+/// Browsers accept all of this as HTTP.
 fn odd_lines() -> Vec<Behaviour> {
     let length = "content-length: 5\r\n\r\nhello";
     [

@@ -1,4 +1,4 @@
-//! TLS that fails, stalls, or ends without a goodbye.
+//! TLS that fails, stalls, or ends without `close_notify`.
 
 use fetchwell_policy::outcome::NetworkFault::{ConnectRefused, Reset, Tls};
 use fetchwell_policy::outcome::TlsFault::{Expired, Handshake, NotTls, UnknownIssuer, WrongName};
@@ -8,11 +8,11 @@ use super::super::certificates::Identity;
 use super::super::step::Step;
 use super::{HELLO, hello};
 
-/// A fatal alert: the handshake failed.
+/// A fatal alert: handshake failure.
 const ALERT: [u8; 7] = [0x15, 0x03, 0x03, 0x00, 0x02, 0x02, 0x28];
-/// A warning that means nothing.
+/// A meaningless warning alert.
 const WARNING: [u8; 7] = [0x15, 0x03, 0x03, 0x00, 0x02, 0x01, 0x5a];
-/// The beginning of a handshake record of 16 kB, whose message is to be 16 MB.
+/// The beginning of a handshake record of 16 kB whose message claims 16 MB.
 const HUGE_HANDSHAKE: [u8; 9] = [0x16, 0x03, 0x03, 0x40, 0x00, 0x02, 0xff, 0xff, 0xff];
 
 pub(super) fn behaviours() -> Vec<Behaviour> {
@@ -67,7 +67,7 @@ fn no_goodbye() -> Vec<Behaviour> {
     };
     vec![
         cut("tls-cut-after-page", "a whole page, and no goodbye", hello("")).page(HELLO),
-        // Nobody can tell whether that was all.
+        // It cannot be known whether the page is complete.
         cut(
             "tls-cut-without-length",
             "a page of unknown length, and no goodbye",

@@ -1,4 +1,4 @@
-//! Breaches of the protocol.
+//! Violations of the protocol.
 
 use fetchwell_policy::outcome::AnswerFault::NotHttp;
 
@@ -10,7 +10,7 @@ use super::super::super::step::Step;
 use super::super::HELLO;
 use super::{answers, data, greets, headers};
 
-/// What a client may say to a server that breaks the protocol.
+/// The outcome for a server that violates the protocol.
 const BROKEN: [Good; 1] = [Good::BadAnswer(NotHttp)];
 
 pub(super) fn behaviours() -> Vec<Behaviour> {

@@ -1,4 +1,4 @@
-//! Frames without end, and headers that inflate.
+//! Endless frames, and headers that inflate.
 
 use fetchwell_policy::outcome::AnswerFault::{HeadersTooLarge, NotHttp, TooLarge};
 
@@ -13,7 +13,7 @@ pub(super) fn behaviours() -> Vec<Behaviour> {
     let settings = frame(Kind::Settings, 0, 0, &[0, 3, 0, 0, 0, 100]);
     let more = frame(Kind::Continuation, 0, FIRST_STREAM, &literal("x-more", "y"));
     let long = literal("x", &"y".repeat(1_000));
-    // An entry of 4 kB in the table, and then only its number, 10,000 times: 40 MB in 14 kB.
+    // A table entry of 4 kB, followed by 10,000 references to it: 40 MB in 14 kB.
     let entry = [&[0x40][..], &literal("x", &"y".repeat(3_900))[1..]].concat();
     let hpack_bomb = [STATUS_200, &entry, &[0xbe; 10_000]].concat();
     let informational = headers(END_HEADERS, &STATUS_103);

@@ -13,12 +13,12 @@ use super::super::frames::{
 use super::super::step::Step;
 use super::HELLO;
 
-/// Nothing is wrong; the server just leaves.
+/// No error; the server just closes the connection.
 const NO_ERROR: [u8; 4] = [0; 4];
 const INTERNAL_ERROR: [u8; 4] = [0, 0, 0, 2];
 const REFUSED_STREAM: [u8; 4] = [0, 0, 0, 7];
 
-/// `:status: 103`, by number and digits.
+/// `:status: 103`, with an indexed name and a literal value.
 const STATUS_103: [u8; 5] = [0x08, 0x03, b'1', b'0', b'3'];
 
 pub(super) fn behaviours() -> Vec<Behaviour> {
@@ -101,14 +101,14 @@ fn ends() -> Vec<Behaviour> {
     .collect()
 }
 
-/// Greets, reads the request, writes these frames, and then does that.
+/// Sends the greeting, reads the request, writes these frames, and then runs a step.
 fn answers(name: &'static str, does: &'static str, frames: &[Vec<u8>], then: Step) -> Behaviour {
     let script =
         vec![Step::Write(greeting()), Step::ReadFrames, Step::Write(frames.concat()), then];
     Behaviour::new(name, does, script).over(Over::Http2)
 }
 
-/// The same before the request is read.
+/// The same without reading the request.
 fn greets(name: &'static str, does: &'static str, greeting: Vec<u8>, then: Step) -> Behaviour {
     Behaviour::new(name, does, vec![Step::Write(greeting), then]).over(Over::Http2)
 }

@@ -1,4 +1,4 @@
-//! Servers that stop, or all but.
+//! Servers that stop, or almost stop.
 
 use super::super::super::behaviour::Behaviour;
 use super::super::super::frames::{Kind, STATUS_200, frame, ok_head};
