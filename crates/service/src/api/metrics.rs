@@ -10,7 +10,7 @@ use fetchwell_telemetry::registry::{
 
 metric_set! {
     /// The metrics of the API.
-    pub struct Metrics(registry) {
+    pub struct ApiMetrics(registry) {
         registry: Registry = registry.clone(),
         /// Only known routes and methods become labels, so that clients cannot create new series.
         requests: IntCounterVec = registry.counters(
@@ -29,7 +29,7 @@ metric_set! {
     }
 }
 
-impl Metrics {
+impl ApiMetrics {
     /// A request was answered.
     pub(super) fn answered(&self, route: &str, method: &http::Method, status: u16) {
         let status = status.to_string();
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn metrics_are_in_prometheuss_format() {
-        let metrics = Metrics::default();
+        let metrics = ApiMetrics::default();
         metrics.answered("/messages/{id}", &http::Method::GET, 200);
         metrics.answered("/messages/{id}", &http::Method::GET, 200);
         metrics.answered("unknown", &http::Method::from_bytes(b"BREW").unwrap(), 404);

@@ -58,7 +58,7 @@ use crate::problem::{Kind, Problem};
 use crate::sites::SiteDesk;
 use memory::Memory;
 
-pub use metrics::Metrics;
+pub use metrics::ApiMetrics;
 pub(crate) use routes::router;
 
 /// How long callers are asked to wait for a store that is down.
@@ -88,7 +88,7 @@ pub struct Api {
     clock: Clock,
     guard: AddressGuard,
     rules: Rules,
-    metrics: Arc<Metrics>,
+    metrics: Arc<ApiMetrics>,
     measures: Arc<Measures>,
     audit: AuditLog,
     auth_failures: Arc<AuthFailures>,
@@ -109,7 +109,7 @@ pub struct Foundation {
     pub results: Bell,
     pub clock: Clock,
     pub guard: AddressGuard,
-    pub metrics: Arc<Metrics>,
+    pub metrics: Arc<ApiMetrics>,
     /// The metrics of the pipelines.
     pub measures: Arc<Measures>,
     pub audit: AuditLog,

@@ -8,7 +8,7 @@ use fetchwell_engine::pipeline::{News, Watcher};
 use fetchwell_engine::ports::finish::Settlement;
 use fetchwell_engine::ports::inbox::FetchResult;
 use fetchwell_engine::web::{Exchange, Leave, Phases, Request, Web};
-use fetchwell_service::api::Metrics;
+use fetchwell_service::api::ApiMetrics;
 use fetchwell_telemetry::metrics::{DoorName, Measures};
 
 use crate::commands::fetch::{Onlooker, Progress};
@@ -21,7 +21,7 @@ pub(super) struct Counters {
     pub(super) under_way: Arc<AtomicU64>,
     pub(super) measures: Arc<Measures>,
     /// The results of messages.
-    pub(super) metrics: Arc<Metrics>,
+    pub(super) metrics: Arc<ApiMetrics>,
     progress: Arc<Progress>,
 }
 

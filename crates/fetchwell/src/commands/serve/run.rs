@@ -7,7 +7,7 @@ use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::inbox::Message;
 use fetchwell_engine::ports::retriever_store::RetrieverStore;
 use fetchwell_policy::pace::Rate;
-use fetchwell_service::api::{Api, Foundation, Metrics};
+use fetchwell_service::api::{Api, ApiMetrics, Foundation};
 use fetchwell_service::audit::{AuditLog, AuthFailures};
 use fetchwell_service::dashboard::{self, Dashboard, Doorkeeper, History, Subject};
 use fetchwell_service::server::{self, Connections};
@@ -49,7 +49,7 @@ async fn run_inner(settings: &Settings) -> Result<Exit, Exit> {
     let sites = parts.politeness.clone();
     let sites = open_sites(settings, sites, Some(audit.clone()), parts.clock.clone()).await?;
     let sites = Arc::new(sites);
-    let metrics = Arc::new(Metrics::default());
+    let metrics = Arc::new(ApiMetrics::default());
     let auth_failures = Arc::new(AuthFailures::new(clock.clone()));
     let foundation = Foundation {
         inbox: store.inbox.clone(),
