@@ -23,7 +23,7 @@ const WAIT_S: &[f64] = &[
 
 metric_set! {
     /// The metrics of one door, in a registry that adds the label `door`.
-    pub struct DoorMeasures(registry) {
+    pub struct DoorMetrics(registry) {
         requests: Counters<(Purpose, StatusClass)> = registry.counters_by(
             "fetchwell_requests_total",
             "Finished requests, by purpose and status class."),
@@ -107,7 +107,7 @@ struct Latest {
     ledger: Option<Ledger>,
 }
 
-impl DoorMeasures {
+impl DoorMetrics {
     /// Counts an event of the pipeline.
     pub fn hear(&self, news: &News) {
         match news {

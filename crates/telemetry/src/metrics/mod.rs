@@ -1,6 +1,6 @@
 //! The metrics of this process: one registry for all its doors.
 //!
-//! Each door has its [`DoorMeasures`], which receives the events of its pipeline. [`Measures::render`] is for
+//! Each door has its [`DoorMetrics`], which receives the events of its pipeline. [`Measures::render`] is for
 //! Prometheus, [`Measures::snapshot`] for the dashboard.
 //!
 //! | file | |
@@ -25,7 +25,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 pub use circuits::OpenCircuits;
-pub use door::DoorMeasures;
+pub use door::DoorMetrics;
 pub use labels::DoorName;
 use process::ProcessMetrics;
 pub use snapshot::Snapshot;
@@ -38,7 +38,7 @@ pub struct Measures {
     started: Instant,
     uptime_s: Gauge,
     process: ProcessMetrics,
-    doors: Mutex<BTreeMap<DoorName, Arc<DoorMeasures>>>,
+    doors: Mutex<BTreeMap<DoorName, Arc<DoorMetrics>>>,
 }
 
 impl Default for Measures {
@@ -49,7 +49,7 @@ impl Default for Measures {
             .gauge("fetchwell_build_info", "Version of the program; always 1.")
             .set(1.0);
         // Registers the names of a door's metrics before the first door exists.
-        DoorMeasures::new(&registry.heads_only());
+        DoorMetrics::new(&registry.heads_only());
         Measures {
             started: Instant::now(),
             uptime_s: registry.gauge("fetchwell_uptime_seconds", "Uptime of this process."),
@@ -62,9 +62,9 @@ impl Default for Measures {
 
 impl Measures {
     /// The metrics of a door; every call returns the same ones.
-    pub fn door(&self, name: DoorName) -> Arc<DoorMeasures> {
+    pub fn door(&self, name: DoorName) -> Arc<DoorMetrics> {
         let mut doors = self.doors.lock();
-        let door = || Arc::new(DoorMeasures::new(&self.registry.labelled("door", name.word())));
+        let door = || Arc::new(DoorMetrics::new(&self.registry.labelled("door", name.word())));
         doors.entry(name).or_insert_with(door).clone()
     }
 
@@ -110,7 +110,7 @@ impl Measures {
         })
     }
 
-    fn doors(&self) -> BTreeMap<DoorName, Arc<DoorMeasures>> {
+    fn doors(&self) -> BTreeMap<DoorName, Arc<DoorMetrics>> {
         self.doors.lock().clone()
     }
 }
