@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use super::entry::Entry;
-use super::scheduler::Scheduler;
+use super::scheduler::RoundScheduler;
 use super::sitemaps::Sitemaps;
 
 #[derive(Clone, Copy, Debug)]
@@ -26,7 +26,7 @@ pub struct ScheduleRules {
 
 /// The entries of a plan and the sitemaps in progress.
 pub struct Schedule {
-    scheduler: Scheduler,
+    scheduler: RoundScheduler,
     sitemaps: Arc<Sitemaps>,
     clock: Clock,
 }
@@ -40,7 +40,7 @@ impl Schedule {
     ) -> Schedule {
         let ScheduleRules { max_waiting, ends } = rules;
         let sitemaps = Sitemaps::new(rounds.clone(), clock.clone(), ends, max_waiting);
-        let scheduler = Scheduler::new(entries, rounds, sitemaps.clone(), max_waiting);
+        let scheduler = RoundScheduler::new(entries, rounds, sitemaps.clone(), max_waiting);
         Schedule { scheduler, sitemaps, clock }
     }
 

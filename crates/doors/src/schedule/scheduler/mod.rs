@@ -15,7 +15,7 @@ use super::sitemaps::{Ended, Sitemaps};
 /// Rounds stored concurrently, so that a store in a file syncs once for all of them.
 const MAX_PUTS_AT_ONCE: usize = 64;
 
-pub(super) struct Scheduler {
+pub(super) struct RoundScheduler {
     places: Vec<Place>,
     rounds: Arc<dyn Rounds>,
     sitemaps: Arc<Sitemaps>,
@@ -37,19 +37,19 @@ struct Due {
     round: Round,
 }
 
-impl Scheduler {
+impl RoundScheduler {
     pub(super) fn new(
         entries: Vec<Entry>,
         rounds: Arc<dyn Rounds>,
         sitemaps: Arc<Sitemaps>,
         max_waiting: u64,
-    ) -> Scheduler {
+    ) -> RoundScheduler {
         let places = entries.into_iter().map(|entry| {
             let id = entry.id();
             Place { entry, id, look_at: Time::EPOCH }
         });
         let places = places.collect();
-        Scheduler { places, rounds, sitemaps, max_waiting, is_too_deep: false }
+        RoundScheduler { places, rounds, sitemaps, max_waiting, is_too_deep: false }
     }
 
     pub(super) async fn due_entries(

@@ -21,12 +21,12 @@ fn entry(name: &str, every: Duration) -> Entry {
 }
 
 /// A scheduler of its own on the store, as each process has one.
-async fn scheduler(store: &SqliteStore, entries: &[Entry], max_waiting: u64) -> Scheduler {
+async fn scheduler(store: &SqliteStore, entries: &[Entry], max_waiting: u64) -> RoundScheduler {
     let clock = HandClock::new().clock();
     let queue: Arc<dyn UrlQueue> = store.open_rounds(clock.clone()).await.into();
     let rounds: Arc<dyn Rounds> = queue;
     let sitemaps = Sitemaps::new(rounds.clone(), clock, true, max_waiting);
-    Scheduler::new(entries.to_vec(), rounds, sitemaps, max_waiting)
+    RoundScheduler::new(entries.to_vec(), rounds, sitemaps, max_waiting)
 }
 
 /// What waits, by the names of its pages; and takes it.
