@@ -19,7 +19,7 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::clock::Clock;
 use crate::ports::error::StoreError;
-use crate::ports::event_log::{Event, EventLog, Published, judge_by_size};
+use crate::ports::event_log::{EventLog, LogEvent, Published, judge_by_size};
 use crate::ports::finish::{Settle, Settled, Settlement};
 use crate::ports::job::{Lane, Lease, LeaseId, NewJob};
 use crate::ports::page_cache::PageCache;
@@ -221,18 +221,18 @@ impl PageCache for MemoryPages {
 
 /// A log of events in memory.
 #[derive(Default)]
-pub struct MemoryEvents(Mutex<Vec<Event>>);
+pub struct MemoryEvents(Mutex<Vec<LogEvent>>);
 
 impl MemoryEvents {
     /// All published events, in order.
-    pub fn published(&self) -> Vec<Event> {
+    pub fn published(&self) -> Vec<LogEvent> {
         self.0.lock().clone()
     }
 }
 
 #[async_trait]
 impl EventLog for MemoryEvents {
-    async fn publish(&self, events: &[Event]) -> Result<Vec<Published>, StoreError> {
+    async fn publish(&self, events: &[LogEvent]) -> Result<Vec<Published>, StoreError> {
         let published: Vec<Published> = events.iter().map(judge_by_size).collect();
         let taken = events.iter().zip(&published).filter(|(_, one)| **one == Published::Confirmed);
         let taken = taken.map(|(event, _)| event.clone());

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use fetchwell_engine::ports::error::StoreError;
-use fetchwell_engine::ports::event_log::{Event, EventLog, Published};
+use fetchwell_engine::ports::event_log::{EventLog, LogEvent, Published};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 
@@ -47,7 +47,7 @@ impl WatchedLog {
 
 #[async_trait]
 impl EventLog for WatchedLog {
-    async fn publish(&self, events: &[Event]) -> Result<Vec<Published>, StoreError> {
+    async fn publish(&self, events: &[LogEvent]) -> Result<Vec<Published>, StoreError> {
         self.publishing.watch(self.log.publish(events)).await
     }
 }
@@ -106,7 +106,7 @@ mod tests {
 
     #[async_trait]
     impl EventLog for Switched {
-        async fn publish(&self, events: &[Event]) -> Result<Vec<Published>, StoreError> {
+        async fn publish(&self, events: &[LogEvent]) -> Result<Vec<Published>, StoreError> {
             if self.is_away.load(Ordering::Relaxed) {
                 tokio::time::sleep(PATIENCE).await;
                 return Err(StoreError::transient("Kafka's topic t at k:9092"));
@@ -115,8 +115,8 @@ mod tests {
         }
     }
 
-    fn event() -> Event {
-        Event { id: "1".to_owned(), key: [0; 32], value: "{}".to_owned() }
+    fn event() -> LogEvent {
+        LogEvent { id: "1".to_owned(), key: [0; 32], value: "{}".to_owned() }
     }
 
     #[tokio::test(start_paused = true)]

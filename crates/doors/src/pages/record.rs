@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use fetchwell_engine::plan::one_page::Weighed;
-use fetchwell_engine::ports::event_log::Event;
+use fetchwell_engine::ports::event_log::LogEvent;
 use fetchwell_policy::digest::{hex, sha256_hex};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -105,10 +105,10 @@ impl Weighed for PageRecord {
 
 impl WebpageFetched {
     /// Converts to an event for the log. The ID identifies this fetch, so that a reader can recognize a duplicate.
-    pub(super) fn to_event(&self) -> Event {
+    pub(super) fn to_event(&self) -> LogEvent {
         let fetch = format!("{}\n{}", self.url, self.fetched_at);
         let id = hex(&Sha256::digest(fetch)[..ID_BYTES]);
         let value = serde_json::to_string(self).unwrap_or_default();
-        Event { id, key: Sha256::digest(&self.url).into(), value }
+        LogEvent { id, key: Sha256::digest(&self.url).into(), value }
     }
 }

@@ -8,7 +8,7 @@ use crate::ports::error::StoreError;
 
 /// An event for the consumers of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Event {
+pub struct LogEvent {
     /// Identifies the event. It stays the same if the batch is published again, so that consumers can detect
     /// duplicates.
     pub id: String,
@@ -35,7 +35,7 @@ pub enum Published {
 pub trait EventLog: Send + Sync {
     /// Returns once each event is stored or refused, with one result per event, in order. After an error the outcome is
     /// unknown, so the same batch is published again.
-    async fn publish(&self, events: &[Event]) -> Result<Vec<Published>, StoreError>;
+    async fn publish(&self, events: &[LogEvent]) -> Result<Vec<Published>, StoreError>;
 
     /// Checks whether events can be published, by a call to the server if there is one.
     async fn check(&self) -> Result<(), StoreError> {
@@ -53,7 +53,7 @@ pub trait EventLog: Send + Sync {
 const MAX_EVENT_BYTES: usize = 1_000_000;
 
 /// Accepts or refuses an event by its size, for the embedded logs.
-pub fn judge_by_size(event: &Event) -> Published {
+pub fn judge_by_size(event: &LogEvent) -> Published {
     match event.value.len() {
         0..=MAX_EVENT_BYTES => Published::Confirmed,
         bytes => Published::Refused {

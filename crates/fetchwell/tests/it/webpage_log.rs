@@ -12,7 +12,7 @@ use fetchwell_doors::pages::{self, CacheThenEvent, PageRules, Written};
 use fetchwell_engine::finish::SinkThenSettle;
 use fetchwell_engine::memory::{MemoryEvents, MemoryPages};
 use fetchwell_engine::pipeline::Door;
-use fetchwell_engine::ports::event_log::{Event, EventLog};
+use fetchwell_engine::ports::event_log::{EventLog, LogEvent};
 use fetchwell_engine::ports::page_cache::PageCache;
 use fetchwell_simweb::SiteScript;
 use fetchwell_stores::kafka::KafkaLog;
@@ -32,7 +32,7 @@ use tokio_util::sync::CancellationToken;
 const HOUR: Duration = Duration::from_secs(3_600);
 
 /// What a run of the door on a simulated web leaves: pages and events.
-async fn run_the_door() -> (Arc<MemoryPages>, Vec<Event>) {
+async fn run_the_door() -> (Arc<MemoryPages>, Vec<LogEvent>) {
     let site = SiteScript::new("a.test")
         .text("/one", "text/html; charset=iso-8859-1", "Grüße")
         .text("/empty", "text/plain", "")

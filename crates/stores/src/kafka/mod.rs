@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use fetchwell_engine::ports::error::{StoreError, StoreErrorKind};
-use fetchwell_engine::ports::event_log::{Event, EventLog, Published};
+use fetchwell_engine::ports::event_log::{EventLog, LogEvent, Published};
 use futures::future::join_all;
 use parking_lot::Mutex;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
@@ -53,7 +53,7 @@ impl KafkaLog {
     }
 
     /// Sends all events in order, and waits for the report of each.
-    async fn send(&self, producer: &Producer, events: &[Event]) -> Vec<Result<(), KafkaError>> {
+    async fn send(&self, producer: &Producer, events: &[LogEvent]) -> Vec<Result<(), KafkaError>> {
         let until = Instant::now() + CONFIRMED_WITHIN;
         let mut queued = Vec::with_capacity(events.len());
         for event in events {
@@ -66,7 +66,7 @@ impl KafkaLog {
     async fn queue(
         &self,
         producer: &Producer,
-        event: &Event,
+        event: &LogEvent,
         until: Instant,
     ) -> Result<DeliveryFuture, KafkaError> {
         let id = Header { key: ID_HEADER, value: Some(&event.id) };
@@ -92,7 +92,7 @@ impl KafkaLog {
     async fn publish_alone(
         &self,
         producer: &Producer,
-        event: &Event,
+        event: &LogEvent,
     ) -> Result<Published, KafkaError> {
         match self.send(producer, std::slice::from_ref(event)).await.pop() {
             Some(Err(error)) if is_about_the_event(&error) => {
@@ -106,7 +106,7 @@ impl KafkaLog {
     async fn try_publish(
         &self,
         producer: &Producer,
-        events: &[Event],
+        events: &[LogEvent],
     ) -> Result<Vec<Published>, KafkaError> {
         // Wait for all reports before acting on any: a retry of the batch must not overtake the first attempt.
         let reports = self.send(producer, events).await;
@@ -138,7 +138,7 @@ impl KafkaLog {
 
 #[async_trait]
 impl EventLog for KafkaLog {
-    async fn publish(&self, events: &[Event]) -> Result<Vec<Published>, StoreError> {
+    async fn publish(&self, events: &[LogEvent]) -> Result<Vec<Published>, StoreError> {
         let producer = self.producer();
         match self.try_publish(&producer, events).await {
             Ok(published) => Ok(published),

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use fetchwell_engine::ports::error::StoreError;
-use fetchwell_engine::ports::event_log::Event;
+use fetchwell_engine::ports::event_log::LogEvent;
 use rdkafka::error::KafkaError;
 
 use super::errors::store_error;
@@ -32,7 +32,7 @@ impl Place {
     }
 
     /// Why an event was refused for good.
-    pub(super) fn refusal(&self, event: &Event, error: &KafkaError) -> String {
+    pub(super) fn refusal(&self, event: &LogEvent, error: &KafkaError) -> String {
         let reason =
             error.rdkafka_error_code().map_or_else(|| error.to_string(), |c| c.to_string());
         format!("{self} refused its event of {} bytes: {reason}", event.value.len())

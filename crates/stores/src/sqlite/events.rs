@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::error::StoreError;
-use fetchwell_engine::ports::event_log::{Event, EventLog, Published, judge_by_size};
+use fetchwell_engine::ports::event_log::{EventLog, LogEvent, Published, judge_by_size};
 use fetchwell_sqlite::db::Db;
 
 /// Old events to delete per transaction.
@@ -21,7 +21,7 @@ pub struct SqliteEvents {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reading {
     /// The events, each with its cursor.
-    pub events: Vec<(i64, Event)>,
+    pub events: Vec<(i64, LogEvent)>,
     /// The cursor to continue from.
     pub next: i64,
 }
@@ -34,7 +34,7 @@ impl SqliteEvents {
 
     /// Up to `most` events after the cursor; 0 is the beginning.
     pub async fn read(&self, after: i64, most: u32) -> Result<Reading, StoreError> {
-        let events: Vec<(i64, Event)> = self
+        let events: Vec<(i64, LogEvent)> = self
             .db
             .write(move |tx| {
                 tx.prepare_cached(
@@ -42,7 +42,7 @@ impl SqliteEvents {
                      ORDER BY cursor LIMIT ?2",
                 )?
                 .query_map((after, most), |row| {
-                    let event = Event { id: row.get(1)?, key: row.get(2)?, value: row.get(3)? };
+                    let event = LogEvent { id: row.get(1)?, key: row.get(2)?, value: row.get(3)? };
                     Ok((row.get(0)?, event))
                 })?
                 .collect()
@@ -55,10 +55,10 @@ impl SqliteEvents {
 
 #[async_trait]
 impl EventLog for SqliteEvents {
-    async fn publish(&self, events: &[Event]) -> Result<Vec<Published>, StoreError> {
+    async fn publish(&self, events: &[LogEvent]) -> Result<Vec<Published>, StoreError> {
         let published: Vec<Published> = events.iter().map(judge_by_size).collect();
         let taken = events.iter().zip(&published).filter(|(_, one)| **one == Published::Confirmed);
-        let taken: Vec<Event> = taken.map(|(event, _)| event.clone()).collect();
+        let taken: Vec<LogEvent> = taken.map(|(event, _)| event.clone()).collect();
         let now = self.clock.now();
         self.db
             .write(move |tx| {
@@ -66,7 +66,7 @@ impl EventLog for SqliteEvents {
                     "INSERT INTO event (id, key, value, created_at) VALUES (?1, ?2, ?3, ?4)
                      ON CONFLICT (id) DO NOTHING",
                 )?;
-                for Event { id, key, value } in taken {
+                for LogEvent { id, key, value } in taken {
                     insert.execute((id, key, value, now.as_micros()))?;
                 }
                 Ok(())

@@ -2,18 +2,18 @@
 
 use std::time::Duration;
 
-use fetchwell_engine::ports::event_log::{Event, EventLog};
+use fetchwell_engine::ports::event_log::{EventLog, LogEvent};
 use fetchwell_sqlite::db::Durability;
 use fetchwell_stores::sqlite::{self, Reading, SqliteEvents};
 use fetchwell_testkit::conformance::HandClock;
 
 const DAY: Duration = Duration::from_secs(86_400);
 
-fn events(ids: std::ops::Range<usize>) -> Vec<Event> {
-    ids.map(|id| Event { id: id.to_string(), key: [0; 32], value: "{}".to_owned() }).collect()
+fn events(ids: std::ops::Range<usize>) -> Vec<LogEvent> {
+    ids.map(|id| LogEvent { id: id.to_string(), key: [0; 32], value: "{}".to_owned() }).collect()
 }
 
-fn without_cursors(reading: Reading) -> Vec<Event> {
+fn without_cursors(reading: Reading) -> Vec<LogEvent> {
     reading.events.into_iter().map(|(_, event)| event).collect()
 }
 

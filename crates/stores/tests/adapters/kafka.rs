@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use fetchwell_engine::ports::error::StoreErrorKind;
-use fetchwell_engine::ports::event_log::{Event, EventLog, Published};
+use fetchwell_engine::ports::event_log::{EventLog, LogEvent, Published};
 use fetchwell_stores::kafka::KafkaLog;
 use fetchwell_testkit::conformance::kafka::{create_topic, read_topic, unused_topic};
 use fetchwell_testkit::conformance::servers::server_url;
@@ -26,9 +26,9 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// A broker is started twice within this.
 const OUTAGE_WITHIN: Duration = Duration::from_secs(180);
 
-fn event(number: usize) -> Event {
+fn event(number: usize) -> LogEvent {
     let value = format!(r#"{{"number":{number}}}"#);
-    Event { id: number.to_string(), key: [(number % 7) as u8; 32], value }
+    LogEvent { id: number.to_string(), key: [(number % 7) as u8; 32], value }
 }
 
 #[tokio::test]
@@ -69,7 +69,7 @@ async fn only_what_is_too_large_by_itself_is_refused_by_a_broker_with_a_low_limi
         NewTopic::new(&topic, 1, TopicReplication::Fixed(1)).set("max.message.bytes", "2000");
     create_topic(&servers, &strict).await;
     let log = KafkaLog::open(&servers, &topic).await.unwrap();
-    let mut events: Vec<Event> = (0..60).map(event).collect();
+    let mut events: Vec<LogEvent> = (0..60).map(event).collect();
     events[20].value = format!(r#"{{"url":"{}"}}"#, "x".repeat(3_000));
     let published = log.publish(&events).await.unwrap();
     let refused = published.iter().enumerate().filter(|(_, one)| **one != Published::Confirmed);
@@ -136,7 +136,7 @@ async fn publish_until(
 ) -> usize {
     let mut first = 0;
     while !is_over.load(Ordering::SeqCst) {
-        let events: Vec<Event> = (first..first + BATCH).map(event).collect();
+        let events: Vec<LogEvent> = (first..first + BATCH).map(event).collect();
         match log.publish(&events).await {
             Ok(published) => {
                 assert_eq!(published, vec![Published::Confirmed; BATCH]);

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::memory::{MemoryEvents, MemoryPoliteness, MemoryQueue};
 use fetchwell_engine::ports::dead_letters::{DeadLetters, Revision};
-use fetchwell_engine::ports::event_log::{Event, EventLog};
+use fetchwell_engine::ports::event_log::{EventLog, LogEvent};
 use fetchwell_engine::ports::feeds::Feeds;
 use fetchwell_engine::ports::retriever_store::RetrieverStore;
 use fetchwell_engine::ports::sites::Sites;
@@ -68,7 +68,7 @@ impl EventStore for MemoryStore {
         self.events.clone()
     }
 
-    async fn read(&self) -> Vec<Event> {
+    async fn read(&self) -> Vec<LogEvent> {
         self.events.published()
     }
 }
@@ -191,7 +191,7 @@ impl EventStore for SqliteStore {
         Arc::new(SqliteEvents::new(self.connect(), HandClock::new().clock()))
     }
 
-    async fn read(&self) -> Vec<Event> {
+    async fn read(&self) -> Vec<LogEvent> {
         let log = SqliteEvents::new(self.connect(), HandClock::new().clock());
         let mut events = Vec::new();
         let mut after = 0;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use fetchwell_engine::ports::event_log::{Event, EventLog};
+use fetchwell_engine::ports::event_log::{EventLog, LogEvent};
 use fetchwell_stores::kafka::{ID_HEADER, KafkaLog};
 use rdkafka::ClientConfig;
 use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
@@ -53,7 +53,7 @@ impl EventStore for KafkaStore {
         Arc::new(KafkaLog::open(&self.servers, &self.topic).await.expect("the cluster answers"))
     }
 
-    async fn read(&self) -> Vec<Event> {
+    async fn read(&self) -> Vec<LogEvent> {
         read_topic(&self.servers, &self.topic).await
     }
 }
@@ -71,7 +71,7 @@ pub async fn create_topic(servers: &str, topic: &NewTopic<'_>) {
 }
 
 /// All events of a topic, partition by partition.
-pub async fn read_topic(servers: &str, topic: &str) -> Vec<Event> {
+pub async fn read_topic(servers: &str, topic: &str) -> Vec<LogEvent> {
     let config = config(servers);
     let topic = topic.to_owned();
     let read = tokio::task::spawn_blocking(move || read_to_the_end(&config, &topic)).await;
@@ -85,14 +85,14 @@ fn config(servers: &str) -> ClientConfig {
     config
 }
 
-fn read_to_the_end(config: &ClientConfig, topic: &str) -> Vec<Event> {
+fn read_to_the_end(config: &ClientConfig, topic: &str) -> Vec<LogEvent> {
     let consumer: BaseConsumer = config.create().expect("an address");
     let metadata = consumer.fetch_metadata(Some(topic), DEADLINE).expect("the cluster answers");
     let partitions = metadata.topics()[0].partitions().iter().map(MetadataPartition::id);
     partitions.flat_map(|partition| read_partition(&consumer, topic, partition)).collect()
 }
 
-fn read_partition(consumer: &BaseConsumer, topic: &str, partition: i32) -> Vec<Event> {
+fn read_partition(consumer: &BaseConsumer, topic: &str, partition: i32) -> Vec<LogEvent> {
     let marks = consumer.fetch_watermarks(topic, partition, DEADLINE);
     let (first, end) = marks.expect("the cluster answers");
     let mut place = TopicPartitionList::new();
@@ -108,13 +108,13 @@ fn read_partition(consumer: &BaseConsumer, topic: &str, partition: i32) -> Vec<E
     events
 }
 
-fn event_in(message: &impl Message) -> Event {
+fn event_in(message: &impl Message) -> LogEvent {
     let headers = message.headers().expect("headers");
     assert_eq!(headers.count(), 1);
     let id = headers.get(0);
     assert_eq!(id.key, ID_HEADER);
     let text = |bytes: Option<&[u8]>| String::from_utf8(bytes.unwrap_or_default().to_vec());
-    Event {
+    LogEvent {
         id: text(id.value).expect("an id is text"),
         key: message.key().and_then(|key| key.try_into().ok()).expect("a key has 32 bytes"),
         value: text(message.payload()).expect("JSON is text"),

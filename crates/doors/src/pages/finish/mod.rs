@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use fetchwell_engine::budget::Share;
 use fetchwell_engine::ports::error::{StoreError, StoreErrorKind};
-use fetchwell_engine::ports::event_log::{Event, EventLog, Published};
+use fetchwell_engine::ports::event_log::{EventLog, LogEvent, Published};
 use fetchwell_engine::ports::finish::{Finish, Finished, Settled, Settlement, Sink};
 use fetchwell_engine::ports::page_cache::PageCache;
 use fetchwell_policy::rfc3339::rfc3339;
@@ -88,7 +88,7 @@ impl<F> CacheThenEvent<F> {
         refusals: &mut Refusals,
     ) -> Result<(), StoreError> {
         let cached = pages_of(batch).filter(|(at, ..)| !refusals.contains_key(at));
-        let (places, events): (Vec<usize>, Vec<Event>) =
+        let (places, events): (Vec<usize>, Vec<LogEvent>) =
             cached.map(|(at, _, event)| (at, event.to_event())).unzip();
         if events.is_empty() {
             return Ok(());

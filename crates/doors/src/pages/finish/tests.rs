@@ -95,7 +95,7 @@ impl PageCache for Player {
 
 #[async_trait]
 impl EventLog for Player {
-    async fn publish(&self, events: &[Event]) -> Result<Vec<Published>, StoreError> {
+    async fn publish(&self, events: &[LogEvent]) -> Result<Vec<Published>, StoreError> {
         self.0.asks("log")?;
         let mut published = self.0.events.publish(events).await?;
         if self.0.too_large == "event" {

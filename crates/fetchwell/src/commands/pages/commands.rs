@@ -98,7 +98,7 @@ pub(super) async fn events(
     }
 }
 
-fn line(cursor: i64, event: &fetchwell_engine::ports::event_log::Event) -> String {
+fn line(cursor: i64, event: &fetchwell_engine::ports::event_log::LogEvent) -> String {
     let value: Value = serde_json::from_str(&event.value).unwrap_or_default();
     format!("{}\n", json!({"cursor": cursor, "id": event.id, "event": value}))
 }

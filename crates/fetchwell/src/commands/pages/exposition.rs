@@ -111,7 +111,7 @@ mod tests {
     use async_trait::async_trait;
     use fetchwell_engine::clock::Clock;
     use fetchwell_engine::ports::error::StoreError;
-    use fetchwell_engine::ports::event_log::{Event, EventLog, Published};
+    use fetchwell_engine::ports::event_log::{EventLog, LogEvent, Published};
     use fetchwell_sqlite::db::Durability;
     use fetchwell_stores::sqlite::{self, SqliteQueue};
     use fetchwell_testkit::plain_http::ask;
@@ -123,7 +123,7 @@ mod tests {
 
     #[async_trait]
     impl EventLog for Away {
-        async fn publish(&self, _: &[Event]) -> Result<Vec<Published>, StoreError> {
+        async fn publish(&self, _: &[LogEvent]) -> Result<Vec<Published>, StoreError> {
             Err(StoreError::transient("Kafka's topic webpage_log at k:9092"))
         }
     }
@@ -167,7 +167,7 @@ mod tests {
         assert!(status == 503 && why.starts_with("results cannot be stored: "), "{status} {why}");
         health.worked(StoreCall::Finish);
         assert_eq!(ready().await, (200, "ok\n".to_owned()));
-        let event = Event { id: "1".to_owned(), key: [0; 32], value: "{}".to_owned() };
+        let event = LogEvent { id: "1".to_owned(), key: [0; 32], value: "{}".to_owned() };
         log.publish(&[event]).await.unwrap_err();
         let (status, why) = ready().await;
         assert!(status == 503 && why.contains("webpage_log at k:9092"), "{status} {why}");

@@ -5,7 +5,7 @@ pub mod publishing;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use fetchwell_engine::ports::event_log::{Event, EventLog};
+use fetchwell_engine::ports::event_log::{EventLog, LogEvent};
 
 /// A store with one log, empty at first.
 #[async_trait]
@@ -14,7 +14,7 @@ pub trait EventStore: Send + Sync {
     async fn open(&self) -> Arc<dyn EventLog>;
 
     /// All events, as a consumer reads them. Events with the same key are in the order in which they were published.
-    async fn read(&self) -> Vec<Event>;
+    async fn read(&self) -> Vec<LogEvent>;
 }
 
 /// Tests of the contract: `events_conformance!(Some(SqliteStore::new()))`.

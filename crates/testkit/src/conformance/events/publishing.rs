@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use fetchwell_engine::ports::event_log::{Event, Published};
+use fetchwell_engine::ports::event_log::{LogEvent, Published};
 use futures::future::join_all;
 
 use super::EventStore;
@@ -12,9 +12,9 @@ const TOO_MANY_BYTES: usize = 1_100_000;
 const LARGE_BATCH: usize = 10_000;
 
 /// An event whose key consists of this byte.
-fn event(key: u8, id: impl Into<String>) -> Event {
+fn event(key: u8, id: impl Into<String>) -> LogEvent {
     let id = id.into();
-    Event { value: format!(r#"{{"number":"{id}"}}"#), id, key: [key; 32] }
+    LogEvent { value: format!(r#"{{"number":"{id}"}}"#), id, key: [key; 32] }
 }
 
 /// This many confirmations.
@@ -23,7 +23,7 @@ fn confirmed(many: usize) -> Vec<Published> {
 }
 
 /// The ids of the events of a key.
-fn ids(events: &[Event], key: u8) -> Vec<&str> {
+fn ids(events: &[LogEvent], key: u8) -> Vec<&str> {
     events.iter().filter(|event| event.key == [key; 32]).map(|event| event.id.as_str()).collect()
 }
 
@@ -31,7 +31,7 @@ fn ids(events: &[Event], key: u8) -> Vec<&str> {
 pub async fn an_event_is_read_as_it_was_published(store: &dyn EventStore) {
     let key = std::array::from_fn(|at| (at * 8) as u8);
     let value = r#"{"url":"http://ä.test/\u0000?a=\"b\"","content_type":null}"#.to_owned();
-    let event = Event { id: "0123456789abcdef".to_owned(), key, value };
+    let event = LogEvent { id: "0123456789abcdef".to_owned(), key, value };
     let published = store.open().await.publish(std::slice::from_ref(&event)).await;
     assert_eq!(published.expect("the log answers"), confirmed(1));
     assert_eq!(store.read().await, [event]);
@@ -48,7 +48,7 @@ pub async fn nothing_published_is_nothing_read(store: &dyn EventStore) {
 pub async fn the_order_of_a_key_is_kept(store: &dyn EventStore) {
     let log = store.open().await;
     for batch in 0..4 {
-        let events: Vec<Event> =
+        let events: Vec<LogEvent> =
             (0..200).map(|n| event((n % 5) as u8, (batch * 200 + n).to_string())).collect();
         assert_eq!(log.publish(&events).await.expect("the log answers"), confirmed(200));
     }
@@ -63,7 +63,7 @@ pub async fn the_order_of_a_key_is_kept(store: &dyn EventStore) {
 /// If the answer to a batch is lost, it is published again with the same ids.
 pub async fn a_batch_may_come_again(store: &dyn EventStore) {
     let log = store.open().await;
-    let events: Vec<Event> = (0..10).map(|n| event(n, n.to_string())).collect();
+    let events: Vec<LogEvent> = (0..10).map(|n| event(n, n.to_string())).collect();
     for _ in 0..2 {
         assert_eq!(log.publish(&events).await.expect("the log answers"), confirmed(10));
     }
@@ -77,7 +77,7 @@ pub async fn a_batch_may_come_again(store: &dyn EventStore) {
 /// All others are accepted.
 pub async fn an_event_that_is_too_large_is_refused_alone(store: &dyn EventStore) {
     let log = store.open().await;
-    let mut events: Vec<Event> = (0..5).map(|n| event(n, n.to_string())).collect();
+    let mut events: Vec<LogEvent> = (0..5).map(|n| event(n, n.to_string())).collect();
     events[2].value = format!(r#"{{"url":"{}"}}"#, "x".repeat(TOO_MANY_BYTES));
     let published = log.publish(&events).await.expect("the log answers");
     for (at, one) in published.iter().enumerate() {
@@ -97,7 +97,7 @@ pub async fn an_event_that_is_too_large_is_refused_alone(store: &dyn EventStore)
 
 /// More than any buffer on the way can hold.
 pub async fn a_large_batch_is_all_there(store: &dyn EventStore) {
-    let events: Vec<Event> =
+    let events: Vec<LogEvent> =
         (0..LARGE_BATCH).map(|n| event((n % 251) as u8, n.to_string())).collect();
     let published = store.open().await.publish(&events).await.expect("the log answers");
     assert_eq!(published, confirmed(LARGE_BATCH));
@@ -111,7 +111,7 @@ pub async fn a_large_batch_is_all_there(store: &dyn EventStore) {
 pub async fn what_several_publish_at_once_is_all_there(store: &dyn EventStore) {
     let log = store.open().await;
     let batches = (0..8_u8).map(|key| {
-        let batch: Vec<Event> = (0..300).map(|n| event(key, format!("{key}-{n}"))).collect();
+        let batch: Vec<LogEvent> = (0..300).map(|n| event(key, format!("{key}-{n}"))).collect();
         let log = &log;
         async move { log.publish(&batch).await.expect("the log answers") }
     });
