@@ -45,7 +45,7 @@ const STORE_RETRY: Duration = Duration::from_millis(500);
 const MOST_EVENTS_A_ROUND: usize = 32;
 
 /// The results of tasks.
-pub(super) enum Event<R> {
+pub(super) enum Input<R> {
     Taken(Demand, Result<Taken, StoreError>),
     Turned(Time, Vec<SiteReport>, Vec<SiteAsk>, Result<Turn, StoreError>),
     RobotsLookedUp(Origin, Result<Box<(Option<RobotsRecord>, SiteState)>, StoreError>),
@@ -62,7 +62,7 @@ pub(super) enum Event<R> {
 /// What wakes the conductor.
 pub(super) enum Woken<R> {
     Head(HeadNews),
-    Task(Result<(Id, Event<R>), JoinError>),
+    Task(Result<(Id, Input<R>), JoinError>),
 }
 
 /// Makes all decisions. Each part keeps its own state; the methods here and in the other files of this folder combine
@@ -74,7 +74,7 @@ pub(super) struct Conductor<R> {
     pub(super) bench: Workbench,
     pub(super) jobs: Jobs<R>,
     pub(super) held: Held,
-    tasks: JoinSet<Event<R>>,
+    tasks: JoinSet<Input<R>>,
     pub(super) flights: Flights,
     pub(super) lookups: Lookups,
     pub(super) turns: Turns,
@@ -158,9 +158,9 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     /// and record type, that code made up a tenth of this program.
     pub(super) fn spawn(
         &mut self,
-        task: impl Future<Output = Event<R>> + Send + 'static,
+        task: impl Future<Output = Input<R>> + Send + 'static,
     ) -> AbortHandle {
-        let task: Pin<Box<dyn Future<Output = Event<R>> + Send>> = Box::pin(task);
+        let task: Pin<Box<dyn Future<Output = Input<R>> + Send>> = Box::pin(task);
         self.tasks.spawn(task)
     }
 
@@ -172,7 +172,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let source = self.door.source.clone();
         self.spawn(async move {
             let asked_at = Instant::now();
-            Event::Renewed(asked_at, source.renew().await)
+            Input::Renewed(asked_at, source.renew().await)
         });
     }
 
@@ -186,7 +186,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.lookups.sweep(now);
         self.site_log.sweep(now);
         let politeness = self.plant.gate.politeness.clone();
-        self.spawn(async move { Event::Noted(politeness.sweep().await.map(|_| ())) });
+        self.spawn(async move { Input::Noted(politeness.sweep().await.map(|_| ())) });
     }
 
     /// Stops taking leases and hands back everything that is not in flight.
@@ -306,20 +306,20 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         };
         let still_ours = self.flights.end(id).is_some();
         match event {
-            Event::Taken(demand, taken) => self.on_taken(demand, taken),
-            Event::Turned(asked_at, reports, asks, turn) => {
+            Input::Taken(demand, taken) => self.on_taken(demand, taken),
+            Input::Turned(asked_at, reports, asks, turn) => {
                 self.on_turned(asked_at, reports, asks, turn);
             }
-            Event::RobotsLookedUp(origin, known) => self.on_robots_looked_up(origin, known),
-            Event::Fetched(end) if still_ours => self.on_fetched(*end),
-            Event::Fetched(_) => {} // It was aborted.
-            Event::Finished(batch, settled, sink) => self.on_finished(batch, settled, sink),
-            Event::Renewed(asked_at, renewal) => self.on_renewed(asked_at, renewal),
-            Event::OldestFound(took, oldest) => self.on_oldest_found(took, oldest),
-            Event::Noted(result) => self.note_lost(result),
-            Event::OrdersHeard(orders) => self.on_orders_heard(orders),
-            Event::HeldUpBy(job, held_up_by) => self.on_deadline_passed(job, held_up_by, false),
-            Event::StartNoted(result) => {
+            Input::RobotsLookedUp(origin, known) => self.on_robots_looked_up(origin, known),
+            Input::Fetched(end) if still_ours => self.on_fetched(*end),
+            Input::Fetched(_) => {} // It was aborted.
+            Input::Finished(batch, settled, sink) => self.on_finished(batch, settled, sink),
+            Input::Renewed(asked_at, renewal) => self.on_renewed(asked_at, renewal),
+            Input::OldestFound(took, oldest) => self.on_oldest_found(took, oldest),
+            Input::Noted(result) => self.note_lost(result),
+            Input::OrdersHeard(orders) => self.on_orders_heard(orders),
+            Input::HeldUpBy(job, held_up_by) => self.on_deadline_passed(job, held_up_by, false),
+            Input::StartNoted(result) => {
                 self.flights.starts_noted();
                 self.note_lost(result);
             }

@@ -10,7 +10,7 @@ use fetchwell_policy::site::{Mark, Permit, Report};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Site, WebUrl};
 
-use super::conductor::{Conductor, Event};
+use super::conductor::{Conductor, Input};
 use super::flight::{Announced, End, Fetch, FetchEnd};
 use super::flights::Flight;
 use super::verdicts::Move;
@@ -76,7 +76,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let politeness = self.plant.gate.politeness.clone();
         self.spawn(async move {
             let turn = politeness.turn(&reports, &asks).await;
-            Event::Turned(asked_at, reports, asks, turn)
+            Input::Turned(asked_at, reports, asks, turn)
         });
     }
 
@@ -85,7 +85,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let lease_of = |job| self.jobs.lease(job).map(|work| work.lease.id);
         let Some(started) = self.flights.begin_noting_starts(lease_of) else { return };
         let source = self.door.source.clone();
-        self.spawn(async move { Event::StartNoted(source.started(&started).await) });
+        self.spawn(async move { Input::StartNoted(source.started(&started).await) });
     }
 
     /// Sends the next request of a site under a permit, if it may still be sent.
@@ -247,7 +247,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             lease,
         };
         let url = flight.item.request.url.clone();
-        let abort = self.spawn(async move { Event::Fetched(Box::new(flight.run().await)) });
+        let abort = self.spawn(async move { Input::Fetched(Box::new(flight.run().await)) });
         let site = site.clone();
         let flight = Flight { job, number, site, url, since: now.max(at), abort };
         self.flights.add(flight);

@@ -8,7 +8,7 @@ use fetchwell_policy::time::Time;
 use fetchwell_policy::url::Site;
 use tracing::error;
 
-use super::conductor::{Conductor, Event};
+use super::conductor::{Conductor, Input};
 use super::groups::enough_for;
 use super::jobs::{LeaseWork, Work};
 use crate::budget::Share;
@@ -57,7 +57,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let source = self.door.source.clone();
         self.spawn(async move {
             let taken = source.take(&demand).await;
-            Event::Taken(demand, taken)
+            Input::Taken(demand, taken)
         });
     }
 

@@ -10,7 +10,7 @@ use fetchwell_policy::outcome::Happened;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Site, WebUrl};
 
-use super::conductor::{Conductor, Event};
+use super::conductor::{Conductor, Input};
 use crate::ports::job::{Lease, LeaseId};
 use crate::ports::politeness::{Politeness, RobotsRecord};
 use crate::web::{Outcome, Request, Why};
@@ -139,7 +139,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             let politeness = self.plant.gate.politeness.clone();
             self.spawn(async move {
                 let held_up_by = what_holds_up(politeness.as_ref(), &unanswered).await;
-                Event::HeldUpBy(job, held_up_by)
+                Input::HeldUpBy(job, held_up_by)
             });
         }
     }

@@ -7,7 +7,7 @@ use fetchwell_policy::url::{Origin, Site};
 use tracing::{error, warn};
 
 use super::News;
-use super::conductor::{Conductor, Event};
+use super::conductor::{Conductor, Input};
 use super::dispatch::known_robots;
 use super::interruptions::REST;
 use super::jobs::Work;
@@ -55,7 +55,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let politeness = self.plant.gate.politeness.clone();
         self.spawn(async move {
             let known = look_up(politeness.as_ref(), &origin).await.map(Box::new);
-            Event::RobotsLookedUp(origin, known)
+            Input::RobotsLookedUp(origin, known)
         });
     }
 
@@ -218,7 +218,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.robots_known(origin, view, true);
         let politeness = self.plant.gate.politeness.clone();
         let kept = origin.clone();
-        self.spawn(async move { Event::Noted(politeness.keep_robots(&kept, &record).await) });
+        self.spawn(async move { Input::Noted(politeness.keep_robots(&kept, &record).await) });
     }
 
     /// The site is unreachable, so none of the pages that wait for its robots.txt can be fetched. If the door wants

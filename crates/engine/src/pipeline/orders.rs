@@ -11,7 +11,7 @@ use fetchwell_policy::url::Site;
 use tokio::time::Instant;
 use tracing::{debug, info};
 
-use super::conductor::{Conductor, Event};
+use super::conductor::{Conductor, Input};
 use crate::ports::error::StoreError;
 use crate::ports::politeness::{ORDERS_AT_ONCE, RecentOrders};
 use crate::store_health::StoreCall;
@@ -75,7 +75,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.orders.next_look = Instant::now() + LISTEN_EVERY;
         let politeness = self.plant.gate.politeness.clone();
         let since = self.orders.since;
-        self.spawn(async move { Event::OrdersHeard(politeness.orders_since(since).await) });
+        self.spawn(async move { Input::OrdersHeard(politeness.orders_since(since).await) });
     }
 
     /// Whatever a site waits for may be over by order: the source hands it out again, and it asks the gate again.

@@ -6,7 +6,7 @@ use fetchwell_policy::url::Site;
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
-use super::conductor::{Conductor, Event};
+use super::conductor::{Conductor, Input};
 use super::intake::guarded;
 use super::{GiveUp, News, SettledLease};
 use crate::budget::Share;
@@ -28,7 +28,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.spawn(async move {
             let started = Instant::now();
             let settled = finish.finish(&batch).await;
-            Event::Finished(batch, settled, started.elapsed())
+            Input::Finished(batch, settled, started.elapsed())
         });
     }
 

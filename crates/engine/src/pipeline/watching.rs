@@ -7,7 +7,7 @@ use fetchwell_policy::url::Site;
 use tokio::time::Instant;
 use tracing::{debug, error};
 
-use super::conductor::{Conductor, Event};
+use super::conductor::{Conductor, Input};
 use super::{News, Window};
 use crate::ports::error::StoreError;
 use crate::store_health::StoreCall;
@@ -54,7 +54,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.spawn(async move {
             let asked_at = Instant::now();
             let found = source.oldest_waiting().await;
-            Event::OldestFound(asked_at.elapsed(), found)
+            Input::OldestFound(asked_at.elapsed(), found)
         });
     }
 
