@@ -22,11 +22,11 @@ mod language;
 mod limits;
 mod links;
 mod markdown;
-mod measures;
 mod media_type;
 mod metadata;
 mod page;
 mod text;
+mod text_stats;
 mod walk;
 
 pub use charset::{Decoded, decode};

@@ -3,8 +3,8 @@
 use url::Url;
 
 use super::prune::Pruned;
-use crate::measures::Measures;
 use crate::page::{Page, Tag};
+use crate::text_stats::TextStats;
 
 /// Words in the URLs of forums.
 const FORUM_WORDS: [&str; 14] = [
@@ -50,7 +50,7 @@ impl Kind {
     /// Decides by the URL, by what the page declares, and by how its prose is distributed.
     pub(super) fn of(
         page: &Page<'_>,
-        kept: &Measures,
+        kept: &TextStats,
         pruned: &Pruned,
         found_at: &Url,
         is_stated_article: bool,
@@ -66,7 +66,7 @@ impl Kind {
     }
 }
 
-fn is_column(page: &Page<'_>, kept: &Measures) -> bool {
+fn is_column(page: &Page<'_>, kept: &TextStats) -> bool {
     let whole = 0..page.nodes.len();
     let column_times_100 = kept.widest_column_bytes() * 100;
     column_times_100 >= kept.prose_bytes(&whole) * COLUMN_PROSE_PERCENT
@@ -74,7 +74,7 @@ fn is_column(page: &Page<'_>, kept: &Measures) -> bool {
 }
 
 /// Comments are ignored: however many there are, the page is about what they comment on.
-fn has_article(page: &Page<'_>, kept: &Measures, pruned: &Pruned) -> bool {
+fn has_article(page: &Page<'_>, kept: &TextStats, pruned: &Pruned) -> bool {
     let min_percent =
         if is_shared_as_article(page) { SHARED_PROSE_PERCENT } else { ARTICLE_PROSE_PERCENT };
     let all_prose = kept.prose_bytes(&(0..page.nodes.len()));
@@ -85,7 +85,7 @@ fn has_article(page: &Page<'_>, kept: &Measures, pruned: &Pruned) -> bool {
     })
 }
 
-fn comment_prose_bytes(page: &Page<'_>, kept: &Measures, pruned: &Pruned) -> usize {
+fn comment_prose_bytes(page: &Page<'_>, kept: &TextStats, pruned: &Pruned) -> usize {
     let mut bytes = 0;
     let mut index = 0;
     while let Some(node) = page.nodes.get(index) {

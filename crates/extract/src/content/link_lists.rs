@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use crate::measures::Measures;
 use crate::page::{NodeKind, Page, Tag};
+use crate::text_stats::TextStats;
 
 /// A block is a list of links if more than this share of its text is linked.
 const MAX_LINKED_PERCENT: usize = 70;
@@ -12,7 +12,7 @@ const MAX_LINKED_PERCENT: usize = 70;
 const MAX_OWN_BYTES: usize = 150;
 
 /// Drops the link lists in the content.
-pub(super) fn drop(page: &Page<'_>, kept: &Measures, root: &Range<usize>, dropped: &mut [bool]) {
+pub(super) fn drop(page: &Page<'_>, kept: &TextStats, root: &Range<usize>, dropped: &mut [bool]) {
     // A page that is mostly links is a listing, so the links are its content.
     if kept.linked_bytes(root) > kept.own_bytes(root) {
         return;
@@ -29,7 +29,7 @@ pub(super) fn drop(page: &Page<'_>, kept: &Measures, root: &Range<usize>, droppe
     }
 }
 
-fn is_link_list(kept: &Measures, nodes: &Range<usize>) -> bool {
+fn is_link_list(kept: &TextStats, nodes: &Range<usize>) -> bool {
     let linked_bytes = kept.linked_bytes(nodes);
     linked_bytes * 100 > kept.text_bytes(nodes) * MAX_LINKED_PERCENT
         && kept.own_bytes(nodes) <= MAX_OWN_BYTES

@@ -16,8 +16,8 @@ use std::ops::Range;
 use url::Url;
 
 use crate::fold::one_line;
-use crate::measures::Measures;
 use crate::page::{Page, Tag};
+use crate::text_stats::TextStats;
 use kind::Kind;
 use prune::Pruned;
 
@@ -42,14 +42,14 @@ pub(crate) struct Content {
 
 /// Selects the article's element, else the whole page, and drops the boilerplate in it.
 pub(crate) fn choose(page: &Page<'_>, found_at: &Url, is_stated_article: bool) -> Content {
-    let measures = Measures::of(page);
+    let stats = TextStats::of(page);
     let mut pruned = Pruned::new(page);
-    let mut kept = prune(&mut pruned, page, &measures, Kind::Other);
+    let mut kept = prune(&mut pruned, page, &stats, Kind::Other);
     let kind = Kind::of(page, &kept, &pruned, found_at, is_stated_article);
     if kind != Kind::Other {
-        kept = prune(&mut pruned, page, &measures, kind);
+        kept = prune(&mut pruned, page, &stats, kind);
     }
-    let root = widened(root::find(page, &kept, &pruned, kind), page, &measures, &kept);
+    let root = widened(root::find(page, &kept, &pruned, kind), page, &stats, &kept);
     let mut dropped = pruned.dropped;
     link_lists::drop(page, &kept, &root, &mut dropped);
     if kind != Kind::Article {
@@ -59,18 +59,18 @@ pub(crate) fn choose(page: &Page<'_>, found_at: &Url, is_stated_article: bool) -
 }
 
 /// Prunes the page, and more cautiously if that leaves too little.
-fn prune(pruned: &mut Pruned, page: &Page<'_>, measures: &Measures, kind: Kind) -> Measures {
-    let kept = pruned.prune(page, measures, kind, false);
-    if is_enough(page, measures, &kept) { kept } else { pruned.prune(page, measures, kind, true) }
+fn prune(pruned: &mut Pruned, page: &Page<'_>, stats: &TextStats, kind: Kind) -> TextStats {
+    let kept = pruned.prune(page, stats, kind, false);
+    if is_enough(page, stats, &kept) { kept } else { pruned.prune(page, stats, kind, true) }
 }
 
-fn is_enough(page: &Page<'_>, all: &Measures, kept: &Measures) -> bool {
+fn is_enough(page: &Page<'_>, all: &TextStats, kept: &TextStats) -> bool {
     let whole = 0..page.nodes.len();
     let prose = kept.prose_bytes(&whole);
     prose >= MIN_KEPT_PROSE_BYTES && prose * 100 >= all.prose_bytes(&whole) * MIN_KEPT_PROSE_PERCENT
 }
 
-fn widened(root: Range<usize>, page: &Page<'_>, all: &Measures, kept: &Measures) -> Range<usize> {
+fn widened(root: Range<usize>, page: &Page<'_>, all: &TextStats, kept: &TextStats) -> Range<usize> {
     let whole = 0..page.nodes.len();
     let bytes = kept.text_bytes(&root);
     let is_short = bytes < SHORT_BYTES && bytes * 100 < all.text_bytes(&whole) * SHORT_PERCENT;

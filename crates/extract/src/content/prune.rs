@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use super::hints::Hints;
 use super::kind::Kind;
-use crate::measures::Measures;
 use crate::page::{Element, NodeKind, Page, Tag};
+use crate::text_stats::TextStats;
 
 /// A detail line about the article is shorter than this.
 const MAX_DETAIL_BYTES: usize = 300;
@@ -55,11 +55,11 @@ impl Pruned {
     pub(super) fn prune(
         &mut self,
         page: &Page<'_>,
-        measures: &Measures,
+        stats: &TextStats,
         kind: Kind,
         is_guarded: bool,
-    ) -> Measures {
-        let judge = Judge { pruned: self, measures, whole: 0..page.nodes.len(), kind, is_guarded };
+    ) -> TextStats {
+        let judge = Judge { pruned: self, stats, whole: 0..page.nodes.len(), kind, is_guarded };
         let mut dropped = vec![false; page.nodes.len()];
         let mut index = 0;
         while let Some((node, mark)) = page.nodes.get(index).zip(dropped.get_mut(index)) {
@@ -69,13 +69,13 @@ impl Pruned {
             index = if *mark { node.end } else { index + 1 };
         }
         self.dropped = dropped;
-        measures.without(page, &self.dropped)
+        stats.without(page, &self.dropped)
     }
 }
 
 struct Judge<'m> {
     pruned: &'m Pruned,
-    measures: &'m Measures,
+    stats: &'m TextStats,
     whole: Range<usize>,
     kind: Kind,
     is_guarded: bool,
@@ -92,11 +92,11 @@ impl Judge<'_> {
         let is_frame = hints.is_frame || matches!(element.tag, Footer | Nav);
         // Beside an article, comments and hidden copies of it may be longer than the article.
         let is_beside = self.kind == Kind::Article && (hints.is_comment || hints.is_hidden);
-        let text = self.measures.text_bytes(nodes);
+        let text = self.stats.text_bytes(nodes);
         if text == 0 || (self.is_most(nodes) && (self.is_guarded || !(is_frame || is_beside))) {
             return false;
         }
-        let prose = self.measures.prose_bytes(nodes);
+        let prose = self.stats.prose_bytes(nodes);
         if self.drops_tag(element.tag, prose) || (hints.is_hidden && !self.is_folded(prose)) {
             return true;
         }
@@ -114,9 +114,9 @@ impl Judge<'_> {
     }
 
     fn is_most(&self, nodes: &Range<usize>) -> bool {
-        let Judge { measures, whole, .. } = self;
-        measures.prose_bytes(nodes) * 100 > measures.prose_bytes(whole) * MAX_NOISE_PROSE_PERCENT
-            || measures.text_bytes(nodes) * 2 > measures.text_bytes(whole)
+        let Judge { stats, whole, .. } = self;
+        stats.prose_bytes(nodes) * 100 > stats.prose_bytes(whole) * MAX_NOISE_PROSE_PERCENT
+            || stats.text_bytes(nodes) * 2 > stats.text_bytes(whole)
     }
 
     fn drops_tag(&self, tag: Tag, prose: usize) -> bool {

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use super::kind::Kind;
 use super::prune::Pruned;
-use crate::measures::Measures;
 use crate::page::{Element, NodeKind, Page, Tag};
+use crate::text_stats::TextStats;
 
 /// A tier with less prose than this has only teasers.
 const MIN_TIER_PROSE_BYTES: usize = 250;
@@ -27,7 +27,7 @@ const MAX_PARTS: usize = 200;
 
 /// Finds the article in the first tier that has enough prose; else, if the page is an article, the smallest element
 /// with most of its prose; else the whole page.
-pub(super) fn find(page: &Page<'_>, kept: &Measures, pruned: &Pruned, kind: Kind) -> Range<usize> {
+pub(super) fn find(page: &Page<'_>, kept: &TextStats, pruned: &Pruned, kind: Kind) -> Range<usize> {
     let whole = 0..page.nodes.len();
     let page_prose = kept.prose_bytes(&whole);
     let tiers: &[Tier] = match kind {
@@ -67,14 +67,14 @@ enum Tier {
 /// The outermost elements of a tier that are not empty.
 struct Parts<'p, 'a> {
     page: &'p Page<'a>,
-    kept: &'p Measures,
+    kept: &'p TextStats,
     parts: Vec<Range<usize>>,
     text: usize,
     prose: usize,
 }
 
 impl<'p, 'a> Parts<'p, 'a> {
-    fn of(page: &'p Page<'a>, kept: &'p Measures, pruned: &Pruned, tier: Tier) -> Self {
+    fn of(page: &'p Page<'a>, kept: &'p TextStats, pruned: &Pruned, tier: Tier) -> Self {
         let mut found = Parts { page, kept, parts: Vec::new(), text: 0, prose: 0 };
         let mut index = 0;
         while let Some(node) = page.nodes.get(index).filter(|_| found.parts.len() < MAX_PARTS) {
@@ -100,7 +100,7 @@ impl<'p, 'a> Parts<'p, 'a> {
         found
     }
 
-    fn whole(page: &'p Page<'a>, kept: &'p Measures) -> Self {
+    fn whole(page: &'p Page<'a>, kept: &'p TextStats) -> Self {
         let whole = 0..page.nodes.len();
         let text = kept.text_bytes(&whole);
         let prose = kept.prose_bytes(&whole);

@@ -9,7 +9,7 @@ use crate::page::{NodeKind, Page, Tag};
 const MIN_PROSE_BYTES: usize = 80;
 
 /// The sums for one page.
-pub(crate) struct Measures {
+pub(crate) struct TextStats {
     sums: Vec<Sums>,
     widest_column_bytes: usize,
 }
@@ -27,19 +27,19 @@ impl Sums {
     }
 }
 
-impl Measures {
+impl TextStats {
     /// Sums up the page.
     pub(crate) fn of(page: &Page<'_>) -> Self {
         // Count the bytes above the space: a single comparison, which can be vectorized.
         let bytes = |text: &str| text.bytes().filter(|byte| *byte > b' ').count();
-        Measures::sum_up(page, |_, text| bytes(text), &[])
+        TextStats::sum_up(page, |_, text| bytes(text), &[])
     }
 
     /// The same without the subtrees of the dropped nodes.
     pub(crate) fn without(&self, page: &Page<'_>, dropped: &[bool]) -> Self {
         // The text of each node has already been measured.
         let bytes = |index: usize, _: &str| self.text_bytes(&(index..index + 1));
-        Measures::sum_up(page, bytes, dropped)
+        TextStats::sum_up(page, bytes, dropped)
     }
 
     fn sum_up(page: &Page<'_>, bytes: impl Fn(usize, &str) -> usize, dropped: &[bool]) -> Self {
@@ -59,7 +59,7 @@ impl Measures {
             summing.sums.push(summing.total);
         }
         summing.close_until(usize::MAX);
-        Measures { sums: summing.sums, widest_column_bytes: summing.widest_column_bytes }
+        TextStats { sums: summing.sums, widest_column_bytes: summing.widest_column_bytes }
     }
 
     /// Bytes of text in these nodes, without white space.
