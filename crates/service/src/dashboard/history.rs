@@ -9,7 +9,7 @@ use fetchwell_engine::pipeline::Purpose;
 use fetchwell_policy::time::Time;
 use fetchwell_telemetry::metrics::labels::{DoorName, Ending, Failure, StatusClass};
 use fetchwell_telemetry::metrics::snapshot::DoorSnapshot;
-use fetchwell_telemetry::metrics::{Measures, Snapshot};
+use fetchwell_telemetry::metrics::{Measures, MetricsSnapshot};
 use parking_lot::Mutex;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
@@ -74,7 +74,7 @@ pub(super) struct Look {
 }
 
 impl Look {
-    pub(super) fn of(snapshot: &Snapshot, at: Time) -> Look {
+    pub(super) fn of(snapshot: &MetricsSnapshot, at: Time) -> Look {
         let doors = || {
             let fetching = snapshot.doors.iter().filter(|(name, _)| **name != DoorName::Webhooks);
             fetching.map(|(_, door)| door)

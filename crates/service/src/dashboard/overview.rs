@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::response::Response;
 use fetchwell_engine::ports::queue::Ledger;
 use fetchwell_policy::time::Time;
-use fetchwell_telemetry::metrics::Snapshot;
+use fetchwell_telemetry::metrics::MetricsSnapshot;
 use http::Uri;
 
 use super::Dashboard;
@@ -139,7 +139,7 @@ pub(super) async fn page(
 }
 
 impl Now {
-    fn of(snapshot: &Snapshot, looks: &[Look]) -> Now {
+    fn of(snapshot: &MetricsSnapshot, looks: &[Look]) -> Now {
         let last = looks.last().cloned().unwrap_or_default();
         let from = looks.iter().find(|look| last.at.since(look.at) <= LATELY).cloned();
         let from = from.unwrap_or_default();
@@ -167,14 +167,14 @@ impl Now {
 }
 
 /// The number of sites that jobs wait for. `None` if two doors have such sites, since some may be the same.
-fn sites_held(snapshot: &Snapshot) -> Option<usize> {
+fn sites_held(snapshot: &MetricsSnapshot) -> Option<usize> {
     let mut sites =
         snapshot.doors.values().map(|door| door.window.sites).filter(|sites| *sites > 0);
     let first = sites.next().unwrap_or_default();
     sites.next().is_none().then_some(first)
 }
 
-fn sum_of_ledgers(snapshot: &Snapshot) -> Option<Ledger> {
+fn sum_of_ledgers(snapshot: &MetricsSnapshot) -> Option<Ledger> {
     let ledgers = snapshot.doors.values().filter_map(|door| door.ledger);
     ledgers.reduce(|a, b| Ledger {
         accepted: a.accepted + b.accepted,

@@ -28,7 +28,7 @@ pub use circuits::OpenCircuits;
 pub use door::DoorMetrics;
 pub use labels::DoorName;
 use process::ProcessMetrics;
-pub use snapshot::Snapshot;
+pub use snapshot::MetricsSnapshot;
 
 use crate::registry::{Gauge, Registry};
 
@@ -90,8 +90,8 @@ impl Measures {
     }
 
     /// The current values, for the dashboard.
-    pub fn snapshot(&self) -> Snapshot {
-        Snapshot {
+    pub fn snapshot(&self) -> MetricsSnapshot {
+        MetricsSnapshot {
             up_for: self.started.elapsed(),
             process: process::look(),
             doors: self.doors().into_iter().map(|(name, door)| (name, door.snapshot())).collect(),

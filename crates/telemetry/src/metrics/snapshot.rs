@@ -14,7 +14,7 @@ use crate::registry::Histogram;
 
 /// The current values of the metrics of this process.
 #[derive(Clone, Debug)]
-pub struct Snapshot {
+pub struct MetricsSnapshot {
     /// How long this process has been running.
     pub up_for: Duration,
     /// Its resource usage.
