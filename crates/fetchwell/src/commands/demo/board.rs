@@ -20,7 +20,7 @@ use crate::wiring::Parts;
 
 /// The state of the demo at one moment.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Snapshot {
+pub(super) struct DemoSnapshot {
     pub(super) elapsed: Duration,
     pub(super) sites: usize,
     pub(super) total: u64,
@@ -86,7 +86,7 @@ pub(super) struct Board<'a> {
     started: Instant,
     looked: Option<Instant>,
     limiters: HashSet<String>,
-    snapshot: Snapshot,
+    snapshot: DemoSnapshot,
 }
 
 impl<'a> Board<'a> {
@@ -97,7 +97,8 @@ impl<'a> Board<'a> {
         counters: Counters,
     ) -> Board<'a> {
         let total = u64::try_from(scenario.pages()).unwrap_or(u64::MAX);
-        let snapshot = Snapshot { sites: scenario.sites.len(), total, ..Snapshot::default() };
+        let snapshot =
+            DemoSnapshot { sites: scenario.sites.len(), total, ..DemoSnapshot::default() };
         let started = Instant::now();
         let looked = None;
         let limiters = HashSet::new();
@@ -110,7 +111,7 @@ impl<'a> Board<'a> {
     }
 
     /// Takes a snapshot.
-    pub(super) async fn look(&mut self, is_stopping: bool) -> &Snapshot {
+    pub(super) async fn look(&mut self, is_stopping: bool) -> &DemoSnapshot {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let snapshot = &mut self.snapshot;
         snapshot.elapsed = self.started.elapsed();
@@ -131,7 +132,7 @@ impl<'a> Board<'a> {
     }
 
     /// Takes the last snapshot, which is judged once more. The clock stops here.
-    pub(super) async fn last_look(&mut self, is_stopping: bool) -> &Snapshot {
+    pub(super) async fn last_look(&mut self, is_stopping: bool) -> &DemoSnapshot {
         self.looked = None;
         self.look(is_stopping).await;
         self.snapshot.is_over = true;
@@ -200,7 +201,7 @@ impl<'a> Board<'a> {
     }
 }
 
-impl Snapshot {
+impl DemoSnapshot {
     /// The number of jobs that have a result.
     pub(super) fn finished(&self) -> u64 {
         self.done + self.skipped
@@ -235,7 +236,7 @@ mod tests {
 
     #[test]
     fn results_are_counted_in_the_second_in_which_they_came() {
-        let mut snapshot = Snapshot::default();
+        let mut snapshot = DemoSnapshot::default();
         for (elapsed_ms, done) in [(100, 3), (900, 5), (1_200, 5), (3_500, 9)] {
             snapshot.elapsed = Duration::from_millis(elapsed_ms);
             snapshot.done = done;

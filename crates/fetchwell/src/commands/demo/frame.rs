@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::board::{SiteLine, Snapshot, Standing};
+use super::board::{DemoSnapshot, SiteLine, Standing};
 use super::origin::status_word;
 use crate::console::terminal::{Line, Tint, cut};
 
@@ -12,7 +12,7 @@ const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█']
 
 /// At most `height` lines, none longer than `width`.
 pub(super) fn frame(
-    snapshot: &Snapshot,
+    snapshot: &DemoSnapshot,
     events: &[String],
     width: usize,
     height: usize,
@@ -39,8 +39,8 @@ pub(super) fn frame(
     lines.into_iter().map(|line| cut(line, width)).collect()
 }
 
-fn head(snapshot: &Snapshot, width: usize) -> Vec<Line> {
-    let Snapshot { sites, total, under_way, failed, skipped, .. } = snapshot;
+fn head(snapshot: &DemoSnapshot, width: usize) -> Vec<Line> {
+    let DemoSnapshot { sites, total, under_way, failed, skipped, .. } = snapshot;
     let finished = snapshot.finished();
     let share = finished as f64 / (*total).max(1) as f64;
     let waiting = total.saturating_sub(finished + under_way);
@@ -82,7 +82,7 @@ fn sparkline(values: &[u64]) -> String {
     values.iter().map(|value| BARS[place(*value).min(BARS.len() - 1)]).collect()
 }
 
-fn verdict_line(snapshot: &Snapshot) -> Line {
+fn verdict_line(snapshot: &DemoSnapshot) -> Line {
     let judgement = &snapshot.judgement;
     let early = judgement.too_early;
     let tint = if early == 0 { Tint::Good } else { Tint::Bad };
@@ -137,7 +137,7 @@ fn event_line(event: &str) -> Line {
     vec![(tint, event.to_owned())]
 }
 
-fn foot(snapshot: &Snapshot) -> Line {
+fn foot(snapshot: &DemoSnapshot) -> Line {
     if snapshot.is_stopping {
         let text = "stopping: waiting for requests in flight; press again to exit now";
         return vec![(Tint::Dim, text.to_owned())];
@@ -170,7 +170,7 @@ mod tests {
 
     use super::*;
 
-    fn snapshot() -> Snapshot {
+    fn snapshot() -> DemoSnapshot {
         let site = |standing| SiteLine {
             name: "flapping-01.test".to_owned(),
             about: "up and down, repeatedly",
@@ -184,7 +184,7 @@ mod tests {
             Standing::Resting { left: Duration::from_secs(1) },
             Standing::Paced,
         ];
-        Snapshot {
+        DemoSnapshot {
             elapsed: Duration::from_secs(12),
             sites: 300,
             total: 4_000,
@@ -194,7 +194,7 @@ mod tests {
             under_way: 25,
             results_by_second: vec![0, 50, 100, 7],
             troubled: standings.map(site).to_vec(),
-            ..Snapshot::default()
+            ..DemoSnapshot::default()
         }
     }
 
@@ -225,7 +225,7 @@ mod tests {
     #[test]
     fn the_last_screen_says_that_the_dashboard_waits_for_a_key() {
         let dashboard = "http://127.0.0.1:8082/".to_owned();
-        let over = Snapshot { done: 3_990, is_over: true, dashboard, ..snapshot() };
+        let over = DemoSnapshot { done: 3_990, is_over: true, dashboard, ..snapshot() };
         let screen = text(&frame(&over, &[], 80, 24)).join("\n");
         for part in ["100 %", "done; press any key to exit   dashboard: http://127.0.0.1:8082/"] {
             assert!(screen.contains(part), "{part} is not in\n{screen}");

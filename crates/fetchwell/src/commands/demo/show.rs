@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
-use super::board::Snapshot;
+use super::board::DemoSnapshot;
 use super::events::Events;
 use super::frame::frame;
 use crate::console::logs::{self, LogOptions};
@@ -62,7 +62,7 @@ impl Show {
         if self.screen.is_some() { FRAME_EVERY } else { LINE_EVERY }
     }
 
-    pub(super) fn show(&self, snapshot: &Snapshot) -> io::Result<()> {
+    pub(super) fn show(&self, snapshot: &DemoSnapshot) -> io::Result<()> {
         let Some((_, events)) = &self.screen else {
             say(snapshot);
             return Ok(());
@@ -80,7 +80,7 @@ impl Show {
 
     /// Keeps the last frame and the dashboard until a key is pressed or a signal arrives. Returns at once if nobody is
     /// at a terminal.
-    pub(super) async fn stay(&self, last: &Snapshot) -> io::Result<()> {
+    pub(super) async fn stay(&self, last: &DemoSnapshot) -> io::Result<()> {
         let Some((_, events)) = &self.screen else {
             if self.is_watched {
                 info!("done; the dashboard stays at {} until you press Enter", last.dashboard);
@@ -116,8 +116,8 @@ fn is_to_stop(key: &Key) -> bool {
     matches!(key, Key::Char('q' | 'Q') | Key::Escape | Key::Interrupt)
 }
 
-fn say(snapshot: &Snapshot) {
-    let Snapshot { total, skipped, failed, under_way, judgement, .. } = snapshot;
+fn say(snapshot: &DemoSnapshot) {
+    let DemoSnapshot { total, skipped, failed, under_way, judgement, .. } = snapshot;
     info!(
         "{:.0} s: {} of {total} have a result ({skipped} skipped, {failed} failed), {under_way} in \
          flight; {} requests, {} too early",
