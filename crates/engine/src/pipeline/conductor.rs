@@ -14,7 +14,7 @@ use tracing::{error, warn};
 
 use super::dispatch::TIMER_GRAIN;
 use super::ending::Ending;
-use super::flight::{FetchEnd, HeadNews};
+use super::flight::{FlightEnd, HeadNews};
 use super::flights::{Flight, Flights};
 use super::groups::Groups;
 use super::held::Held;
@@ -49,7 +49,7 @@ pub(super) enum Input<R> {
     Taken(Demand, Result<Taken, StoreError>),
     Turned(Time, Vec<SiteReport>, Vec<SiteAsk>, Result<Turn, StoreError>),
     RobotsLookedUp(Origin, Result<Box<(Option<RobotsRecord>, SiteState)>, StoreError>),
-    Fetched(Box<FetchEnd<R>>),
+    Fetched(Box<FlightEnd<R>>),
     Finished(Vec<Finished<R>>, Result<Vec<Settled>, StoreError>, Duration),
     Renewed(Instant, Result<Renewal, StoreError>),
     OldestFound(Duration, Result<Option<Time>, StoreError>),

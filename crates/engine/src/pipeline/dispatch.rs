@@ -11,7 +11,7 @@ use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Site, WebUrl};
 
 use super::conductor::{Conductor, Input};
-use super::flight::{Announced, End, Fetch, FetchEnd};
+use super::flight::{Announced, End, Fetch, FlightEnd};
 use super::flights::Flight;
 use super::verdicts::Move;
 use super::{LeaseTag, News, Purpose};
@@ -253,8 +253,8 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.flights.add(flight);
     }
 
-    pub(super) fn on_fetched(&mut self, fetched: FetchEnd<R>) {
-        let FetchEnd { number, job, site, permit, told, lack, end } = fetched;
+    pub(super) fn on_fetched(&mut self, fetched: FlightEnd<R>) {
+        let FlightEnd { number, job, site, permit, told, lack, end } = fetched;
         self.head_written(&site, number);
         let is_archive = self.plant.gate.concurrency(&site).is_some();
         let file = told.as_deref().filter(|_| is_archive).map(|told| file_of(&told.url));

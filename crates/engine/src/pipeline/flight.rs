@@ -23,7 +23,7 @@ use crate::web::{Answer, Exchange, Given, Leave, Outcome, Phases, Request, Web, 
 use crate::workbench::{FlightNumber, Item, JobKey};
 
 /// The result of a request.
-pub(super) struct FetchEnd<R> {
+pub(super) struct FlightEnd<R> {
     pub(super) number: FlightNumber,
     pub(super) job: JobKey,
     pub(super) site: Site,
@@ -127,14 +127,14 @@ pub(super) struct Fetch<R> {
 }
 
 impl<R> Fetch<R> {
-    pub(super) async fn run(mut self) -> FetchEnd<R> {
+    pub(super) async fn run(mut self) -> FlightEnd<R> {
         let exchange =
             self.web.exchange(&self.item.request, &mut self.leave, &mut self.phases).await;
         let job = self.item.job;
         let (happened, mut answer) = match exchange {
             Exchange::NotSent => {
                 let end = End::NotSent(self.item);
-                return FetchEnd {
+                return FlightEnd {
                     number: self.number,
                     job,
                     site: self.site,
@@ -156,7 +156,7 @@ impl<R> Fetch<R> {
                 true => End::Interrupted(what.clone()),
                 false => End::NotSent(self.item),
             };
-            return FetchEnd {
+            return FlightEnd {
                 number: self.number,
                 job,
                 site: self.site,
@@ -193,7 +193,7 @@ impl<R> Fetch<R> {
                 End::Stepped { step, happened: summary, retry_after, phases, share }
             }
         };
-        FetchEnd {
+        FlightEnd {
             number: self.number,
             job,
             site: self.site,
