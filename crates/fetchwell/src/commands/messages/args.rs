@@ -21,7 +21,7 @@ pub(crate) enum MessagesCommand {
 
 /// Filters for messages.
 #[derive(Clone, Debug, Default, Args)]
-pub(crate) struct MessageFilter {
+pub(crate) struct MessageFilterArgs {
     /// Only messages in this state
     #[arg(long, value_parser = ["queued", "processing", "delayed", "completed", "failed"])]
     pub(crate) state: Option<String>,
@@ -52,7 +52,7 @@ pub(crate) struct MessageFilter {
 #[derive(Debug, Args)]
 pub(crate) struct MessagesListArgs {
     #[command(flatten)]
-    pub(crate) filter: MessageFilter,
+    pub(crate) filter: MessageFilterArgs,
     /// Maximum number to print
     #[arg(long, value_name = "N", default_value_t = 50)]
     pub(crate) limit: usize,
@@ -82,7 +82,7 @@ pub(crate) struct WhichMessages {
     )]
     pub(crate) ids: Vec<String>,
     #[command(flatten)]
-    pub(crate) filter: MessageFilter,
+    pub(crate) filter: MessageFilterArgs,
     /// Only the newest of them, as a test
     #[arg(long, requires = "state")]
     pub(crate) canary: bool,

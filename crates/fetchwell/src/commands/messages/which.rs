@@ -5,10 +5,10 @@ use fetchwell_engine::ports::oversight::{Filter, MessageState};
 use fetchwell_policy::time::Time;
 use jiff::Timestamp;
 
-use crate::commands::messages::args::MessageFilter;
+use crate::commands::messages::args::MessageFilterArgs;
 use crate::console::exit::Exit;
 
-pub(super) fn filter(typed: &MessageFilter) -> Result<Filter, Exit> {
+pub(super) fn filter(typed: &MessageFilterArgs) -> Result<Filter, Exit> {
     Ok(Filter {
         state: typed.state.as_deref().and_then(MessageState::parse),
         site: typed.site.clone(),
@@ -46,11 +46,11 @@ mod tests {
 
     #[test]
     fn what_is_typed_is_what_is_meant() {
-        let typed = MessageFilter {
+        let typed = MessageFilterArgs {
             state: Some("failed".to_owned()),
             url: Some("/x".to_owned()),
             as_of: Some("1970-01-01T00:00:02Z".to_owned()),
-            ..MessageFilter::default()
+            ..MessageFilterArgs::default()
         };
         let expected = Filter {
             state: Some(MessageState::Failed),
@@ -59,7 +59,7 @@ mod tests {
             ..Filter::default()
         };
         assert_eq!(filter(&typed).unwrap(), expected);
-        let wrong = MessageFilter { as_of: Some("noon".to_owned()), ..typed };
+        let wrong = MessageFilterArgs { as_of: Some("noon".to_owned()), ..typed };
         assert!(matches!(filter(&wrong), Err(Exit::Usage(text)) if text.contains("noon")));
         assert!(matches!(message("msg_1"), Err(Exit::Usage(_))));
     }
