@@ -14,7 +14,7 @@ use fetchwell_engine::finish::SinkThenSettle;
 use fetchwell_engine::gate::{Gate, GateRules, GroupPace, PaceRules, RobotsRules};
 use fetchwell_engine::http::{Client, DnsSettings, HttpLimits, HttpSettings, OwnListeners};
 use fetchwell_engine::memory::{MemoryPoliteness, MemoryQueue};
-use fetchwell_engine::pipeline::{self, Door, Ended, Limits, Plant};
+use fetchwell_engine::pipeline::{self, Door, Ended, Limits, Runtime};
 use fetchwell_engine::plan::redirect_chain::{Journey, Stage};
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Finish, Settlement, Sink};
@@ -155,8 +155,8 @@ async fn run(
     };
     let limits = Limits { max_in_flight: load.connections, ..Limits::default() };
     let gate = Gate::new(politeness, rules(Duration::ZERO), clock.clone());
-    let plant = plant(gate, Arc::new(client()?), limits, clock);
-    let ended = pipeline::run(door, plant, CancellationToken::new()).await?;
+    let runtime = runtime(gate, Arc::new(client()?), limits, clock);
+    let ended = pipeline::run(door, runtime, CancellationToken::new()).await?;
     ensure!(ended == Ended::Exhausted, "the run ended early: {ended:?}");
     Ok(())
 }
@@ -169,8 +169,8 @@ pub fn plan(lease: &Lease) -> Box<dyn Plan<Row>> {
 }
 
 /// All that a pipeline needs besides a door.
-pub fn plant(gate: Gate, web: Arc<dyn Web>, limits: Limits, clock: Clock) -> Plant {
-    Plant { gate, web, limits, clock, seed: 11, watcher: Arc::new(|_| {}) }
+pub fn runtime(gate: Gate, web: Arc<dyn Web>, limits: Limits, clock: Clock) -> Runtime {
+    Runtime { gate, web, limits, clock, seed: 11, watcher: Arc::new(|_| {}) }
 }
 
 /// The gate's rules: as they are by default, but for the pace.

@@ -25,7 +25,7 @@ use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site};
 use tokio_util::sync::CancellationToken;
 
-use crate::flow::{LEASE_TTL, plan, plant, rules};
+use crate::flow::{LEASE_TTL, plan, rules, runtime};
 use crate::meter::resident_bytes;
 use crate::window::lease;
 
@@ -46,8 +46,8 @@ pub async fn engine_bytes_per_site(sites: usize) -> Result<f64> {
     let elsewhere = Arc::new(Elsewhere(clock.clone()));
     let gate = Gate::new(elsewhere, rules(Duration::from_secs(1)), clock.clone());
     let before = resident_bytes()?;
-    let plant = plant(gate, Arc::new(Ready), Limits::default(), clock);
-    let ended = pipeline::run(door, plant, CancellationToken::new()).await?;
+    let runtime = runtime(gate, Arc::new(Ready), Limits::default(), clock);
+    let ended = pipeline::run(door, runtime, CancellationToken::new()).await?;
     ensure!(ended == Ended::Exhausted, "{ended:?}");
     let after = rounds.resident_at_the_end.load(Ordering::Relaxed);
     Ok(after.saturating_sub(before) as f64 / sites as f64)

@@ -21,7 +21,7 @@ use fetchwell_policy::time::Time;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use crate::flow::{LEASE_TTL, job, plan, plant, rules};
+use crate::flow::{LEASE_TTL, job, plan, rules, runtime};
 use crate::meter::resident_bytes;
 
 /// Leases handed out at once.
@@ -42,7 +42,7 @@ pub async fn bytes_per_url(urls: usize, sites: usize) -> Result<f64> {
     let limits = Limits { window: 2 * urls, max_per_site: urls, ..Limits::default() };
     let before = resident_bytes()?;
     let stop = CancellationToken::new();
-    let run = pipeline::run(door, plant(gate, Arc::new(Silent), limits, clock), stop);
+    let run = pipeline::run(door, runtime(gate, Arc::new(Silent), limits, clock), stop);
     tokio::select! {
         ended = run => ended.map(|_| ()).context("the run must not end")?,
         () = source.all_given.notified() => {}

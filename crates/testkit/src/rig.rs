@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::gate::{Gate, GateRules, GroupPace, PaceRules, RobotsRules};
 use fetchwell_engine::memory::{MemoryPoliteness, MemoryQueue};
-use fetchwell_engine::pipeline::{self, Door, Ended, Limits, Plant, Watcher};
+use fetchwell_engine::pipeline::{self, Door, Ended, Limits, Runtime, Watcher};
 use fetchwell_engine::plan::redirect_chain::{Journey, Patience, Stage};
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Finish, Finished, Settle, Settled, Settlement};
@@ -157,17 +157,17 @@ impl Rig {
         door: Door<R>,
         stop: CancellationToken,
     ) -> Result<Ended, StoreError> {
-        pipeline::run(door, self.plant(), stop).await
+        pipeline::run(door, self.runtime(), stop).await
     }
 
     /// Everything that a pipeline on this web needs besides a door.
-    pub fn plant(&self) -> Plant {
+    pub fn runtime(&self) -> Runtime {
         let politeness = WatchedPoliteness {
             store: self.politeness.clone(),
             watch: self.watch.clone(),
             failing_takes: self.failing_turns_take,
         };
-        Plant {
+        Runtime {
             gate: Gate::new(Arc::new(politeness), self.rules.clone(), self.clock.clone()),
             web: self.web.clone(),
             limits: self.limits,

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::gate::GateRules;
-use fetchwell_engine::pipeline::Plant;
+use fetchwell_engine::pipeline::Runtime;
 use fetchwell_engine::web::Web;
 use fetchwell_policy::url::{UrlFault, WebUrl};
 use thiserror::Error;
@@ -108,7 +108,7 @@ impl Archive {
     }
 
     /// The same runtime, with requests going to this archive.
-    pub fn plant(&self, plant: Plant) -> Plant {
-        Plant { web: self.web.clone(), ..plant }
+    pub fn runtime(&self, runtime: Runtime) -> Runtime {
+        Runtime { web: self.web.clone(), ..runtime }
     }
 }

@@ -18,7 +18,7 @@ mod window;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use fetchwell_engine::pipeline::{self, Door, Ended, Plant};
+use fetchwell_engine::pipeline::{self, Door, Ended, Runtime};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
@@ -72,7 +72,7 @@ impl Batcher<'_> {
     pub async fn run(
         self,
         earlier: Checkpoint,
-        plant: Plant,
+        runtime: Runtime,
         stop: &CancellationToken,
     ) -> Result<(Ended, Checkpoint), CommonCrawlError> {
         let BatchRules { cluster_idx, batching, .. } = self.rules;
@@ -80,7 +80,7 @@ impl Batcher<'_> {
         let ahead = Arc::new(Ahead::new(max_blocks as u64, MAX_BYTES_AHEAD));
         let indexes = self.archive.indexes(&self.rules.crawl)?;
         let from = earlier.position.index_offset;
-        let clock = plant.clock.clone();
+        let clock = runtime.clock.clone();
         let source = ClusterSource::open(&cluster_idx, from, indexes, ahead.clone(), clock)?;
         let source = Arc::new(source);
         let cutting = Cutting {
@@ -110,7 +110,7 @@ impl Batcher<'_> {
             finish: publisher.clone(),
             obituary: Arc::new(block::obituary),
         };
-        let ended = pipeline::run(door, plant, run_ends).await?;
+        let ended = pipeline::run(door, runtime, run_ends).await?;
         let checkpoint = publisher.close(ended == Ended::Exhausted).await?;
         Ok((ended, checkpoint))
     }

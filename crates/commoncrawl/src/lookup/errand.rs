@@ -78,8 +78,8 @@ pub(super) async fn run<E: Errand>(
     reader: CrawlReader<'_>,
     errand: E,
 ) -> Result<E::Found, LookupError> {
-    let CrawlReader { archive, plant, stop, .. } = reader;
-    let queue = MemoryQueue::new(plant.clock.clone(), LEASE_TTL, true);
+    let CrawlReader { archive, runtime, stop, .. } = reader;
+    let queue = MemoryQueue::new(runtime.clock.clone(), LEASE_TTL, true);
     queue.enqueue(vec![NewJob::now(job(archive))]);
     let instance = Arc::new(queue.instance());
     let kept: Kept<E::Found> = Arc::default();
@@ -96,7 +96,7 @@ pub(super) async fn run<E: Errand>(
         finish: Arc::new(SinkThenSettle { sink: Keep(kept.clone()), source: instance }),
         obituary: Arc::new(|_, _, reason| vec![End::GivenUp(reason.to_owned())]),
     };
-    let ended = pipeline::run(door, plant, stop).await.map_err(CommonCrawlError::from)?;
+    let ended = pipeline::run(door, runtime, stop).await.map_err(CommonCrawlError::from)?;
     let end = kept.lock().take();
     match (end, ended) {
         (Some(End::Found(found)), _) => Ok(found),

@@ -11,7 +11,7 @@ mod get;
 mod pattern;
 mod search;
 
-use fetchwell_engine::pipeline::Plant;
+use fetchwell_engine::pipeline::Runtime;
 use tokio_util::sync::CancellationToken;
 
 use crate::archive::Archive;
@@ -26,6 +26,6 @@ pub struct CrawlReader<'a> {
     /// The archive that holds the crawl.
     pub archive: &'a Archive,
     pub crawl: &'a str,
-    pub plant: Plant,
+    pub runtime: Runtime,
     pub stop: CancellationToken,
 }

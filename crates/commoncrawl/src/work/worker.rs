@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::finish::{Observed, SinkThenSettle};
-use fetchwell_engine::pipeline::{self, Door, Ended, Plant};
+use fetchwell_engine::pipeline::{self, Door, Ended, Runtime};
 use fetchwell_engine::ports::batches::BatchQueue;
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::source::Source;
@@ -75,11 +75,13 @@ impl Worker {
         &self,
         archive: &Archive,
         queue: &dyn BatchQueue,
-        plant: Plant,
+        runtime: Runtime,
         stop: &CancellationToken,
     ) -> Result<Ended, StoreError> {
-        let (ended, ()) =
-            tokio::join!(self.flow(archive, queue, plant, stop), seal_when_old(&self.output, stop));
+        let (ended, ()) = tokio::join!(
+            self.flow(archive, queue, runtime, stop),
+            seal_when_old(&self.output, stop)
+        );
         ended
     }
 
@@ -93,7 +95,7 @@ impl Worker {
         &self,
         archive: &Archive,
         queue: &dyn BatchQueue,
-        mut plant: Plant,
+        mut runtime: Runtime,
         stop: &CancellationToken,
     ) -> Result<Ended, StoreError> {
         // The metrics server and the sealing of segments end with the flow, even if it cannot start.
@@ -118,10 +120,10 @@ impl Worker {
             // A batch that is given up goes to the dead batches, with the reason.
             obituary: Arc::new(|_, _, _| Vec::new()),
         };
-        plant.limits.window = self.rules.prefetch.into();
-        plant.limits.max_per_site = plant.limits.window;
-        plant.limits.max_finish_batch = MAX_FINISH_BATCH;
-        let ended = pipeline::run(door, plant, stop.clone()).await;
+        runtime.limits.window = self.rules.prefetch.into();
+        runtime.limits.max_per_site = runtime.limits.window;
+        runtime.limits.max_finish_batch = MAX_FINISH_BATCH;
+        let ended = pipeline::run(door, runtime, stop.clone()).await;
         drop(end);
         leave(&*source).await;
         ended

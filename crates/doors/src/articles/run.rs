@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use fetchwell_engine::gate::GateRules;
-use fetchwell_engine::pipeline::{self, Door, Plant};
+use fetchwell_engine::pipeline::{self, Door, Runtime};
 use fetchwell_engine::ports::articles::Articles;
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::job::{Job, Lane, NewJob, job_key};
@@ -78,11 +78,11 @@ impl ArticleRun {
         self,
         claims: &dyn Queue,
         rules: ArticleRules,
-        plant: Plant,
+        runtime: Runtime,
         stop: &CancellationToken,
     ) -> Result<(), StoreError> {
         let tally = Arc::new(Tally::default());
-        self.flow(claims, rules, plant, &tally, stop).await?;
+        self.flow(claims, rules, runtime, &tally, stop).await?;
         let stored = tally.stored.load(Ordering::Relaxed);
         let failed = tally.failed.load(Ordering::Relaxed);
         let ledger = claims.ledger().await?;
@@ -98,14 +98,14 @@ impl ArticleRun {
         self,
         claims: &dyn Queue,
         rules: ArticleRules,
-        plant: Plant,
+        runtime: Runtime,
         tally: &Arc<Tally>,
         stop: &CancellationToken,
     ) -> Result<(), StoreError> {
         let ArticleRun { articles, began: run, .. } = self;
         let ends = claims.instance();
-        let clock = plant.clock.clone();
-        let wall = plant.clock.clone();
+        let clock = runtime.clock.clone();
+        let wall = runtime.clock.clone();
         let unattempted =
             Unattempted { ends: ends.clone(), articles: articles.clone(), run, clock };
         let source = Arc::new(WrappedSource::new(ends.clone(), Arc::new(unattempted)));
@@ -120,7 +120,7 @@ impl ArticleRun {
         let enough = stop.child_token();
         let waiting = cancel_after(rules.max_wait, &enough);
         let running = async {
-            let ended = pipeline::run(door, plant, enough.clone()).await;
+            let ended = pipeline::run(door, runtime, enough.clone()).await;
             enough.cancel();
             ended
         };

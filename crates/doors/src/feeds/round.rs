@@ -10,7 +10,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::memory::{MemoryInstance, MemoryQueue};
-use fetchwell_engine::pipeline::{self, Door, Plant};
+use fetchwell_engine::pipeline::{self, Door, Runtime};
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::feeds::{Claim, FeedMemory};
 use fetchwell_engine::ports::finish::{Finish, Finished, Settle, Settled};
@@ -97,11 +97,11 @@ impl FeedRound {
     /// Reads the claimed feeds. Failures of single feeds are logged and counted; they are not errors.
     pub async fn run(
         self: &Arc<FeedRound>,
-        plant: Plant,
+        runtime: Runtime,
         stop: CancellationToken,
     ) -> Result<Ingested, StoreError> {
         let ended = tokio::select! {
-            ended = pipeline::run(self.door(), plant, stop) => ended,
+            ended = pipeline::run(self.door(), runtime, stop) => ended,
             fault = self.keep_claims() => Err(fault),
         };
         self.release().await?;

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::finish::SinkThenSettle;
 use fetchwell_engine::memory::MemoryQueue;
-use fetchwell_engine::pipeline::{self, Door, Plant};
+use fetchwell_engine::pipeline::{self, Door, Runtime};
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::Sink;
 use fetchwell_engine::ports::job::NewJob;
@@ -25,7 +25,7 @@ pub struct Trial<'a> {
     pub rules: FeedRules,
     pub clock: Clock,
     /// Makes what a flow runs on. Reading a feed is one flow, resolving its links another.
-    pub plant: &'a dyn Fn() -> Plant,
+    pub runtime: &'a dyn Fn() -> Runtime,
     pub stop: CancellationToken,
 }
 
@@ -73,7 +73,7 @@ impl Trial<'_> {
             finish: Arc::new(SinkThenSettle { sink: found.clone(), source: instance }),
             obituary: Arc::new(obituary),
         };
-        pipeline::run(door, (self.plant)(), self.stop.clone()).await?;
+        pipeline::run(door, (self.runtime)(), self.stop.clone()).await?;
         let found = std::mem::take(&mut *found.0.lock());
         Ok(found)
     }

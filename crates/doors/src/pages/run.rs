@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fetchwell_engine::finish::Observed;
-use fetchwell_engine::pipeline::{self, Door, Plant};
+use fetchwell_engine::pipeline::{self, Door, Runtime};
 use fetchwell_engine::ports::dead_letters::SinkThenBury;
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Finished, Settled, Settlement};
@@ -56,12 +56,12 @@ impl PageDoor {
     pub async fn run(
         &self,
         rules: PageDoorRules,
-        plant: Plant,
+        runtime: Runtime,
         health: &StoreHealth,
         stop: &CancellationToken,
     ) -> Result<(), StoreError> {
         let (ended, (), ()) = tokio::join!(
-            self.flow(rules, plant, stop),
+            self.flow(rules, runtime, stop),
             self.sweep(rules.event_retention, health, stop),
             self.check_log(stop),
         );
@@ -71,15 +71,15 @@ impl PageDoor {
     async fn flow(
         &self,
         rules: PageDoorRules,
-        plant: Plant,
+        runtime: Runtime,
         stop: &CancellationToken,
     ) -> Result<(), StoreError> {
         let instance = self.ports.queue.dead_letter_worker();
         let details = PageRecord::dead_letter_json;
         let ends = Arc::new(SinkThenBury { sink: Written, instance: instance.clone(), details });
         let metrics = self.metrics.clone();
-        let clock = plant.clock.clone();
-        let grace = plant.limits.shutdown_grace;
+        let clock = runtime.clock.clone();
+        let grace = runtime.limits.shutdown_grace;
         let door = Door {
             source: instance.clone(),
             planner: Arc::new(move |lease| plan(lease, rules.page)),
@@ -100,7 +100,7 @@ impl PageDoor {
             }),
         };
         let running = async {
-            let ended = pipeline::run(door, plant, stop.clone()).await;
+            let ended = pipeline::run(door, runtime, stop.clone()).await;
             stop.cancel();
             ended
         };

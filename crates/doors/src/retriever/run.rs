@@ -9,7 +9,7 @@ use fetchwell_engine::clock::Clock;
 use fetchwell_engine::finish::Observed;
 use fetchwell_engine::gate::namespaced::Apart;
 use fetchwell_engine::gate::{Gate, GateRules, GroupPace, PaceRules};
-use fetchwell_engine::pipeline::{self, Door, Limits, Plant};
+use fetchwell_engine::pipeline::{self, Door, Limits, Runtime};
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Finished, Settled, Settlement};
 use fetchwell_engine::ports::inbox::{FetchResult, Inbox};
@@ -100,11 +100,11 @@ fn report(finished: &Finished<FetchResult>, settled: Settled, on_result: &OnResu
 /// Runs a door until `stop`, then hands back its leases.
 pub async fn flow<R: Send + Sync + 'static>(
     door: Door<R>,
-    plant: Plant,
+    runtime: Runtime,
     stop: CancellationToken,
 ) -> Result<(), StoreError> {
     let source = door.source.clone();
-    let ended = pipeline::run(door, plant, stop).await;
+    let ended = pipeline::run(door, runtime, stop).await;
     if let Err(fault) = source.leave().await {
         warn!(
             "could not hand back leases; other instances take over when the leases expire: {fault}"
@@ -135,12 +135,12 @@ pub fn delivery_gate(
 pub async fn deliver(
     store: &RetrieverStore,
     encode: Encode,
-    mut plant: Plant,
+    mut runtime: Runtime,
     stop: CancellationToken,
 ) -> Result<(), StoreError> {
-    let max_in_flight = plant.limits.max_in_flight.min(WEBHOOKS_IN_FLIGHT);
-    plant.limits = Limits { max_in_flight, window: WEBHOOKS_WINDOW, ..plant.limits };
-    flow(deliveries(store, encode), plant, stop).await
+    let max_in_flight = runtime.limits.max_in_flight.min(WEBHOOKS_IN_FLIGHT);
+    runtime.limits = Limits { max_in_flight, window: WEBHOOKS_WINDOW, ..runtime.limits };
+    flow(deliveries(store, encode), runtime, stop).await
 }
 
 fn deliveries(store: &RetrieverStore, encode: Encode) -> Door<Infallible> {

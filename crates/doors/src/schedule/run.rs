@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::pipeline::{self, Plant};
+use fetchwell_engine::pipeline::{self, Runtime};
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::rounds::Rounds;
 use fetchwell_policy::time::Time;
@@ -52,11 +52,11 @@ impl Schedule {
     /// Queues what is due, and returns how many sitemaps could not be read.
     pub async fn once(
         mut self,
-        plant: Plant,
+        runtime: Runtime,
         stop: CancellationToken,
     ) -> Result<usize, StoreError> {
         self.scheduler.pass(self.clock.wall()).await?;
-        pipeline::run(self.sitemaps.door(), plant, stop).await?;
+        pipeline::run(self.sitemaps.door(), runtime, stop).await?;
         self.scheduler.note_ended().await?;
         Ok(self.sitemaps.failed())
     }
@@ -64,7 +64,7 @@ impl Schedule {
     /// Queues what is due, repeatedly, until `stop`.
     pub async fn watch(
         mut self,
-        plant: Plant,
+        runtime: Runtime,
         interval: Duration,
         stop: CancellationToken,
     ) -> Result<(), StoreError> {
@@ -85,7 +85,7 @@ impl Schedule {
             self.scheduler.note_ended().await
         };
         let fetching = async {
-            let ended = pipeline::run(door, plant, stop.clone()).await;
+            let ended = pipeline::run(door, runtime, stop.clone()).await;
             stop.cancel();
             ended
         };

@@ -30,7 +30,7 @@ use super::suspects::Suspects;
 use super::turns::Turns;
 use super::upkeep::Upkeep;
 use super::watching::Watch;
-use super::{Door, Ended, News, Plant};
+use super::{Door, Ended, News, Runtime};
 use crate::ports::error::StoreError;
 use crate::ports::finish::{Finished, Settled};
 use crate::ports::plan::Moment;
@@ -69,7 +69,7 @@ pub(super) enum Woken<R> {
 /// them.
 pub(super) struct Conductor<R> {
     pub(super) door: Door<R>,
-    pub(super) plant: Plant,
+    pub(super) runtime: Runtime,
     pub(super) chance: Chance,
     pub(super) bench: Workbench,
     pub(super) jobs: Jobs<R>,
@@ -97,14 +97,14 @@ pub(super) struct Conductor<R> {
 impl<R: Send + Sync + 'static> Conductor<R> {
     /// Registers the instance and starts without leases. If the store is unavailable, the registration is retried
     /// later.
-    pub(super) async fn start(door: Door<R>, plant: Plant) -> Conductor<R> {
-        let now = plant.clock.now();
+    pub(super) async fn start(door: Door<R>, runtime: Runtime) -> Conductor<R> {
+        let now = runtime.clock.now();
         let started = Instant::now();
-        let grace = plant.limits.shutdown_grace;
+        let grace = runtime.limits.shutdown_grace;
         let mut conductor = Conductor {
-            chance: Chance::seeded(plant.seed),
+            chance: Chance::seeded(runtime.seed),
             door,
-            plant,
+            runtime,
             bench: Workbench::default(),
             jobs: Jobs::new(),
             held: Held::default(),
@@ -133,15 +133,15 @@ impl<R: Send + Sync + 'static> Conductor<R> {
 
     /// Sends an event to the watcher.
     pub(super) fn spread(&self, news: News) {
-        (self.plant.watcher)(news);
+        (self.runtime.watcher)(news);
     }
 
     pub(super) fn now(&self) -> Time {
-        self.plant.clock.now()
+        self.runtime.clock.now()
     }
 
     pub(super) fn moment(&mut self) -> Moment {
-        let Plant { clock, .. } = &self.plant;
+        let Runtime { clock, .. } = &self.runtime;
         Moment { now: clock.now(), wall: clock.wall(), chance: self.chance.unit() }
     }
 
@@ -180,12 +180,12 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         if !self.upkeep.begin_sweep() {
             return;
         }
-        self.plant.gate.sweep_heads();
+        self.runtime.gate.sweep_heads();
         let now = self.now();
         self.groups.sweep(now);
         self.lookups.sweep(now);
         self.site_log.sweep(now);
-        let politeness = self.plant.gate.politeness.clone();
+        let politeness = self.runtime.gate.politeness.clone();
         self.spawn(async move { Input::Noted(politeness.sweep().await.map(|_| ())) });
     }
 
@@ -333,7 +333,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             if failed.is_cancelled() {
                 return Ok(());
             }
-            return Err(engine_failed(failed, &self.plant.gate.health));
+            return Err(engine_failed(failed, &self.runtime.gate.health));
         };
         self.head_written(&flight.site, flight.number);
         self.landed(&flight.site);
@@ -346,7 +346,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
 
     fn on_renewed(&mut self, asked_at: Instant, renewal: Result<Renewal, StoreError>) {
         self.tell_of_rescues();
-        self.upkeep.renewal_ended(asked_at + self.plant.limits.heartbeat);
+        self.upkeep.renewal_ended(asked_at + self.runtime.limits.heartbeat);
         if renewal.is_ok() {
             self.store_worked(StoreCall::Renew);
         }
@@ -385,7 +385,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         self.outbox.forget_all();
         self.suspects = Suspects::default();
         self.groups.all_went();
-        self.plant.gate.health.forget();
+        self.runtime.gate.health.forget();
         let now = self.now();
         self.supply.start_over(now);
     }
@@ -403,24 +403,24 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     /// A store that is unavailable fails several calls per second; `StoreHealth` limits the log lines.
     pub(super) fn store_failed(&self, call: StoreCall, fault: &StoreError) {
         self.spread(News::StoreFailed(fault.clone()));
-        self.plant.gate.health.failed(call, fault);
+        self.runtime.gate.health.failed(call, fault);
     }
 
     pub(super) fn store_worked(&self, call: StoreCall) {
-        self.plant.gate.health.worked(call);
+        self.runtime.gate.health.worked(call);
     }
 
     /// Ends a run whose store has failed for longer than it may; another instance rescues the leases. After an error
     /// that no retry can fix, the run hands back its leases and ends.
     pub(super) fn give_up_on_a_store(&mut self) -> Result<(), StoreError> {
-        if let Some(failing) = self.plant.gate.health.fatal() {
+        if let Some(failing) = self.runtime.gate.health.fatal() {
             if self.ending.fail(failing.fault) {
                 self.stop_taking();
             }
             return Ok(());
         }
-        let Some(patience) = self.plant.gate.patience_with_stores() else { return Ok(()) };
-        match self.plant.gate.health.failing() {
+        let Some(patience) = self.runtime.gate.patience_with_stores() else { return Ok(()) };
+        match self.runtime.gate.health.failing() {
             Some(failing) if failing.lasts >= patience => Err(failing.fault),
             _ => Ok(()),
         }

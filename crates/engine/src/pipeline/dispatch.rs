@@ -35,7 +35,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     /// Whether a request may be sent now in its slot. Pages that are not stored yet count as in flight: a crash repeats
     /// both, and with pacing, storing keeps up.
     pub(super) fn may_dispatch(&self) -> bool {
-        self.flights.count() + self.outbox.pages() < self.plant.limits.max_in_flight
+        self.flights.count() + self.outbox.pages() < self.runtime.limits.max_in_flight
             && !self.is_stopping()
             && !self.rests()
             && self.holds_its_lease()
@@ -45,7 +45,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     /// pacing, pages arrive faster than they can be stored one by one, so one batch may collect while another is being
     /// stored.
     pub(super) fn may_ask(&self) -> bool {
-        let limits = &self.plant.limits;
+        let limits = &self.runtime.limits;
         self.flights.count() + self.turns.asks() < limits.max_in_flight
             && self.outbox.pages() < 2 * limits.max_finish_batch
             && !self.is_stopping()
@@ -73,7 +73,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         }
         let asked_at = self.now();
         let Some((reports, asks)) = self.turns.begin(asked_at) else { return };
-        let politeness = self.plant.gate.politeness.clone();
+        let politeness = self.runtime.gate.politeness.clone();
         self.spawn(async move {
             let turn = politeness.turn(&reports, &asks).await;
             Input::Turned(asked_at, reports, asks, turn)
@@ -113,7 +113,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             return self.bench.ask_at(site, now);
         }
         let Some(room) = self.bench.existing(site) else { return };
-        let may_go = self.groups.may_go(&self.plant.gate, room.turn_of.clone(), now);
+        let may_go = self.groups.may_go(&self.runtime.gate, room.turn_of.clone(), now);
         let Some(item) = room.pop(may_go) else { return };
         let turn_of = if item.is_errand { None } else { room.turn_of.take() };
         room.in_flight += 1;
@@ -121,7 +121,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let crawl_delay = crawl_delay(room);
         let group = self.group_of(&item);
         let (rate, interval_source) =
-            self.plant.gate.rate_of(&permit, site, crawl_delay, group.as_deref());
+            self.runtime.gate.rate_of(&permit, site, crawl_delay, group.as_deref());
         let Some(room) = self.bench.existing(site) else { return };
         let unpaced = rate.interval.is_zero();
         let number = self.flights.next_number();
@@ -136,7 +136,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             site_last_served: permit.last_served,
             held_up_by: None,
         };
-        let leave = self.plant.gate.leave(site.clone(), permit, at, rate);
+        let leave = self.runtime.gate.leave(site.clone(), permit, at, rate);
         if group != turn_of {
             self.take_groups_turn(group.as_deref());
         }
@@ -164,17 +164,17 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let room = self.bench.existing(site);
         let crawl_delay = room.as_ref().and_then(|room| crawl_delay(room));
         let job = room.and_then(|room| {
-            let may_go = self.groups.may_go(&self.plant.gate, room.turn_of.clone(), now);
+            let may_go = self.groups.may_go(&self.runtime.gate, room.turn_of.clone(), now);
             room.next(may_go).filter(|item| !item.is_errand).map(|item| item.job)
         });
         let group = job.and_then(|job| self.jobs.lane_of(job).group);
-        self.plant.gate.rate_for(site, crawl_delay, group.as_deref()).0
+        self.runtime.gate.rate_for(site, crawl_delay, group.as_deref()).0
     }
 
     pub(super) fn take_groups_turn(&mut self, group: Option<&str>) {
         let now = self.now();
         if let Some(group) = group {
-            self.groups.take_turn(group, &self.plant.gate, now);
+            self.groups.take_turn(group, &self.runtime.gate, now);
         }
     }
 
@@ -222,7 +222,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         };
         let number = self.flights.last_number();
         let group = self.group_of(&item);
-        let rate = group.as_deref().and_then(|group| self.plant.gate.group_rate(group));
+        let rate = group.as_deref().and_then(|group| self.runtime.gate.group_rate(group));
         let leave = Announced {
             leave: leave.in_the_name_of(group.as_deref().zip(rate)),
             number,
@@ -233,8 +233,8 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         };
         let flight = Fetch {
             number,
-            web: self.plant.web.clone(),
-            clock: self.plant.clock.clone(),
+            web: self.runtime.web.clone(),
+            clock: self.runtime.clock.clone(),
             chance: self.chance.unit(),
             site: site.clone(),
             item,
@@ -256,7 +256,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     pub(super) fn on_fetched(&mut self, fetched: FlightEnd<R>) {
         let FlightEnd { number, job, site, permit, told, lack, end } = fetched;
         self.head_written(&site, number);
-        let is_archive = self.plant.gate.concurrency(&site).is_some();
+        let is_archive = self.runtime.gate.concurrency(&site).is_some();
         let file = told.as_deref().filter(|_| is_archive).map(|told| file_of(&told.url));
         if let Some(told) = told {
             self.spread(News::Requested(told));
@@ -401,7 +401,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     /// An archive has no interval that would delay the next failure, so it rests for a while after each failure, and at
     /// least as long if it asks for a wait.
     fn archive_rest(&self, site: &Site, mark: Mark, asked: Option<Duration>) -> Option<Duration> {
-        self.plant.gate.concurrency(site)?;
+        self.runtime.gate.concurrency(site)?;
         match (mark, asked) {
             (Mark::Failed, asked) => Some(asked.unwrap_or_default().max(ARCHIVE_REST)),
             (_, asked) => asked.map(|asked| asked.max(ARCHIVE_REST)),
@@ -422,7 +422,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let url = &item.request.url;
         let robots = known_robots(room, url).filter(|_| item.request.obeys_robots);
         let rule = robots.and_then(|robots| rule_of(robots.verdict(url.path_and_query())));
-        let (rate, interval_source) = self.plant.gate.rate(site, crawl_delay(room));
+        let (rate, interval_source) = self.runtime.gate.rate(site, crawl_delay(room));
         Why { robots: rule, interval: rate.interval, interval_source, ..Why::default() }
     }
 

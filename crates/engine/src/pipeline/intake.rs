@@ -46,10 +46,10 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             return;
         }
         let closed = self.supply.begin();
-        let gate = &self.plant.gate;
+        let gate = &self.runtime.gate;
         let demand = Demand {
-            most: (self.plant.limits.window - self.held.count()).min(MOST_PER_TAKE),
-            most_per_site: self.plant.limits.max_per_site,
+            most: (self.runtime.limits.window - self.held.count()).min(MOST_PER_TAKE),
+            most_per_site: self.runtime.limits.max_per_site,
             most_per_group: gate.fastest_group_rate().map_or(0, enough_for),
             closed,
             resting: self.groups.resting(gate),
@@ -69,7 +69,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
 
     /// Whether to take more leases: not while stopping, while the sink fails, or while a suspect waits or runs.
     pub(super) fn wants_to_take(&self) -> bool {
-        let window = self.plant.limits.window;
+        let window = self.runtime.limits.window;
         !self.supply.is_taking()
             && !self.is_stopping()
             && self.suspects.is_empty()
@@ -116,7 +116,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             return self.hand_back_all_that_waits();
         }
         let now = self.now();
-        if self.groups.has_enough(&lease.job.lane, &self.plant.gate) {
+        if self.groups.has_enough(&lease.job.lane, &self.runtime.gate) {
             let at = now + HORIZON / 2;
             return self.finished(lease, Vec::new(), Settlement::HandBack { at });
         }
@@ -148,7 +148,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     pub(super) fn begin_next(&mut self, site: &Site) {
         let now = self.now();
         loop {
-            let gate = &self.plant.gate;
+            let gate = &self.runtime.gate;
             let turn_of = self.bench.existing(site).and_then(|room| room.turn_of.clone());
             let may_go = self.groups.may_go(gate, turn_of, now);
             let waits = self.bench.existing(site).is_some_and(|room| room.next(&may_go).is_some());
@@ -264,7 +264,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
 
     /// How many pages of a site can be sent within the horizon.
     pub(super) fn enough_for(&self, interval: Duration) -> usize {
-        let most = self.plant.limits.max_per_site;
+        let most = self.runtime.limits.max_per_site;
         if interval.is_zero() {
             return most;
         }
@@ -279,7 +279,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let crawl_delay = room.and_then(|room| super::dispatch::crawl_delay(room));
         ordered.unwrap_or_else(|| {
             let groups = self.bench.lanes(site).map(|lane| lane.group.as_deref());
-            self.plant.gate.shortest_interval(site, crawl_delay, groups)
+            self.runtime.gate.shortest_interval(site, crawl_delay, groups)
         })
     }
 
@@ -377,7 +377,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     /// Ends a job, so that its lease can be settled.
     pub(super) fn end(&mut self, job: JobKey, records: Vec<R>, mut settlement: Settlement) {
         if let Settlement::Retry { at, .. } = &mut settlement {
-            *at = self.retries.spend(*at, self.plant.clock.now());
+            *at = self.retries.spend(*at, self.runtime.clock.now());
         }
         if let Some(Work::Lease(work)) = self.jobs.remove(job) {
             self.lease_went(&work.lease);

@@ -136,7 +136,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                 self.on_deadline_passed(job, Some(cause), true);
                 continue;
             }
-            let politeness = self.plant.gate.politeness.clone();
+            let politeness = self.runtime.gate.politeness.clone();
             self.spawn(async move {
                 let held_up_by = what_holds_up(politeness.as_ref(), &unanswered).await;
                 Input::HeldUpBy(job, held_up_by)

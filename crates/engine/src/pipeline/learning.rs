@@ -30,7 +30,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             Some(Work::Errand(Errand::Robots(errand))) if errand.origin == origin => errand.copy(),
             _ => None,
         };
-        let url = self.plant.gate.probe_url(&origin, known_robots(room, url), copy);
+        let url = self.runtime.gate.probe_url(&origin, known_robots(room, url), copy);
         let job = self.jobs.add(Work::Errand(Errand::Probe(site.clone())));
         let item = self.errand_item(job, probe(url));
         let now = self.now();
@@ -52,7 +52,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         if !self.lookups.begin(&origin) {
             return;
         }
-        let politeness = self.plant.gate.politeness.clone();
+        let politeness = self.runtime.gate.politeness.clone();
         self.spawn(async move {
             let known = look_up(politeness.as_ref(), &origin).await.map(Box::new);
             Input::RobotsLookedUp(origin, known)
@@ -81,7 +81,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         if self.bench.is_empty(&site) {
             return self.bench.tidy(&site);
         }
-        match self.plant.gate.view(record.as_ref(), Some(&state)) {
+        match self.runtime.gate.view(record.as_ref(), Some(&state)) {
             RobotsView::Fetch => {
                 self.lookups.begin(&origin);
                 let errand = RobotsErrand::new(origin, record);
@@ -173,7 +173,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     pub(super) fn found_no_host(&self, job: JobKey, permit: &Permit, found: &Happened) -> bool {
         let Some(Work::Errand(Errand::Robots(errand))) = self.jobs.get(job) else { return false };
         *found == Happened::Network(NetworkFault::Dns(NameFault::NoSuchName))
-            && self.plant.gate.missing_hosts_fail()
+            && self.runtime.gate.missing_hosts_fail()
             && permit.last_served.is_none()
             && errand.is_first_contact()
     }
@@ -209,14 +209,14 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     pub(super) fn learnt(&mut self, origin: &Origin, record: RobotsRecord) {
         self.lookups.end(origin);
         if let Some(unreachable) = &record.unreachable {
-            let meanwhile = self.plant.gate.while_robots_are_unreachable();
+            let meanwhile = self.runtime.gate.while_robots_are_unreachable();
             let reason = &unreachable.reason;
             warn!(%origin, reason, "robots.txt is unreachable; without a cached copy {meanwhile}");
             self.spread(News::RobotsUnreachable(origin.clone()));
         }
-        let view = self.plant.gate.view(Some(&record), None);
+        let view = self.runtime.gate.view(Some(&record), None);
         self.robots_known(origin, view, true);
-        let politeness = self.plant.gate.politeness.clone();
+        let politeness = self.runtime.gate.politeness.clone();
         let kept = origin.clone();
         self.spawn(async move { Input::Noted(politeness.keep_robots(&kept, &record).await) });
     }
@@ -230,7 +230,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             .bench
             .existing(&site)
             .is_some_and(|room| room.robots.get(origin).is_some_and(is_blocked));
-        if !blocked || !self.plant.gate.pages_fail_with_robots() {
+        if !blocked || !self.runtime.gate.pages_fail_with_robots() {
             return;
         }
         self.begin_all(&site);

@@ -115,7 +115,7 @@ impl Default for Limits {
 }
 
 /// What a pipeline needs besides a door.
-pub struct Plant {
+pub struct Runtime {
     /// Decides when a request may be sent.
     pub gate: Gate,
     /// The real web, or a simulated one.
@@ -146,12 +146,12 @@ pub enum Ended {
 /// and the other pipelines of the process stop, too.
 pub async fn run<R: Send + Sync + 'static>(
     door: Door<R>,
-    plant: Plant,
+    runtime: Runtime,
     stop: CancellationToken,
 ) -> Result<Ended, StoreError> {
-    let health = plant.gate.health.clone();
+    let health = runtime.gate.health.clone();
     // A spawned task is woken on the thread that has an event for it. The caller of `run` may wait on another thread.
-    let conducting = AbortOnDropHandle::new(tokio::spawn(conduct(door, plant, stop)));
+    let conducting = AbortOnDropHandle::new(tokio::spawn(conduct(door, runtime, stop)));
     match conducting.await {
         Ok(ended) => ended,
         Err(failed) => Err(engine_failed(failed, &health)),
@@ -160,11 +160,11 @@ pub async fn run<R: Send + Sync + 'static>(
 
 async fn conduct<R: Send + Sync + 'static>(
     door: Door<R>,
-    plant: Plant,
+    runtime: Runtime,
     stop: CancellationToken,
 ) -> Result<Ended, StoreError> {
     let news = door.source.news();
-    let mut conductor = Conductor::start(door, plant).await;
+    let mut conductor = Conductor::start(door, runtime).await;
     conductor.give_up_on_a_store()?;
     loop {
         conductor.renew_lease_when_due();

@@ -73,7 +73,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         }
         self.orders.is_listening = true;
         self.orders.next_look = Instant::now() + LISTEN_EVERY;
-        let politeness = self.plant.gate.politeness.clone();
+        let politeness = self.runtime.gate.politeness.clone();
         let since = self.orders.since;
         self.spawn(async move { Input::OrdersHeard(politeness.orders_since(since).await) });
     }

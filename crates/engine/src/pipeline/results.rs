@@ -21,7 +21,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         if !self.holds_its_lease() {
             return;
         }
-        let most = self.plant.limits.max_finish_batch;
+        let most = self.runtime.limits.max_finish_batch;
         let now = self.now();
         let Some(batch) = self.outbox.begin(now, most) else { return };
         let finish = self.door.finish.clone();
@@ -127,7 +127,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             self.supply.settled(site);
         }
         let age = self.now().since(lease.accepted_at);
-        let ended_at = self.plant.clock.wall();
+        let ended_at = self.runtime.clock.wall();
         let told = SettledLease { lease, settlement, phases, age, ended_at };
         self.spread(News::Settled(Box::new(told)));
         if self.held.is_empty() {

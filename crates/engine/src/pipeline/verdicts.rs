@@ -94,7 +94,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                     room.asked_interval = rate.interval;
                     // If reading robots.txt took long, another process may have sent a request since: then this is a
                     // page like any other.
-                    room.follows_robots &= !page_is_next || self.plant.gate.was_last_to_ask(site);
+                    room.follows_robots &= !page_is_next || self.runtime.gate.was_last_to_ask(site);
                     let follows_robots = room.follows_robots && page_is_next;
                     self.bench.await_verdict(site);
                     self.turns.ask(SiteAsk { site: site.clone(), rate, follows_robots });
@@ -119,12 +119,12 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     pub(super) fn next_move(&mut self, site: &Site) -> Move {
         self.begin_next(site);
         let now = self.now();
-        let concurrency = self.plant.gate.concurrency(site);
+        let concurrency = self.runtime.gate.concurrency(site);
         let Some(room) = self.bench.existing(site) else { return self.rest_or_leave(site) };
         if room.unspent.is_some() || concurrency.is_some_and(|most| room.in_flight >= most) {
             return Move::Wait;
         }
-        let may_go = self.groups.may_go(&self.plant.gate, room.turn_of.clone(), now);
+        let may_go = self.groups.may_go(&self.runtime.gate, room.turn_of.clone(), now);
         let Some(item) = room.next(may_go) else { return self.rest_or_leave(site) };
         if !item.request.obeys_robots {
             return Move::Ask { rule: None };
@@ -135,7 +135,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         }
         match room.robots.get(url.origin_key()) {
             Some(RobotsView::Blocked { until, since, is_asked_for, .. }) if now < *until => {
-                let gate = &self.plant.gate;
+                let gate = &self.runtime.gate;
                 let wait = until.since(now);
                 let too_long = is_asked_for
                     .then(|| gate.wait_too_long(WaitAskedBy::RetryAfter, wait))
@@ -146,7 +146,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                 }
             }
             Some(RobotsView::Known { robots, until, .. }) if now < *until => {
-                if let Some(refusal) = self.plant.gate.crawl_delay_refusal(robots) {
+                if let Some(refusal) = self.runtime.gate.crawl_delay_refusal(robots) {
                     return Move::Refuse(Happened::Refused(refusal));
                 }
                 let verdict = robots.verdict(url.path_and_query());
@@ -165,7 +165,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     fn rest_or_leave(&self, site: &Site) -> Move {
         let now = self.now();
         let groups = self.bench.lanes(site).filter_map(|lane| lane.group.as_deref());
-        match groups.map(|group| self.groups.opens_at(group, &self.plant.gate, now)).min() {
+        match groups.map(|group| self.groups.opens_at(group, &self.runtime.gate, now)).min() {
             Some(until) => Move::Rest { until },
             None => Move::Leave,
         }
@@ -175,7 +175,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     fn take_turn_for_next(&mut self, site: &Site) -> bool {
         let now = self.now();
         let Some(room) = self.bench.existing(site) else { return false };
-        let may_go = self.groups.may_go(&self.plant.gate, room.turn_of.clone(), now);
+        let may_go = self.groups.may_go(&self.runtime.gate, room.turn_of.clone(), now);
         let Some(item) = room.next(may_go).filter(|item| !item.is_errand) else { return false };
         let job = item.job;
         let had = room.turn_of.clone();
@@ -193,7 +193,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     pub(super) fn refuse_next(&mut self, site: &Site, happened: Happened) {
         let now = self.now();
         let Some(room) = self.bench.existing(site) else { return };
-        let may_go = self.groups.may_go(&self.plant.gate, room.turn_of.clone(), now);
+        let may_go = self.groups.may_go(&self.runtime.gate, room.turn_of.clone(), now);
         let Some(item) = room.pop(may_go) else { return };
         let why = self.why(site, &item);
         if matches!(happened, Happened::NoSuchHost | Happened::WaitTooLong { .. }) {
@@ -221,7 +221,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     /// A site cannot be used for a while: what waits is handed back or given up.
     pub(super) fn blocked(&mut self, site: &Site, until: Time, since: Time) {
         let now = self.now();
-        let gives_up_at = self.plant.gate.gives_up_at(since).unwrap_or(Time::FAR_FUTURE);
+        let gives_up_at = self.runtime.gate.gives_up_at(since).unwrap_or(Time::FAR_FUTURE);
         if gives_up_at <= now {
             let happened = self.stayed_down(site, since);
             return self.give_up_site(site, &happened, until);
@@ -263,7 +263,8 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     /// Ends the pages of a site whose own failures, together with the probes that failed since they were accepted, use
     /// up their attempts. Returns whether there were any.
     fn end_what_waited_enough(&mut self, site: &Site, failed_probes: &FailedProbes) -> bool {
-        let (Some(most), Some(last)) = (self.plant.gate.site_attempts(), failed_probes.last) else {
+        let (Some(most), Some(last)) = (self.runtime.gate.site_attempts(), failed_probes.last)
+        else {
             return false;
         };
         // How many of the failed probes used up its attempts; `None` if it has some left.
@@ -328,7 +329,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     /// The outcome for the URLs of a site whose Crawl-delay makes them wait for longer than the run allows.
     fn crawl_delay_too_long(&mut self, site: &Site, wait: Duration) -> Option<Happened> {
         let crawl_delay = crawl_delay(self.bench.existing(site)?)?;
-        let gate = &self.plant.gate;
+        let gate = &self.runtime.gate;
         let (_, source) = gate.rate(site, Some(crawl_delay));
         let asked_by = WaitAskedBy::CrawlDelay;
         (source == CRAWL_DELAY).then(|| gate.wait_too_long(asked_by, wait)).flatten()
@@ -434,7 +435,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             let clocks = Clocks { store_now: turn.now, asked_at, now: self.now() };
             let is_too_late = ask.follows_robots
                 && matches!(verdict, Verdict::Go(_))
-                && !self.plant.gate.was_last_to_ask(&ask.site);
+                && !self.runtime.gate.was_last_to_ask(&ask.site);
             if is_too_late {
                 self.forget_that_page_follows(&ask.site);
                 self.bench.ask_at(&ask.site, clocks.now);
@@ -489,7 +490,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                     let wait = until.since(now);
                     let too_long = match because {
                         Because::Penalty => {
-                            self.plant.gate.wait_too_long(WaitAskedBy::Penalty, wait)
+                            self.runtime.gate.wait_too_long(WaitAskedBy::Penalty, wait)
                         }
                         _ => self.crawl_delay_too_long(site, wait),
                     };

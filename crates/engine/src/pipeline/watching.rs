@@ -108,7 +108,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             leases: self.held.count(),
             in_flight: self.flights.count(),
             sites: self.bench.sites_count(),
-            sites_known: self.plant.gate.sites_known(),
+            sites_known: self.runtime.gate.sites_known(),
             oldest: self.oldest().map(|accepted_at| now.since(accepted_at)),
         }
     }

@@ -263,10 +263,10 @@ async fn a_panic_of_the_engine_is_known_to_all_pipelines_of_the_process() {
     let in_the_engine = Rig::new([SiteScript::new("a.test")]);
     let in_the_engine = in_the_engine.with_watcher(Arc::new(panics_at_news));
     for (rig, takes) in [(in_a_task, 0), (in_the_engine, usize::MAX)] {
-        let plant = rig.plant();
-        let other = plant.gate.health.beside();
+        let runtime = rig.runtime();
+        let other = runtime.gate.health.beside();
         let door = door(&rig, takes, panics, nothing_is_wrong);
-        pipeline::run(door, plant, CancellationToken::new()).await.unwrap_err();
+        pipeline::run(door, runtime, CancellationToken::new()).await.unwrap_err();
         assert_eq!(other.fatal().unwrap().call, StoreCall::Engine, "after {takes} takes");
     }
 }

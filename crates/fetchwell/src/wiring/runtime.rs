@@ -10,7 +10,7 @@ use fetchwell_engine::descriptors::{Connections, Descriptors};
 use fetchwell_engine::gate::{Gate, GateRules, GroupPace, PaceRules, RobotsRules};
 use fetchwell_engine::http::{self, DnsSettings, HttpLimits, HttpSettings, OwnListeners};
 use fetchwell_engine::memory::MemoryPoliteness;
-use fetchwell_engine::pipeline::{Limits, Plant, Watcher};
+use fetchwell_engine::pipeline::{Limits, Runtime, Watcher};
 use fetchwell_engine::ports::sites::Sites;
 use fetchwell_engine::seed::random_seed;
 use fetchwell_engine::store_health::StoreHealth;
@@ -120,13 +120,13 @@ impl Parts {
     }
 
     /// The runtime for the pipeline of a door.
-    pub(crate) fn plant(
+    pub(crate) fn runtime(
         &self,
         settings: &Settings,
         gate: Gate,
         door: DoorName,
         watcher: Watcher,
-    ) -> Plant {
+    ) -> Runtime {
         let values = &settings.values;
         let limits = Limits {
             max_in_flight: fitting_in_flight(values.max_in_flight),
@@ -135,7 +135,7 @@ impl Parts {
             heartbeat: values.lease_heartbeat,
             ..Limits::default()
         };
-        Plant {
+        Runtime {
             gate: gate.recording(self.health.beside()),
             web: self.client.clone(),
             limits,

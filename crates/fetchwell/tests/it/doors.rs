@@ -26,7 +26,7 @@ use fetchwell_engine::clock::Clock;
 use fetchwell_engine::finish::SinkThenSettle;
 use fetchwell_engine::gate::{Gate, GateRules, GroupPace, PaceRules, RobotsRules};
 use fetchwell_engine::memory::{MemoryPoliteness, MemoryQueue};
-use fetchwell_engine::pipeline::{self, Door, Limits, Planner, Plant};
+use fetchwell_engine::pipeline::{self, Door, Limits, Planner, Runtime};
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::Sink;
 use fetchwell_engine::ports::job::{Job, Lane, Lease, NewJob};
@@ -73,14 +73,14 @@ async fn run<R: Clone + Send + Sync + 'static>(
         obituary: Arc::new(|_, _, _| Vec::new()),
     };
     let stop = CancellationToken::new();
-    pipeline::run(door, plant(web, clock), stop).await.unwrap();
+    pipeline::run(door, runtime(web, clock), stop).await.unwrap();
     let records = std::mem::take(&mut *records.lock());
     let ledger = queue.ledger();
     assert!(ledger.balances(), "{ledger:?}");
     (records, ledger)
 }
 
-fn plant(web: Arc<dyn Web>, clock: Clock) -> Plant {
+fn runtime(web: Arc<dyn Web>, clock: Clock) -> Runtime {
     let politeness = Arc::new(MemoryPoliteness::new(clock.clone(), BreakerRule::default(), 1));
     let rules = GateRules {
         pace: PaceRules {
@@ -104,7 +104,7 @@ fn plant(web: Arc<dyn Web>, clock: Clock) -> Plant {
     let gate = Gate::new(politeness, rules, clock.clone());
     let limits = Limits::default();
     let watcher = Arc::new(|_| ());
-    Plant { gate, web, limits, clock, seed: 1, watcher }
+    Runtime { gate, web, limits, clock, seed: 1, watcher }
 }
 
 fn job(url: &str, payload: &impl ToString) -> Job {

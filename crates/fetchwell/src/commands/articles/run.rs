@@ -32,6 +32,6 @@ pub(super) async fn run(
     run.claim(&*claims).await?;
     let parts = Parts::open_for_cycle(settings, told).await?;
     let gate = parts.gate_by(articles::gate_rules(gate_rules(settings, None)));
-    let plant = parts.plant(settings, gate, DoorName::Articles, Arc::new(|_| {}));
-    Ok(run.fetch(&*claims, args::rules(&settings.values), plant, stop).await?)
+    let runtime = parts.runtime(settings, gate, DoorName::Articles, Arc::new(|_| {}));
+    Ok(run.fetch(&*claims, args::rules(&settings.values), runtime, stop).await?)
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use fetchwell_archive::cdxj::MAX_RECORD_BYTES;
 use fetchwell_commoncrawl::archive::{Archive, ArchiveError};
 use fetchwell_engine::gate::Gate;
-use fetchwell_engine::pipeline::Plant;
+use fetchwell_engine::pipeline::Runtime;
 use fetchwell_settings::{ArchiveBase, Settings, process_environment};
 use fetchwell_telemetry::metrics::DoorName;
 
@@ -55,16 +55,16 @@ impl OpenArchive {
     }
 
     /// The runtime for a pipeline on this archive.
-    pub(crate) fn plant(
+    pub(crate) fn runtime(
         &self,
         settings: &Settings,
         give_up_after: Option<Duration>,
         door: DoorName,
-    ) -> Plant {
+    ) -> Runtime {
         let most = settings.values.commoncrawl_max_concurrency;
         let rules = self.archive.pace(gate_rules(settings, give_up_after), most);
         let gate = Gate::new(self.parts.politeness.clone(), rules, self.parts.clock.clone());
-        self.archive.plant(self.parts.plant(settings, gate, door, Arc::new(|_| {})))
+        self.archive.runtime(self.parts.runtime(settings, gate, door, Arc::new(|_| {})))
     }
 }
 

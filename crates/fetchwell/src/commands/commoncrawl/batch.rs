@@ -81,13 +81,13 @@ async fn run_inner(
     let shown = bar.clone();
     let progress = BatchProgress::new(earlier.clone(), move |now| shown.advance(now));
     let progress = Arc::new(progress);
-    let plant = archive.plant(settings, None, DoorName::Batch);
+    let runtime = archive.runtime(settings, None, DoorName::Batch);
     let batcher = Batcher { rules, archive: &archive.archive, target, progress: progress.clone() };
     let measures = archive.parts.measures.clone();
     let over = CancellationToken::new();
     let (ended, ()) = tokio::join!(
         async {
-            let ended = batcher.run(earlier, plant, &stop).await;
+            let ended = batcher.run(earlier, runtime, &stop).await;
             over.cancel();
             ended
         },

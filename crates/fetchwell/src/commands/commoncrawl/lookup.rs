@@ -16,7 +16,7 @@ impl OpenArchive {
         CrawlReader {
             archive: &self.archive,
             crawl: &values.commoncrawl_crawl,
-            plant: self.plant(settings, Some(values.fetch_give_up_after), DoorName::Errand),
+            runtime: self.runtime(settings, Some(values.fetch_give_up_after), DoorName::Errand),
             stop: stop_on_signal(),
         }
     }

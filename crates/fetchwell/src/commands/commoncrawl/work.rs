@@ -37,9 +37,9 @@ async fn run_inner(settings: &Settings, args: WorkArgs) -> Result<Exit, Exit> {
     info!("writing documents of {} to {folder}", values.commoncrawl_base);
     let metrics = worker.metrics().clone();
     let measures = archive.parts.measures.clone();
-    let plant = archive.plant(settings, None, DoorName::Work);
+    let runtime = archive.runtime(settings, None, DoorName::Work);
     let (ended, ()) = tokio::join!(
-        worker.run(&archive.archive, &*queue, plant, &stop),
+        worker.run(&archive.archive, &*queue, runtime, &stop),
         metrics_server::serve(
             listener,
             connection_rules(values),

@@ -54,10 +54,12 @@ impl Service {
         let metrics = counters.metrics.clone();
         let on_result = Arc::new(move |status: &str| metrics.result(status));
         let watcher = counters.watcher_of_messages();
-        let (door, mut plant) = serve::messages(settings, &parts, &self.store, on_result, watcher);
-        plant.web = counters.gauged(plant.web);
+        let (door, mut runtime) =
+            serve::messages(settings, &parts, &self.store, on_result, watcher);
+        runtime.web = counters.gauged(runtime.web);
         let all_ended = stop.child_token();
-        let flow = async { Ok::<_, Exit>(retriever::flow(door, plant, all_ended.clone()).await?) };
+        let flow =
+            async { Ok::<_, Exit>(retriever::flow(door, runtime, all_ended.clone()).await?) };
         let work = async {
             let inbox = &*self.store.inbox;
             let deadline = settings.values.retriever_deadline;

@@ -223,8 +223,8 @@ async fn fetch_robots(
     };
     // Do not wait for a site whose breaker is open.
     let gate = parts.gate(settings, Some(Duration::ZERO));
-    let plant = parts.plant(settings, gate, DoorName::Errand, Arc::new(|_| {}));
-    pipeline::run(door, plant, stop_on_signal()).await?;
+    let runtime = parts.runtime(settings, gate, DoorName::Errand, Arc::new(|_| {}));
+    pipeline::run(door, runtime, stop_on_signal()).await?;
     Ok(learnt.lock().take())
 }
 

@@ -12,7 +12,7 @@ mod trial;
 use std::sync::Arc;
 
 use fetchwell_doors::feeds::{self, FeedRound, Ingested};
-use fetchwell_engine::pipeline::Plant;
+use fetchwell_engine::pipeline::Runtime;
 use fetchwell_settings::Settings;
 use fetchwell_telemetry::metrics::DoorName;
 use tokio_util::sync::CancellationToken;
@@ -67,11 +67,11 @@ pub(crate) async fn ingest(
     if round.is_empty() {
         return Ok(round.ingested());
     }
-    let plant = plant(settings, &parts, DoorName::Feeds);
-    Ok(round.run(plant, stop.clone()).await?)
+    let runtime = runtime(settings, &parts, DoorName::Feeds);
+    Ok(round.run(runtime, stop.clone()).await?)
 }
 
-fn plant(settings: &Settings, parts: &Parts, door: DoorName) -> Plant {
+fn runtime(settings: &Settings, parts: &Parts, door: DoorName) -> Runtime {
     let gate = parts.gate_by(feeds::gate_rules(gate_rules(settings, None)));
-    parts.plant(settings, gate, door, Arc::new(|_| {}))
+    parts.runtime(settings, gate, door, Arc::new(|_| {}))
 }

@@ -6,7 +6,7 @@ use fetchwell_settings::Settings;
 use fetchwell_telemetry::metrics::DoorName;
 use tracing::error;
 
-use super::{args, plant, print};
+use super::{args, print, runtime};
 use crate::console::exit::Exit;
 use crate::console::signals::stop_on_signal;
 use crate::wiring::Parts;
@@ -17,7 +17,7 @@ pub(super) async fn run(settings: &Settings, url: &str, as_json: bool) -> Result
     let trial = Trial {
         rules: args::rules(&settings.values),
         clock: parts.clock.clone(),
-        plant: &|| plant(settings, &parts, DoorName::Errand),
+        runtime: &|| runtime(settings, &parts, DoorName::Errand),
         stop: stop_on_signal(),
     };
     match trial.read(url).await? {

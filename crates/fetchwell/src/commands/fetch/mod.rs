@@ -293,10 +293,10 @@ impl Run<'_> {
         let health = parts.health.clone();
         let rules = gate_rules(&with_own_defaults(self.settings), Some(values.fetch_give_up_after));
         let gate = parts.gate_by(fetch::gate_rules(rules));
-        let mut plant =
-            parts.plant(self.settings, gate, DoorName::Fetch, self.onlooker.watcher.clone());
-        plant.web = (self.onlooker.web)(plant.web);
-        let ended = pipeline::run(door, plant, self.stop.clone()).await;
+        let mut runtime =
+            parts.runtime(self.settings, gate, DoorName::Fetch, self.onlooker.watcher.clone());
+        runtime.web = (self.onlooker.web)(runtime.web);
+        let ended = pipeline::run(door, runtime, self.stop.clone()).await;
         progress.end(queue.ledger().await.ok());
         let left = instance.leave().await;
         ended.map_err(|fault| self.gave_up(fault, &health, to_file))?;

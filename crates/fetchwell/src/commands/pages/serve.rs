@@ -34,7 +34,7 @@ pub(super) async fn serve(settings: &Settings) -> Result<Exit, Exit> {
     info!("taking URLs from {} in {}", values.pages_input_queue, values.store);
     let door = PageDoor::new(ports);
     let gate = parts.gate(settings, None);
-    let plant = parts.plant(settings, gate, DoorName::Pages, door.metrics.watcher());
+    let runtime = parts.runtime(settings, gate, DoorName::Pages, door.metrics.watcher());
     let telling = async {
         if let Some(listener) = listener {
             let stores = Stores {
@@ -55,7 +55,7 @@ pub(super) async fn serve(settings: &Settings) -> Result<Exit, Exit> {
     };
     let shown = showing::Showing { settings, ports: &door.ports, parts: &parts };
     let (ended, (), shown) = tokio::join!(
-        door.run(args::rules(values), plant, &parts.health, &stop),
+        door.run(args::rules(values), runtime, &parts.health, &stop),
         telling,
         shown.serve(shown_at, &stop),
     );

@@ -41,12 +41,12 @@ async fn run_inner(settings: &Settings, args: ScheduleArgs, as_json: bool) -> Re
     }
     let patience = ends.then_some(values.fetch_give_up_after);
     let gate = parts.gate(settings, patience);
-    let plant = parts.plant(settings, gate, DoorName::Sitemaps, Arc::new(|_| {}));
+    let runtime = parts.runtime(settings, gate, DoorName::Sitemaps, Arc::new(|_| {}));
     if ends {
-        let failed = schedule.once(plant, stop_on_signal()).await?;
+        let failed = schedule.once(runtime, stop_on_signal()).await?;
         return Ok(if failed == 0 { Exit::Ok } else { Exit::SomeFailed });
     }
-    schedule.watch(plant, values.schedule_interval, stop_on_signal()).await?;
+    schedule.watch(runtime, values.schedule_interval, stop_on_signal()).await?;
     Ok(Exit::Ok)
 }
 

@@ -79,9 +79,9 @@ async fn run_inner(settings: &Settings) -> Result<Exit, Exit> {
         api_ended.cancel();
     };
     let on_result = Arc::new(move |status: &str| metrics.result(status));
-    let (door, plant) = messages(settings, &parts, &store, on_result, Arc::new(|_| {}));
+    let (door, runtime) = messages(settings, &parts, &store, on_result, Arc::new(|_| {}));
     let (messages, deliveries, (), (), (), ()) = tokio::join!(
-        ending_all(&stop, flow(door, plant, stop.clone())),
+        ending_all(&stop, flow(door, runtime, stop.clone())),
         ending_all(&stop, deliveries(settings, &parts, &store, stop.clone())),
         serving,
         dashboard.keep_audit(&api_ended),
@@ -138,6 +138,6 @@ async fn deliveries(
     let interval = Rate::per_second(settings.values.webhooks_rate, 1).interval;
     let rules = gate_rules(settings, None);
     let gate = delivery_gate(parts.politeness.clone(), rules, interval, parts.clock.clone());
-    let plant = parts.plant(settings, gate, DoorName::Webhooks, Arc::new(|_| {}));
-    deliver(store, encode, plant, stop).await
+    let runtime = parts.runtime(settings, gate, DoorName::Webhooks, Arc::new(|_| {}));
+    deliver(store, encode, runtime, stop).await
 }
