@@ -6,7 +6,7 @@ use fetchwell_engine::clock::ThreadTime;
 use fetchwell_extract::{
     Article, Limits, TitledText, TookTooLong, extract_text_within, extract_within,
 };
-use fetchwell_policy::outcome::{AnswerFault, Happened};
+use fetchwell_policy::outcome::{AnswerFault, FetchOutcome};
 use url::Url;
 
 /// The CPU time for reading one page, so that a page is not blamed for a machine that is busy or was suspended. Its
@@ -21,23 +21,23 @@ impl Default for ReadTime {
 }
 
 impl ReadTime {
-    pub fn article(self, html: &str, found_at: &Url) -> Result<Article, Happened> {
+    pub fn article(self, html: &str, found_at: &Url) -> Result<Article, FetchOutcome> {
         self.within(|limits| extract_within(html, found_at, limits))
     }
 
     /// Extracts only its title and text.
-    pub fn text(self, html: &str, found_at: &Url) -> Result<TitledText, Happened> {
+    pub fn text(self, html: &str, found_at: &Url) -> Result<TitledText, FetchOutcome> {
         self.within(|limits| extract_text_within(html, found_at, limits))
     }
 
     fn within<T>(
         self,
         read: impl FnOnce(&Limits<'_>) -> Result<T, TookTooLong>,
-    ) -> Result<T, Happened> {
+    ) -> Result<T, FetchOutcome> {
         let began = ThreadTime::now();
         let is_over = || began.elapsed() > self.0;
         read(&Limits { max_text_bytes: usize::MAX, is_over: &is_over })
-            .map_err(|_| Happened::BadAnswer(AnswerFault::TookTooLong))
+            .map_err(|_| FetchOutcome::BadAnswer(AnswerFault::TookTooLong))
     }
 }
 
@@ -51,7 +51,7 @@ mod tests {
         let url = Url::parse("https://a.test/").unwrap();
         let none = ReadTime(Duration::ZERO);
         let failed = none.article(&html, &url).unwrap_err();
-        assert_eq!(failed, Happened::BadAnswer(AnswerFault::TookTooLong));
+        assert_eq!(failed, FetchOutcome::BadAnswer(AnswerFault::TookTooLong));
         assert_eq!(none.text(&html, &url).unwrap_err(), failed);
     }
 }

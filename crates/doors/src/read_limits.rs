@@ -5,7 +5,7 @@ use std::time::Duration;
 use fetchwell_engine::clock::ThreadTime;
 use fetchwell_engine::plan::one_page::decoding_bytes;
 use fetchwell_extract::{Article, Limits, TookTooLong, extract_within};
-use fetchwell_policy::outcome::{AnswerFault, Happened};
+use fetchwell_policy::outcome::{AnswerFault, FetchOutcome};
 use url::Url;
 
 /// A node takes at least this many bytes of a page…
@@ -33,7 +33,7 @@ impl Default for ReadLimits {
 }
 
 impl ReadLimits {
-    pub(crate) fn article(&self, html: &str, found_at: &Url) -> Result<Article, Happened> {
+    pub(crate) fn article(&self, html: &str, found_at: &Url) -> Result<Article, FetchOutcome> {
         let began = ThreadTime::now();
         let is_over = || began.elapsed() > self.max_time;
         let limits = Limits { max_text_bytes: self.max_text_bytes, is_over: &is_over };
@@ -48,8 +48,8 @@ impl ReadLimits {
     }
 }
 
-fn too_long(_: TookTooLong) -> Happened {
-    Happened::BadAnswer(AnswerFault::TookTooLong)
+fn too_long(_: TookTooLong) -> FetchOutcome {
+    FetchOutcome::BadAnswer(AnswerFault::TookTooLong)
 }
 
 /// For tests that do not depend on time.
@@ -67,7 +67,7 @@ mod tests {
         let url = Url::parse("https://a.test/").unwrap();
         let limits = ReadLimits { max_text_bytes: 1_000, max_time: Duration::ZERO };
         let failed = limits.article(&html, &url).unwrap_err();
-        assert_eq!(failed, Happened::BadAnswer(AnswerFault::TookTooLong));
+        assert_eq!(failed, FetchOutcome::BadAnswer(AnswerFault::TookTooLong));
         let limits = ReadLimits { max_time: Duration::from_secs(3_600), ..limits };
         let article = limits.article(&html, &url).unwrap();
         // Each paragraph is set off by a blank line.

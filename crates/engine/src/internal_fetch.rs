@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fetchwell_policy::outcome::{AnswerFault, Happened};
+use fetchwell_policy::outcome::{AnswerFault, FetchOutcome};
 use fetchwell_policy::retry::Backoff;
 use fetchwell_policy::robots::MAX_ROBOTS_BYTES;
 use fetchwell_policy::time::Time;
@@ -53,7 +53,7 @@ pub enum RobotsStep {
     /// The file was read, or counts as missing or unreachable.
     Learnt(RobotsRecord),
     /// The origin itself must not be connected to, or does not exist, so its pages cannot be fetched either.
-    Refused(Happened),
+    Refused(FetchOutcome),
 }
 
 impl RobotsErrand {
@@ -91,7 +91,9 @@ impl RobotsErrand {
     pub fn step(&mut self, outcome: &Outcome, now: Time) -> RobotsStep {
         let Some(answer) = &outcome.answer else {
             return match &outcome.happened {
-                happened @ (Happened::Refused(_) | Happened::NoSuchHost) if self.redirects == 0 => {
+                happened @ (FetchOutcome::Refused(_) | FetchOutcome::NoSuchHost)
+                    if self.redirects == 0 =>
+                {
                     RobotsStep::Refused(happened.clone())
                 }
                 _ => RobotsStep::Learnt(self.without_answer(outcome, now)),
@@ -111,7 +113,7 @@ impl RobotsErrand {
     /// unreachable: only a missing file allows everything.
     fn without_answer(&self, outcome: &Outcome, now: Time) -> RobotsRecord {
         match &outcome.happened {
-            Happened::BadAnswer(AnswerFault::TooManyRedirects | AnswerFault::BadRedirect) => {
+            FetchOutcome::BadAnswer(AnswerFault::TooManyRedirects | AnswerFault::BadRedirect) => {
                 found(None, Vec::new(), now)
             }
             _ => self.unreachable(outcome, now),
@@ -174,7 +176,7 @@ mod tests {
         }
         let body = body.to_owned().into();
         let answer = Answer { status, headers, body, share: Share::none(), wire: Box::default() };
-        let mut outcome = Outcome::unsent(Happened::Answered(status), Why::default());
+        let mut outcome = Outcome::unsent(FetchOutcome::Answered(status), Why::default());
         outcome.answer = Some(answer);
         outcome
     }
@@ -200,7 +202,7 @@ mod tests {
 
     #[test]
     fn an_origin_that_may_not_be_connected_to_is_refused_and_a_redirect_there_is_unreachable() {
-        let guard = Outcome::unsent(Happened::Refused("private".into()), Why::default());
+        let guard = Outcome::unsent(FetchOutcome::Refused("private".into()), Why::default());
         let mut direct = errand(None);
         assert!(matches!(direct.step(&guard, NOW), RobotsStep::Refused(_)));
         let mut redirected = errand(None);

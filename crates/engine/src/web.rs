@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use fetchwell_policy::outcome::Happened;
+use fetchwell_policy::outcome::FetchOutcome;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::WebUrl;
 pub use http::Method;
@@ -145,7 +145,7 @@ pub struct Outcome {
     /// Whether a request was sent, or at least attempted.
     pub was_sent: bool,
     /// What happened.
-    pub happened: Happened,
+    pub happened: FetchOutcome,
     /// The response, if there was one, also for 4xx and 5xx.
     pub answer: Option<Answer>,
     /// The server's `Retry-After`.
@@ -158,7 +158,7 @@ pub struct Outcome {
 
 impl Outcome {
     /// The outcome if the gate refused to send the request.
-    pub fn unsent(happened: Happened, why: Why) -> Outcome {
+    pub fn unsent(happened: FetchOutcome, why: Why) -> Outcome {
         let answer = None;
         let retry_after = None;
         let phases = Phases::default();
@@ -210,7 +210,7 @@ pub enum Exchange {
     /// A response was read.
     Answered(Answer),
     /// The exchange failed.
-    Failed(Happened),
+    Failed(FetchOutcome),
 }
 
 /// Permission to write one request head, requested at the last moment.

@@ -10,7 +10,7 @@ use crate::time::Time;
 
 /// The final outcome for a URL. Followed redirects are not included.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Happened {
+pub enum FetchOutcome {
     /// The server answered with this status, and the response was read completely.
     Answered(u16),
     /// robots.txt disallows it.
@@ -183,33 +183,33 @@ pub enum Blame {
     Us,
 }
 
-impl Happened {
+impl FetchOutcome {
     /// Who is to blame for it.
     pub fn blame(&self) -> Blame {
         match self {
-            Happened::Answered(200..=299 | 304) | Happened::RobotsDisallow => Blame::Nobody,
-            Happened::Answered(429) => Blame::Pace,
-            Happened::Answered(502..=504) => Blame::Site,
-            Happened::Answered(_) | Happened::BadAnswer(_) => Blame::Url,
-            Happened::Network(_) | Happened::TimedOut(_) => Blame::Site,
-            Happened::SiteStayedDown { .. }
-            | Happened::ProbesFailed { .. }
-            | Happened::WaitTooLong { .. } => Blame::Site,
-            Happened::NoSuchHost => Blame::Url,
-            Happened::Refused(_) => Blame::Caller,
-            Happened::DeadlinePassed => Blame::Nobody,
-            Happened::OurFault(_) => Blame::Us,
+            FetchOutcome::Answered(200..=299 | 304) | FetchOutcome::RobotsDisallow => Blame::Nobody,
+            FetchOutcome::Answered(429) => Blame::Pace,
+            FetchOutcome::Answered(502..=504) => Blame::Site,
+            FetchOutcome::Answered(_) | FetchOutcome::BadAnswer(_) => Blame::Url,
+            FetchOutcome::Network(_) | FetchOutcome::TimedOut(_) => Blame::Site,
+            FetchOutcome::SiteStayedDown { .. }
+            | FetchOutcome::ProbesFailed { .. }
+            | FetchOutcome::WaitTooLong { .. } => Blame::Site,
+            FetchOutcome::NoSuchHost => Blame::Url,
+            FetchOutcome::Refused(_) => Blame::Caller,
+            FetchOutcome::DeadlinePassed => Blame::Nobody,
+            FetchOutcome::OurFault(_) => Blame::Us,
         }
     }
 
     /// What it means for the site's breaker and pace.
     pub fn mark(&self) -> Mark {
         match self {
-            Happened::Answered(200..=299 | 304) => Mark::Served,
-            Happened::Answered(429) => Mark::Limited,
-            Happened::Answered(500..=599) | Happened::Network(_) | Happened::TimedOut(_) => {
-                Mark::Failed
-            }
+            FetchOutcome::Answered(200..=299 | 304) => Mark::Served,
+            FetchOutcome::Answered(429) => Mark::Limited,
+            FetchOutcome::Answered(500..=599)
+            | FetchOutcome::Network(_)
+            | FetchOutcome::TimedOut(_) => Mark::Failed,
             _ => Mark::Neutral,
         }
     }
@@ -218,12 +218,12 @@ impl Happened {
     /// HEAD: any answer but a 5xx means that it is up, and so does 501 (not implemented).
     pub fn probe_mark(&self) -> Mark {
         match self {
-            Happened::Answered(501) => Mark::ProbeAnswered,
-            Happened::Answered(status @ 500..=599) => {
+            FetchOutcome::Answered(501) => Mark::ProbeAnswered,
+            FetchOutcome::Answered(status @ 500..=599) => {
                 Mark::ProbeFailed(SiteFault::Answered(*status))
             }
-            Happened::Network(_) => Mark::ProbeFailed(SiteFault::Network),
-            Happened::TimedOut(_) => Mark::ProbeFailed(SiteFault::TimedOut),
+            FetchOutcome::Network(_) => Mark::ProbeFailed(SiteFault::Network),
+            FetchOutcome::TimedOut(_) => Mark::ProbeFailed(SiteFault::TimedOut),
             _ => Mark::ProbeAnswered,
         }
     }
@@ -231,8 +231,8 @@ impl Happened {
     /// The status code, if there was a response.
     pub fn status(&self) -> Option<u16> {
         match self {
-            Happened::Answered(status)
-            | Happened::ProbesFailed { last: SiteFault::Answered(status), .. } => Some(*status),
+            FetchOutcome::Answered(status)
+            | FetchOutcome::ProbesFailed { last: SiteFault::Answered(status), .. } => Some(*status),
             _ => None,
         }
     }
@@ -240,33 +240,33 @@ impl Happened {
     /// The number of failed probes of the site that counted as attempts of the URL.
     pub fn failed_probes(&self) -> u32 {
         match self {
-            Happened::ProbesFailed { count, .. } => *count,
+            FetchOutcome::ProbesFailed { count, .. } => *count,
             _ => 0,
         }
     }
 }
 
 /// The reason as text.
-impl fmt::Display for Happened {
+impl fmt::Display for FetchOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Happened::Answered(status) => write!(f, "the server answered {status}"),
-            Happened::RobotsDisallow => f.write_str("robots.txt disallows it"),
-            Happened::Network(fault) => f.write_str(fault.in_words()),
-            Happened::TimedOut(phase) => f.write_str(phase.in_words()),
-            Happened::BadAnswer(fault) => f.write_str(fault.in_words()),
-            Happened::Refused(why) => write!(f, "refused: {why}"),
-            Happened::DeadlinePassed => f.write_str("its deadline passed"),
-            Happened::SiteStayedDown { last_failure: None, .. } => {
+            FetchOutcome::Answered(status) => write!(f, "the server answered {status}"),
+            FetchOutcome::RobotsDisallow => f.write_str("robots.txt disallows it"),
+            FetchOutcome::Network(fault) => f.write_str(fault.in_words()),
+            FetchOutcome::TimedOut(phase) => f.write_str(phase.in_words()),
+            FetchOutcome::BadAnswer(fault) => f.write_str(fault.in_words()),
+            FetchOutcome::Refused(why) => write!(f, "refused: {why}"),
+            FetchOutcome::DeadlinePassed => f.write_str("its deadline passed"),
+            FetchOutcome::SiteStayedDown { last_failure: None, .. } => {
                 f.write_str("the site stayed down")
             }
-            Happened::SiteStayedDown { last_failure: Some(failure), .. } => {
+            FetchOutcome::SiteStayedDown { last_failure: Some(failure), .. } => {
                 write!(f, "the site stayed down: {failure}")
             }
-            Happened::ProbesFailed { count, last } => {
+            FetchOutcome::ProbesFailed { count, last } => {
                 write!(f, "the site is down: failed probes: {count}, the last one: {last}")
             }
-            Happened::WaitTooLong { asked_by, wait, most } => write!(
+            FetchOutcome::WaitTooLong { asked_by, wait, most } => write!(
                 f,
                 "the next request to this site must wait {:.0} s ({}), which is longer than \
                  --give-up-after ({} s)",
@@ -274,8 +274,8 @@ impl fmt::Display for Happened {
                 asked_by.in_words(),
                 most.as_secs_f64()
             ),
-            Happened::NoSuchHost => f.write_str(NameFault::NoSuchName.in_words()),
-            Happened::OurFault(why) => write!(f, "not fetched, by no fault of the site: {why}"),
+            FetchOutcome::NoSuchHost => f.write_str(NameFault::NoSuchName.in_words()),
+            FetchOutcome::OurFault(why) => write!(f, "not fetched, by no fault of the site: {why}"),
         }
     }
 }
@@ -404,37 +404,41 @@ mod tests {
     #[test]
     fn the_contracts_table_row_by_row() {
         use Blame::*;
-        let rows: &[(Happened, Blame, Mark)] = &[
-            (Happened::Answered(200), Nobody, Mark::Served),
-            (Happened::Answered(204), Nobody, Mark::Served),
-            (Happened::RobotsDisallow, Nobody, Mark::Neutral),
-            (Happened::Network(NetworkFault::ConnectRefused), Site, Mark::Failed),
-            (Happened::Network(NetworkFault::Dns(NameFault::NoSuchName)), Site, Mark::Failed),
-            (Happened::Network(NetworkFault::Tls(TlsFault::Expired)), Site, Mark::Failed),
-            (Happened::Network(NetworkFault::Reset), Site, Mark::Failed),
-            (Happened::TimedOut(Phase::Connect), Site, Mark::Failed),
-            (Happened::TimedOut(Phase::Read), Site, Mark::Failed),
-            (Happened::Answered(502), Site, Mark::Failed),
-            (Happened::Answered(503), Site, Mark::Failed),
-            (Happened::Answered(504), Site, Mark::Failed),
-            (Happened::Answered(429), Pace, Mark::Limited),
-            (Happened::Answered(500), Url, Mark::Failed),
-            (Happened::Answered(501), Url, Mark::Failed),
-            (Happened::Answered(599), Url, Mark::Failed),
-            (Happened::Answered(403), Url, Mark::Neutral),
-            (Happened::Answered(408), Url, Mark::Neutral),
-            (Happened::Answered(425), Url, Mark::Neutral),
-            (Happened::Answered(404), Url, Mark::Neutral),
-            (Happened::Answered(410), Url, Mark::Neutral),
-            (Happened::BadAnswer(AnswerFault::NotHttp), Url, Mark::Neutral),
-            (Happened::BadAnswer(AnswerFault::TooLarge), Url, Mark::Neutral),
-            (Happened::BadAnswer(AnswerFault::TooManyRedirects), Url, Mark::Neutral),
-            (Happened::BadAnswer(AnswerFault::TookTooLong), Url, Mark::Neutral),
-            (Happened::OurFault(String::new()), Us, Mark::Neutral),
-            (Happened::Refused(String::new()), Caller, Mark::Neutral),
-            (Happened::DeadlinePassed, Nobody, Mark::Neutral),
-            (Happened::ProbesFailed { count: 3, last: SiteFault::Network }, Site, Mark::Neutral),
-            (Happened::NoSuchHost, Url, Mark::Neutral),
+        let rows: &[(FetchOutcome, Blame, Mark)] = &[
+            (FetchOutcome::Answered(200), Nobody, Mark::Served),
+            (FetchOutcome::Answered(204), Nobody, Mark::Served),
+            (FetchOutcome::RobotsDisallow, Nobody, Mark::Neutral),
+            (FetchOutcome::Network(NetworkFault::ConnectRefused), Site, Mark::Failed),
+            (FetchOutcome::Network(NetworkFault::Dns(NameFault::NoSuchName)), Site, Mark::Failed),
+            (FetchOutcome::Network(NetworkFault::Tls(TlsFault::Expired)), Site, Mark::Failed),
+            (FetchOutcome::Network(NetworkFault::Reset), Site, Mark::Failed),
+            (FetchOutcome::TimedOut(Phase::Connect), Site, Mark::Failed),
+            (FetchOutcome::TimedOut(Phase::Read), Site, Mark::Failed),
+            (FetchOutcome::Answered(502), Site, Mark::Failed),
+            (FetchOutcome::Answered(503), Site, Mark::Failed),
+            (FetchOutcome::Answered(504), Site, Mark::Failed),
+            (FetchOutcome::Answered(429), Pace, Mark::Limited),
+            (FetchOutcome::Answered(500), Url, Mark::Failed),
+            (FetchOutcome::Answered(501), Url, Mark::Failed),
+            (FetchOutcome::Answered(599), Url, Mark::Failed),
+            (FetchOutcome::Answered(403), Url, Mark::Neutral),
+            (FetchOutcome::Answered(408), Url, Mark::Neutral),
+            (FetchOutcome::Answered(425), Url, Mark::Neutral),
+            (FetchOutcome::Answered(404), Url, Mark::Neutral),
+            (FetchOutcome::Answered(410), Url, Mark::Neutral),
+            (FetchOutcome::BadAnswer(AnswerFault::NotHttp), Url, Mark::Neutral),
+            (FetchOutcome::BadAnswer(AnswerFault::TooLarge), Url, Mark::Neutral),
+            (FetchOutcome::BadAnswer(AnswerFault::TooManyRedirects), Url, Mark::Neutral),
+            (FetchOutcome::BadAnswer(AnswerFault::TookTooLong), Url, Mark::Neutral),
+            (FetchOutcome::OurFault(String::new()), Us, Mark::Neutral),
+            (FetchOutcome::Refused(String::new()), Caller, Mark::Neutral),
+            (FetchOutcome::DeadlinePassed, Nobody, Mark::Neutral),
+            (
+                FetchOutcome::ProbesFailed { count: 3, last: SiteFault::Network },
+                Site,
+                Mark::Neutral,
+            ),
+            (FetchOutcome::NoSuchHost, Url, Mark::Neutral),
             (wait_too_long(WaitAskedBy::RetryAfter), Site, Mark::Neutral),
         ];
         for (happened, blame, mark) in rows {
@@ -442,9 +446,9 @@ mod tests {
         }
     }
 
-    fn wait_too_long(asked_by: WaitAskedBy) -> Happened {
+    fn wait_too_long(asked_by: WaitAskedBy) -> FetchOutcome {
         let wait = Duration::from_secs(3_600);
-        Happened::WaitTooLong { asked_by, wait, most: Duration::from_secs(600) }
+        FetchOutcome::WaitTooLong { asked_by, wait, most: Duration::from_secs(600) }
     }
 
     #[test]
@@ -464,7 +468,7 @@ mod tests {
     #[test]
     fn every_status_is_classified() {
         for status in 0..=u16::MAX {
-            let happened = Happened::Answered(status);
+            let happened = FetchOutcome::Answered(status);
             let served = (200..300).contains(&status) || status == 304;
             assert_eq!(happened.blame() == Blame::Nobody, served, "{status}");
             assert_eq!(happened.mark() == Mark::Served, served, "{status}");
@@ -481,14 +485,14 @@ mod tests {
 
     #[test]
     fn a_probe_fails_by_the_fault_that_is_kept_of_it() {
-        let refused = Happened::Network(NetworkFault::ConnectRefused);
+        let refused = FetchOutcome::Network(NetworkFault::ConnectRefused);
         assert_eq!(refused.probe_mark(), Mark::ProbeFailed(SiteFault::Network));
-        let silent = Happened::TimedOut(Phase::Read);
+        let silent = FetchOutcome::TimedOut(Phase::Read);
         assert_eq!(silent.probe_mark(), Mark::ProbeFailed(SiteFault::TimedOut));
-        for up in [405, 501].map(Happened::Answered) {
+        for up in [405, 501].map(FetchOutcome::Answered) {
             assert_eq!(up.probe_mark(), Mark::ProbeAnswered, "{up:?}");
         }
-        let down = Happened::ProbesFailed { count: 3, last: SiteFault::Answered(503) };
+        let down = FetchOutcome::ProbesFailed { count: 3, last: SiteFault::Answered(503) };
         assert_eq!((down.status(), down.failed_probes()), (Some(503), 3));
     }
 }

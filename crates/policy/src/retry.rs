@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::outcome::{Blame, Happened};
+use crate::outcome::{Blame, FetchOutcome};
 use crate::time::Time;
 
 /// Exponential back-off with full jitter.
@@ -179,9 +179,9 @@ impl RetryRule {
     ) -> Next {
         if matches!(
             last.happened,
-            Happened::SiteStayedDown { .. }
-                | Happened::ProbesFailed { .. }
-                | Happened::WaitTooLong { .. }
+            FetchOutcome::SiteStayedDown { .. }
+                | FetchOutcome::ProbesFailed { .. }
+                | FetchOutcome::WaitTooLong { .. }
         ) {
             return Next::Finish;
         }
@@ -210,10 +210,10 @@ impl RetryRule {
         }
     }
 
-    fn url_attempts(&self, happened: &Happened) -> u32 {
+    fn url_attempts(&self, happened: &FetchOutcome) -> u32 {
         match happened {
-            Happened::Answered(500..=599) => self.server_error_attempts,
-            Happened::Answered(403 | 408 | 425) => self.soft_refusal_attempts,
+            FetchOutcome::Answered(500..=599) => self.server_error_attempts,
+            FetchOutcome::Answered(403 | 408 | 425) => self.soft_refusal_attempts,
             _ => 1,
         }
     }
@@ -223,7 +223,7 @@ impl RetryRule {
 #[derive(Clone, Copy, Debug)]
 pub struct Attempt<'a> {
     /// What happened.
-    pub happened: &'a Happened,
+    pub happened: &'a FetchOutcome,
     /// The server's `Retry-After`. With a 429 it replaces our delay; otherwise it can lengthen our delay but not
     /// shorten it.
     pub retry_after: Option<Duration>,
@@ -259,7 +259,7 @@ mod tests {
     const NOW: Time = Time::from_secs(1_000);
 
     /// How many attempts a URL gets that always ends like this; `None`: it is never given up.
-    fn attempts(rule: &RetryRule, happened: &Happened, serves_others: bool) -> Option<u32> {
+    fn attempts(rule: &RetryRule, happened: &FetchOutcome, serves_others: bool) -> Option<u32> {
         let mut history = History::default();
         let served = serves_others.then_some(Time::FAR_FUTURE);
         let last = Attempt { happened, retry_after: None, site_last_served: served };
@@ -274,16 +274,16 @@ mod tests {
 
     #[test]
     fn the_contracts_table_column_by_column() {
-        let refused = Happened::Network(NetworkFault::ConnectRefused);
-        let slow = Happened::TimedOut(Phase::Read);
-        let large = Happened::BadAnswer(AnswerFault::TooLarge);
-        let guard = Happened::Refused(String::new());
-        let answered = Happened::Answered;
+        let refused = FetchOutcome::Network(NetworkFault::ConnectRefused);
+        let slow = FetchOutcome::TimedOut(Phase::Read);
+        let large = FetchOutcome::BadAnswer(AnswerFault::TooLarge);
+        let guard = FetchOutcome::Refused(String::new());
+        let answered = FetchOutcome::Answered;
         let pages = &RetryRule::PAGES;
         let retriever = &RetryRule::RETRIEVER;
-        let rows: &[(&RetryRule, Happened, Option<u32>)] = &[
+        let rows: &[(&RetryRule, FetchOutcome, Option<u32>)] = &[
             (pages, answered(200), Some(1)),
-            (pages, Happened::RobotsDisallow, Some(1)),
+            (pages, FetchOutcome::RobotsDisallow, Some(1)),
             (pages, refused.clone(), None),
             (pages, slow.clone(), None),
             (pages, answered(503), None),
@@ -302,7 +302,7 @@ mod tests {
             (retriever, answered(500), Some(3)),
             (retriever, answered(403), Some(1)),
             (retriever, answered(404), Some(1)),
-            (retriever, Happened::DeadlinePassed, Some(1)),
+            (retriever, FetchOutcome::DeadlinePassed, Some(1)),
             (&RetryRule::ARTICLES, answered(500), Some(1)),
             (&RetryRule::ARTICLES, refused.clone(), Some(1)),
             (&RetryRule::FEEDS, refused.clone(), Some(3)),
@@ -314,14 +314,14 @@ mod tests {
             (&RetryRule::FETCH, refused.clone(), None),
             (
                 &RetryRule::FETCH,
-                Happened::SiteStayedDown { since: NOW, last_failure: None },
+                FetchOutcome::SiteStayedDown { since: NOW, last_failure: None },
                 Some(1),
             ),
-            (retriever, Happened::ProbesFailed { count: 3, last: SiteFault::Network }, Some(1)),
-            (&RetryRule::FETCH, Happened::NoSuchHost, Some(1)),
+            (retriever, FetchOutcome::ProbesFailed { count: 3, last: SiteFault::Network }, Some(1)),
+            (&RetryRule::FETCH, FetchOutcome::NoSuchHost, Some(1)),
             (
                 &RetryRule::FETCH,
-                Happened::WaitTooLong {
+                FetchOutcome::WaitTooLong {
                     asked_by: WaitAskedBy::RetryAfter,
                     wait: HOUR,
                     most: Duration::from_secs(600),
@@ -337,8 +337,8 @@ mod tests {
 
     #[test]
     fn a_message_that_fails_now_this_way_and_now_that_way_has_no_more_attempts() {
-        let failed = Happened::Answered(500);
-        let away = Happened::Answered(503);
+        let failed = FetchOutcome::Answered(500);
+        let away = FetchOutcome::Answered(503);
         for mixed in [[&failed, &away, &failed], [&away, &failed, &away], [&away, &away, &failed]] {
             let mut history = History::default();
             let ends = mixed.map(|happened| {
@@ -356,7 +356,7 @@ mod tests {
     #[test]
     fn a_url_that_waited_for_its_site_has_all_its_attempts() {
         let history = History { site_failures: 9, ..History::default() };
-        let happened = Happened::Answered(500);
+        let happened = FetchOutcome::Answered(500);
         let last = Attempt { happened: &happened, retry_after: None, site_last_served: None };
         let next = RetryRule::PAGES.next(&last, history, NOW, 0.5);
         assert!(matches!(next, Next::Again { .. }), "{next:?}");
@@ -365,7 +365,7 @@ mod tests {
     #[test]
     fn a_range_that_always_breaks_off_is_given_up_soon_and_an_archive_that_is_away_is_waited_for() {
         let rule = &RetryRule::ARCHIVE;
-        let reset = Happened::Network(NetworkFault::Reset);
+        let reset = FetchOutcome::Network(NetworkFault::Reset);
         assert_eq!(attempts(rule, &reset, true), Some(20));
         assert_eq!(attempts(rule, &reset, false), None);
         let longest: Duration = (1..20).map(|failures| rule.site_backoff.ceiling(failures)).sum();
@@ -375,7 +375,7 @@ mod tests {
 
     #[test]
     fn our_own_faults_never_count() {
-        let happened = Happened::OurFault("no descriptors left".into());
+        let happened = FetchOutcome::OurFault("no descriptors left".into());
         assert_eq!(attempts(&RetryRule::RETRIEVER, &happened, true), None);
     }
 
@@ -389,7 +389,7 @@ mod tests {
 
     #[test]
     fn a_429_that_names_a_time_is_tried_again_then_however_often_it_was_before() {
-        let happened = Happened::Answered(429);
+        let happened = FetchOutcome::Answered(429);
         let history = History { paced: 9, ..History::default() };
         let at = |retry_after_s: Option<u64>| {
             let retry_after = retry_after_s.map(Duration::from_secs);
@@ -412,7 +412,7 @@ mod tests {
         ) {
             let history =
                 History { url_failures, site_failures, paced, first_site_failure: None };
-            let happened = Happened::Answered(status);
+            let happened = FetchOutcome::Answered(status);
             for rule in [RetryRule::PAGES, RetryRule::RETRIEVER, RetryRule::FETCH] {
                 let with = |retry_after| {
                     let last =

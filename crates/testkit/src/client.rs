@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use fetchwell_engine::http::{Client, DnsSettings, HttpLimits, HttpSettings, OwnListeners};
 use fetchwell_engine::web::{Exchange, Leave, Phases, Request, Web};
 use fetchwell_policy::address::AddressGuard;
-use fetchwell_policy::outcome::Happened;
+use fetchwell_policy::outcome::FetchOutcome;
 use fetchwell_policy::url::WebUrl;
 
 /// Settings that allow only public addresses and use these name servers.
@@ -38,14 +38,14 @@ pub fn client(settings: HttpSettings) -> Client {
 /// # Panics
 ///
 /// If the text is not a URL.
-pub async fn get(client: &Client, url: &str) -> Happened {
+pub async fn get(client: &Client, url: &str) -> FetchOutcome {
     let url = WebUrl::parse(url).unwrap_or_else(|fault| panic!("{url}: {fault}"));
     let request = Request::page(url);
     let mut phases = Phases::default();
     match client.exchange(&request, &mut Always, &mut phases).await {
-        Exchange::Answered(answer) => Happened::Answered(answer.status),
+        Exchange::Answered(answer) => FetchOutcome::Answered(answer.status),
         Exchange::Failed(happened) => happened,
-        Exchange::NotSent => Happened::OurFault("a kept connection was dead".to_owned()),
+        Exchange::NotSent => FetchOutcome::OurFault("a kept connection was dead".to_owned()),
     }
 }
 

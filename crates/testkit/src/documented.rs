@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use fetchwell_policy::outcome::{
-    AnswerFault, Happened, NameFault, NetworkFault, Phase, SiteFault, TlsFault, WaitAskedBy,
+    AnswerFault, FetchOutcome, NameFault, NetworkFault, Phase, SiteFault, TlsFault, WaitAskedBy,
 };
 use fetchwell_policy::time::Time;
 
@@ -30,7 +30,7 @@ pub fn lists_exactly<T: Into<String>>(heading: &str, known: impl IntoIterator<It
 }
 
 /// One of each kind of request outcome.
-pub fn everything_that_happens() -> Vec<Happened> {
+pub fn everything_that_happens() -> Vec<FetchOutcome> {
     let names = [
         NameFault::NoSuchName,
         NameFault::NoAddress,
@@ -64,23 +64,23 @@ pub fn everything_that_happens() -> Vec<Happened> {
         AnswerFault::TookTooLong,
     ];
     let mut all = vec![
-        Happened::RobotsDisallow,
-        Happened::Refused("x".to_owned()),
-        Happened::DeadlinePassed,
-        Happened::SiteStayedDown { since: Time::EPOCH, last_failure: None },
-        Happened::ProbesFailed { count: 3, last: SiteFault::Network },
-        Happened::WaitTooLong {
+        FetchOutcome::RobotsDisallow,
+        FetchOutcome::Refused("x".to_owned()),
+        FetchOutcome::DeadlinePassed,
+        FetchOutcome::SiteStayedDown { since: Time::EPOCH, last_failure: None },
+        FetchOutcome::ProbesFailed { count: 3, last: SiteFault::Network },
+        FetchOutcome::WaitTooLong {
             asked_by: WaitAskedBy::RetryAfter,
             wait: Duration::from_secs(3_600),
             most: Duration::from_secs(600),
         },
-        Happened::NoSuchHost,
-        Happened::OurFault("x".to_owned()),
+        FetchOutcome::NoSuchHost,
+        FetchOutcome::OurFault("x".to_owned()),
     ];
-    all.extend([200, 304, 404, 429, 500, 503].map(Happened::Answered));
-    all.extend(networks.map(Happened::Network));
-    all.extend([Phase::Connect, Phase::Read, Phase::Total].map(Happened::TimedOut));
-    all.extend(answers.map(Happened::BadAnswer));
+    all.extend([200, 304, 404, 429, 500, 503].map(FetchOutcome::Answered));
+    all.extend(networks.map(FetchOutcome::Network));
+    all.extend([Phase::Connect, Phase::Read, Phase::Total].map(FetchOutcome::TimedOut));
+    all.extend(answers.map(FetchOutcome::BadAnswer));
     all
 }
 
@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn every_reason_is_on_the_page() {
         let texts: Vec<String> =
-            everything_that_happens().iter().map(Happened::to_string).collect();
+            everything_that_happens().iter().map(FetchOutcome::to_string).collect();
         shows_exactly("Reasons", &texts);
     }
 

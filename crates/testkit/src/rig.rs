@@ -17,7 +17,7 @@ use fetchwell_engine::ports::plan::{Moment, Plan, Step};
 use fetchwell_engine::ports::politeness::SiteAsk;
 use fetchwell_engine::web::{Outcome, Web};
 use fetchwell_policy::breaker::BreakerRule;
-use fetchwell_policy::outcome::Happened;
+use fetchwell_policy::outcome::FetchOutcome;
 use fetchwell_policy::retry::RetryRule;
 use fetchwell_policy::robots::WhenUnreachable;
 use fetchwell_policy::time::Time;
@@ -35,7 +35,7 @@ pub struct Row {
     /// The URL, as queued.
     pub url: String,
     /// The final outcome.
-    pub happened: Happened,
+    pub happened: FetchOutcome,
     /// The number of attempts, including the first.
     pub attempts: u32,
     /// What delayed it until its deadline passed.

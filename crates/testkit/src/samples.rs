@@ -8,7 +8,7 @@ use fetchwell_engine::ports::finish::Settlement;
 use fetchwell_engine::ports::job::{Job, Lane, Lease};
 use fetchwell_engine::ports::plan::{Moment, Plan, Step};
 use fetchwell_engine::web::{Answer, Outcome, Phases, Why};
-use fetchwell_policy::outcome::Happened;
+use fetchwell_policy::outcome::FetchOutcome;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::WebUrl;
 
@@ -28,7 +28,7 @@ pub fn lease(url: &str, payload: &str) -> Lease {
 }
 
 /// An outcome; if it has a response, that has this body.
-pub fn outcome(happened: Happened, body: &str) -> Outcome {
+pub fn outcome(happened: FetchOutcome, body: &str) -> Outcome {
     let answer = happened.status().map(|status| Answer {
         status,
         headers: Default::default(),
@@ -42,7 +42,7 @@ pub fn outcome(happened: Happened, body: &str) -> Outcome {
 }
 
 /// The end of a plan whose first request has this outcome.
-pub fn end_of<R>(plan: Box<dyn Plan<R>>, happened: Happened) -> (Vec<R>, Settlement) {
+pub fn end_of<R>(plan: Box<dyn Plan<R>>, happened: FetchOutcome) -> (Vec<R>, Settlement) {
     end_with(plan, outcome(happened, "<html><p>Some words.</p></html>"))
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use fetchwell_engine::budget::Share;
 use fetchwell_engine::web::{Answer, Exchange, Leave, Phases, Request, Web};
-use fetchwell_policy::outcome::{Happened, NetworkFault, Phase};
+use fetchwell_policy::outcome::{FetchOutcome, NetworkFault, Phase};
 use fetchwell_simweb::{Manner, World};
 use tokio::time::{Duration, Instant};
 
@@ -54,10 +54,10 @@ impl Web for SimulatedWeb {
         match answer.manner {
             Manner::Stall => {
                 tokio::time::sleep(SILENCE).await;
-                return Exchange::Failed(Happened::TimedOut(Phase::Read));
+                return Exchange::Failed(FetchOutcome::TimedOut(Phase::Read));
             }
             Manner::CutConnection | Manner::CutAfterHead | Manner::CutMidBody { .. } => {
-                return Exchange::Failed(Happened::Network(NetworkFault::Reset));
+                return Exchange::Failed(FetchOutcome::Network(NetworkFault::Reset));
             }
             Manner::Complete => {}
         }

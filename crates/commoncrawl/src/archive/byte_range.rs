@@ -163,7 +163,7 @@ impl ByteRange {
 
 #[cfg(test)]
 mod tests {
-    use fetchwell_policy::outcome::Happened;
+    use fetchwell_policy::outcome::FetchOutcome;
     use fetchwell_testkit::samples::outcome;
 
     use super::*;
@@ -171,7 +171,7 @@ mod tests {
     const RANGE: ByteRange = ByteRange { offset: 10, length: 4 };
 
     fn taken(status: u16, content_range: &str, body: &str) -> Result<Vec<u8>, RangeFault> {
-        let mut answer = outcome(Happened::Answered(status), body).answer.unwrap();
+        let mut answer = outcome(FetchOutcome::Answered(status), body).answer.unwrap();
         answer.headers.insert("content-range", content_range.parse().unwrap());
         RANGE.of(&answer).map(<[u8]>::to_vec)
     }
@@ -232,7 +232,7 @@ mod tests {
     #[test]
     fn a_range_may_end_with_its_file() {
         let taken = |status, content_range: &str, body: &str| {
-            let mut answer = outcome(Happened::Answered(status), body).answer.unwrap();
+            let mut answer = outcome(FetchOutcome::Answered(status), body).answer.unwrap();
             answer.headers.insert("content-range", content_range.parse().unwrap());
             let taken = RANGE.of_up_to_end(&answer);
             taken.map(|(bytes, file_bytes)| (bytes.to_vec(), file_bytes)).ok()

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use fetchwell_engine::budget::Share;
 use fetchwell_engine::http::is_lack_of_our_own;
 use fetchwell_engine::web::{Answer, Exchange, Leave, Phases, Request, Web};
-use fetchwell_policy::outcome::Happened;
+use fetchwell_policy::outcome::FetchOutcome;
 use fetchwell_policy::url::WebUrl;
 use http::{HeaderMap, HeaderValue};
 use tokio::task::spawn_blocking;
@@ -46,7 +46,7 @@ impl Web for FolderWeb {
             Ok(Err(error)) => failed(&name, &error),
             Err(failed) => match failed.try_into_panic() {
                 Ok(panic) => std::panic::resume_unwind(panic),
-                Err(stopped) => Exchange::Failed(Happened::OurFault(stopped.to_string())),
+                Err(stopped) => Exchange::Failed(FetchOutcome::OurFault(stopped.to_string())),
             },
         }
     }
@@ -100,9 +100,9 @@ fn failed(name: &str, error: &io::Error) -> Exchange {
         ErrorKind::NotFound | ErrorKind::NotADirectory => answered(404, None),
         ErrorKind::PermissionDenied => answered(403, None),
         _ if is_lack_of_our_own(error) => {
-            Exchange::Failed(Happened::OurFault(format!("cannot open {name}: {error}")))
+            Exchange::Failed(FetchOutcome::OurFault(format!("cannot open {name}: {error}")))
         }
-        _ => Exchange::Failed(Happened::Refused(format!("cannot read {name}: {error}"))),
+        _ => Exchange::Failed(FetchOutcome::Refused(format!("cannot read {name}: {error}"))),
     }
 }
 

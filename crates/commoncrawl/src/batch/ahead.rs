@@ -136,7 +136,7 @@ impl BlockYield {
 #[cfg(test)]
 mod tests {
     use fetchwell_archive::cdxj::Sifted;
-    use fetchwell_policy::outcome::Happened;
+    use fetchwell_policy::outcome::FetchOutcome;
     use fetchwell_testkit::samples::{MOMENT, lease, outcome};
 
     use super::super::block::Pages;
@@ -159,7 +159,7 @@ mod tests {
         let lease = lease("", &payload);
         let mut plan = Bounded::new(Box::new(Ten(block)), ahead.clone(), &lease);
         let member = format!("{}\u{a}\0\0\0", "x".repeat(14));
-        match plan.step(Some(outcome(Happened::Answered(206), &member)), MOMENT) {
+        match plan.step(Some(outcome(FetchOutcome::Answered(206), &member)), MOMENT) {
             Step::Finish(ends, Settlement::Done) => ends.len() == 1,
             Step::Finish(ends, Settlement::Retry { at, .. }) => {
                 assert!(ends.is_empty() && at > MOMENT.now);

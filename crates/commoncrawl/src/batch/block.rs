@@ -10,7 +10,7 @@ use fetchwell_engine::ports::finish::Settlement;
 use fetchwell_engine::ports::job::{Job, Lane, Lease};
 use fetchwell_engine::ports::plan::{Moment, Plan, Step};
 use fetchwell_engine::web::{Answer, Outcome, Request};
-use fetchwell_policy::outcome::{AnswerFault, Happened};
+use fetchwell_policy::outcome::{AnswerFault, FetchOutcome};
 use fetchwell_policy::retry::{Attempt, History, Next, RetryRule};
 use fetchwell_policy::url::{UrlFault, WebUrl};
 use serde::{Deserialize, Serialize};
@@ -170,7 +170,7 @@ pub fn obituary(lease: &Lease, cause: GiveUp, reason: &str) -> Vec<BlockEnd> {
     let block = serde_json::from_slice(&lease.job.payload).ok();
     let kind = match cause {
         GiveUp::Internal => "program",
-        GiveUp::TooLarge => kind_of(&Happened::BadAnswer(AnswerFault::TooLarge)),
+        GiveUp::TooLarge => kind_of(&FetchOutcome::BadAnswer(AnswerFault::TooLarge)),
     };
     let end = |block| BlockEnd { block, what: unread(kind, &reason) };
     block.map(end).into_iter().collect()
@@ -188,10 +188,10 @@ impl Plan<BlockEnd> for BlockPlan {
     fn step(&mut self, last: Option<Outcome>, moment: Moment) -> Step<BlockEnd> {
         let Some(outcome) = last else { return Step::Fetch(vec![self.request()]) };
         let what = match (&outcome.happened, &outcome.answer) {
-            (Happened::Answered(403), _) => return Step::Halt(REFUSED_BY_ARCHIVE.to_owned()),
+            (FetchOutcome::Answered(403), _) => return Step::Halt(REFUSED_BY_ARCHIVE.to_owned()),
             // The next block would be refused, too.
-            (Happened::Refused(why), _) => return Step::Halt(why.clone()),
-            (Happened::Answered(200..=299), Some(answer)) => {
+            (FetchOutcome::Refused(why), _) => return Step::Halt(why.clone()),
+            (FetchOutcome::Answered(200..=299), Some(answer)) => {
                 match self.range().after_short(answer, self.history, moment) {
                     Some(again) => return Step::Finish(Vec::new(), again),
                     None => self.read(answer),
@@ -291,15 +291,15 @@ fn unread(kind: &'static str, reason: &impl ToString) -> BlockYield {
     BlockYield::Unread { kind, reason: reason.to_string() }
 }
 
-fn kind_of(happened: &Happened) -> &'static str {
+fn kind_of(happened: &FetchOutcome) -> &'static str {
     match happened {
-        Happened::Answered(_) => "status",
-        Happened::Network(_)
-        | Happened::TimedOut(_)
-        | Happened::SiteStayedDown { .. }
-        | Happened::ProbesFailed { .. }
-        | Happened::WaitTooLong { .. } => "network",
-        Happened::BadAnswer(_) => "answer",
+        FetchOutcome::Answered(_) => "status",
+        FetchOutcome::Network(_)
+        | FetchOutcome::TimedOut(_)
+        | FetchOutcome::SiteStayedDown { .. }
+        | FetchOutcome::ProbesFailed { .. }
+        | FetchOutcome::WaitTooLong { .. } => "network",
+        FetchOutcome::BadAnswer(_) => "answer",
         _ => "program",
     }
 }
@@ -339,7 +339,7 @@ mod tests {
         plan(&batching, &block)
     }
 
-    fn kind(happened: Happened, failures: u32) -> Option<&'static str> {
+    fn kind(happened: FetchOutcome, failures: u32) -> Option<&'static str> {
         let (ends, settlement) = end_of(block(failures), happened);
         match (ends.first().map(|end| &end.what), settlement) {
             (Some(BlockYield::Unread { kind, .. }), Settlement::Done) => Some(kind),
@@ -351,20 +351,20 @@ mod tests {
     #[test]
     fn what_the_range_comes_to_decides_about_the_block() {
         for status in [429, 500, 503] {
-            assert_eq!(kind(Happened::Answered(status), 0), None, "{status}");
+            assert_eq!(kind(FetchOutcome::Answered(status), 0), None, "{status}");
         }
         // The 206 has no Content-Range, and the 200 is the whole file.
         for (status, failures, want) in
             [(200, 0, "range"), (206, 0, "range"), (404, 0, "status"), (500, 2, "status")]
         {
-            assert_eq!(kind(Happened::Answered(status), failures), Some(want), "{status}");
+            assert_eq!(kind(FetchOutcome::Answered(status), failures), Some(want), "{status}");
         }
     }
 
     #[test]
     fn a_range_that_comes_short_is_asked_for_again() {
         let end_after = |failures| {
-            let mut short = outcome(Happened::Answered(206), "12345");
+            let mut short = outcome(FetchOutcome::Answered(206), "12345");
             let answer = short.answer.as_mut().unwrap();
             answer.headers.insert("content-range", "bytes 0-4/99".parse().unwrap());
             end_with(block(failures), short)
@@ -387,7 +387,7 @@ mod tests {
     fn a_block_that_always_breaks_off_is_given_up_soon_while_the_archive_serves_others() {
         let first_site_failure = Some(MOMENT.now);
         let failed_often = History { site_failures: 19, first_site_failure, ..History::default() };
-        let mut broken_off = outcome(Happened::Network(NetworkFault::Reset), "");
+        let mut broken_off = outcome(FetchOutcome::Network(NetworkFault::Reset), "");
         broken_off.why.site_last_served = Some(MOMENT.now + Duration::from_secs(1));
         let (ends, settlement) = end_with(block_after(failed_often), broken_off);
         assert_eq!(settlement, Settlement::Done);
@@ -398,7 +398,7 @@ mod tests {
     fn an_archive_that_refuses_ends_the_run() {
         let mut plan = block(0);
         plan.step(None, MOMENT);
-        let halt = plan.step(Some(outcome(Happened::Answered(403), "")), MOMENT);
+        let halt = plan.step(Some(outcome(FetchOutcome::Answered(403), "")), MOMENT);
         assert!(matches!(halt, Step::Halt(_)));
     }
 

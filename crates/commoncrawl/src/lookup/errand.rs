@@ -13,7 +13,7 @@ use fetchwell_engine::ports::finish::{Settlement, Sink};
 use fetchwell_engine::ports::job::{Job, Lane, NewJob};
 use fetchwell_engine::ports::plan::{Moment, Plan, Step};
 use fetchwell_engine::web::{Answer, Outcome};
-use fetchwell_policy::outcome::Happened;
+use fetchwell_policy::outcome::FetchOutcome;
 use fetchwell_policy::retry::{Attempt, History, Next, RetryRule};
 use fetchwell_policy::url::WebUrl;
 use parking_lot::Mutex;
@@ -48,7 +48,7 @@ pub enum LookupError {
     Refused(String),
     /// The archive could not be reached, or did not have the file.
     #[error("{happened}: {file}")]
-    NotFetched { happened: Happened, file: String },
+    NotFetched { happened: FetchOutcome, file: String },
     #[error(transparent)]
     BadAnswer(#[from] AnswerError),
     /// The engine gave it up, for this reason.
@@ -128,7 +128,7 @@ enum End<F> {
     /// Refused by the address guard, or the folder cannot be read.
     Refused(String),
     NotFetched {
-        happened: Happened,
+        happened: FetchOutcome,
         file: String,
     },
     BadAnswer(AnswerError),
@@ -163,11 +163,11 @@ impl<E: Errand> ErrandPlan<E> {
     /// Handles an outcome; returns a step unless the next request follows immediately.
     fn take(&mut self, outcome: &Outcome, moment: Moment) -> Option<Step<End<E::Found>>> {
         let again = match (&outcome.happened, &outcome.answer) {
-            (Happened::Answered(403), _) => {
+            (FetchOutcome::Answered(403), _) => {
                 return Some(Step::Halt(REFUSED_BY_ARCHIVE.to_owned()));
             }
-            (Happened::Refused(why), _) => return Some(finish(End::Refused(why.clone()))),
-            (Happened::Answered(200..=299), Some(answer)) => {
+            (FetchOutcome::Refused(why), _) => return Some(finish(End::Refused(why.clone()))),
+            (FetchOutcome::Answered(200..=299), Some(answer)) => {
                 let (_, range) = self.errand.wanted()?;
                 let Some(again) = range.after_short(answer, self.history, moment) else {
                     self.history = History::default();

@@ -7,7 +7,7 @@ use fetchwell_archive::gzip::{InflateFault, inflate_member, inflate_pieces};
 use fetchwell_archive::warc::{Kind, Record, WarcFault, parse_record};
 use fetchwell_archive::{BodyFlaw, HttpFault};
 use fetchwell_policy::digest::sha256_hex;
-use fetchwell_policy::outcome::Happened;
+use fetchwell_policy::outcome::FetchOutcome;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -78,7 +78,7 @@ pub(crate) enum DocumentFault {
     #[error(transparent)]
     Range(#[from] RangeFault),
     #[error("the archive did not return its range: {0}")]
-    Unread(Happened),
+    Unread(FetchOutcome),
     #[error(transparent)]
     Inflate(#[from] InflateFault),
     #[error(transparent)]
@@ -92,7 +92,7 @@ pub(crate) enum DocumentFault {
     #[error("the page is not HTML")]
     NotHtml,
     #[error("{0}")]
-    Costly(Happened),
+    Costly(FetchOutcome),
 }
 
 impl DocumentFault {
@@ -243,7 +243,7 @@ fn read_text(
     url: &url::Url,
     has_language: bool,
     reading: ReadTime,
-) -> Result<TitleTextLanguage, Happened> {
+) -> Result<TitleTextLanguage, FetchOutcome> {
     if has_language {
         let article = reading.text(html, url)?;
         return Ok((article.title, article.text, None));
@@ -268,13 +268,13 @@ mod tests {
             DocumentFault::Place,
             DocumentFault::Url,
             DocumentFault::Range(RangeFault::Status(200)),
-            DocumentFault::Unread(Happened::Answered(404)),
+            DocumentFault::Unread(FetchOutcome::Answered(404)),
             DocumentFault::Inflate(InflateFault::Truncated),
             DocumentFault::Inflate(inflate_member(b"plain text, no gzip", 9).unwrap_err()),
             DocumentFault::Body(BodyFlaw::TooLarge),
             DocumentFault::Body(BodyFlaw::UnknownEncoding),
             DocumentFault::NotAResponse,
-            DocumentFault::Costly(Happened::Answered(200)),
+            DocumentFault::Costly(FetchOutcome::Answered(200)),
         ] {
             let kind = fault.kind();
             let is_passing = PASSING_KINDS.contains(&kind);

@@ -9,7 +9,7 @@ use fetchwell_engine::ports::job::Lease;
 use fetchwell_engine::ports::plan::{Moment, Plan};
 use fetchwell_engine::web::{Answer, Timeouts};
 use fetchwell_policy::digest::{sha256_hex, unix_seconds};
-use fetchwell_policy::outcome::{Blame, Happened};
+use fetchwell_policy::outcome::{Blame, FetchOutcome};
 use fetchwell_policy::retry::RetryRule;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::WebUrl;
@@ -54,7 +54,7 @@ pub fn plan(lease: &Lease, rules: LinkRules) -> Box<dyn Plan<ArticleRecord>> {
                 Box::new(page.with_max_redirects(rules.max_redirects))
             }
             Err(fault) => Box::new(Foregone(move |moment: Moment| {
-                let happened = Happened::Refused(fault.to_string());
+                let happened = FetchOutcome::Refused(fault.to_string());
                 failed(&queued, &link, FailCode::Refused, &happened, moment)
             })),
         }
@@ -84,7 +84,7 @@ fn conclude(
 ) -> End<ArticleRecord> {
     let Arrival { final_url, happened, answer, .. } = arrival;
     let read = match (happened, answer) {
-        (Happened::Answered(200..=299), Some(answer)) => {
+        (FetchOutcome::Answered(200..=299), Some(answer)) => {
             read(queued, link, final_url, answer, reading, moment)
         }
         _ => Err(Unread::Happened(happened.clone())),
@@ -106,7 +106,7 @@ fn conclude(
 enum Unread {
     /// The page was fetched, but is not an article.
     Page(FailCode),
-    Happened(Happened),
+    Happened(FetchOutcome),
 }
 
 fn read(
@@ -161,7 +161,7 @@ fn failed(
     queued: &str,
     link: &Link,
     reason: FailCode,
-    happened: &Happened,
+    happened: &FetchOutcome,
     moment: Moment,
 ) -> End<ArticleRecord> {
     let what = match reason {
@@ -206,16 +206,16 @@ mod tests {
     };
     const LINK: &str = r#"{"categories":["a","b"]}"#;
 
-    fn end(url: &str, html: &str, happened: &Happened) -> ArticleRecord {
+    fn end(url: &str, html: &str, happened: &FetchOutcome) -> ArticleRecord {
         let (mut records, settlement) =
             end_with(plan(&lease(url, LINK), RULES), outcome(happened.clone(), html));
-        let skipped = *happened == Happened::RobotsDisallow;
+        let skipped = *happened == FetchOutcome::RobotsDisallow;
         let expected = if skipped { Settlement::Skipped } else { Settlement::Done };
         assert_eq!((records.len(), settlement), (1, expected));
         records.remove(0)
     }
 
-    fn reason(html: &str, happened: &Happened) -> (FailCode, bool) {
+    fn reason(html: &str, happened: &FetchOutcome) -> (FailCode, bool) {
         match end("http://a.test/", html, happened) {
             ArticleRecord::Failed { failure, is_of_site, .. } => (failure.reason, is_of_site),
             other => panic!("{other:?}"),
@@ -234,21 +234,21 @@ mod tests {
             (&silent, FailCode::Empty),
             (&noise, FailCode::Parse),
         ] {
-            assert_eq!(reason(html, &Happened::Answered(200)), (code, false), "{html}");
+            assert_eq!(reason(html, &FetchOutcome::Answered(200)), (code, false), "{html}");
         }
     }
 
     #[test]
     fn only_failures_of_the_site_are_forgiven() {
-        let refused = Happened::Network(NetworkFault::ConnectRefused);
+        let refused = FetchOutcome::Network(NetworkFault::ConnectRefused);
         for (happened, code, is_of_site) in [
-            (Happened::Answered(503), FailCode::Http, true),
+            (FetchOutcome::Answered(503), FailCode::Http, true),
             (refused, FailCode::Timeout, true),
-            (Happened::TimedOut(Phase::Total), FailCode::Timeout, true),
-            (Happened::Answered(404), FailCode::Http, false),
-            (Happened::Answered(500), FailCode::Http, false),
-            (Happened::RobotsDisallow, FailCode::Robots, false),
-            (Happened::Refused("private".to_owned()), FailCode::Refused, false),
+            (FetchOutcome::TimedOut(Phase::Total), FailCode::Timeout, true),
+            (FetchOutcome::Answered(404), FailCode::Http, false),
+            (FetchOutcome::Answered(500), FailCode::Http, false),
+            (FetchOutcome::RobotsDisallow, FailCode::Robots, false),
+            (FetchOutcome::Refused("private".to_owned()), FailCode::Refused, false),
         ] {
             assert_eq!(reason("", &happened), (code, is_of_site), "{happened:?}");
         }
@@ -262,7 +262,7 @@ mod tests {
              <p>And here is quite another one, which says something else, and goes \
              on to say it at some length.</p><p>A third one ends it.</p>"
         );
-        let record = end("http://a.test/x", &html, &Happened::Answered(200));
+        let record = end("http://a.test/x", &html, &FetchOutcome::Answered(200));
         let kept = record.gleaned();
         assert_eq!((kept.uid.as_str(), kept.failure), ("ba4f26aaed82d54b", None));
         assert_eq!(
@@ -283,7 +283,7 @@ mod tests {
         let html = format!("<html>{}", prose.repeat(2_000));
         let reading = ReadLimits { max_time: std::time::Duration::ZERO, ..READING };
         let plan = plan(&lease("http://a.test/", LINK), LinkRules { reading, ..RULES });
-        let (records, settlement) = end_with(plan, outcome(Happened::Answered(200), &html));
+        let (records, settlement) = end_with(plan, outcome(FetchOutcome::Answered(200), &html));
         assert_eq!(settlement, Settlement::Done);
         let [ArticleRecord::Failed { failure, what, is_of_site: false }] = records.as_slice()
         else {
@@ -295,7 +295,7 @@ mod tests {
 
     #[test]
     fn a_link_that_makes_no_sense_is_a_failure_and_one_that_makes_us_fail_is_none() {
-        let ArticleRecord::Failed { failure, .. } = end("no url", "", &Happened::Answered(200))
+        let ArticleRecord::Failed { failure, .. } = end("no url", "", &FetchOutcome::Answered(200))
         else {
             panic!("it is none")
         };
@@ -312,7 +312,7 @@ mod tests {
         else {
             panic!("{records:?}")
         };
-        let over_the_limit = Happened::BadAnswer(AnswerFault::TooLarge);
+        let over_the_limit = FetchOutcome::BadAnswer(AnswerFault::TooLarge);
         assert_eq!(failure.reason, reason("", &over_the_limit).0);
         assert_eq!((failure.category.as_str(), what.as_str()), ("a", "a row of 2 GiB"));
     }

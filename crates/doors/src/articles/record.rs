@@ -3,7 +3,7 @@
 use fetchwell_engine::plan::one_page::Weighed;
 use fetchwell_engine::ports::articles::{Failure, Fields, Gleaned};
 use fetchwell_policy::digest::sha1_hex;
-use fetchwell_policy::outcome::{AnswerFault, Happened};
+use fetchwell_policy::outcome::{AnswerFault, FetchOutcome};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -156,12 +156,12 @@ impl FailCode {
     }
 
     /// Maps an outcome as the articles column of the contract's table does.
-    pub(super) fn of(happened: &Happened) -> FailCode {
+    pub(super) fn of(happened: &FetchOutcome) -> FailCode {
         match happened {
-            Happened::RobotsDisallow => FailCode::Robots,
-            Happened::Refused(_) => FailCode::Refused,
-            Happened::Answered(_) => FailCode::Http,
-            Happened::BadAnswer(fault) => match fault {
+            FetchOutcome::RobotsDisallow => FailCode::Robots,
+            FetchOutcome::Refused(_) => FailCode::Refused,
+            FetchOutcome::Answered(_) => FailCode::Http,
+            FetchOutcome::BadAnswer(fault) => match fault {
                 AnswerFault::NotHttp
                 | AnswerFault::TooManyRedirects
                 | AnswerFault::BadRedirect
@@ -172,15 +172,15 @@ impl FailCode {
                 | AnswerFault::BadEncoding => FailCode::BadHtml,
                 AnswerFault::TookTooLong => FailCode::Parse,
             },
-            Happened::Network(_)
-            | Happened::TimedOut(_)
-            | Happened::SiteStayedDown { .. }
-            | Happened::ProbesFailed { .. }
-            | Happened::WaitTooLong { .. }
-            | Happened::NoSuchHost
-            | Happened::DeadlinePassed
+            FetchOutcome::Network(_)
+            | FetchOutcome::TimedOut(_)
+            | FetchOutcome::SiteStayedDown { .. }
+            | FetchOutcome::ProbesFailed { .. }
+            | FetchOutcome::WaitTooLong { .. }
+            | FetchOutcome::NoSuchHost
+            | FetchOutcome::DeadlinePassed
             // The engine retries our own faults, so no plan sees them.
-            | Happened::OurFault(_) => FailCode::Timeout,
+            | FetchOutcome::OurFault(_) => FailCode::Timeout,
         }
     }
 }
@@ -194,18 +194,18 @@ mod tests {
     #[test]
     fn the_contracts_column() {
         for (happened, expected) in [
-            (Happened::RobotsDisallow, "FAIL_ROBOTS"),
-            (Happened::Network(NetworkFault::Dns(NameFault::NoSuchName)), "FAIL_TIMEOUT"),
-            (Happened::TimedOut(Phase::Total), "FAIL_TIMEOUT"),
-            (Happened::Answered(503), "FAIL_HTTP"),
-            (Happened::Answered(429), "FAIL_HTTP"),
-            (Happened::Answered(500), "FAIL_HTTP"),
-            (Happened::Answered(404), "FAIL_HTTP"),
-            (Happened::BadAnswer(AnswerFault::TooManyRedirects), "FAIL_HTTP"),
-            (Happened::BadAnswer(AnswerFault::TooLarge), "FAIL_BAD_HTML"),
-            (Happened::BadAnswer(AnswerFault::TooManyFrames), "FAIL_BAD_HTML"),
-            (Happened::BadAnswer(AnswerFault::TookTooLong), "FAIL_PARSE"),
-            (Happened::Refused(String::new()), "FAIL_REFUSED"),
+            (FetchOutcome::RobotsDisallow, "FAIL_ROBOTS"),
+            (FetchOutcome::Network(NetworkFault::Dns(NameFault::NoSuchName)), "FAIL_TIMEOUT"),
+            (FetchOutcome::TimedOut(Phase::Total), "FAIL_TIMEOUT"),
+            (FetchOutcome::Answered(503), "FAIL_HTTP"),
+            (FetchOutcome::Answered(429), "FAIL_HTTP"),
+            (FetchOutcome::Answered(500), "FAIL_HTTP"),
+            (FetchOutcome::Answered(404), "FAIL_HTTP"),
+            (FetchOutcome::BadAnswer(AnswerFault::TooManyRedirects), "FAIL_HTTP"),
+            (FetchOutcome::BadAnswer(AnswerFault::TooLarge), "FAIL_BAD_HTML"),
+            (FetchOutcome::BadAnswer(AnswerFault::TooManyFrames), "FAIL_BAD_HTML"),
+            (FetchOutcome::BadAnswer(AnswerFault::TookTooLong), "FAIL_PARSE"),
+            (FetchOutcome::Refused(String::new()), "FAIL_REFUSED"),
         ] {
             assert_eq!(FailCode::of(&happened).as_str(), expected, "{happened:?}");
         }

@@ -172,7 +172,7 @@ fn written(record: &NewRecord<'_>, members: &mut Vec<u8>) -> Option<RecordId> {
 mod tests {
     use fetchwell_archive::gzip::next_member;
     use fetchwell_archive::warc::parse_record;
-    use fetchwell_policy::outcome::Happened;
+    use fetchwell_policy::outcome::FetchOutcome;
     use fetchwell_testkit::samples::{NOW, outcome};
 
     use super::*;
@@ -180,7 +180,7 @@ mod tests {
     /// The header of the first record of what comes of an answer with this status and body.
     fn header(status: u16, body: &str, change: fn(&mut Answer), name: &str) -> Option<String> {
         let url = WebUrl::parse("https://a.test/").unwrap();
-        let mut outcome = outcome(Happened::Answered(status), body);
+        let mut outcome = outcome(FetchOutcome::Answered(status), body);
         outcome.answer.iter_mut().for_each(change);
         let capture = Capture::of(&url, &outcome, NOW).unwrap();
         let archived = Archived::of(&[capture]);

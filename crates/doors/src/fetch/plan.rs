@@ -6,7 +6,7 @@ use fetchwell_engine::ports::finish::Settlement;
 use fetchwell_engine::ports::job::Lease;
 use fetchwell_engine::ports::plan::{Moment, Plan, Step};
 use fetchwell_engine::web::Outcome;
-use fetchwell_policy::outcome::Happened;
+use fetchwell_policy::outcome::FetchOutcome;
 use fetchwell_policy::retry::RetryRule;
 use fetchwell_policy::url::{UrlFault, WebUrl};
 
@@ -94,7 +94,7 @@ impl Plan<Row> for FetchPlan {
 /// Every URL gets a row, so none becomes a dead letter.
 fn settlement(arrival: &Arrival) -> Settlement {
     match arrival.happened {
-        Happened::RobotsDisallow => Settlement::Skipped,
+        FetchOutcome::RobotsDisallow => Settlement::Skipped,
         _ => Settlement::Done,
     }
 }

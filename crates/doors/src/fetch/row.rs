@@ -10,7 +10,7 @@ use fetchwell_engine::ports::job::Lease;
 use fetchwell_engine::web::Why;
 use fetchwell_extract::{Article, decode, is_html, is_text};
 use fetchwell_policy::digest::sha256_hex;
-use fetchwell_policy::outcome::{Blame, Happened};
+use fetchwell_policy::outcome::{Blame, FetchOutcome};
 use fetchwell_policy::rfc3339::rfc3339;
 use fetchwell_policy::text::printable;
 use fetchwell_policy::time::Time;
@@ -353,22 +353,23 @@ fn ended_by_newline(content: Option<&str>) -> Vec<u8> {
     bytes
 }
 
-fn outcome_of(happened: &Happened, status: Option<u16>) -> RowOutcome {
+fn outcome_of(happened: &FetchOutcome, status: Option<u16>) -> RowOutcome {
     match (happened, happened.blame()) {
-        (Happened::RobotsDisallow, _) => RowOutcome::SkippedByRobots,
+        (FetchOutcome::RobotsDisallow, _) => RowOutcome::SkippedByRobots,
         // The server's 429 decides, even if its Retry-After is too long to wait for.
-        (Happened::WaitTooLong { .. }, _) if status == Some(429) => RowOutcome::RateLimited,
+        (FetchOutcome::WaitTooLong { .. }, _) if status == Some(429) => RowOutcome::RateLimited,
         (_, Blame::Pace) => RowOutcome::RateLimited,
         (_, Blame::Site) => RowOutcome::SiteFailure,
         (_, Blame::Caller) => RowOutcome::Refused,
-        (Happened::Answered(_), Blame::Nobody) => RowOutcome::Fetched,
+        (FetchOutcome::Answered(_), Blame::Nobody) => RowOutcome::Fetched,
         (_, Blame::Us) => RowOutcome::Internal,
         (_, Blame::Url | Blame::Nobody) => RowOutcome::UrlFailure,
     }
 }
 
-fn row_why(why: Why, happened: &Happened) -> RowWhy {
-    let down = matches!(happened, Happened::SiteStayedDown { .. } | Happened::ProbesFailed { .. });
+fn row_why(why: Why, happened: &FetchOutcome) -> RowWhy {
+    let down =
+        matches!(happened, FetchOutcome::SiteStayedDown { .. } | FetchOutcome::ProbesFailed { .. });
     RowWhy {
         robots: why.robots,
         interval_seconds: why.interval.as_secs_f64(),
@@ -401,19 +402,19 @@ mod tests {
     fn every_outcome_has_its_word() {
         use RowOutcome::*;
         for (happened, expected) in [
-            (Happened::Answered(200), Fetched),
-            (Happened::Answered(404), UrlFailure),
-            (Happened::Answered(500), UrlFailure),
-            (Happened::Answered(503), SiteFailure),
-            (Happened::Answered(429), RateLimited),
-            (Happened::RobotsDisallow, SkippedByRobots),
-            (Happened::Refused("x".into()), Refused),
-            (Happened::Network(NetworkFault::Dns(NameFault::NoSuchName)), SiteFailure),
-            (Happened::TimedOut(Phase::Total), SiteFailure),
-            (Happened::SiteStayedDown { since: Time::EPOCH, last_failure: None }, SiteFailure),
-            (Happened::BadAnswer(AnswerFault::TooLarge), UrlFailure),
-            (Happened::NoSuchHost, UrlFailure),
-            (Happened::OurFault("x".into()), Internal),
+            (FetchOutcome::Answered(200), Fetched),
+            (FetchOutcome::Answered(404), UrlFailure),
+            (FetchOutcome::Answered(500), UrlFailure),
+            (FetchOutcome::Answered(503), SiteFailure),
+            (FetchOutcome::Answered(429), RateLimited),
+            (FetchOutcome::RobotsDisallow, SkippedByRobots),
+            (FetchOutcome::Refused("x".into()), Refused),
+            (FetchOutcome::Network(NetworkFault::Dns(NameFault::NoSuchName)), SiteFailure),
+            (FetchOutcome::TimedOut(Phase::Total), SiteFailure),
+            (FetchOutcome::SiteStayedDown { since: Time::EPOCH, last_failure: None }, SiteFailure),
+            (FetchOutcome::BadAnswer(AnswerFault::TooLarge), UrlFailure),
+            (FetchOutcome::NoSuchHost, UrlFailure),
+            (FetchOutcome::OurFault("x".into()), Internal),
             (wait_too_long(), SiteFailure),
         ] {
             assert_eq!(outcome_of(&happened, happened.status()), expected, "{happened:?}");
@@ -432,8 +433,8 @@ mod tests {
         assert_eq!(too_large.reason.as_deref(), Some("so it is"));
     }
 
-    fn wait_too_long() -> Happened {
-        Happened::WaitTooLong {
+    fn wait_too_long() -> FetchOutcome {
+        FetchOutcome::WaitTooLong {
             asked_by: WaitAskedBy::RetryAfter,
             wait: Duration::from_secs(3_600),
             most: Duration::from_secs(600),

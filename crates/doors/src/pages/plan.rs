@@ -10,7 +10,7 @@ use fetchwell_engine::ports::job::Lease;
 use fetchwell_engine::ports::plan::{Moment, Plan};
 use fetchwell_engine::web::Answer;
 use fetchwell_policy::digest::sha256_hex;
-use fetchwell_policy::outcome::Happened;
+use fetchwell_policy::outcome::FetchOutcome;
 use fetchwell_policy::retry::RetryRule;
 use fetchwell_policy::rfc3339::rfc3339;
 use fetchwell_policy::time::Time;
@@ -42,7 +42,7 @@ pub fn plan(lease: &Lease, rules: PageRules) -> Box<dyn Plan<PageRecord>> {
             Box::new(page.with_max_redirects(rules.max_redirects))
         }
         Err(fault) => Box::new(Foregone(move |moment: Moment| {
-            let happened = Happened::Refused(fault.to_string());
+            let happened = FetchOutcome::Refused(fault.to_string());
             dead_letter(&queued, accepted_at, &happened, 0, moment.wall)
         })),
     }
@@ -75,8 +75,8 @@ pub fn obituary(lease: &Lease, cause: GiveUp, error: &str, now: Time) -> PageRec
 
 fn conclude(queued: &str, accepted_at: Time, arrival: &Arrival, now: Time) -> End<PageRecord> {
     match (&arrival.happened, &arrival.answer) {
-        (Happened::RobotsDisallow, _) => (Vec::new(), Settlement::Skipped),
-        (Happened::Answered(200..=299), Some(answer)) => {
+        (FetchOutcome::RobotsDisallow, _) => (Vec::new(), Settlement::Skipped),
+        (FetchOutcome::Answered(200..=299), Some(answer)) => {
             (vec![fetched(queued, answer, now)], Settlement::Done)
         }
         (happened, _) => dead_letter(queued, accepted_at, happened, arrival.attempts, now),
@@ -106,7 +106,7 @@ fn fetched(queued: &str, answer: &Answer, now: Time) -> PageRecord {
 fn dead_letter(
     queued: &str,
     accepted_at: Time,
-    happened: &Happened,
+    happened: &FetchOutcome,
     attempts: u32,
     now: Time,
 ) -> End<PageRecord> {
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     /// `done`, `skipped`, `retry` or `dead` after the first attempt.
-    fn first_attempt(happened: Happened) -> &'static str {
+    fn first_attempt(happened: FetchOutcome) -> &'static str {
         match end_of(plan(&lease("http://a.test/", ""), PageRules::default()), happened).1 {
             Settlement::Done => "done",
             Settlement::Skipped => "skipped",
@@ -145,16 +145,16 @@ mod tests {
     #[test]
     fn the_contracts_column() {
         for (happened, expected) in [
-            (Happened::Answered(200), "done"),
-            (Happened::RobotsDisallow, "skipped"),
-            (Happened::Network(NetworkFault::Dns(NameFault::NoSuchName)), "retry"),
-            (Happened::Answered(503), "retry"),
-            (Happened::Answered(429), "retry"),
-            (Happened::Answered(500), "retry"),
-            (Happened::Answered(403), "retry"),
-            (Happened::Answered(404), "dead"),
-            (Happened::BadAnswer(AnswerFault::TooLarge), "dead"),
-            (Happened::Refused("a private address".into()), "dead"),
+            (FetchOutcome::Answered(200), "done"),
+            (FetchOutcome::RobotsDisallow, "skipped"),
+            (FetchOutcome::Network(NetworkFault::Dns(NameFault::NoSuchName)), "retry"),
+            (FetchOutcome::Answered(503), "retry"),
+            (FetchOutcome::Answered(429), "retry"),
+            (FetchOutcome::Answered(500), "retry"),
+            (FetchOutcome::Answered(403), "retry"),
+            (FetchOutcome::Answered(404), "dead"),
+            (FetchOutcome::BadAnswer(AnswerFault::TooLarge), "dead"),
+            (FetchOutcome::Refused("a private address".into()), "dead"),
         ] {
             assert_eq!(first_attempt(happened.clone()), expected, "{happened:?}");
         }
@@ -165,7 +165,7 @@ mod tests {
         let mut thrice = lease("http://a.test/", "");
         thrice.history.url_failures = 2;
         let (records, settlement) =
-            end_of(plan(&thrice, PageRules::default()), Happened::Answered(500));
+            end_of(plan(&thrice, PageRules::default()), FetchOutcome::Answered(500));
         let [PageRecord::DeadLetter { url, details }] = records.as_slice() else {
             panic!("{records:?}")
         };
@@ -212,7 +212,7 @@ mod tests {
     #[test]
     fn a_bad_url_is_a_dead_letter_without_an_attempt() {
         let nonsense = plan(&lease("gopher://a", ""), PageRules::default());
-        let (records, settlement) = end_of(nonsense, Happened::Answered(200));
+        let (records, settlement) = end_of(nonsense, FetchOutcome::Answered(200));
         assert!(matches!(settlement, Settlement::Dead { .. }));
         assert!(matches!(&records[..], [PageRecord::DeadLetter { details, .. }]
             if details.attempts == 0));

@@ -10,7 +10,7 @@ use fetchwell_engine::ports::inbox::options::{Extracted, Options};
 use fetchwell_engine::ports::job::Lease;
 use fetchwell_engine::ports::plan::Plan;
 use fetchwell_engine::web::{Answer, Timeouts};
-use fetchwell_policy::outcome::{AnswerFault, Happened, SiteFault};
+use fetchwell_policy::outcome::{AnswerFault, FetchOutcome, SiteFault};
 use fetchwell_policy::retry::{History, RetryRule, SiteRule};
 use fetchwell_policy::url::WebUrl;
 
@@ -64,7 +64,7 @@ pub fn obituary(lease: &Lease, cause: GiveUp, reason: &str) -> FetchResult {
     match cause {
         GiveUp::Internal => failed(FetchResult::INTERNAL_ERROR, error, failures),
         GiveUp::TooLarge => {
-            let over_the_limit = Happened::BadAnswer(AnswerFault::TooLarge);
+            let over_the_limit = FetchOutcome::BadAnswer(AnswerFault::TooLarge);
             failed(status(&over_the_limit), error, failures.saturating_add(1))
         }
     }
@@ -96,7 +96,7 @@ fn end(mut arrival: Arrival, extract: Option<&ReadLimits>, before: &History) -> 
         result.error = Some(why_not(&arrival, before));
     }
     // Even a failure is a result for the caller, so the message is done.
-    let skipped = arrival.happened == Happened::RobotsDisallow;
+    let skipped = arrival.happened == FetchOutcome::RobotsDisallow;
     (vec![result], if skipped { Settlement::Skipped } else { Settlement::Done })
 }
 
@@ -114,26 +114,26 @@ pub(super) fn failed(status: &str, error: String, attempts: u32) -> FetchResult 
 }
 
 /// Maps an outcome as the retriever column of the contract's table does.
-pub(super) fn status(happened: &Happened) -> &'static str {
+pub(super) fn status(happened: &FetchOutcome) -> &'static str {
     match happened {
         // A conditional request asks for 304.
-        Happened::Answered(200..=299 | 304) => FetchResult::SUCCESS,
-        Happened::Answered(429) => "rate_limited",
-        Happened::Answered(_) | Happened::BadAnswer(_) => "http_error",
-        Happened::RobotsDisallow => FetchResult::REFUSED_BY_ROBOTS,
-        Happened::TimedOut(_) | Happened::DeadlinePassed => "timeout",
-        Happened::Refused(_) => "refused",
-        Happened::ProbesFailed { last, .. } => match last {
+        FetchOutcome::Answered(200..=299 | 304) => FetchResult::SUCCESS,
+        FetchOutcome::Answered(429) => "rate_limited",
+        FetchOutcome::Answered(_) | FetchOutcome::BadAnswer(_) => "http_error",
+        FetchOutcome::RobotsDisallow => FetchResult::REFUSED_BY_ROBOTS,
+        FetchOutcome::TimedOut(_) | FetchOutcome::DeadlinePassed => "timeout",
+        FetchOutcome::Refused(_) => "refused",
+        FetchOutcome::ProbesFailed { last, .. } => match last {
             SiteFault::Network => "network_error",
             SiteFault::TimedOut => "timeout",
             SiteFault::Answered(_) => "http_error",
         },
-        Happened::Network(_)
-        | Happened::NoSuchHost
-        | Happened::SiteStayedDown { .. }
-        | Happened::WaitTooLong { .. } => "network_error",
+        FetchOutcome::Network(_)
+        | FetchOutcome::NoSuchHost
+        | FetchOutcome::SiteStayedDown { .. }
+        | FetchOutcome::WaitTooLong { .. } => "network_error",
         // The engine retries our own faults; they never end a message.
-        Happened::OurFault(_) => FetchResult::INTERNAL_ERROR,
+        FetchOutcome::OurFault(_) => FetchResult::INTERNAL_ERROR,
     }
 }
 
@@ -150,7 +150,7 @@ fn fill(
     answer: &Answer,
     extract: Option<&ReadLimits>,
     arrival: &Arrival,
-) -> Result<Content, Happened> {
+) -> Result<Content, FetchOutcome> {
     let mut content = Content::default();
     if answer.status == 304 {
         return Ok(content);
@@ -171,7 +171,7 @@ fn fill(
     Ok(content)
 }
 
-fn extracted(html: &str, url: &str, limits: &ReadLimits) -> Result<Option<String>, Happened> {
+fn extracted(html: &str, url: &str, limits: &ReadLimits) -> Result<Option<String>, FetchOutcome> {
     let Ok(found_at) = url::Url::parse(url) else { return Ok(None) };
     let article = limits.article(html, &found_at)?;
     let clean = |text: String| text.replace('\0', "");
@@ -186,9 +186,9 @@ fn extracted(html: &str, url: &str, limits: &ReadLimits) -> Result<Option<String
 /// Describes what went wrong. A passed deadline explains little by itself, so the text adds what the message waited
 /// for, or that a request was in progress.
 fn why_not(arrival: &Arrival, before: &History) -> String {
-    if arrival.happened != Happened::DeadlinePassed {
+    if arrival.happened != FetchOutcome::DeadlinePassed {
         return match &arrival.why.robots {
-            Some(line) if arrival.happened == Happened::RobotsDisallow => {
+            Some(line) if arrival.happened == FetchOutcome::RobotsDisallow => {
                 format!("{} ({line})", arrival.happened)
             }
             _ => arrival.happened.to_string(),
@@ -236,7 +236,7 @@ mod tests {
 
     fn html(words: &str) -> Outcome {
         let page = format!("<html><title>A title</title><p>{words}</p></html>");
-        let mut answered = outcome(Happened::Answered(200), &page);
+        let mut answered = outcome(FetchOutcome::Answered(200), &page);
         if let Some(answer) = &mut answered.answer {
             answer.headers.insert("content-type", "text/html".parse().unwrap());
         }
@@ -288,22 +288,22 @@ mod tests {
     #[test]
     fn the_contracts_column() {
         for (happened, expected) in [
-            (Happened::Answered(204), "success"),
-            (Happened::Answered(304), "success"),
-            (Happened::RobotsDisallow, "refused_by_robots"),
-            (Happened::Network(NetworkFault::Tls(TlsFault::Expired)), "network_error"),
-            (Happened::TimedOut(Phase::Read), "timeout"),
-            (Happened::Answered(503), "http_error"),
-            (Happened::Answered(429), "rate_limited"),
-            (Happened::Answered(500), "http_error"),
-            (Happened::Answered(403), "http_error"),
-            (Happened::Answered(404), "http_error"),
-            (Happened::BadAnswer(AnswerFault::TooLarge), "http_error"),
-            (Happened::Refused(String::new()), "refused"),
-            (Happened::DeadlinePassed, "timeout"),
-            (Happened::ProbesFailed { count: 1, last: SiteFault::Network }, "network_error"),
-            (Happened::ProbesFailed { count: 1, last: SiteFault::TimedOut }, "timeout"),
-            (Happened::ProbesFailed { count: 1, last: SiteFault::Answered(503) }, "http_error"),
+            (FetchOutcome::Answered(204), "success"),
+            (FetchOutcome::Answered(304), "success"),
+            (FetchOutcome::RobotsDisallow, "refused_by_robots"),
+            (FetchOutcome::Network(NetworkFault::Tls(TlsFault::Expired)), "network_error"),
+            (FetchOutcome::TimedOut(Phase::Read), "timeout"),
+            (FetchOutcome::Answered(503), "http_error"),
+            (FetchOutcome::Answered(429), "rate_limited"),
+            (FetchOutcome::Answered(500), "http_error"),
+            (FetchOutcome::Answered(403), "http_error"),
+            (FetchOutcome::Answered(404), "http_error"),
+            (FetchOutcome::BadAnswer(AnswerFault::TooLarge), "http_error"),
+            (FetchOutcome::Refused(String::new()), "refused"),
+            (FetchOutcome::DeadlinePassed, "timeout"),
+            (FetchOutcome::ProbesFailed { count: 1, last: SiteFault::Network }, "network_error"),
+            (FetchOutcome::ProbesFailed { count: 1, last: SiteFault::TimedOut }, "timeout"),
+            (FetchOutcome::ProbesFailed { count: 1, last: SiteFault::Answered(503) }, "http_error"),
         ] {
             // The last attempt that each is allowed.
             let mut spent = message("{}");
@@ -341,7 +341,7 @@ mod tests {
                     DEFAULT_MAX_REDIRECTS,
                     READING,
                 ),
-                Happened::Answered(503),
+                FetchOutcome::Answered(503),
             );
             assert_eq!(
                 matches!(settlement, Settlement::Retry { .. }),
@@ -353,12 +353,12 @@ mod tests {
 
     #[test]
     fn each_attempt_is_told_with_its_result_or_beside_its_retry() {
-        let (results, settlement) = end_of(planned(&message("{}")), Happened::Answered(503));
+        let (results, settlement) = end_of(planned(&message("{}")), FetchOutcome::Answered(503));
         assert!(matches!(settlement, Settlement::Retry { .. }));
         let attempt = results[0].attempt.clone().unwrap();
         assert_eq!((attempt.http_status, attempt.sent), (Some(503), true));
         assert!(attempt.told.contains("503"), "{attempt:?}");
-        let (results, settlement) = end_of(planned(&message("{}")), Happened::Answered(404));
+        let (results, settlement) = end_of(planned(&message("{}")), FetchOutcome::Answered(404));
         assert_eq!(settlement, Settlement::Done);
         assert_eq!(results[0].attempt.clone().unwrap().http_status, Some(404));
     }
@@ -367,7 +367,7 @@ mod tests {
     fn a_deadline_that_passed_says_what_it_waited_for() {
         let mut lease = message("{}");
         let error = |lease: &Lease| {
-            let mut late = outcome(Happened::DeadlinePassed, "");
+            let mut late = outcome(FetchOutcome::DeadlinePassed, "");
             late.was_sent = false;
             end_with(planned(lease), late).0.remove(0).error.unwrap()
         };
@@ -381,7 +381,7 @@ mod tests {
     #[test]
     fn a_deadline_that_cut_a_request_off_says_so_and_counts_it() {
         let cause = "a request to a.test had been under way for 4.0 s";
-        let mut late = outcome(Happened::DeadlinePassed, "");
+        let mut late = outcome(FetchOutcome::DeadlinePassed, "");
         late.answer = None;
         late.why.held_up_by = Some(cause.to_owned());
         let (results, settlement) = end_with(planned(&message("{}")), late);
@@ -397,7 +397,7 @@ mod tests {
     fn failed_probes_of_its_site_are_attempts_of_a_message() {
         let mut lease = message("{}");
         lease.history.site_failures = 1;
-        let down = Happened::ProbesFailed { count: 2, last: SiteFault::Answered(503) };
+        let down = FetchOutcome::ProbesFailed { count: 2, last: SiteFault::Answered(503) };
         let mut unsent = outcome(down, "");
         unsent.answer = None;
         unsent.was_sent = false;
@@ -410,7 +410,7 @@ mod tests {
     #[test]
     fn what_was_asked_for_besides_the_page_is_there() {
         let page = "<html><title>A title</title><p>Some words.</p></html>";
-        let mut answered = outcome(Happened::Answered(200), page);
+        let mut answered = outcome(FetchOutcome::Answered(200), page);
         if let Some(answer) = &mut answered.answer {
             answer.headers.insert("content-type", "text/html".parse().unwrap());
         }
@@ -425,10 +425,10 @@ mod tests {
     #[test]
     fn a_message_that_makes_no_sense_has_a_result_too() {
         let (results, settlement) =
-            end_of(planned(&lease("ftp://a.test/", "{}")), Happened::Answered(200));
+            end_of(planned(&lease("ftp://a.test/", "{}")), FetchOutcome::Answered(200));
         assert_eq!((results[0].status.as_str(), settlement), ("refused", Settlement::Done));
         assert!(matches!(
-            end_of(planned(&message("")), Happened::Answered(200)).1,
+            end_of(planned(&message("")), FetchOutcome::Answered(200)).1,
             Settlement::Dead { .. }
         ));
     }

@@ -22,7 +22,7 @@ use fetchwell_engine::ports::job::{Job, Lane, Lease, NewJob};
 use fetchwell_engine::ports::plan::Plan;
 use fetchwell_engine::ports::rounds::{MAX_URLS_PER_ROUND, Put, Round, Rounds};
 use fetchwell_feed::sitemap::{self, MAX_SITEMAP_BYTES, NoSitemap, Sitemap};
-use fetchwell_policy::outcome::Happened;
+use fetchwell_policy::outcome::FetchOutcome;
 use fetchwell_policy::retry::RetryRule;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::units::quantity;
@@ -61,7 +61,7 @@ pub(crate) struct Found {
 #[derive(Debug, Error)]
 enum SitemapError {
     #[error("{0}")]
-    NotFetched(Happened),
+    NotFetched(FetchOutcome),
     #[error(transparent)]
     Inflate(#[from] InflateFault),
     #[error(transparent)]
@@ -277,7 +277,7 @@ fn plan(lease: &Lease) -> Box<dyn Plan<Found>> {
 
 fn listed(arrival: &Arrival, sites: &[Site]) -> Result<Sitemap, SitemapError> {
     match (&arrival.happened, &arrival.answer) {
-        (Happened::Answered(200..=299), Some(answer)) => {
+        (FetchOutcome::Answered(200..=299), Some(answer)) => {
             read(&answer.body, answer.header("content-type"), sites)
         }
         (happened, _) => Err(SitemapError::NotFetched(happened.clone())),

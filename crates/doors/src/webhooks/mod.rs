@@ -14,7 +14,7 @@ use fetchwell_engine::ports::job::Lease;
 use fetchwell_engine::ports::plan::{Moment, Plan, Step};
 use fetchwell_engine::web::{Method, Outcome, Request};
 use fetchwell_policy::digest::unix_seconds;
-use fetchwell_policy::outcome::{Blame, Happened};
+use fetchwell_policy::outcome::{Blame, FetchOutcome};
 use fetchwell_policy::retry::{Backoff, History};
 use fetchwell_policy::url::WebUrl;
 use serde::{Deserialize, Serialize};
@@ -118,8 +118,8 @@ impl DeliveryPlan {
         let reason = outcome.happened.to_string();
         let mut history = self.history;
         match (&outcome.happened, outcome.happened.blame()) {
-            (Happened::Answered(200..=299), _) => return Settlement::Done,
-            (Happened::Answered(410), _) | (_, Blame::Caller) => {
+            (FetchOutcome::Answered(200..=299), _) => return Settlement::Done,
+            (FetchOutcome::Answered(410), _) | (_, Blame::Caller) => {
                 return Settlement::Dead { reason };
             }
             (_, Blame::Us) => return Settlement::HandBack { at: moment.now },
@@ -170,7 +170,7 @@ mod tests {
         let end = |payload| {
             let sign: Sign = Arc::new(|_, _| None);
             let lease = lease("http://caller.test/hook", payload);
-            end_of(plan(&sign, &lease), Happened::Answered(200)).1
+            end_of(plan(&sign, &lease), FetchOutcome::Answered(200)).1
         };
         assert!(matches!(end(r#""later""#), Settlement::HandBack { .. }));
         assert!(
@@ -182,13 +182,13 @@ mod tests {
 
     #[test]
     fn what_is_not_taken_is_delivered_again_for_a_while() {
-        assert_eq!(end_of(delivery(0), Happened::Answered(204)).1, Settlement::Done);
+        assert_eq!(end_of(delivery(0), FetchOutcome::Answered(204)).1, Settlement::Done);
         let passing = [
-            Happened::Answered(301),
-            Happened::Answered(404),
-            Happened::Answered(429),
-            Happened::Answered(500),
-            Happened::Network(NetworkFault::Dns(NameFault::NoSuchName)),
+            FetchOutcome::Answered(301),
+            FetchOutcome::Answered(404),
+            FetchOutcome::Answered(429),
+            FetchOutcome::Answered(500),
+            FetchOutcome::Network(NetworkFault::Dns(NameFault::NoSuchName)),
         ];
         for happened in passing {
             let first = end_of(delivery(0), happened.clone()).1;
@@ -201,7 +201,7 @@ mod tests {
             let last = end_of(delivery(MAX_ATTEMPTS - 1), happened.clone()).1;
             assert!(matches!(last, Settlement::Dead { .. }), "{happened:?}");
         }
-        for happened in [Happened::Answered(410), Happened::Refused("private".into())] {
+        for happened in [FetchOutcome::Answered(410), FetchOutcome::Refused("private".into())] {
             let first = end_of(delivery(0), happened.clone()).1;
             assert!(matches!(first, Settlement::Dead { .. }), "{happened:?}");
         }

@@ -13,7 +13,7 @@ mod verdict;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fetchwell_policy::outcome::{Happened, WaitAskedBy};
+use fetchwell_policy::outcome::{FetchOutcome, WaitAskedBy};
 use fetchwell_policy::pace::Rate;
 use fetchwell_policy::robots::{Robots, WhenUnreachable};
 use fetchwell_policy::site::{Permit, SiteState};
@@ -207,9 +207,9 @@ impl Gate {
     }
 
     /// The outcome for a URL whose site asks for this wait, if that is too long.
-    pub fn wait_too_long(&self, asked_by: WaitAskedBy, wait: Duration) -> Option<Happened> {
+    pub fn wait_too_long(&self, asked_by: WaitAskedBy, wait: Duration) -> Option<FetchOutcome> {
         let most = self.rules.give_up_after?;
-        (wait > most).then_some(Happened::WaitTooLong { asked_by, wait, most })
+        (wait > most).then_some(FetchOutcome::WaitTooLong { asked_by, wait, most })
     }
 
     /// Whether URLs fail if their host does not exist and never answered.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use fetchwell_policy::outcome::Happened;
+use fetchwell_policy::outcome::FetchOutcome;
 use fetchwell_policy::robots::{Robots, WhenUnreachable};
 use fetchwell_policy::site::SiteState;
 use fetchwell_policy::time::Time;
@@ -72,7 +72,7 @@ pub enum RobotsView {
         unread_as_of: Option<u32>,
     },
     /// The origin must not be connected to, or does not exist: its pages get this outcome.
-    Refused(Happened),
+    Refused(FetchOutcome),
     /// The file is unreachable: no page is requested before `until`.
     Blocked {
         until: Time,

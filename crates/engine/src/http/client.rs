@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use fetchwell_policy::outcome::{AnswerFault, Happened, NetworkFault, Phase};
+use fetchwell_policy::outcome::{AnswerFault, FetchOutcome, NetworkFault, Phase};
 use fetchwell_policy::url::{Scheme, WebUrl};
 use http::header::{ACCEPT, ACCEPT_ENCODING, HOST, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue, Uri, Version};
@@ -63,7 +63,7 @@ impl Client {
     }
 
     /// The vetted addresses that a request for this URL would connect to.
-    pub async fn addresses(&self, url: &WebUrl) -> Result<Vec<std::net::SocketAddr>, Happened> {
+    pub async fn addresses(&self, url: &WebUrl) -> Result<Vec<std::net::SocketAddr>, FetchOutcome> {
         vetted_addresses(url, &self.settings, &self.names).await
     }
 
@@ -77,7 +77,7 @@ impl Client {
         request: &Request,
         leave: &mut dyn Leave,
         phases: &mut Phases,
-    ) -> Result<Exchange, Happened> {
+    ) -> Result<Exchange, FetchOutcome> {
         let url = &request.url;
         let started = Instant::now();
         let (mut sender, was_kept) = self.connection(request).await?;
@@ -108,7 +108,7 @@ impl Client {
             Err(SendFault::Hyper(error)) => Err(classify(&error)),
             Err(SendFault::Other(happened)) => Err(happened),
         };
-        if let Err(Happened::TimedOut(_)) = answer {
+        if let Err(FetchOutcome::TimedOut(_)) = answer {
             // The peer may be gone. An HTTP/2 connection would still be in the pool, and fail one request after
             // another.
             self.pool.forget(url);
@@ -123,7 +123,7 @@ impl Client {
 
     /// A connection, and whether it is reused. A probe always gets a new one, because it tests whether the site accepts
     /// connections, and on a reused connection that has died it would count as not sent.
-    async fn connection(&self, request: &Request) -> Result<(Sender, bool), Happened> {
+    async fn connection(&self, request: &Request) -> Result<(Sender, bool), FetchOutcome> {
         let url = &request.url;
         let is_probe = request.method == Method::HEAD;
         if !is_probe && let Some(sender) = self.pool.take(url).await {
@@ -137,9 +137,9 @@ impl Client {
             let addresses = self.addresses(url).await?;
             connect(url, &addresses, &self.tls, limits.max_header_bytes, time).await
         };
-        let timed_out = Err(Happened::TimedOut(Phase::Connect));
+        let timed_out = Err(FetchOutcome::TimedOut(Phase::Connect));
         let connected = tokio::time::timeout(time, connecting).await.unwrap_or(timed_out);
-        if matches!(connected, Err(Happened::OurFault(_))) {
+        if matches!(connected, Err(FetchOutcome::OurFault(_))) {
             self.pool.close_idle();
         }
         Ok((connected?, false))
@@ -172,11 +172,11 @@ impl Client {
         response: http::Response<Incoming>,
         request: &Request,
         patience: Patience,
-    ) -> Result<Answer, Happened> {
+    ) -> Result<Answer, FetchOutcome> {
         let (head, body) = response.into_parts();
         let limits = &self.settings.limits;
         if header_bytes(&head.headers) > limits.max_header_bytes {
-            return Err(Happened::BadAnswer(AnswerFault::HeadersTooLarge));
+            return Err(FetchOutcome::BadAnswer(AnswerFault::HeadersTooLarge));
         }
         let wire = Box::new(Wire { version: head.version, ..Wire::default() });
         let status = head.status.as_u16();
@@ -241,10 +241,10 @@ async fn send(
     tokio::select! {
         answered = patience.with_first_byte(answer) => match answered {
             Ok(result) => result.map_err(SendFault::Hyper),
-            Err(phase) => Err(SendFault::Other(Happened::TimedOut(phase))),
+            Err(phase) => Err(SendFault::Other(FetchOutcome::TimedOut(phase))),
         },
         () = flood.notified() => {
-            Err(SendFault::Other(Happened::BadAnswer(AnswerFault::NotHttp)))
+            Err(SendFault::Other(FetchOutcome::BadAnswer(AnswerFault::NotHttp)))
         }
     }
 }
@@ -252,20 +252,20 @@ async fn send(
 /// Why there is no response.
 enum SendFault {
     Hyper(hyper::Error),
-    Other(Happened),
+    Other(FetchOutcome),
 }
 
-fn unsendable() -> Happened {
-    Happened::Refused("the URL or a header can't be written as HTTP".to_owned())
+fn unsendable() -> FetchOutcome {
+    FetchOutcome::Refused("the URL or a header can't be written as HTTP".to_owned())
 }
 
-fn classify(error: &hyper::Error) -> Happened {
+fn classify(error: &hyper::Error) -> FetchOutcome {
     if error.is_parse_too_large() {
-        Happened::BadAnswer(AnswerFault::HeadersTooLarge)
+        FetchOutcome::BadAnswer(AnswerFault::HeadersTooLarge)
     } else if is_breach_of_http(error) {
-        Happened::BadAnswer(AnswerFault::NotHttp)
+        FetchOutcome::BadAnswer(AnswerFault::NotHttp)
     } else {
-        Happened::Network(NetworkFault::Reset)
+        FetchOutcome::Network(NetworkFault::Reset)
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fetchwell_policy::outcome::{Happened, NetworkFault, Phase, TlsFault};
+use fetchwell_policy::outcome::{FetchOutcome, NetworkFault, Phase, TlsFault};
 use fetchwell_policy::url::{Scheme, WebUrl};
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::TokioIo;
@@ -72,7 +72,7 @@ pub(super) async fn connect(
     tls: &Arc<ClientConfig>,
     max_header_bytes: usize,
     time: Duration,
-) -> Result<Sender, Happened> {
+) -> Result<Sender, FetchOutcome> {
     let (stream, peer) = dial(addresses, time).await?;
     match url.scheme() {
         Scheme::Http => http1_on(stream, peer, max_header_bytes).await,
@@ -99,7 +99,7 @@ pub(super) async fn connect(
 async fn dial(
     addresses: &[SocketAddr],
     limit: Duration,
-) -> Result<(TcpStream, SocketAddr), Happened> {
+) -> Result<(TcpStream, SocketAddr), FetchOutcome> {
     let addresses = &addresses[..addresses.len().min(MAX_DIALLED)];
     let each = limit / u32::try_from(addresses.len().max(1)).unwrap_or(u32::MAX);
     let mut happened = failed(NetworkFault::ConnectRefused);
@@ -115,7 +115,7 @@ async fn dial(
             Ok(Err(error)) if is_want_of_ipv6(address, &error) => {}
             Ok(Err(error)) if is_lack_of_our_own(&error) => return Err(no_connection(&error)),
             Ok(_) => {}
-            Err(_) => happened = Happened::TimedOut(Phase::Connect),
+            Err(_) => happened = FetchOutcome::TimedOut(Phase::Connect),
         }
     }
     Err(happened)
@@ -127,11 +127,11 @@ fn is_want_of_ipv6(address: &SocketAddr, error: &io::Error) -> bool {
     address.is_ipv6() && error.kind() == io::ErrorKind::AddrNotAvailable
 }
 
-fn no_connection(error: &io::Error) -> Happened {
-    Happened::OurFault(format!("no connection can be opened: {error}"))
+fn no_connection(error: &io::Error) -> FetchOutcome {
+    FetchOutcome::OurFault(format!("no connection can be opened: {error}"))
 }
 
-fn server_name(url: &WebUrl) -> Result<ServerName<'static>, Happened> {
+fn server_name(url: &WebUrl) -> Result<ServerName<'static>, FetchOutcome> {
     match url.host_ip() {
         Some(ip) => Ok(ServerName::IpAddress(TlsIpAddr::from(ip))),
         // No certificate can be valid for such a name.
@@ -144,7 +144,7 @@ async fn http1_on<S>(
     stream: S,
     peer: SocketAddr,
     max_header_bytes: usize,
-) -> Result<Sender, Happened>
+) -> Result<Sender, FetchOutcome>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -167,7 +167,7 @@ async fn http2_on<S>(
     stream: S,
     peer: SocketAddr,
     max_header_bytes: usize,
-) -> Result<Sender, Happened>
+) -> Result<Sender, FetchOutcome>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -207,8 +207,8 @@ where
     }
 }
 
-fn failed(fault: NetworkFault) -> Happened {
-    Happened::Network(fault)
+fn failed(fault: NetworkFault) -> FetchOutcome {
+    FetchOutcome::Network(fault)
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use async_compression::tokio::bufread::{
 };
 use async_compression::zstd::DParameter;
 use bytes::{BufMut, Bytes};
-use fetchwell_policy::outcome::{AnswerFault, Happened};
+use fetchwell_policy::outcome::{AnswerFault, FetchOutcome};
 use futures::Stream;
 use http::header::{CONTENT_ENCODING, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderValue};
@@ -50,7 +50,7 @@ pub(super) async fn read_body(
     enough: usize,
     patience: Patience,
     budget: &Budget,
-) -> Result<(Bytes, Share), Happened> {
+) -> Result<(Bytes, Share), FetchOutcome> {
     check_transfer_encoding(headers)?;
     let encoding = match decoding {
         Decoding::Undo => Encoding::of(headers)?,
@@ -85,7 +85,7 @@ struct Text<'a> {
 
 impl Text<'_> {
     /// Reads a body without decoding, until it is enough.
-    async fn take_plain(&mut self, mut wire: Wire) -> Result<(), Happened> {
+    async fn take_plain(&mut self, mut wire: Wire) -> Result<(), FetchOutcome> {
         while let Some(piece) = wire.next().await? {
             let mut rest = &piece[..];
             while !rest.is_empty() {
@@ -108,7 +108,7 @@ impl Text<'_> {
     }
 
     /// Decodes a body member by member, until it is enough.
-    async fn take_encoded(&mut self, wire: Wire, encoding: Encoding) -> Result<(), Happened> {
+    async fn take_encoded(&mut self, wire: Wire, encoding: Encoding) -> Result<(), FetchOutcome> {
         let on_wire = Arc::new(AtomicUsize::new(0));
         let mut wire = StreamReader::new(Box::pin(pieces(wire, on_wire.clone())));
         let mut members = 0;
@@ -117,7 +117,7 @@ impl Text<'_> {
             match begins {
                 Some(first) if members == 0 || encoding.begins_another(first) => {
                     if members == self.limits.max_frames {
-                        return Err(Happened::BadAnswer(AnswerFault::TooManyFrames));
+                        return Err(FetchOutcome::BadAnswer(AnswerFault::TooManyFrames));
                     }
                     self.take_member(encoding.decoder(&mut wire, first), &on_wire).await?;
                     members += 1;
@@ -137,7 +137,7 @@ impl Text<'_> {
         &mut self,
         mut decoder: Pin<Box<dyn AsyncRead + Send + '_>>,
         on_wire: &AtomicUsize,
-    ) -> Result<(), Happened> {
+    ) -> Result<(), FetchOutcome> {
         loop {
             if self.decoded.len() == self.decoded.capacity() {
                 self.make_room().await?;
@@ -156,19 +156,19 @@ impl Text<'_> {
         self.decoded.len() >= self.enough
     }
 
-    fn check_size(&self, on_wire: usize) -> Result<(), Happened> {
+    fn check_size(&self, on_wire: usize) -> Result<(), FetchOutcome> {
         if self.decoded.len() > self.limits.max_body_bytes {
-            return Err(Happened::BadAnswer(AnswerFault::TooLarge));
+            return Err(FetchOutcome::BadAnswer(AnswerFault::TooLarge));
         }
         let ratio_cap = on_wire.saturating_mul(self.limits.max_ratio).max(RATIO_FREE_BYTES);
         if self.decoded.len() > ratio_cap {
-            return Err(Happened::BadAnswer(AnswerFault::Bomb));
+            return Err(FetchOutcome::BadAnswer(AnswerFault::Bomb));
         }
         Ok(())
     }
 
     /// Grows the buffer. The share covers its whole capacity, filled or not, and the window of the decoder.
-    async fn make_room(&mut self) -> Result<(), Happened> {
+    async fn make_room(&mut self) -> Result<(), FetchOutcome> {
         let twice = 2 * self.decoded.len();
         let room = twice.min(self.limits.max_body_bytes).max(STEP_BYTES);
         // One byte more, to see that a body of exactly the limit ends there.
@@ -176,7 +176,7 @@ impl Text<'_> {
         let bytes = room.saturating_add(room.min(self.window_bytes));
         let growing = self.budget.grow(&mut self.share, bytes);
         tokio::time::timeout_at(self.patience.deadline(), growing).await.map_err(|_| {
-            Happened::OurFault(
+            FetchOutcome::OurFault(
                 "all bodies together took up http.body_budget for too long".to_owned(),
             )
         })?;
@@ -212,9 +212,9 @@ fn pieces(
     })
 }
 
-fn happened(error: &io::Error) -> Happened {
+fn happened(error: &io::Error) -> FetchOutcome {
     let fault = error.get_ref().and_then(|inner| inner.downcast_ref::<WireFault>());
-    fault.map_or(Happened::BadAnswer(AnswerFault::BadEncoding), |fault| (*fault).into())
+    fault.map_or(FetchOutcome::BadAnswer(AnswerFault::BadEncoding), |fault| (*fault).into())
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -227,11 +227,11 @@ enum Encoding {
 
 impl Encoding {
     /// Accepts at most one encoding, and only one that we requested.
-    fn of(headers: &HeaderMap) -> Result<Option<Encoding>, Happened> {
+    fn of(headers: &HeaderMap) -> Result<Option<Encoding>, FetchOutcome> {
         let mut values = headers.get_all(CONTENT_ENCODING).iter();
         let (Some(value), None) = (values.next(), values.next()) else {
             return match headers.contains_key(CONTENT_ENCODING) {
-                true => Err(Happened::BadAnswer(AnswerFault::BadEncoding)),
+                true => Err(FetchOutcome::BadAnswer(AnswerFault::BadEncoding)),
                 false => Ok(None),
             };
         };
@@ -241,7 +241,7 @@ impl Encoding {
             "deflate" => Ok(Some(Encoding::Deflate)),
             "br" => Ok(Some(Encoding::Brotli)),
             "zstd" => Ok(Some(Encoding::Zstd)),
-            _ => Err(Happened::BadAnswer(AnswerFault::BadEncoding)),
+            _ => Err(FetchOutcome::BadAnswer(AnswerFault::BadEncoding)),
         }
     }
 
@@ -282,10 +282,10 @@ impl Encoding {
     }
 }
 
-fn check_transfer_encoding(headers: &HeaderMap) -> Result<(), Happened> {
+fn check_transfer_encoding(headers: &HeaderMap) -> Result<(), FetchOutcome> {
     match headers.get_all(TRANSFER_ENCODING).iter().all(is_chunked) {
         true => Ok(()),
-        false => Err(Happened::BadAnswer(AnswerFault::BadEncoding)),
+        false => Err(FetchOutcome::BadAnswer(AnswerFault::BadEncoding)),
     }
 }
 

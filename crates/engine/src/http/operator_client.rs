@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use fetchwell_policy::address::AddressGuard;
-use fetchwell_policy::outcome::Happened;
+use fetchwell_policy::outcome::FetchOutcome;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
 use crate::http::{Client, ClientError, DnsSettings, HttpLimits, HttpSettings, OwnListeners};
@@ -59,15 +59,15 @@ pub enum NoAnswer {
     Status(u16),
     /// The request failed.
     #[error("could not be reached: {}", reason(.0))]
-    NotAsked(Happened),
+    NotAsked(FetchOutcome),
     #[error("dropped its connection")]
     Dropped,
 }
 
 /// Omits the text about whose fault it was, which only makes sense for sites.
-fn reason(happened: &Happened) -> String {
+fn reason(happened: &FetchOutcome) -> String {
     match happened {
-        Happened::OurFault(why) => why.clone(),
+        FetchOutcome::OurFault(why) => why.clone(),
         happened => happened.to_string(),
     }
 }

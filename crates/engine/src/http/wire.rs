@@ -1,7 +1,7 @@
 //! Reads the chunks of a body as they arrive, with limits on each wait, on the rate and on the total size.
 
 use bytes::Bytes;
-use fetchwell_policy::outcome::{AnswerFault, Happened, NetworkFault, Phase};
+use fetchwell_policy::outcome::{AnswerFault, FetchOutcome, NetworkFault, Phase};
 use http_body_util::BodyExt;
 use hyper::body::{Frame, Incoming};
 use thiserror::Error;
@@ -68,13 +68,13 @@ impl Wire {
     }
 }
 
-impl From<WireFault> for Happened {
-    fn from(fault: WireFault) -> Happened {
+impl From<WireFault> for FetchOutcome {
+    fn from(fault: WireFault) -> FetchOutcome {
         match fault {
-            WireFault::TooLarge => Happened::BadAnswer(AnswerFault::TooLarge),
-            WireFault::TimedOut(phase) => Happened::TimedOut(phase),
-            WireFault::Broken => Happened::Network(NetworkFault::Reset),
-            WireFault::NotHttp => Happened::BadAnswer(AnswerFault::NotHttp),
+            WireFault::TooLarge => FetchOutcome::BadAnswer(AnswerFault::TooLarge),
+            WireFault::TimedOut(phase) => FetchOutcome::TimedOut(phase),
+            WireFault::Broken => FetchOutcome::Network(NetworkFault::Reset),
+            WireFault::NotHttp => FetchOutcome::BadAnswer(AnswerFault::NotHttp),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::mem::take;
 use std::time::Duration;
 
-use fetchwell_policy::outcome::Happened;
+use fetchwell_policy::outcome::FetchOutcome;
 use fetchwell_policy::pace::Rate;
 use fetchwell_policy::robots::Robots;
 use fetchwell_policy::site::{Mark, Permit, Report};
@@ -289,7 +289,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             }
             End::Errand(mut outcome) => {
                 if self.found_no_host(job, &permit, &outcome.happened) {
-                    outcome.happened = Happened::NoSuchHost;
+                    outcome.happened = FetchOutcome::NoSuchHost;
                 }
                 let mark = self.errand_mark(job, &outcome.happened);
                 self.report(&site, permit, mark, &outcome.happened, outcome.retry_after, None);
@@ -332,7 +332,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         site: &Site,
         permit: Permit,
         mark: Mark,
-        happened: &Happened,
+        happened: &FetchOutcome,
         retry_after: Option<Duration>,
         file: Option<String>,
     ) {
@@ -374,7 +374,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         &mut self,
         site: &Site,
         mark: Mark,
-        happened: &Happened,
+        happened: &FetchOutcome,
         file: Option<String>,
     ) -> Mark {
         let Some(room) = self.bench.existing(site) else { return mark };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use fetchwell_policy::outcome::Happened;
+use fetchwell_policy::outcome::FetchOutcome;
 use fetchwell_policy::retry_after::retry_after;
 use fetchwell_policy::site::Permit;
 use fetchwell_policy::time::Time;
@@ -46,7 +46,7 @@ pub(super) enum End<R> {
     /// For a lease: the step that its plan took.
     Stepped {
         step: Step<R>,
-        happened: Happened,
+        happened: FetchOutcome,
         retry_after: Option<Duration>,
         phases: Phases,
         share: Share,
@@ -144,12 +144,12 @@ impl<R> Fetch<R> {
                     end,
                 };
             }
-            Exchange::Answered(answer) => (Happened::Answered(answer.status), Some(answer)),
+            Exchange::Answered(answer) => (FetchOutcome::Answered(answer.status), Some(answer)),
             Exchange::Failed(happened) => (happened, None),
         };
         let wall = self.clock.wall();
         let told = Some(Box::new(self.told(&happened, answer.as_ref(), wall)));
-        if let Happened::OurFault(what) = happened {
+        if let FetchOutcome::OurFault(what) = happened {
             // This counts as an interruption, so that a site that answers is not asked for the same page forever.
             let has_answered = self.phases.first_byte > Duration::ZERO;
             let end = match has_answered {
@@ -172,7 +172,7 @@ impl<R> Fetch<R> {
         let summary = happened.clone();
         let phases = self.phases;
         let why = self.why;
-        let was_sent = !matches!(happened, Happened::Refused(_));
+        let was_sent = !matches!(happened, FetchOutcome::Refused(_));
         let outcome = Outcome { was_sent, happened, answer, retry_after, why, phases };
         let end = match self.plan {
             None => End::Errand(outcome),
@@ -204,7 +204,7 @@ impl<R> Fetch<R> {
         }
     }
 
-    fn told(&self, happened: &Happened, answer: Option<&Answer>, ended_at: Time) -> Requested {
+    fn told(&self, happened: &FetchOutcome, answer: Option<&Answer>, ended_at: Time) -> Requested {
         let Request { url, method, .. } = &self.item.request;
         let facts = |answer: &Answer| AnswerFacts {
             body_bytes: answer.body.len(),

@@ -6,7 +6,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
-use fetchwell_policy::outcome::Happened;
+use fetchwell_policy::outcome::FetchOutcome;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Site, WebUrl};
 
@@ -154,7 +154,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let Some(work) = self.jobs.lease_mut(job) else { return };
         work.outstanding -= 1;
         let why = Why { held_up_by, ..Why::default() };
-        let unsent = Outcome::unsent(Happened::DeadlinePassed, why);
+        let unsent = Outcome::unsent(FetchOutcome::DeadlinePassed, why);
         self.step(job, Some(Outcome { was_sent, ..unsent }));
     }
 }

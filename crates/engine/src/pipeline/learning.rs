@@ -1,6 +1,6 @@
 //! What must be known before pages can be sent: robots.txt, and whether a site is back.
 
-use fetchwell_policy::outcome::{Blame, Happened, NameFault, NetworkFault};
+use fetchwell_policy::outcome::{Blame, FetchOutcome, NameFault, NetworkFault};
 use fetchwell_policy::site::{Mark, Permit, SiteState};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site};
@@ -47,7 +47,11 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     pub(super) fn look_up_robots(&mut self, origin: Origin) {
         let now = self.now();
         if self.lookups.is_missing_host(&origin, now) {
-            return self.robots_known(&origin, RobotsView::Refused(Happened::NoSuchHost), false);
+            return self.robots_known(
+                &origin,
+                RobotsView::Refused(FetchOutcome::NoSuchHost),
+                false,
+            );
         }
         if !self.lookups.begin(&origin) {
             return;
@@ -118,7 +122,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                     let origin = errand.origin.clone();
                     self.jobs.remove(job);
                     self.lookups.end(&origin);
-                    if happened == Happened::NoSuchHost {
+                    if happened == FetchOutcome::NoSuchHost {
                         self.lookups.note_missing_host(&origin, now);
                     }
                     self.robots_known(&origin, RobotsView::Refused(happened), false);
@@ -134,7 +138,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     }
 
     /// The mark that a site gets for the outcome of an errand's request.
-    pub(super) fn errand_mark(&self, job: JobKey, happened: &Happened) -> Mark {
+    pub(super) fn errand_mark(&self, job: JobKey, happened: &FetchOutcome) -> Mark {
         match self.jobs.get(job) {
             Some(Work::Errand(Errand::Probe(_))) => happened.probe_mark(),
             Some(Work::Errand(Errand::Robots(errand)))
@@ -170,9 +174,9 @@ impl<R: Send + Sync + 'static> Conductor<R> {
 
     /// Whether an errand found that its host does not exist, and the URLs of such a host fail. The host must be that of
     /// the URLs themselves, and must never have answered.
-    pub(super) fn found_no_host(&self, job: JobKey, permit: &Permit, found: &Happened) -> bool {
+    pub(super) fn found_no_host(&self, job: JobKey, permit: &Permit, found: &FetchOutcome) -> bool {
         let Some(Work::Errand(Errand::Robots(errand))) = self.jobs.get(job) else { return false };
-        *found == Happened::Network(NetworkFault::Dns(NameFault::NoSuchName))
+        *found == FetchOutcome::Network(NetworkFault::Dns(NameFault::NoSuchName))
             && self.runtime.gate.missing_hosts_fail()
             && permit.last_served.is_none()
             && errand.is_first_contact()
@@ -223,7 +227,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
 
     /// The site is unreachable, so none of the pages that wait for its robots.txt can be fetched. If the door wants
     /// that, they fail.
-    fn fail_with_robots(&mut self, origin: &Origin, happened: &Happened) {
+    fn fail_with_robots(&mut self, origin: &Origin, happened: &FetchOutcome) {
         let site = origin.site();
         let is_blocked = |view: &RobotsView| matches!(view, RobotsView::Blocked { .. });
         let blocked = self

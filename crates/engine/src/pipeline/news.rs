@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fetchwell_policy::outcome::Happened;
+use fetchwell_policy::outcome::FetchOutcome;
 use fetchwell_policy::site::Mark;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site, WebUrl};
@@ -62,7 +62,7 @@ pub struct Requested {
     pub lease: Option<LeaseTag>,
     pub url: WebUrl,
     pub method: Method,
-    pub happened: Happened,
+    pub happened: FetchOutcome,
     /// How long each phase took.
     pub phases: Phases,
     /// Facts about the answer, if there was one.

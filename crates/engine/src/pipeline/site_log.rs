@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use fetchwell_policy::outcome::Happened;
+use fetchwell_policy::outcome::FetchOutcome;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::Site;
 
@@ -43,7 +43,7 @@ impl SiteLog {
         !recent
     }
 
-    pub(super) fn note_failure(&mut self, site: &Site, happened: &Happened, now: Time) {
+    pub(super) fn note_failure(&mut self, site: &Site, happened: &FetchOutcome, now: Time) {
         let is_known = self.last_failures.contains_key(site);
         if is_known || self.last_failures.len() < MOST_FAILURES_KNOWN {
             self.last_failures.insert(site.clone(), (now, happened.to_string()));

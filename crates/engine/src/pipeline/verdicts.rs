@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fetchwell_policy::breaker::Transition;
 use fetchwell_policy::health::FailedProbes;
-use fetchwell_policy::outcome::{Happened, WaitAskedBy};
+use fetchwell_policy::outcome::{FetchOutcome, WaitAskedBy};
 use fetchwell_policy::pace::Rate;
 use fetchwell_policy::retry::History;
 use fetchwell_policy::site::{Because, HORIZON, Permit, Verdict};
@@ -40,7 +40,7 @@ pub(super) enum Move {
     /// Find out the robots.txt of this origin.
     Learn(Origin),
     /// The next page must not be fetched.
-    Refuse(Happened),
+    Refuse(FetchOutcome),
     /// robots.txt is unreachable: nothing is sent before `until`.
     Blocked { until: Time, since: Time },
     /// All groups with something waiting have used their turns: none may send before `until`.
@@ -147,13 +147,13 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             }
             Some(RobotsView::Known { robots, until, .. }) if now < *until => {
                 if let Some(refusal) = self.runtime.gate.crawl_delay_refusal(robots) {
-                    return Move::Refuse(Happened::Refused(refusal));
+                    return Move::Refuse(FetchOutcome::Refused(refusal));
                 }
                 let verdict = robots.verdict(url.path_and_query());
                 if verdict.allowed {
                     Move::Ask { rule: rule_of(verdict) }
                 } else {
-                    Move::Refuse(Happened::RobotsDisallow)
+                    Move::Refuse(FetchOutcome::RobotsDisallow)
                 }
             }
             Some(RobotsView::Refused(happened)) => Move::Refuse(happened.clone()),
@@ -190,25 +190,31 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     }
 
     /// Answers the next page of a site without sending its request.
-    pub(super) fn refuse_next(&mut self, site: &Site, happened: Happened) {
+    pub(super) fn refuse_next(&mut self, site: &Site, happened: FetchOutcome) {
         let now = self.now();
         let Some(room) = self.bench.existing(site) else { return };
         let may_go = self.groups.may_go(&self.runtime.gate, room.turn_of.clone(), now);
         let Some(item) = room.pop(may_go) else { return };
         let why = self.why(site, &item);
-        if matches!(happened, Happened::NoSuchHost | Happened::WaitTooLong { .. }) {
+        if matches!(happened, FetchOutcome::NoSuchHost | FetchOutcome::WaitTooLong { .. }) {
             self.supply.close(site, now); // Opens the site, so that its other URLs end, too.
         }
-        let was_tried = happened == Happened::NoSuchHost;
+        let was_tried = happened == FetchOutcome::NoSuchHost;
         self.answer(&item, happened, why, was_tried);
     }
 
-    pub(super) fn answer_unsent(&mut self, item: &Item, happened: Happened, why: Why) {
+    pub(super) fn answer_unsent(&mut self, item: &Item, happened: FetchOutcome, why: Why) {
         self.answer(item, happened, why, false);
     }
 
     /// Answers a request in place of the web. `was_tried`: it counts as an attempt.
-    pub(super) fn answer(&mut self, item: &Item, happened: Happened, why: Why, was_tried: bool) {
+    pub(super) fn answer(
+        &mut self,
+        item: &Item,
+        happened: FetchOutcome,
+        why: Why,
+        was_tried: bool,
+    ) {
         self.jobs.one_less_outstanding(item.job);
         let outcome = Outcome { was_sent: was_tried, ..Outcome::unsent(happened, why) };
         if item.is_errand {
@@ -291,7 +297,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                 Some(count) => {
                     some_ended = true;
                     let why = self.why(site, &item);
-                    self.answer_unsent(&item, Happened::ProbesFailed { count, last }, why);
+                    self.answer_unsent(&item, FetchOutcome::ProbesFailed { count, last }, why);
                 }
                 None => stay.push(item),
             }
@@ -305,7 +311,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
 
     /// Gives up everything that waits for a site. The rest of the site is taken from the store and given up, too. Jobs
     /// with results in hand ask again at `ask_again_at`.
-    fn give_up_site(&mut self, site: &Site, happened: &Happened, ask_again_at: Time) {
+    fn give_up_site(&mut self, site: &Site, happened: &FetchOutcome, ask_again_at: Time) {
         let now = self.now();
         self.begin_all(site); // Their requests are answered below.
         let Some(room) = self.bench.existing(site) else { return };
@@ -327,7 +333,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     }
 
     /// The outcome for the URLs of a site whose Crawl-delay makes them wait for longer than the run allows.
-    fn crawl_delay_too_long(&mut self, site: &Site, wait: Duration) -> Option<Happened> {
+    fn crawl_delay_too_long(&mut self, site: &Site, wait: Duration) -> Option<FetchOutcome> {
         let crawl_delay = crawl_delay(self.bench.existing(site)?)?;
         let gate = &self.runtime.gate;
         let (_, source) = gate.rate(site, Some(crawl_delay));
@@ -543,11 +549,11 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         }
     }
 
-    fn stayed_down(&self, site: &Site, since: Time) -> Happened {
-        Happened::SiteStayedDown { since, last_failure: self.site_log.last_failure(site) }
+    fn stayed_down(&self, site: &Site, since: Time) -> FetchOutcome {
+        FetchOutcome::SiteStayedDown { since, last_failure: self.site_log.last_failure(site) }
     }
 
-    pub(super) fn log_failure(&mut self, site: &Site, happened: &Happened) {
+    pub(super) fn log_failure(&mut self, site: &Site, happened: &FetchOutcome) {
         let now = self.now();
         self.site_log.note_failure(site, happened, now);
         if self.site_log.is_worth_a_line(site, Line::Failure, now) {

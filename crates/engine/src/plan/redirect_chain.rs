@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use fetchwell_policy::outcome::{AnswerFault, Blame, Happened, WaitAskedBy};
+use fetchwell_policy::outcome::{AnswerFault, Blame, FetchOutcome, WaitAskedBy};
 use fetchwell_policy::retry::{Attempt, History, Next, RetryRule};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{UrlFault, WebUrl};
@@ -53,7 +53,7 @@ pub enum Stage {
 pub struct Arrival {
     /// The last URL.
     pub final_url: WebUrl,
-    pub happened: Happened,
+    pub happened: FetchOutcome,
     pub answer: Option<Answer>,
     /// Whether the last request was sent, or at least tried.
     pub was_sent: bool,
@@ -148,13 +148,13 @@ impl Journey {
         }))
     }
 
-    fn wait_too_long(&self, retry_after: Option<Duration>) -> Option<Happened> {
+    fn wait_too_long(&self, retry_after: Option<Duration>) -> Option<FetchOutcome> {
         let most = self.patience?.lasts;
         let wait = retry_after.filter(|wait| *wait > most)?;
-        Some(Happened::WaitTooLong { asked_by: WaitAskedBy::RetryAfter, wait, most })
+        Some(FetchOutcome::WaitTooLong { asked_by: WaitAskedBy::RetryAfter, wait, most })
     }
 
-    fn gives_up_at(&self, happened: &Happened, history: &History) -> Time {
+    fn gives_up_at(&self, happened: &FetchOutcome, history: &History) -> Time {
         match (self.patience, history.first_site_failure) {
             (Some(patience), Some(failing_since)) if happened.blame() == Blame::Site => {
                 failing_since.max(patience.since) + patience.lasts
@@ -164,15 +164,15 @@ impl Journey {
     }
 
     /// Follows a redirect. An error if it cannot be followed, `None` if the answer is not a redirect.
-    fn redirect(&mut self, answer: &Answer) -> Option<Result<Request, Happened>> {
+    fn redirect(&mut self, answer: &Answer) -> Option<Result<Request, FetchOutcome>> {
         if !matches!(answer.status, 301 | 302 | 303 | 307 | 308) {
             return None;
         }
         let Some(location) = answer.redirect() else {
-            return Some(Err(Happened::BadAnswer(AnswerFault::BadRedirect)));
+            return Some(Err(FetchOutcome::BadAnswer(AnswerFault::BadRedirect)));
         };
         if self.redirects >= self.max_redirects {
-            return Some(Err(Happened::BadAnswer(AnswerFault::TooManyRedirects)));
+            return Some(Err(FetchOutcome::BadAnswer(AnswerFault::TooManyRedirects)));
         }
         Some(match self.at.join(location) {
             Ok(next) => {
@@ -184,9 +184,9 @@ impl Journey {
                 Ok(self.request())
             }
             Err(UrlFault::Unparsable(_) | UrlFault::EmptyHost | UrlFault::TooLong { .. }) => {
-                Err(Happened::BadAnswer(AnswerFault::BadRedirect))
+                Err(FetchOutcome::BadAnswer(AnswerFault::BadRedirect))
             }
-            Err(fault) => Err(Happened::Refused(format!("a redirect leads to {fault}"))),
+            Err(fault) => Err(FetchOutcome::Refused(format!("a redirect leads to {fault}"))),
         })
     }
 }
@@ -226,7 +226,7 @@ mod tests {
         Outcome {
             was_sent: true,
             answer: Some(answer),
-            ..Outcome::unsent(Happened::Answered(status), Why::default())
+            ..Outcome::unsent(FetchOutcome::Answered(status), Why::default())
         }
     }
 
@@ -249,7 +249,7 @@ mod tests {
         };
         assert_eq!((next.url.as_str(), next.headers.len()), ("https://b.test/", 0));
         let end = over(journey.step(answered(307, Some("/too/far")), moment(0)));
-        assert_eq!(end.happened, Happened::BadAnswer(AnswerFault::TooManyRedirects));
+        assert_eq!(end.happened, FetchOutcome::BadAnswer(AnswerFault::TooManyRedirects));
     }
 
     #[test]
@@ -283,9 +283,9 @@ mod tests {
             (Some("http://b.test:22/"), true),
         ] {
             let end = over(journey(RetryRule::FETCH).step(answered(302, location), moment(0)));
-            let is_refused = matches!(end.happened, Happened::Refused(_));
+            let is_refused = matches!(end.happened, FetchOutcome::Refused(_));
             assert_eq!(is_refused, refused, "{location:?}: {:?}", end.happened);
-            assert_ne!(end.happened, Happened::Answered(302), "{location:?}");
+            assert_ne!(end.happened, FetchOutcome::Answered(302), "{location:?}");
         }
     }
 
@@ -307,17 +307,17 @@ mod tests {
         let mut last = journey(RetryRule::FETCH).with_patience(patience);
         last.history = history;
         let end = over(last.step(answered(503, None), moment(60)));
-        assert_eq!((end.happened, end.attempts), (Happened::Answered(503), 4));
+        assert_eq!((end.happened, end.attempts), (FetchOutcome::Answered(503), 4));
     }
 
     #[test]
     fn failed_probes_are_attempts_and_so_is_a_request_that_a_deadline_cut_off() {
-        let down = Happened::ProbesFailed { count: 2, last: SiteFault::Network };
+        let down = FetchOutcome::ProbesFailed { count: 2, last: SiteFault::Network };
         let mut again = journey(RetryRule::RETRIEVER);
         again.history.site_failures = 1;
         let end = over(again.step(Outcome::unsent(down, Why::default()), moment(0)));
         assert_eq!((end.attempts, end.was_sent), (3, false));
-        let late = Outcome::unsent(Happened::DeadlinePassed, Why::default());
+        let late = Outcome::unsent(FetchOutcome::DeadlinePassed, Why::default());
         let cut_off = Outcome { was_sent: true, ..late };
         let end = over(journey(RetryRule::RETRIEVER).step(cut_off, moment(0)));
         assert_eq!((end.attempts, end.was_sent), (1, true));
@@ -355,7 +355,7 @@ mod tests {
 
     #[test]
     fn what_was_never_sent_is_no_attempt() {
-        let unsent = Outcome::unsent(Happened::RobotsDisallow, Why::default());
+        let unsent = Outcome::unsent(FetchOutcome::RobotsDisallow, Why::default());
         assert_eq!(over(journey(RetryRule::FETCH).step(unsent, moment(0))).attempts, 0);
     }
 }

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use fetchwell_engine::http::{Client, HttpSettings};
-use fetchwell_policy::outcome::{Happened, NameFault, NetworkFault};
+use fetchwell_policy::outcome::{FetchOutcome, NameFault, NetworkFault};
 use fetchwell_policy::url::WebUrl;
 use fetchwell_testkit::client;
 use fetchwell_testkit::dns::{DnsServer, Script};
@@ -28,7 +28,7 @@ fn asking_with(server: &DnsServer, change: impl FnOnce(&mut HttpSettings)) -> Cl
 }
 
 /// The addresses of a host as text, or what happened instead.
-async fn addresses(client: &Client, host: &str) -> Result<Vec<String>, Happened> {
+async fn addresses(client: &Client, host: &str) -> Result<Vec<String>, FetchOutcome> {
     let url = WebUrl::parse(&format!("http://{host}/")).unwrap();
     let found = client.addresses(&url).await?;
     Ok(found.iter().map(|at: &SocketAddr| at.ip().to_string()).collect())
@@ -36,7 +36,7 @@ async fn addresses(client: &Client, host: &str) -> Result<Vec<String>, Happened>
 
 async fn fault(client: &Client, host: &str) -> NameFault {
     match addresses(client, host).await {
-        Err(Happened::Network(NetworkFault::Dns(fault))) => fault,
+        Err(FetchOutcome::Network(NetworkFault::Dns(fault))) => fault,
         other => panic!("{host}: {other:?}"),
     }
 }
@@ -93,7 +93,7 @@ async fn every_failure_says_its_reason() {
     ] {
         let found = fault(&client, host).await;
         assert_eq!(found, expected, "{host}");
-        let reason = Happened::Network(NetworkFault::Dns(found)).to_string();
+        let reason = FetchOutcome::Network(NetworkFault::Dns(found)).to_string();
         assert!(reason.contains("could not be resolved") && reason.contains(words), "{reason}");
     }
 }
@@ -165,11 +165,11 @@ async fn one_bad_answer_spoils_a_name() {
         ["mixed.test", "families.test", "mapped.test", "metadata.test", "alias.test", "late.test"]
     {
         let found = addresses(&client, host).await;
-        assert!(matches!(found, Err(Happened::Refused(_))), "{host}: {found:?}");
+        assert!(matches!(found, Err(FetchOutcome::Refused(_))), "{host}: {found:?}");
     }
     for host in ["localhost", "a.localhost", "LOCALHOST."] {
         let found = addresses(&client, host).await;
-        assert!(matches!(found, Err(Happened::Refused(_))), "{host}: {found:?}");
+        assert!(matches!(found, Err(FetchOutcome::Refused(_))), "{host}: {found:?}");
     }
     assert!(!server.names_asked().iter().any(|name| name.ends_with("localhost")));
 }

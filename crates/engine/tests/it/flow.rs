@@ -9,7 +9,7 @@ use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::politeness::{Politeness, SiteAsk};
 use fetchwell_engine::ports::sites::Sites;
 use fetchwell_policy::orders::Order;
-use fetchwell_policy::outcome::Happened;
+use fetchwell_policy::outcome::FetchOutcome;
 use fetchwell_policy::site::{Spend, Verdict};
 use fetchwell_policy::url::Site;
 use fetchwell_simweb::{Failure, HitKind, SiteScript, count_status, judge, site_name, zipf_urls};
@@ -98,7 +98,8 @@ async fn skewed_run(with_dead_site: bool) -> (f64, f64) {
     let hits = rig.world.hits();
     let verdict = judge(&hits, &rig.world.rule(seconds(1.0)));
     assert!(verdict.is_polite(), "{verdict}");
-    let fetched = rig.rows().iter().filter(|row| row.happened == Happened::Answered(200)).count();
+    let fetched =
+        rig.rows().iter().filter(|row| row.happened == FetchOutcome::Answered(200)).count();
     assert_eq!(fetched, count);
     let alive = hits.iter().filter(|hit| hit.site.as_ref() != "dead.test");
     let last_page_s = alive.map(|hit| hit.at.as_secs_f64()).fold(0.0, f64::max);
@@ -138,7 +139,7 @@ async fn a_two_hour_outage_is_sat_out_with_rare_probes_and_nothing_is_lost() {
     assert!(waits[4..].iter().all(|wait_s| *wait_s == 300.0), "{waits:?}");
     let rows = rig.rows();
     assert_eq!(rows.len(), 400);
-    assert!(rows.iter().all(|row| row.happened == Happened::Answered(200)), "nothing is lost");
+    assert!(rows.iter().all(|row| row.happened == FetchOutcome::Answered(200)), "nothing is lost");
     assert!(rig.queue.dead().is_empty());
     let verdict = judge(&hits, &rig.world.rule(seconds(1.0)));
     assert!(verdict.is_polite(), "no burst after the outage: {verdict}");
@@ -172,7 +173,7 @@ async fn a_dead_site_is_given_up_after_a_while() {
     rig.run().await.unwrap();
     let rows = rig.rows();
     assert_eq!(rows.len(), 500);
-    assert!(rows.iter().all(|row| matches!(row.happened, Happened::SiteStayedDown { .. })));
+    assert!(rows.iter().all(|row| matches!(row.happened, FetchOutcome::SiteStayedDown { .. })));
     assert!(started.elapsed() < seconds(610.0), "{:?}", started.elapsed());
 }
 

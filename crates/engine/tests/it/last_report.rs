@@ -16,7 +16,7 @@ use fetchwell_engine::ports::job::Lease;
 use fetchwell_engine::ports::plan::{Moment, Plan, Step};
 use fetchwell_engine::ports::politeness::Politeness;
 use fetchwell_engine::web::{Exchange, Leave, Outcome, Phases, Request, Web};
-use fetchwell_policy::outcome::{Happened, NetworkFault};
+use fetchwell_policy::outcome::{FetchOutcome, NetworkFault};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Site, WebUrl};
 use fetchwell_simweb::SiteScript;
@@ -108,7 +108,7 @@ impl Web for HeldUp {
         sleep(HOP).await;
         let state = self.store.look(&request.url.site()).await.unwrap().0.unwrap();
         *self.left.lock() = Some((left, state.pace.last_head()));
-        Exchange::Failed(Happened::Network(NetworkFault::Reset))
+        Exchange::Failed(FetchOutcome::Network(NetworkFault::Reset))
     }
 }
 

@@ -15,7 +15,7 @@ use fetchwell_engine::ports::politeness::{Politeness, RobotsRecord, Unreachable}
 use fetchwell_engine::ports::sites::Sites;
 use fetchwell_engine::web::{Answer, Exchange, Leave, Phases, Request, Web};
 use fetchwell_policy::orders::Order;
-use fetchwell_policy::outcome::{Happened, SiteFault};
+use fetchwell_policy::outcome::{FetchOutcome, SiteFault};
 use fetchwell_policy::retry::RetryRule;
 use fetchwell_policy::robots::WhenUnreachable;
 use fetchwell_policy::url::{Origin, Site};
@@ -61,7 +61,7 @@ async fn a_site_that_comes_back_is_asked_for_robots_txt_before_any_page() {
         let kinds: Vec<HitKind> = back.iter().take(3).map(|hit| hit.kind).collect();
         assert_eq!(kinds, [HitKind::Head, HitKind::Robots, HitKind::Page], "{when:?}");
         let rows = rig.rows();
-        let skipped = |row: &&Row| row.happened == Happened::RobotsDisallow;
+        let skipped = |row: &&Row| row.happened == FetchOutcome::RobotsDisallow;
         assert_eq!((rows.len(), rows.iter().filter(skipped).count()), (45, 40), "{when:?}");
         let verdict = judge(&hits, &rig.world.rule(seconds(1.0)));
         assert!(verdict.is_polite(), "{when:?}: {verdict}");
@@ -161,7 +161,7 @@ async fn a_site_that_does_not_know_head_is_up() {
         rig.run().await.unwrap();
         let rows = rig.rows();
         assert_eq!(rows.len(), 20);
-        let fetched = |row: &Row| row.happened == Happened::Answered(200);
+        let fetched = |row: &Row| row.happened == FetchOutcome::Answered(200);
         assert!(rows.iter().all(fetched), "HEAD answers {status}: {rows:?}");
     }
 }
@@ -213,7 +213,7 @@ async fn one_broken_file_of_an_archive_opens_no_breaker_for_the_others() {
     rig.run().await.unwrap();
     assert_eq!(opened.load(Ordering::SeqCst), 0, "the breaker opened");
     let rows = rig.rows();
-    let good = |row: &&Row| row.happened == Happened::Answered(200);
+    let good = |row: &&Row| row.happened == FetchOutcome::Answered(200);
     assert_eq!((rows.len(), rows.iter().filter(good).count()), (34, 4));
 }
 
@@ -259,11 +259,12 @@ async fn the_same_outage_has_the_same_outcome() {
     for from_s in [0.0, 2.5] {
         let (rows, took) = messages_to_a_dead_site(from_s, Failure::Refuse).await;
         assert_eq!(rows.len(), 300);
-        let failed = rows.iter().filter(|row| row.happened != Happened::Answered(200));
+        let failed = rows.iter().filter(|row| row.happened != FetchOutcome::Answered(200));
         for row in failed.clone() {
             let no_connection = matches!(
                 row.happened,
-                Happened::Network(_) | Happened::ProbesFailed { last: SiteFault::Network, .. }
+                FetchOutcome::Network(_)
+                    | FetchOutcome::ProbesFailed { last: SiteFault::Network, .. }
             );
             assert!(no_connection && row.attempts == 3, "down from {from_s} s: {row:?}");
         }
@@ -276,9 +277,10 @@ async fn the_same_outage_has_the_same_outcome() {
 async fn the_last_failed_probe_says_how_a_message_ends() {
     let (rows, took) = messages_to_a_dead_site(2.5, Failure::Stall).await;
     assert!(took < seconds(900.0), "{took:?}");
-    let waited = rows.iter().filter(|row| matches!(row.happened, Happened::ProbesFailed { .. }));
+    let waited =
+        rows.iter().filter(|row| matches!(row.happened, FetchOutcome::ProbesFailed { .. }));
     for row in waited.clone() {
-        let Happened::ProbesFailed { last, .. } = row.happened else { panic!("{row:?}") };
+        let FetchOutcome::ProbesFailed { last, .. } = row.happened else { panic!("{row:?}") };
         assert_eq!((last, row.attempts), (SiteFault::TimedOut, 3), "{row:?}");
     }
     assert!(waited.count() > 200, "most never had a request of their own");
@@ -290,7 +292,7 @@ async fn what_waits_for_a_probe_in_another_door_is_unharmed() {
     let rig = Rig::new([SiteScript::new("shop.test").outage(down(2.5, 2_000.0), Failure::Refuse)]);
     rig.enqueue(pages("shop.test", "page", 30));
     rig.run().await.unwrap();
-    assert!(rig.rows().iter().all(|row| row.happened == Happened::Answered(200)));
+    assert!(rig.rows().iter().all(|row| row.happened == FetchOutcome::Answered(200)));
     assert_eq!(rig.rows().len(), 30);
 }
 

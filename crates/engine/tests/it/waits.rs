@@ -9,7 +9,7 @@ use fetchwell_engine::plan::redirect_chain::Patience;
 use fetchwell_engine::ports::politeness::Politeness;
 use fetchwell_engine::web::{Exchange, Leave, Phases, Request, Web};
 use fetchwell_policy::breaker::Breaker;
-use fetchwell_policy::outcome::{Happened, NameFault, NetworkFault, WaitAskedBy};
+use fetchwell_policy::outcome::{FetchOutcome, NameFault, NetworkFault, WaitAskedBy};
 use fetchwell_policy::retry::RetryRule;
 use fetchwell_policy::url::Site;
 use fetchwell_simweb::{Failure, HitKind, SiteScript, World};
@@ -50,7 +50,7 @@ impl Web for Names {
     ) -> Exchange {
         if request.url.host() == "gone.test" && self.is_gone.load(Ordering::SeqCst) {
             let fault = NetworkFault::Dns(NameFault::NoSuchName);
-            return Exchange::Failed(Happened::Network(fault));
+            return Exchange::Failed(FetchOutcome::Network(fault));
         }
         self.web.exchange(request, leave, phases).await
     }
@@ -83,10 +83,10 @@ async fn urls_of_a_host_that_does_not_exist_fail_within_seconds_and_no_other_doe
     let rows = rig.rows();
     let gone = of(&rows, "gone.test");
     assert_eq!(gone.len(), 500);
-    assert!(gone.iter().all(|row| row.happened == Happened::NoSuchHost), "{:?}", gone[0]);
+    assert!(gone.iter().all(|row| row.happened == FetchOutcome::NoSuchHost), "{:?}", gone[0]);
     assert!(gone.iter().all(|row| row.attempts == 1), "{:?}", gone[0]);
     let there = of(&rows, "there.test");
-    assert!(there.iter().all(|row| row.happened == Happened::Answered(200)), "{there:?}");
+    assert!(there.iter().all(|row| row.happened == FetchOutcome::Answered(200)), "{there:?}");
     assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
     // The URLs are to blame, so nothing is held against the site.
     let (state, _) = rig.politeness.look(&Site::parse("gone.test").unwrap()).await.unwrap();
@@ -106,8 +106,8 @@ async fn a_host_that_answered_before_is_a_site_that_is_down() {
     rig.run().await.unwrap();
     let rows = rig.rows();
     assert_eq!(rows.len(), 2);
-    let is_of_site = |happened: &Happened| {
-        matches!(happened, Happened::Network(_) | Happened::SiteStayedDown { .. })
+    let is_of_site = |happened: &FetchOutcome| {
+        matches!(happened, FetchOutcome::Network(_) | FetchOutcome::SiteStayedDown { .. })
     };
     assert!(is_of_site(&rows[1].happened), "{:?}", rows[1]);
     assert!(started.elapsed() >= Duration::from_secs(500), "{:?}", started.elapsed());
@@ -141,8 +141,8 @@ async fn a_redirect_to_a_host_that_does_not_exist_fails_its_own_url_only() {
     rig.run().await.unwrap();
     let mut rows = rig.rows();
     rows.sort_by_key(|row| row.url.clone());
-    assert_eq!(rows[0].happened, Happened::NoSuchHost);
-    assert_eq!(rows[1].happened, Happened::Answered(200));
+    assert_eq!(rows[0].happened, FetchOutcome::NoSuchHost);
+    assert_eq!(rows[1].happened, FetchOutcome::Answered(200));
 }
 
 #[tokio::test(start_paused = true)]
@@ -154,12 +154,12 @@ async fn a_robots_txt_that_leads_to_such_a_host_is_out_of_reach() {
     rig.enqueue(["http://there.test/here"]);
     rig.run().await.unwrap();
     let rows = rig.rows();
-    assert!(matches!(rows[0].happened, Happened::SiteStayedDown { .. }), "{rows:?}");
+    assert!(matches!(rows[0].happened, FetchOutcome::SiteStayedDown { .. }), "{rows:?}");
     assert_eq!(rig.world.count(|hit| hit.kind == HitKind::Page), 0);
 }
 
 fn is_too_long(row: &Row, by: WaitAskedBy) -> bool {
-    matches!(row.happened, Happened::WaitTooLong { asked_by, .. } if asked_by == by)
+    matches!(row.happened, FetchOutcome::WaitTooLong { asked_by, .. } if asked_by == by)
 }
 
 #[tokio::test(start_paused = true)]
@@ -197,7 +197,7 @@ async fn a_429_without_a_retry_after_is_not_said_to_have_had_one() {
     rig.run().await.unwrap();
     let rows = rig.rows();
     assert_eq!(rows.len(), 20);
-    let ended = rows.iter().filter(|row| matches!(row.happened, Happened::WaitTooLong { .. }));
+    let ended = rows.iter().filter(|row| matches!(row.happened, FetchOutcome::WaitTooLong { .. }));
     assert!(ended.clone().count() > 0, "{rows:?}");
     assert!(ended.clone().all(|row| is_too_long(row, WaitAskedBy::Penalty)), "{rows:?}");
 }
@@ -212,7 +212,7 @@ async fn a_shorter_retry_after_is_waited_for() {
     rig.run().await.unwrap();
     let rows = rig.rows();
     assert_eq!(rows.len(), 10);
-    assert!(rows.iter().all(|row| row.happened == Happened::Answered(200)), "{rows:?}");
+    assert!(rows.iter().all(|row| row.happened == FetchOutcome::Answered(200)), "{rows:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -225,7 +225,7 @@ async fn a_crawl_delay_beyond_our_patience_ends_what_would_wait_for_it() {
         let started = Instant::now();
         rig.run().await.unwrap();
         let rows = rig.rows();
-        let fetched = rows.iter().filter(|row| row.happened == Happened::Answered(200)).count();
+        let fetched = rows.iter().filter(|row| row.happened == FetchOutcome::Answered(200)).count();
         let ended = rows.iter().filter(|row| is_too_long(row, WaitAskedBy::CrawlDelay)).count();
         assert_eq!((rows.len(), fetched + ended), (50, 50), "{delay_s}: {rows:?}");
         assert!((1..=2).contains(&fetched), "{delay_s}: {fetched} were fetched");
@@ -239,6 +239,6 @@ async fn a_crawl_delay_within_our_patience_is_kept_however_long_the_list_is() {
     rig.enqueue(pages("slow.test", 30));
     rig.run().await.unwrap();
     let rows = rig.rows();
-    assert!(rows.iter().all(|row| row.happened == Happened::Answered(200)), "{rows:?}");
+    assert!(rows.iter().all(|row| row.happened == FetchOutcome::Answered(200)), "{rows:?}");
     assert_eq!(rows.len(), 30);
 }

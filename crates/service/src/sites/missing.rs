@@ -2,7 +2,7 @@
 
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::sites::{Condition, KnownSite, SITES_PER_PAGE, SiteQuery, Sites};
-use fetchwell_policy::outcome::{Happened, NameFault, NetworkFault};
+use fetchwell_policy::outcome::{FetchOutcome, NameFault, NetworkFault};
 
 /// The search stops at this many; nobody reads more.
 const MOST_NAMED: usize = 1_000;
@@ -10,7 +10,7 @@ const MOST_NAMED: usize = 1_000;
 /// The sites that failed in the last hour and whose names did not exist when their robots.txt was last requested,
 /// sorted by name.
 pub async fn missing_hosts(sites: &dyn Sites) -> Result<Vec<String>, StoreError> {
-    let reason = Happened::Network(NetworkFault::Dns(NameFault::NoSuchName)).to_string();
+    let reason = FetchOutcome::Network(NetworkFault::Dns(NameFault::NoSuchName)).to_string();
     let condition = Some(Condition::FailedLately);
     let mut query = SiteQuery { condition, most: SITES_PER_PAGE, ..SiteQuery::default() };
     let mut names = Vec::new();
@@ -46,8 +46,8 @@ mod tests {
     async fn only_sites_without_a_name_are_missing() {
         let now = Time::from_secs(1_000_000);
         let sites = MemoryPoliteness::new(Clock::new(move || now), BreakerRule::default(), 1);
-        let no_name = Happened::Network(NetworkFault::Dns(NameFault::NoSuchName));
-        let refused = Happened::Network(NetworkFault::ConnectRefused);
+        let no_name = FetchOutcome::Network(NetworkFault::Dns(NameFault::NoSuchName));
+        let refused = FetchOutcome::Network(NetworkFault::ConnectRefused);
         for (name, happened) in [("gone.test", &no_name), ("down.test", &refused)] {
             let report = Report { mark: Mark::Failed, retry_after: None, generation: 0 };
             let report = SiteReport { site: Site::parse(name).unwrap(), report };

@@ -2,7 +2,7 @@
 
 use fetchwell_engine::pipeline::{News, Purpose, Requested, SettledLease, Window};
 use fetchwell_engine::ports::queue::Ledger;
-use fetchwell_policy::outcome::Happened;
+use fetchwell_policy::outcome::FetchOutcome;
 use fetchwell_policy::url::Site;
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -194,7 +194,7 @@ impl DoorMetrics {
                 self.rate_limited.inc();
             }
         }
-        if matches!(happened, Happened::Refused(_)) {
+        if matches!(happened, FetchOutcome::Refused(_)) {
             return; // No request was sent.
         }
         let on_the_wire = phases.connect + phases.first_byte + phases.body;

@@ -3,7 +3,7 @@
 use fetchwell_engine::pipeline::Purpose;
 use fetchwell_engine::ports::error::{StoreError, StoreErrorKind};
 use fetchwell_engine::ports::finish::Settlement;
-use fetchwell_policy::outcome::{Happened, NetworkFault};
+use fetchwell_policy::outcome::{FetchOutcome, NetworkFault};
 
 use crate::registry::Labels;
 
@@ -110,7 +110,7 @@ words! {
 
 impl StatusClass {
     /// The status class of a request.
-    pub fn of(happened: &Happened) -> StatusClass {
+    pub fn of(happened: &FetchOutcome) -> StatusClass {
         match happened.status() {
             None => StatusClass::NoAnswer,
             Some(200..=299) => StatusClass::Success,
@@ -172,25 +172,27 @@ words! {
 
 impl Failure {
     /// The failure of a request; `None` if it succeeded or was never sent.
-    pub fn of(happened: &Happened) -> Option<Failure> {
+    pub fn of(happened: &FetchOutcome) -> Option<Failure> {
         match happened {
-            Happened::Answered(429) => Some(Failure::RateLimited),
-            Happened::Answered(400..=499) => Some(Failure::ClientError),
-            Happened::Answered(500..) => Some(Failure::ServerError),
-            Happened::Network(NetworkFault::Dns(_)) | Happened::NoSuchHost => Some(Failure::Dns),
-            Happened::Network(NetworkFault::ConnectRefused) => Some(Failure::Connect),
-            Happened::Network(NetworkFault::Tls(_)) => Some(Failure::Tls),
-            Happened::Network(NetworkFault::Reset) => Some(Failure::Reset),
-            Happened::TimedOut(_) => Some(Failure::Timeout),
-            Happened::BadAnswer(_) => Some(Failure::BadAnswer),
-            Happened::Refused(_) => Some(Failure::Refused),
-            Happened::OurFault(_) => Some(Failure::Ours),
-            Happened::Answered(_)
-            | Happened::RobotsDisallow
-            | Happened::DeadlinePassed
-            | Happened::SiteStayedDown { .. }
-            | Happened::ProbesFailed { .. }
-            | Happened::WaitTooLong { .. } => None,
+            FetchOutcome::Answered(429) => Some(Failure::RateLimited),
+            FetchOutcome::Answered(400..=499) => Some(Failure::ClientError),
+            FetchOutcome::Answered(500..) => Some(Failure::ServerError),
+            FetchOutcome::Network(NetworkFault::Dns(_)) | FetchOutcome::NoSuchHost => {
+                Some(Failure::Dns)
+            }
+            FetchOutcome::Network(NetworkFault::ConnectRefused) => Some(Failure::Connect),
+            FetchOutcome::Network(NetworkFault::Tls(_)) => Some(Failure::Tls),
+            FetchOutcome::Network(NetworkFault::Reset) => Some(Failure::Reset),
+            FetchOutcome::TimedOut(_) => Some(Failure::Timeout),
+            FetchOutcome::BadAnswer(_) => Some(Failure::BadAnswer),
+            FetchOutcome::Refused(_) => Some(Failure::Refused),
+            FetchOutcome::OurFault(_) => Some(Failure::Ours),
+            FetchOutcome::Answered(_)
+            | FetchOutcome::RobotsDisallow
+            | FetchOutcome::DeadlinePassed
+            | FetchOutcome::SiteStayedDown { .. }
+            | FetchOutcome::ProbesFailed { .. }
+            | FetchOutcome::WaitTooLong { .. } => None,
         }
     }
 }

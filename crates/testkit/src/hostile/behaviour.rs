@@ -1,7 +1,7 @@
 //! A hostile behaviour, and the outcomes of a good client.
 
 use fetchwell_engine::web::Method;
-use fetchwell_policy::outcome::{AnswerFault, Happened, NetworkFault};
+use fetchwell_policy::outcome::{AnswerFault, FetchOutcome, NetworkFault};
 
 use super::certificates::Identity;
 use super::step::Step;
@@ -55,13 +55,14 @@ pub enum Good {
 
 impl Good {
     /// Whether this matches the outcome. `body` is that of the response, if there is one.
-    pub fn is(self, happened: &Happened, body: &[u8]) -> bool {
+    pub fn is(self, happened: &FetchOutcome, body: &[u8]) -> bool {
         match (self, happened) {
-            (Good::Page(page), Happened::Answered(200)) => page == body,
-            (Good::Status(status), Happened::Answered(answered)) => status == *answered,
-            (Good::Network(fault), Happened::Network(failed)) => fault == *failed,
-            (Good::BadAnswer(fault), Happened::BadAnswer(found)) => fault == *found,
-            (Good::TimedOut, Happened::TimedOut(_)) | (Good::Refused, Happened::Refused(_)) => true,
+            (Good::Page(page), FetchOutcome::Answered(200)) => page == body,
+            (Good::Status(status), FetchOutcome::Answered(answered)) => status == *answered,
+            (Good::Network(fault), FetchOutcome::Network(failed)) => fault == *failed,
+            (Good::BadAnswer(fault), FetchOutcome::BadAnswer(found)) => fault == *found,
+            (Good::TimedOut, FetchOutcome::TimedOut(_))
+            | (Good::Refused, FetchOutcome::Refused(_)) => true,
             _ => false,
         }
     }

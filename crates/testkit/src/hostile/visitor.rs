@@ -9,7 +9,7 @@ use fetchwell_engine::plan::redirect_chain::{Journey, Stage};
 use fetchwell_engine::ports::plan::Moment;
 use fetchwell_engine::web::{Exchange, Outcome, Phases, Request, Web, Why};
 use fetchwell_policy::address::{AddressGuard, ResolveRule};
-use fetchwell_policy::outcome::{Happened, NameFault};
+use fetchwell_policy::outcome::{FetchOutcome, NameFault};
 use fetchwell_policy::retry::{History, RetryRule};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::WebUrl;
@@ -55,7 +55,7 @@ pub struct Visitor {
 #[derive(Debug)]
 pub struct Visit {
     /// The final outcome.
-    pub happened: Happened,
+    pub happened: FetchOutcome,
     /// The body of the response, if there is one.
     pub body: Bytes,
 }
@@ -111,7 +111,7 @@ impl Visitor {
             match self.client.exchange(request, &mut client::Always, &mut phases).await {
                 Exchange::NotSent => {} // A kept connection was dead: send it again.
                 Exchange::Answered(answer) => {
-                    break (Happened::Answered(answer.status), Some(answer));
+                    break (FetchOutcome::Answered(answer.status), Some(answer));
                 }
                 Exchange::Failed(happened) => break (happened, None),
             }

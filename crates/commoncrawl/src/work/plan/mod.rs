@@ -14,7 +14,7 @@ use fetchwell_engine::ports::finish::Settlement;
 use fetchwell_engine::ports::job::Lease;
 use fetchwell_engine::ports::plan::{Moment, Plan, Step};
 use fetchwell_engine::web::{Answer, Outcome, Request};
-use fetchwell_policy::outcome::{Blame, Happened};
+use fetchwell_policy::outcome::{Blame, FetchOutcome};
 use fetchwell_policy::retry::{Attempt, History, Next, RetryRule};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::WebUrl;
@@ -114,9 +114,9 @@ impl Plan<WorkRecord> for BatchPlan {
         match last {
             None => self.lay_out(),
             Some(outcome) => match &outcome.happened {
-                Happened::Answered(403) => return Step::Halt(REFUSED_BY_ARCHIVE.to_owned()),
+                FetchOutcome::Answered(403) => return Step::Halt(REFUSED_BY_ARCHIVE.to_owned()),
                 // All further requests would be refused, too.
-                Happened::Refused(_) => return Step::Halt(outcome.happened.to_string()),
+                FetchOutcome::Refused(_) => return Step::Halt(outcome.happened.to_string()),
                 _ => self.take(&outcome, moment),
             },
         }
@@ -213,7 +213,7 @@ impl BatchPlan {
     fn take(&mut self, outcome: &Outcome, moment: Moment) {
         let Some(asked) = self.under_way.take() else { return };
         match (&outcome.happened, &outcome.answer) {
-            (Happened::Answered(200..=299), Some(answer)) => self.read(asked, answer, moment),
+            (FetchOutcome::Answered(200..=299), Some(answer)) => self.read(asked, answer, moment),
             (happened, answer) if is_the_ranges_own(happened) => {
                 if let Some(answer) = answer {
                     self.note_nothing_there(&asked, answer);
@@ -413,8 +413,8 @@ impl BatchPlan {
 }
 
 /// Failures that another round would only repeat, and that do not concern other ranges.
-fn is_the_ranges_own(happened: &Happened) -> bool {
-    let repeats = !matches!(happened, Happened::Answered(500..=599));
+fn is_the_ranges_own(happened: &FetchOutcome) -> bool {
+    let repeats = !matches!(happened, FetchOutcome::Answered(500..=599));
     happened.blame() == Blame::Url && repeats
 }
 

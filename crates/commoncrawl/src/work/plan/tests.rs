@@ -38,7 +38,7 @@ fn batch(places: &[(u64, u64)]) -> String {
     serde_json::Value::from(places.iter().map(page).collect::<Vec<_>>()).to_string()
 }
 
-fn end(happened: Happened, rounds_failed: u32) -> (usize, Settlement) {
+fn end(happened: FetchOutcome, rounds_failed: u32) -> (usize, Settlement) {
     let mut lease = lease("batch-1", &batch(&[(7, 9)]));
     lease.history.url_failures = rounds_failed;
     let (records, settlement) = end_of(plan(&rules(), &lease), happened);
@@ -48,15 +48,15 @@ fn end(happened: Happened, rounds_failed: u32) -> (usize, Settlement) {
 #[test]
 fn what_a_range_comes_to_decides_about_the_batch() {
     for status in [200, 206, 404, 416] {
-        let (broken, settlement) = end(Happened::Answered(status), 0);
+        let (broken, settlement) = end(FetchOutcome::Answered(status), 0);
         assert_eq!((broken, settlement), (1, Settlement::Done), "{status}");
     }
     for status in [429, 500, 503] {
-        let (records, settlement) = end(Happened::Answered(status), 0);
+        let (records, settlement) = end(FetchOutcome::Answered(status), 0);
         assert!(matches!(settlement, Settlement::Retry { .. }), "{status}");
         assert_eq!(records, 0);
     }
-    let (_, settlement) = end(Happened::Answered(500), 2);
+    let (_, settlement) = end(FetchOutcome::Answered(500), 2);
     assert!(matches!(settlement, Settlement::Dead { .. }));
 }
 
@@ -72,7 +72,7 @@ fn a_base_without_an_archive_stops_the_worker_and_nothing_is_said_of_its_pages()
         (206, None, "<!doctype", "206 for a/b.warc.gz, but not the range that was asked for"),
     ] {
         let answered = || {
-            let mut outcome = outcome(Happened::Answered(status), body);
+            let mut outcome = outcome(FetchOutcome::Answered(status), body);
             if let Some((name, value)) = header {
                 let answer: &mut Answer = outcome.answer.as_mut().unwrap();
                 answer.headers.insert(name, value.parse().unwrap());
@@ -107,7 +107,7 @@ fn one_batch_of_missing_files_stops_no_worker_however_often_it_comes() {
     let mut due = Vec::new();
     for _ in 0..5 {
         let plan = plan(&rules, &lease("b", &batch(&[(7, 9)])));
-        let (records, settlement) = end_of(plan, Happened::Answered(404));
+        let (records, settlement) = end_of(plan, FetchOutcome::Answered(404));
         let Settlement::Retry { at, .. } = settlement else { panic!("{settlement:?}") };
         assert!(records.is_empty());
         due.push(at);
@@ -193,7 +193,7 @@ fn serve(file: &[u8], request: &Request) -> Outcome {
     let range = ByteRange::of_header(&request.headers[0].1).unwrap();
     let from = usize::try_from(range.offset).unwrap().min(file.len());
     let to = usize::try_from(range.end()).unwrap().min(file.len());
-    let mut outcome = outcome(Happened::Answered(206), "");
+    let mut outcome = outcome(FetchOutcome::Answered(206), "");
     let answer: &mut Answer = outcome.answer.as_mut().unwrap();
     let stated = format!("bytes {from}-{}/{}", to.saturating_sub(1), file.len());
     answer.headers.insert("content-range", stated.parse().unwrap());
@@ -280,7 +280,7 @@ fn an_archive_that_is_away_ends_the_round_and_loses_nothing() {
     let places = [(0, 10), (100, 10), (200, 10)];
     let mut plan = plan(&rules(), &lease("b", &batch(&places)));
     assert!(matches!(plan.step(None, MOMENT), Step::Fetch(_)));
-    let answer = Some(outcome(Happened::Answered(503), ""));
+    let answer = Some(outcome(FetchOutcome::Answered(503), ""));
     let Step::Finish(records, Settlement::Retry { payload, .. }) = plan.step(answer, MOMENT) else {
         panic!("it is to be tried again");
     };
@@ -290,7 +290,8 @@ fn an_archive_that_is_away_ends_the_round_and_loses_nothing() {
 
 #[test]
 fn a_refusal_ends_the_run() {
-    for happened in [Happened::Answered(403), Happened::Refused("a private address".into())] {
+    for happened in [FetchOutcome::Answered(403), FetchOutcome::Refused("a private address".into())]
+    {
         let mut plan = plan(&rules(), &lease("b", &batch(&[(0, 10)])));
         plan.step(None, MOMENT);
         let answer = Some(outcome(happened, ""));
@@ -340,7 +341,7 @@ fn another_round_has_the_pages_that_are_missing_and_no_odd_item_again() {
     let (file, batch) = odd_batch();
     let mut first = plan(&rules(), &lease("b", &batch));
     assert!(matches!(first.step(None, MOMENT), Step::Fetch(_)));
-    let answer = Some(outcome(Happened::Answered(503), ""));
+    let answer = Some(outcome(FetchOutcome::Answered(503), ""));
     let Step::Finish(told, Settlement::Retry { payload, .. }) = first.step(answer, MOMENT) else {
         panic!("it is to be tried again");
     };

@@ -10,7 +10,7 @@ use fetchwell_engine::ports::job::{Job, Lane, Lease, NewJob};
 use fetchwell_engine::ports::plan::{Moment, Plan, Step};
 use fetchwell_engine::web::{Answer, Outcome, Request};
 use fetchwell_feed::{Feed, Home, clean, leads_elsewhere, must_be_asked};
-use fetchwell_policy::outcome::Happened;
+use fetchwell_policy::outcome::FetchOutcome;
 use fetchwell_policy::retry::{Attempt, History, Next, RetryRule};
 use fetchwell_policy::retry_after::retry_after;
 use fetchwell_policy::time::Time;
@@ -190,7 +190,7 @@ impl Plan<Found> for FeedPlan {
         let Some(outcome) = last else { return Step::Fetch(vec![self.journey.request()]) };
         self.hops = match (outcome.answer.as_ref().map(|answer| answer.status), self.hops) {
             (Some(301 | 308), Hops::None | Hops::ForGood) => Hops::ForGood,
-            (Some(301..=308), _) if !matches!(outcome.happened, Happened::Answered(304)) => {
+            (Some(301..=308), _) if !matches!(outcome.happened, FetchOutcome::Answered(304)) => {
                 Hops::ForNow
             }
             (_, hops) => hops,
@@ -210,7 +210,7 @@ impl Plan<Found> for FeedPlan {
 
 fn reading(arrival: &Arrival, hops: Hops, wall: Time) -> Reading {
     match (&arrival.happened, &arrival.answer) {
-        (Happened::Answered(200..=299), Some(answer)) => {
+        (FetchOutcome::Answered(200..=299), Some(answer)) => {
             let content_type = answer.header("content-type");
             match fetchwell_feed::read(&answer.body, content_type, &arrival.final_url) {
                 Ok(feed) => Reading::Read {
@@ -221,11 +221,11 @@ fn reading(arrival: &Arrival, hops: Hops, wall: Time) -> Reading {
                 Err(no_feed) => Reading::Failed { problem: no_feed.to_string(), retry_after: None },
             }
         }
-        (Happened::Answered(304), _) => Reading::Unchanged,
-        (Happened::Answered(410), _) => Reading::Gone,
-        (Happened::RobotsDisallow, _) => Reading::Disallowed,
+        (FetchOutcome::Answered(304), _) => Reading::Unchanged,
+        (FetchOutcome::Answered(410), _) => Reading::Gone,
+        (FetchOutcome::RobotsDisallow, _) => Reading::Disallowed,
         // A request that our own deadline cut off is not a failure of the feed.
-        (Happened::DeadlinePassed, _) if arrival.attempts > u32::from(arrival.was_sent) => {
+        (FetchOutcome::DeadlinePassed, _) if arrival.attempts > u32::from(arrival.was_sent) => {
             Reading::Failed {
                 problem: format!(
                     "failed attempts: {}; no time left for another",
@@ -234,14 +234,14 @@ fn reading(arrival: &Arrival, hops: Hops, wall: Time) -> Reading {
                 retry_after: None,
             }
         }
-        (happened @ (Happened::DeadlinePassed | Happened::OurFault(_)), _) => {
+        (happened @ (FetchOutcome::DeadlinePassed | FetchOutcome::OurFault(_)), _) => {
             Reading::NotReached { why: happened.to_string() }
         }
         (happened, answer) => failed(happened, answer.as_ref(), wall),
     }
 }
 
-fn failed(happened: &Happened, answer: Option<&Answer>, wall: Time) -> Reading {
+fn failed(happened: &FetchOutcome, answer: Option<&Answer>, wall: Time) -> Reading {
     let asked_wait = answer.and_then(|answer| answer.header("retry-after"));
     Reading::Failed {
         problem: happened.to_string(),
@@ -311,9 +311,9 @@ impl Plan<Found> for LinkPlan {
             return Step::Finish(Vec::new(), Settlement::retry(at, history));
         }
         match outcome.happened {
-            Happened::Answered(200..=299) => self.end(Some(self.at.clone())),
+            FetchOutcome::Answered(200..=299) => self.end(Some(self.at.clone())),
             // The request was not made in time: nothing is known about the link.
-            Happened::DeadlinePassed if self.hops == 0 => self.end(None),
+            FetchOutcome::DeadlinePassed if self.hops == 0 => self.end(None),
             _ => self.end_unanswered(),
         }
     }

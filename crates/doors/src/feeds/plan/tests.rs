@@ -32,7 +32,7 @@ fn link_lease(link: &str) -> Lease {
 
 /// An answer with these headers.
 fn answered(status: u16, body: &str, headers: &[(&'static str, &str)]) -> Outcome {
-    let mut outcome = outcome(Happened::Answered(status), body);
+    let mut outcome = outcome(FetchOutcome::Answered(status), body);
     for (name, value) in headers {
         let answer = outcome.answer.as_mut().unwrap();
         answer.headers.insert(*name, value.parse().unwrap());
@@ -69,7 +69,7 @@ fn reading_by(plan: Box<dyn Plan<Found>>, outcomes: Vec<Outcome>) -> Reading {
 }
 
 /// How many attempts a lease gets that always ends like this.
-fn attempts(mut lease: Lease, happened: &Happened) -> u32 {
+fn attempts(mut lease: Lease, happened: &FetchOutcome) -> u32 {
     for attempt in 1..10 {
         match end_with(plan(&lease, 5), outcome(happened.clone(), "")) {
             (found, Settlement::Retry { history, .. }) => {
@@ -100,8 +100,8 @@ fn each_answer_is_a_reading() {
     assert!(matches!(reading_of(vec![answered(304, "", &[])]), Reading::Unchanged));
     assert!(matches!(reading_of(vec![answered(410, "", &[])]), Reading::Gone));
     let unsent = |happened| reading_of(vec![Outcome::unsent(happened, Why::default())]);
-    assert!(matches!(unsent(Happened::RobotsDisallow), Reading::Disallowed));
-    assert!(matches!(unsent(Happened::DeadlinePassed), Reading::NotReached { .. }));
+    assert!(matches!(unsent(FetchOutcome::RobotsDisallow), Reading::Disallowed));
+    assert!(matches!(unsent(FetchOutcome::DeadlinePassed), Reading::NotReached { .. }));
 }
 
 #[test]
@@ -143,15 +143,15 @@ fn a_feed_has_moved_when_every_redirect_says_so() {
 #[test]
 fn what_may_pass_is_tried_three_times_and_what_stays_is_not() {
     for (happened, expected) in [
-        (Happened::Network(NetworkFault::ConnectRefused), 3),
-        (Happened::TimedOut(Phase::Read), 3),
-        (Happened::Answered(503), 3),
-        (Happened::Answered(429), 3),
-        (Happened::Answered(500), 3),
-        (Happened::Answered(404), 1),
-        (Happened::Answered(403), 1),
-        (Happened::RobotsDisallow, 1),
-        (Happened::SiteStayedDown { since: NOW, last_failure: None }, 1),
+        (FetchOutcome::Network(NetworkFault::ConnectRefused), 3),
+        (FetchOutcome::TimedOut(Phase::Read), 3),
+        (FetchOutcome::Answered(503), 3),
+        (FetchOutcome::Answered(429), 3),
+        (FetchOutcome::Answered(500), 3),
+        (FetchOutcome::Answered(404), 1),
+        (FetchOutcome::Answered(403), 1),
+        (FetchOutcome::RobotsDisallow, 1),
+        (FetchOutcome::SiteStayedDown { since: NOW, last_failure: None }, 1),
     ] {
         assert_eq!(attempts(feed_lease(), &happened), expected, "a feed: {happened:?}");
         let link = link_lease("https://t.co/x");
@@ -185,7 +185,7 @@ fn what_would_come_again_after_its_deadline_has_failed_now() {
 #[test]
 fn a_feed_that_failed_and_had_no_other_turn_has_failed() {
     let again = Lease { history: LAST_ATTEMPT, ..feed_lease() };
-    let late = Outcome::unsent(Happened::DeadlinePassed, Why::default());
+    let late = Outcome::unsent(FetchOutcome::DeadlinePassed, Why::default());
     let reading = reading_by(plan(&again, 5), vec![late]);
     assert!(matches!(reading, Reading::Failed { .. }), "{reading:?}");
 }
@@ -225,14 +225,14 @@ fn a_link_is_followed_until_it_comes_home_or_to_a_page() {
         ),
         // A page that can't be asked is one all the same; where services lead nobody knows then.
         (other, vec![answered(404, "", &[])], 1, Some(other)),
-        (other, vec![unsent(Happened::RobotsDisallow)], 1, Some(other)),
+        (other, vec![unsent(FetchOutcome::RobotsDisallow)], 1, Some(other)),
         (other, vec![to("ftp://c.test/")], 1, Some(other)),
         (service, vec![to("http://c.test/1"), answered(403, "", &[])], 2, Some("http://c.test/1")),
         (other, vec![to(service), answered(404, "", &[])], 2, None),
         (service, vec![to("ftp://c.test/")], 1, None),
         (service, vec![answered(404, "", &[])], 1, None),
-        (service, vec![unsent(Happened::RobotsDisallow)], 1, None),
-        (other, vec![unsent(Happened::DeadlinePassed)], 1, None),
+        (service, vec![unsent(FetchOutcome::RobotsDisallow)], 1, None),
+        (other, vec![unsent(FetchOutcome::DeadlinePassed)], 1, None),
         // Circles have an end.
         (service, (0..5).map(|n| to(&format!("https://t.co/{n}"))).collect(), 5, None),
         (other, (0..5).map(|_| to(other)).collect(), 5, Some(other)),
@@ -242,7 +242,7 @@ fn a_link_is_followed_until_it_comes_home_or_to_a_page() {
         let Some(Found::Link { link: of, page: found, .. }) = found else { panic!("it ends") };
         assert_eq!((of.as_str(), found.as_ref().map(WebUrl::as_str)), (link, page), "{requests:?}");
     }
-    let stopped = unsent(Happened::OurFault("stopping".into()));
+    let stopped = unsent(FetchOutcome::OurFault("stopping".into()));
     let found = follow(plan(&link_lease(service), 5), vec![stopped]).1;
     assert!(found.is_none(), "it comes again");
 }

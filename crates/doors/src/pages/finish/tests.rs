@@ -4,7 +4,7 @@ use fetchwell_engine::clock::Clock;
 use fetchwell_engine::memory::{MemoryEvents, MemoryPages};
 use fetchwell_engine::ports::job::Lease;
 use fetchwell_engine::web::Phases;
-use fetchwell_policy::outcome::Happened;
+use fetchwell_policy::outcome::FetchOutcome;
 use fetchwell_testkit::samples::{NOW, end_of, lease};
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
@@ -118,18 +118,20 @@ impl Finish<PageRecord> for Player {
 }
 
 /// What the plan makes of a URL.
-fn finished(lease: Lease, happened: Happened) -> Finished<PageRecord> {
+fn finished(lease: Lease, happened: FetchOutcome) -> Finished<PageRecord> {
     let (records, settlement) = end_of(plan(&lease, PageRules::default()), happened);
     Finished { lease, records, settlement, phases: Phases::default(), share: Share::none() }
 }
 
 /// Pages, with a dead letter, a skipped URL and one to be tried again among them.
 fn batch() -> Vec<Finished<PageRecord>> {
-    let page = |n| finished(lease(&format!("http://a.test/{n}"), ""), Happened::Answered(200));
+    let page = |n| finished(lease(&format!("http://a.test/{n}"), ""), FetchOutcome::Answered(200));
     let mut batch: Vec<_> = (0..PAGES).map(page).collect();
-    for (at, happened) in
-        [(1, Happened::Answered(404)), (4, Happened::RobotsDisallow), (9, Happened::Answered(503))]
-    {
+    for (at, happened) in [
+        (1, FetchOutcome::Answered(404)),
+        (4, FetchOutcome::RobotsDisallow),
+        (9, FetchOutcome::Answered(503)),
+    ] {
         batch.insert(at, finished(lease("http://a.test/other", ""), happened));
     }
     batch
@@ -160,7 +162,7 @@ async fn all_pages_go_to_the_cache_then_all_events_to_the_log_then_the_leases_en
 #[tokio::test]
 async fn a_batch_without_pages_asks_neither_cache_nor_log() {
     let stage = Stage::new(&[], "");
-    let dead = finished(lease("http://a.test/", ""), Happened::Answered(404));
+    let dead = finished(lease("http://a.test/", ""), FetchOutcome::Answered(404));
     stage.finish().finish(&[dead]).await.unwrap();
     assert_eq!(stage.diary(), [("queue", 1)]);
 }
@@ -222,7 +224,7 @@ async fn what_cache_or_log_never_take_is_a_dead_letter_and_the_others_go_on() {
 async fn an_event_is_as_the_contract_has_it() {
     let stage = Stage::new(&[], "");
     let url = "HTTP://A.test:80/ä?b=1#c";
-    stage.finish().finish(&[finished(lease(url, ""), Happened::Answered(203))]).await.unwrap();
+    stage.finish().finish(&[finished(lease(url, ""), FetchOutcome::Answered(203))]).await.unwrap();
     let [event] = &stage.events.published()[..] else { panic!("one event") };
     let hash: [u8; 32] = Sha256::digest(url).into();
     assert_eq!(event.key, hash);

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use fetchwell_policy::address::is_public;
-use fetchwell_policy::outcome::{Happened, NameFault, NetworkFault};
+use fetchwell_policy::outcome::{FetchOutcome, NameFault, NetworkFault};
 use fetchwell_policy::url::WebUrl;
 
 pub(super) use self::cache::CachedNames;
@@ -57,17 +57,17 @@ pub(super) async fn vetted_addresses(
     url: &WebUrl,
     settings: &HttpSettings,
     names: &CachedNames,
-) -> Result<Vec<SocketAddr>, Happened> {
+) -> Result<Vec<SocketAddr>, FetchOutcome> {
     let rule = settings.resolve.iter().find(|rule| rule.matches(url.host()));
     let addresses = match (rule, url.host_ip()) {
         (Some(rule), _) => vec![rule.address],
         (None, Some(literal)) => vec![literal],
         (None, None) => names.addresses(url.host()).await.map_err(|fault| match fault {
-            NameFault::Ours => Happened::OurFault(fault.to_string()),
-            fault => Happened::Network(NetworkFault::Dns(fault)),
+            NameFault::Ours => FetchOutcome::OurFault(fault.to_string()),
+            fault => FetchOutcome::Network(NetworkFault::Dns(fault)),
         })?,
     };
-    let refused = |why: String| Err(Happened::Refused(why));
+    let refused = |why: String| Err(FetchOutcome::Refused(why));
     if let Err(refusal) = settings.guard.check_all(&addresses) {
         return refused(refusal.to_string());
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fetchwell_engine::http::Client;
-use fetchwell_policy::outcome::Happened;
+use fetchwell_policy::outcome::FetchOutcome;
 use fetchwell_policy::robots::WhenUnreachable;
 use fetchwell_testkit::canary::Canary;
 use fetchwell_testkit::client::{self, get};
@@ -129,8 +129,8 @@ fn no_way_leads_to_a_refused_address() {
         for url in lists.into_iter().flatten() {
             let happened = &rows[url].happened;
             let expected = match ways.by_robots.contains(url) {
-                true => *happened == Happened::RobotsDisallow,
-                false => matches!(happened, Happened::Refused(_)),
+                true => *happened == FetchOutcome::RobotsDisallow,
+                false => matches!(happened, FetchOutcome::Refused(_)),
             };
             assert!(expected, "{url}: {happened:?}");
         }
@@ -152,7 +152,7 @@ fn public_addresses_are_dialled_by_every_way() {
             let client = client::client(client::settings(&[server.address]));
             let rows = rows(client, &[urls]).await;
             for url in urls {
-                assert_eq!(rows[url].happened, Happened::Answered(200), "{url}");
+                assert_eq!(rows[url].happened, FetchOutcome::Answered(200), "{url}");
             }
             let dialled: BTreeSet<IpAddr> =
                 canary.connections().await.unwrap().into_keys().collect();
@@ -186,9 +186,10 @@ fn a_thousand_rebinding_names_gain_nothing() {
             clients.iter().map(move |client| (client, url.clone()))
         });
         let run = |(client, url): (_, String)| async move { get(client, &url).await };
-        let ends: Vec<Happened> = stream::iter(races).map(run).buffer_unordered(64).collect().await;
-        let fetched = ends.iter().filter(|end| **end == Happened::Answered(200)).count();
-        let refused = ends.iter().filter(|end| matches!(end, Happened::Refused(_))).count();
+        let ends: Vec<FetchOutcome> =
+            stream::iter(races).map(run).buffer_unordered(64).collect().await;
+        let fetched = ends.iter().filter(|end| **end == FetchOutcome::Answered(200)).count();
+        let refused = ends.iter().filter(|end| matches!(end, FetchOutcome::Refused(_))).count();
         assert_eq!(fetched + refused, 3 * NAMES, "{ends:?}");
         assert!(fetched >= NAMES && refused >= NAMES, "{fetched} fetched, {refused} refused");
         let allowed = [HOME, "2606:4700::1", "8.8.8.8"].map(ip);
@@ -209,7 +210,7 @@ fn a_kept_connection_stays_with_the_address_that_was_vetted() {
         let server = DnsServer::start(names).await.unwrap();
         let client = client::client(client::settings(&[server.address]));
         for _ in 0..20 {
-            assert_eq!(get(&client, "http://a.test/").await, Happened::Answered(200));
+            assert_eq!(get(&client, "http://a.test/").await, FetchOutcome::Answered(200));
         }
         assert_eq!(Vec::from_iter(canary.connections().await.unwrap()), [(ip(HOME), 1)]);
     });
@@ -241,7 +242,7 @@ fn the_systems_settings_are_read_without_their_search_domains_and_hosts_are_guar
             ("http://a.b.c.test/", false),
         ] {
             let happened = get(&client, url).await;
-            assert_eq!(happened == Happened::Answered(200), fetched, "{url}: {happened:?}");
+            assert_eq!(happened == FetchOutcome::Answered(200), fetched, "{url}: {happened:?}");
         }
         assert_eq!(server.names_asked(), ["a.b.c.test", "intranet", "known.test"]);
         assert_eq!(Vec::from_iter(canary.connections().await.unwrap().into_keys()), [ip(HOME)]);

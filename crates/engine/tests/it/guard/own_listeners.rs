@@ -2,7 +2,7 @@
 
 use fetchwell_engine::http::{HttpSettings, OwnListeners};
 use fetchwell_policy::address::AddressGuard;
-use fetchwell_policy::outcome::{Happened, NetworkFault};
+use fetchwell_policy::outcome::{FetchOutcome, NetworkFault};
 use fetchwell_testkit::client::{self, get};
 use fetchwell_testkit::dns::{DnsServer, Script};
 
@@ -37,7 +37,9 @@ async fn our_own_listeners_are_refused_though_their_range_is_allowed() {
         format!("http://home.test:{any}/"),
     ] {
         match get(&client, &url).await {
-            Happened::Refused(why) => assert!(why.contains("this program itself"), "{url}: {why}"),
+            FetchOutcome::Refused(why) => {
+                assert!(why.contains("this program itself"), "{url}: {why}");
+            }
             other => panic!("{url}: {other:?}"),
         }
     }
@@ -47,5 +49,5 @@ async fn our_own_listeners_are_refused_though_their_range_is_allowed() {
     let accept_and_close = async { other.accept().await.map(drop) };
     let (accepted, happened) = tokio::join!(accept_and_close, get(&client, &url));
     accepted.unwrap();
-    assert_eq!(happened, Happened::Network(NetworkFault::Reset));
+    assert_eq!(happened, FetchOutcome::Network(NetworkFault::Reset));
 }

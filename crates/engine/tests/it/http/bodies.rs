@@ -3,19 +3,19 @@
 use std::time::Duration;
 
 use fetchwell_engine::web::Request;
-use fetchwell_policy::outcome::{AnswerFault, Happened, NetworkFault};
+use fetchwell_policy::outcome::{AnswerFault, FetchOutcome, NetworkFault};
 
 use super::client::{answered, client, client_limited, exchange, failure, fetch, in_time};
 use super::script::{Server, Step, answer, ok};
 
 const CHUNKED: &str = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
 
-fn too_large() -> Happened {
-    Happened::BadAnswer(AnswerFault::TooLarge)
+fn too_large() -> FetchOutcome {
+    FetchOutcome::BadAnswer(AnswerFault::TooLarge)
 }
 
-fn reset() -> Happened {
-    Happened::Network(NetworkFault::Reset)
+fn reset() -> FetchOutcome {
+    FetchOutcome::Network(NetworkFault::Reset)
 }
 
 #[tokio::test]
@@ -63,7 +63,7 @@ async fn a_reset_is_a_broken_connection() {
 async fn chunks_that_make_no_sense_are_no_http() {
     for nonsense in ["zz\r\nhello\r\n0\r\n\r\n", "fffffffffffffffff\r\n", "5\r\nhelloworld"] {
         let server = Server::start([answer(format!("{CHUNKED}{nonsense}"))]).await;
-        let expected = Happened::BadAnswer(AnswerFault::NotHttp);
+        let expected = FetchOutcome::BadAnswer(AnswerFault::NotHttp);
         assert_eq!(failure(&client(), server.url("/")).await, expected, "{nonsense}");
     }
 }

@@ -11,7 +11,7 @@ use fetchwell_engine::http::{
 };
 use fetchwell_engine::web::{Answer, Exchange, Leave, Phases, Request, Web};
 use fetchwell_policy::address::AddressGuard;
-use fetchwell_policy::outcome::{Happened, NameFault};
+use fetchwell_policy::outcome::{FetchOutcome, NameFault};
 use fetchwell_policy::url::WebUrl;
 
 /// Whatever a test waits for comes within this time, or never.
@@ -115,7 +115,7 @@ pub(crate) fn answered(exchange: Exchange) -> Answer {
 }
 
 /// Fetches what must fail, and says how it did.
-pub(crate) async fn failure(client: &Client, url: WebUrl) -> Happened {
+pub(crate) async fn failure(client: &Client, url: WebUrl) -> FetchOutcome {
     match exchange(client, Request::page(url)).await {
         Exchange::Failed(happened) => happened,
         other => panic!("no failure: {other:?}"),

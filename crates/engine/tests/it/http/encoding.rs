@@ -4,7 +4,7 @@ use async_compression::tokio::write::{
     BrotliEncoder, DeflateEncoder, GzipEncoder, ZlibEncoder, ZstdEncoder,
 };
 use fetchwell_engine::web::Request;
-use fetchwell_policy::outcome::{AnswerFault, Happened};
+use fetchwell_policy::outcome::{AnswerFault, FetchOutcome};
 use std::time::Duration;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
@@ -55,8 +55,8 @@ fn encoded_answer(encoding: &str, body: &[u8]) -> Vec<u8> {
     ok(&format!("content-encoding: {encoding}\r\n"), body)
 }
 
-fn bad_encoding() -> Happened {
-    Happened::BadAnswer(AnswerFault::BadEncoding)
+fn bad_encoding() -> FetchOutcome {
+    FetchOutcome::BadAnswer(AnswerFault::BadEncoding)
 }
 
 /// Text that does not shrink much, so that all its bytes count.
@@ -124,7 +124,7 @@ async fn a_body_of_too_many_frames_is_bad() {
             if is_good {
                 assert_eq!(fetch(&client, server.url("/")).await.body, "hello", "{encoding}");
             } else {
-                let expected = Happened::BadAnswer(AnswerFault::TooManyFrames);
+                let expected = FetchOutcome::BadAnswer(AnswerFault::TooManyFrames);
                 let happened = failure(&client, server.url("/")).await;
                 assert_eq!(happened, expected, "{encoding}, {empty_frames} frames");
             }
@@ -212,7 +212,7 @@ async fn a_body_that_inflates_beyond_the_ratio_is_a_bomb() {
     let bomb = vec![0; 5 << 20];
     for (encoding, body) in in_every_encoding(&bomb).await {
         let server = Server::answering(encoded_answer(encoding, &body)).await;
-        let expected = Happened::BadAnswer(AnswerFault::Bomb);
+        let expected = FetchOutcome::BadAnswer(AnswerFault::Bomb);
         assert_eq!(failure(&client, server.url("/")).await, expected, "{encoding}");
     }
 }
@@ -223,7 +223,7 @@ async fn the_size_limit_counts_inflated_bytes_and_closes_the_connection() {
     let over = gzip(&[b'x'; 10_001]).await;
     let script = [answer(encoded_answer("gzip", &over)), vec![Step::AwaitClose]].concat();
     let server = Server::start([script, answer(ok("", b"hello"))]).await;
-    let expected = Happened::BadAnswer(AnswerFault::TooLarge);
+    let expected = FetchOutcome::BadAnswer(AnswerFault::TooLarge);
     assert_eq!(failure(&client, server.url("/")).await, expected);
     assert_eq!(fetch(&client, server.url("/")).await.body, "hello");
     assert_eq!(server.seen().connections, 2);

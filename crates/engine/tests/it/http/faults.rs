@@ -1,21 +1,21 @@
 //! Connections that fail, and answers that are none.
 
-use fetchwell_policy::outcome::{AnswerFault, Happened, NameFault, NetworkFault};
+use fetchwell_policy::outcome::{AnswerFault, FetchOutcome, NameFault, NetworkFault};
 use fetchwell_policy::url::WebUrl;
 use tokio::net::TcpListener;
 
 use super::client::{client, client_knowing, client_limited, failure, fetch};
 use super::script::{Server, Step, answer, ok};
 
-fn headers_too_large() -> Happened {
-    Happened::BadAnswer(AnswerFault::HeadersTooLarge)
+fn headers_too_large() -> FetchOutcome {
+    FetchOutcome::BadAnswer(AnswerFault::HeadersTooLarge)
 }
 
 #[tokio::test]
 async fn nobody_listens() {
     let nobody = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let url = WebUrl::parse(&format!("http://{nobody}/")).unwrap();
-    let expected = Happened::Network(NetworkFault::ConnectRefused);
+    let expected = FetchOutcome::Network(NetworkFault::ConnectRefused);
     assert_eq!(failure(&client(), url).await, expected);
 }
 
@@ -28,7 +28,7 @@ async fn a_name_without_an_address() {
         ("https://unknown.test/", NameFault::NoSuchName),
     ] {
         let url = WebUrl::parse(url).unwrap();
-        assert_eq!(failure(&client, url).await, Happened::Network(NetworkFault::Dns(fault)));
+        assert_eq!(failure(&client, url).await, FetchOutcome::Network(NetworkFault::Dns(fault)));
     }
 }
 
@@ -51,7 +51,7 @@ async fn garbage_is_not_http() {
         "HTTP/1.1 200 OK\r\ncontent-length: -1\r\n\r\n",
     ] {
         let server = Server::start([answer(garbage)]).await;
-        let expected = Happened::BadAnswer(AnswerFault::NotHttp);
+        let expected = FetchOutcome::BadAnswer(AnswerFault::NotHttp);
         assert_eq!(failure(&client(), server.url("/")).await, expected, "{garbage}");
     }
 }

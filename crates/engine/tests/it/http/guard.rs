@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use fetchwell_engine::http::Client;
 use fetchwell_policy::address::{AddressGuard, ResolveRule};
-use fetchwell_policy::outcome::{Happened, NetworkFault};
+use fetchwell_policy::outcome::{FetchOutcome, NetworkFault};
 use fetchwell_policy::url::WebUrl;
 
 use super::client::{client_knowing, failure, fetch};
@@ -21,7 +21,7 @@ fn strict<const N: usize>(names: [(&str, &[&str]); N]) -> Client {
 
 async fn assert_refused(client: &Client, url: &str, part_of_reason: &str) {
     match failure(client, WebUrl::parse(url).unwrap()).await {
-        Happened::Refused(why) => assert!(why.contains(part_of_reason), "{url}: {why}"),
+        FetchOutcome::Refused(why) => assert!(why.contains(part_of_reason), "{url}: {why}"),
         other => panic!("{url}: {other:?}"),
     }
 }
@@ -77,7 +77,7 @@ async fn the_peer_must_be_the_address_that_was_vetted() {
         settings.guard = AddressGuard::new(vec!["0.0.0.0/8".parse().unwrap()]);
     });
     let url = WebUrl::parse(&format!("http://0.0.0.0:{}/", server.address.port())).unwrap();
-    let expected = Happened::Network(NetworkFault::ConnectRefused);
+    let expected = FetchOutcome::Network(NetworkFault::ConnectRefused);
     assert_eq!(failure(&client, url).await, expected);
     assert!(server.seen().requests.is_empty());
 }

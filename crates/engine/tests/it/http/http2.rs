@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use fetchwell_engine::web::{Exchange, Method, Request};
-use fetchwell_policy::outcome::{AnswerFault, Happened, Phase};
+use fetchwell_policy::outcome::{AnswerFault, FetchOutcome, Phase};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::server::conn::http2;
@@ -113,7 +113,7 @@ async fn headers_are_limited() {
     let (address, _) = Echo::start(&authority).await;
     let client = authority.client();
     fetch(&client, url(address, "/headers?60000")).await;
-    let expected = Happened::BadAnswer(AnswerFault::HeadersTooLarge);
+    let expected = FetchOutcome::BadAnswer(AnswerFault::HeadersTooLarge);
     assert_eq!(failure(&client, url(address, "/headers?66000")).await, expected);
 }
 
@@ -122,7 +122,7 @@ async fn too_large_a_body_ends_its_stream_and_not_the_connection() {
     let authority = Authority::new();
     let (address, echo) = Echo::start(&authority).await;
     let client = authority.limited_client(|limits| limits.max_body_bytes = 1_000);
-    let expected = Happened::BadAnswer(AnswerFault::TooLarge);
+    let expected = FetchOutcome::BadAnswer(AnswerFault::TooLarge);
     fetch(&client, url(address, "/")).await;
     assert_eq!(failure(&client, url(address, "/large")).await, expected);
     fetch(&client, url(address, "/")).await;
@@ -211,7 +211,7 @@ async fn after_a_time_out_the_next_request_has_a_new_connection() {
     let client = authority.limited_client(|limits| limits.request_timeout = 2 * SHORT);
     fetch(&client, url(address, "/")).await;
     let happened = failure(&client, url(address, "/silence")).await;
-    assert_eq!(happened, Happened::TimedOut(Phase::Total));
+    assert_eq!(happened, FetchOutcome::TimedOut(Phase::Total));
     fetch(&client, url(address, "/")).await;
     assert_eq!(echo.connections(), 2);
 }

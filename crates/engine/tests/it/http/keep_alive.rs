@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use fetchwell_engine::web::{Exchange, Method, Request};
-use fetchwell_policy::outcome::{Happened, NetworkFault};
+use fetchwell_policy::outcome::{FetchOutcome, NetworkFault};
 use fetchwell_testkit::eventually::eventually;
 
 use super::client::{answered, client, client_limited, exchange, fetch, in_time};
@@ -41,7 +41,7 @@ async fn the_next_request_asks_anew_when_the_server_hung_up_on_it() {
 async fn a_new_connection_that_hangs_up_is_the_servers_fault() {
     let server = Server::start([vec![Step::Read]]).await;
     let exchange = exchange(&client(), Request::page(server.url("/"))).await;
-    let reset = Happened::Network(NetworkFault::Reset);
+    let reset = FetchOutcome::Network(NetworkFault::Reset);
     assert!(matches!(&exchange, Exchange::Failed(happened) if *happened == reset), "{exchange:?}");
 }
 
@@ -53,7 +53,7 @@ async fn a_probe_is_told_what_became_of_it_whatever_became_of_kept_connections()
     fetch(&client, server.url("/")).await;
     let probe = || Request::ungoverned(server.url("/")).by(Method::HEAD);
     let failed = exchange(&client, probe()).await;
-    assert!(matches!(failed, Exchange::Failed(Happened::Network(_))), "{failed:?}");
+    assert!(matches!(failed, Exchange::Failed(FetchOutcome::Network(_))), "{failed:?}");
     answered(exchange(&client, probe()).await);
     assert_eq!(server.seen().connections, 3);
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fetchwell_policy::outcome::{Happened, NetworkFault, Phase};
+use fetchwell_policy::outcome::{FetchOutcome, NetworkFault, Phase};
 use fetchwell_policy::url::WebUrl;
 use fetchwell_testkit::fault_proxy::{Cut, FaultProxy, Faults};
 
@@ -33,10 +33,10 @@ async fn a_bad_line_is_put_up_with() {
 
 #[tokio::test]
 async fn a_line_that_fails_is_the_sites_failure() {
-    let reset = Happened::Network(NetworkFault::Reset);
+    let reset = FetchOutcome::Network(NetworkFault::Reset);
     for (faults, expected) in [
-        (Faults::stall(), Happened::TimedOut(Phase::Total)),
-        (Faults::bytes_per_second(50), Happened::TimedOut(Phase::Read)),
+        (Faults::stall(), FetchOutcome::TimedOut(Phase::Total)),
+        (Faults::bytes_per_second(50), FetchOutcome::TimedOut(Phase::Read)),
         (Faults::cut_after(0, Cut::Close), reset.clone()),
         (Faults::cut_after(20, Cut::Close), reset.clone()),
         (Faults::cut_after(500, Cut::Close), reset.clone()),
@@ -52,6 +52,6 @@ async fn a_line_that_fails_is_the_sites_failure() {
     }
     let (_server, proxy, url) = line().await;
     proxy.refuse().await.unwrap();
-    let expected = Happened::Network(NetworkFault::ConnectRefused);
+    let expected = FetchOutcome::Network(NetworkFault::ConnectRefused);
     assert_eq!(failure(&client_limited(|_| {}), url).await, expected);
 }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use fetchwell_engine::web::{Exchange, Method, Request};
 use fetchwell_policy::address::ResolveRule;
-use fetchwell_policy::outcome::Happened;
+use fetchwell_policy::outcome::FetchOutcome;
 use fetchwell_policy::url::WebUrl;
 
 use super::client::{SHORT, answered, client, client_with, exchange, fetch};
@@ -65,7 +65,7 @@ async fn a_header_that_can_not_be_written_is_refused() {
     let server = Server::start([vec![Step::AwaitClose]]).await;
     let request = Request::page(server.url("/")).with_header("x-sly", "a\r\nx-smuggled: b");
     let exchange = exchange(&client(), request).await;
-    assert!(matches!(exchange, Exchange::Failed(Happened::Refused(_))), "{exchange:?}");
+    assert!(matches!(exchange, Exchange::Failed(FetchOutcome::Refused(_))), "{exchange:?}");
     assert!(server.seen().requests.is_empty());
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use fetchwell_engine::http::Client;
 use fetchwell_engine::web::{Exchange, Method, Phases, Request, Web};
-use fetchwell_policy::outcome::{Happened, Phase};
+use fetchwell_policy::outcome::{FetchOutcome, Phase};
 use fetchwell_policy::url::WebUrl;
 use tokio::net::{TcpListener, TcpSocket};
 
@@ -33,7 +33,7 @@ async fn silence_within_a_body_ends_at_the_idle_limit() {
     let begun = "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhello";
     let server = Server::start([[answer(begun), vec![Step::AwaitClose]].concat()]).await;
     let happened = failure(&impatient_between_bytes(), server.url("/")).await;
-    assert_eq!(happened, Happened::TimedOut(Phase::Read));
+    assert_eq!(happened, FetchOutcome::TimedOut(Phase::Read));
     in_time(server.until(|seen| seen.ended == 1)).await;
 }
 
@@ -42,7 +42,7 @@ async fn silence_before_the_body_ends_at_the_total_limit() {
     for begun in ["", "HTTP/1.1 200 OK\r\n"] {
         let server = Server::start([[answer(begun), vec![Step::AwaitClose]].concat()]).await;
         let happened = failure(&impatient_over_all(), server.url("/")).await;
-        assert_eq!(happened, Happened::TimedOut(Phase::Total), "{begun}");
+        assert_eq!(happened, FetchOutcome::TimedOut(Phase::Total), "{begun}");
         in_time(server.until(|seen| seen.ended == 1)).await;
     }
 }
@@ -57,7 +57,7 @@ async fn a_slow_first_byte_is_waited_for_beyond_the_idle_limit() {
     let mut own = Request::page(server.url("/"));
     own.timeouts.request = Some(SHORT);
     let exchange = exchange(&impatient_between_bytes(), own).await;
-    let is_total = matches!(exchange, Exchange::Failed(Happened::TimedOut(Phase::Total)));
+    let is_total = matches!(exchange, Exchange::Failed(FetchOutcome::TimedOut(Phase::Total)));
     assert!(is_total, "{exchange:?}");
 }
 
@@ -70,7 +70,7 @@ async fn a_trickle_ends_at_the_total_limit() {
     ] {
         let server = Server::start([piece_by_piece(head, piece)]).await;
         let happened = failure(&impatient_over_all(), server.url("/")).await;
-        assert_eq!(happened, Happened::TimedOut(Phase::Total), "{head}{piece}");
+        assert_eq!(happened, FetchOutcome::TimedOut(Phase::Total), "{head}{piece}");
         in_time(server.until(|seen| seen.ended == 1)).await;
     }
 }
@@ -80,7 +80,7 @@ async fn a_trickle_below_the_least_rate_is_as_good_as_silence() {
     let trickle = || piece_by_piece("HTTP/1.1 200 OK\r\ncontent-length: 30\r\n\r\n", "x");
     let server = Server::start([trickle()]).await;
     let happened = failure(&impatient_between_bytes(), server.url("/")).await;
-    assert_eq!(happened, Happened::TimedOut(Phase::Read));
+    assert_eq!(happened, FetchOutcome::TimedOut(Phase::Read));
     in_time(server.until(|seen| seen.ended == 1)).await;
 
     let server = Server::start([trickle()]).await;
@@ -96,7 +96,7 @@ async fn informational_answers_without_end_are_not_listened_to_for_ever() {
     let endless = piece_by_piece("", "HTTP/1.1 100 Continue\r\n\r\n");
     let server = Server::start([endless]).await;
     let happened = failure(&impatient_over_all(), server.url("/")).await;
-    assert!(matches!(happened, Happened::TimedOut(_)), "{happened:?}");
+    assert!(matches!(happened, FetchOutcome::TimedOut(_)), "{happened:?}");
 }
 
 #[tokio::test]
@@ -105,7 +105,7 @@ async fn a_server_that_does_not_read_is_given_up() {
     let body = Bytes::from(vec![b'x'; 32 << 20]);
     let post = Request::page(server.url("/")).by(Method::POST).with_body(body);
     let exchange = exchange(&impatient_over_all(), post).await;
-    assert!(matches!(exchange, Exchange::Failed(Happened::TimedOut(_))), "{exchange:?}");
+    assert!(matches!(exchange, Exchange::Failed(FetchOutcome::TimedOut(_))), "{exchange:?}");
 }
 
 #[tokio::test]
@@ -119,7 +119,7 @@ async fn a_handshake_that_stalls_ends_at_the_connect_limit_or_the_total() {
             limits.request_timeout = total;
         });
         let happened = failure(&client, url.clone()).await;
-        assert_eq!(happened, Happened::TimedOut(Phase::Connect));
+        assert_eq!(happened, FetchOutcome::TimedOut(Phase::Connect));
     }
     in_time(server.until(|seen| seen.ended == 2)).await;
 }

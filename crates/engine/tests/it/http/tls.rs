@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use fetchwell_engine::http::{Client, HttpLimits, HttpSettings};
-use fetchwell_policy::outcome::{Happened, NetworkFault, TlsFault};
+use fetchwell_policy::outcome::{FetchOutcome, NetworkFault, TlsFault};
 use fetchwell_policy::url::WebUrl;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, date_time_ymd};
 use rustls::ServerConfig;
@@ -120,8 +120,8 @@ async fn greet(stream: TlsStream<TcpStream>) {
     follow(answer(ok("", b"hello")), stream, &watch::Sender::new(Seen::default())).await;
 }
 
-fn tls(fault: TlsFault) -> Happened {
-    Happened::Network(NetworkFault::Tls(fault))
+fn tls(fault: TlsFault) -> FetchOutcome {
+    FetchOutcome::Network(NetworkFault::Tls(fault))
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use fetchwell_engine::pipeline::Ended;
 use fetchwell_engine::ports::politeness::Politeness;
 use fetchwell_engine::web::{Exchange, Leave, Phases, Request, Web};
-use fetchwell_policy::outcome::Happened;
+use fetchwell_policy::outcome::FetchOutcome;
 use fetchwell_policy::url::Site;
 use fetchwell_simweb::{Failure, SiteScript};
 use fetchwell_testkit::rig::{Rig, Row};
@@ -32,7 +32,7 @@ impl Web for Lacking {
     ) -> Exchange {
         let left = |n: usize| n.checked_sub(1);
         if self.failures_left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, left).is_ok() {
-            return Exchange::Failed(Happened::OurFault("no descriptor is left".to_owned()));
+            return Exchange::Failed(FetchOutcome::OurFault("no descriptor is left".to_owned()));
         }
         self.web.exchange(request, leave, phases).await
     }
@@ -60,7 +60,7 @@ async fn what_we_lack_is_no_failure_of_any_site() {
     assert!(took >= Duration::from_secs(400 / 16 - 2), "it went on without a rest: {took:?}");
     let rows = rig.rows();
     assert_eq!(rows.len(), 120);
-    let is_fetched = |row: &&Row| row.happened == Happened::Answered(200);
+    let is_fetched = |row: &&Row| row.happened == FetchOutcome::Answered(200);
     assert_eq!(rows.iter().filter(is_fetched).count(), 120, "{rows:?}");
     let first_time = |row: &&Row| row.attempts == 1;
     assert!(rows.iter().filter(first_time).count() >= 90, "{rows:?}");
@@ -92,7 +92,7 @@ impl Web for Untaken {
         if is_taken {
             return answer;
         }
-        Exchange::Failed(Happened::OurFault("no memory is left".to_owned()))
+        Exchange::Failed(FetchOutcome::OurFault("no memory is left".to_owned()))
     }
 }
 

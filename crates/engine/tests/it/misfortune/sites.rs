@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fetchwell_engine::ports::job::{Job, NewJob};
 use fetchwell_engine::ports::politeness::Politeness;
-use fetchwell_policy::outcome::Happened;
+use fetchwell_policy::outcome::FetchOutcome;
 use fetchwell_policy::retry::RetryRule;
 use fetchwell_policy::url::Site;
 use fetchwell_simweb::{Failure, HitKind, Manner, SiteScript};
@@ -21,7 +21,7 @@ async fn a_site_that_cannot_be_reached_for_its_robots_txt_cannot_be_reached_for_
     let began = rig.clock.now();
     rig.run().await.unwrap();
     let rows = rig.rows();
-    let failed = |row: &Row| matches!(row.happened, Happened::Network(_)) && row.attempts == 3;
+    let failed = |row: &Row| matches!(row.happened, FetchOutcome::Network(_)) && row.attempts == 3;
     assert!(rows.iter().all(failed), "{rows:?}");
     assert_eq!(rows.len(), 2);
     assert_eq!(rig.world.count(|hit| hit.kind == HitKind::Page), 0, "no page was asked for");
@@ -44,8 +44,8 @@ async fn who_is_in_the_window_hears_in_time_that_its_deadline_passed() {
     let late = rig.clock.now().since(deadline);
     assert!(late <= Duration::from_secs(1), "the last was told {late:?} late");
     let rows = rig.rows();
-    let passed = |row: &&Row| row.happened == Happened::DeadlinePassed;
-    let fetched = |row: &&Row| row.happened == Happened::Answered(200);
+    let passed = |row: &&Row| row.happened == FetchOutcome::DeadlinePassed;
+    let fetched = |row: &&Row| row.happened == FetchOutcome::Answered(200);
     assert_eq!(rows.iter().filter(fetched).count(), 5, "{rows:?}");
     assert_eq!(rows.iter().filter(passed).count(), 6, "{rows:?}");
     assert_eq!(rig.queue.ledger().done, 11);
@@ -69,7 +69,7 @@ async fn what_waits_for_a_closed_site_is_told_when_its_deadline_passes() {
     rig.queue.enqueue(vec![NewJob::now(urgent)]);
     rig.run().await.unwrap();
     let row = rig.rows().remove(0);
-    assert_eq!(row.happened, Happened::DeadlinePassed);
+    assert_eq!(row.happened, FetchOutcome::DeadlinePassed);
     assert!(row.held_up_by.is_some_and(|why| why.contains("its circuit is open")));
     let late = rig.clock.now().since(deadline);
     assert!(late <= Duration::from_secs(1), "it was told {late:?} late");

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::descriptors::{Connections, Descriptors};
-use fetchwell_policy::outcome::{Happened, NameFault, NetworkFault};
+use fetchwell_policy::outcome::{FetchOutcome, NameFault, NetworkFault};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::WebUrl;
 use fetchwell_settings::Settings;
@@ -129,13 +129,13 @@ async fn name_servers(settings: &Settings) -> Finding {
 }
 
 /// A server that answers that there is no such name works, too.
-fn judge_names(found: Result<(), Happened>) -> Finding {
+fn judge_names(found: Result<(), FetchOutcome>) -> Finding {
     let why = match found {
         Ok(()) => return Finding::ok("name servers", "answer"),
-        Err(Happened::Network(NetworkFault::Dns(
+        Err(FetchOutcome::Network(NetworkFault::Dns(
             NameFault::NoSuchName | NameFault::NoAddress | NameFault::TooManyAddresses,
         ))) => return Finding::ok("name servers", "they answer, but do not know example.com"),
-        Err(Happened::Refused(_)) => return Finding::ok("name servers", "answer"),
+        Err(FetchOutcome::Refused(_)) => return Finding::ok("name servers", "answer"),
         Err(happened) => happened.to_string(),
     };
     Finding::warn(
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn name_servers_that_know_nothing_have_answered() {
-        let dns = |fault| Err(Happened::Network(NetworkFault::Dns(fault)));
+        let dns = |fault| Err(FetchOutcome::Network(NetworkFault::Dns(fault)));
         for (found, expected) in [
             (Ok(()), Verdict::Ok),
             (dns(NameFault::NoSuchName), Verdict::Ok),

@@ -20,7 +20,7 @@ use fetchwell_engine::ports::plan::{Moment, Plan, Step};
 use fetchwell_engine::ports::politeness::RobotsRecord;
 use fetchwell_engine::web::Outcome;
 use fetchwell_policy::breaker::State;
-use fetchwell_policy::outcome::Happened;
+use fetchwell_policy::outcome::FetchOutcome;
 use fetchwell_policy::robots::{Robots, product_token};
 use fetchwell_policy::site::SiteState;
 use fetchwell_policy::time::Time;
@@ -233,7 +233,7 @@ struct RobotsPlan(RobotsErrand);
 impl Plan<RobotsRecord> for RobotsPlan {
     fn step(&mut self, last: Option<Outcome>, moment: Moment) -> Step<RobotsRecord> {
         let Some(outcome) = last else { return Step::Fetch(vec![self.0.request()]) };
-        if matches!(outcome.happened, Happened::SiteStayedDown { .. }) {
+        if matches!(outcome.happened, FetchOutcome::SiteStayedDown { .. }) {
             return Step::Finish(Vec::new(), Settlement::Skipped); // It was not requested.
         }
         match self.0.step(&outcome, moment.now) {
