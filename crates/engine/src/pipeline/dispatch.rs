@@ -10,9 +10,9 @@ use fetchwell_policy::site::{Mark, Permit, Report};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Site, WebUrl};
 
-use super::conductor::{Conductor, Input};
 use super::flight::{Announced, End, Fetch, FlightEnd};
 use super::flights::Flight;
+use super::scheduler::{Input, Scheduler};
 use super::verdicts::Move;
 use super::{LeaseTag, News, Purpose};
 use crate::gate::{GateLeave, RobotsView, rule_of};
@@ -31,7 +31,7 @@ const OPEN_PERMIT_FOR: Duration = Duration::from_secs(1);
 /// How long no process sends requests to an archive after it failed.
 const ARCHIVE_REST: Duration = Duration::from_secs(1);
 
-impl<R: Send + Sync + 'static> Conductor<R> {
+impl<R: Send + Sync + 'static> Scheduler<R> {
     /// Whether a request may be sent now in its slot. Pages that are not stored yet count as in flight: a crash repeats
     /// both, and with pacing, storing keeps up.
     pub(super) fn may_dispatch(&self) -> bool {
@@ -140,7 +140,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         if group != turn_of {
             self.take_groups_turn(group.as_deref());
         }
-        self.fly(site, item, (permit, at), why, leave.following_robots(follows), !unpaced);
+        self.spawn_fetch(site, item, (permit, at), why, leave.following_robots(follows), !unpaced);
         self.bench.ask_at(site, now);
     }
 
@@ -188,7 +188,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     }
 
     /// Starts the task of a request. If `paced`, the site's next slot waits for its head.
-    fn fly(
+    fn spawn_fetch(
         &mut self,
         site: &Site,
         item: Item,
@@ -259,7 +259,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let is_archive = self.runtime.gate.concurrency(&site).is_some();
         let file = told.as_deref().filter(|_| is_archive).map(|told| file_of(&told.url));
         if let Some(told) = told {
-            self.spread(News::Requested(told));
+            self.emit(News::Requested(told));
         }
         if let Some(what) = lack {
             self.lacks(&what);
@@ -268,12 +268,12 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             // The store treats a probe that was not sent as lost, and issues it again.
             End::NotSent(_) if self.jobs.is_probe(job) => {
                 self.jobs.remove(job);
-                self.landed(&site);
+                self.on_fetch_done(&site);
             }
             // No more requests are sent, so it would wait until the grace period is over.
             End::NotSent(item) if self.is_stopping() && !item.is_errand => {
                 self.hand_back_item(&item, self.now());
-                self.landed(&site);
+                self.on_fetch_done(&site);
             }
             End::NotSent(item) => {
                 let now = self.now();
@@ -281,10 +281,10 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                 let room = self.bench.room(&site, now);
                 room.follows_robots = false;
                 room.push(item, &lane, true);
-                self.landed(&site);
+                self.on_fetch_done(&site);
             }
             End::Interrupted(reason) => {
-                self.landed(&site);
+                self.on_fetch_done(&site);
                 self.interrupt(job, &reason);
             }
             End::Errand(mut outcome) => {
@@ -295,7 +295,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                 self.report(&site, permit, mark, &outcome.happened, outcome.retry_after, None);
                 self.robots_asked_for(job, &site, permit.recoveries);
                 self.on_errand_outcome(job, &outcome);
-                self.landed(&site);
+                self.on_fetch_done(&site);
             }
             End::Stepped { step, happened, retry_after, phases, share } => {
                 self.report(&site, permit, happened.mark(), &happened, retry_after, file);
@@ -305,7 +305,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                     work.share = share;
                 }
                 self.carry_out(job, step);
-                self.landed(&site);
+                self.on_fetch_done(&site);
             }
         }
     }
@@ -320,7 +320,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
     }
 
     /// A request ended, which its site may have waited for.
-    pub(super) fn landed(&mut self, site: &Site) {
+    pub(super) fn on_fetch_done(&mut self, site: &Site) {
         let Some(room) = self.bench.existing(site) else { return };
         room.in_flight = room.in_flight.saturating_sub(1);
         if self.bench.is_empty(site) { self.bench.tidy(site) } else { self.wake(site) }
@@ -349,7 +349,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         if matches!(mark, Mark::Failed | Mark::RobotsFailed) {
             self.log_failure(site, happened);
         }
-        self.spread(News::Marked(site.clone(), mark));
+        self.emit(News::Marked(site.clone(), mark));
         let retry_after = retry_after.filter(|_| matches!(happened.status(), Some(429 | 503)));
         let retry_after = self.archive_rest(site, mark, retry_after).or(retry_after);
         let mark = self.once_per_file(site, mark, happened, file);

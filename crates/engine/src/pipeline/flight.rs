@@ -65,7 +65,7 @@ pub(super) enum HeadNews {
     GroupRests(String, Time),
 }
 
-/// A send permit that reports to the conductor what becomes of the head.
+/// A send permit that reports to the scheduler what becomes of the head.
 pub(super) struct Announced {
     pub(super) leave: GateLeave,
     pub(super) number: FlightNumber,
@@ -105,7 +105,7 @@ impl Leave for Announced {
 
 impl Announced {
     fn tell(&self, news: HeadNews) {
-        drop(self.heads.send(news)); // The conductor may have ended.
+        drop(self.heads.send(news)); // The scheduler may have ended.
     }
 }
 

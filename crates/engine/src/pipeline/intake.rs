@@ -8,9 +8,9 @@ use fetchwell_policy::time::Time;
 use fetchwell_policy::url::Site;
 use tracing::error;
 
-use super::conductor::{Conductor, Input};
 use super::groups::enough_for;
 use super::jobs::{LeaseWork, Work};
+use super::scheduler::{Input, Scheduler};
 use crate::budget::Share;
 use crate::ports::error::StoreError;
 use crate::ports::finish::{Finished, Settlement};
@@ -38,7 +38,7 @@ pub(super) const INTERRUPTIONS_UNTIL_ALONE: u32 = 3;
 const QUARANTINE: &str =
     "quarantined: the process died four times while fetching it, the last time alone";
 
-impl<R: Send + Sync + 'static> Conductor<R> {
+impl<R: Send + Sync + 'static> Scheduler<R> {
     /// Asks the source for more when the window has room.
     pub(super) fn take_when_there_is_room(&mut self) {
         self.run_a_suspect_when_alone();
@@ -400,6 +400,6 @@ impl<R: Send + Sync + 'static> Conductor<R> {
 pub(super) fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
     caught.map_err(|payload| {
-        format!("it made the program panic: {}", super::conductor::panic_text(payload.as_ref()))
+        format!("it made the program panic: {}", super::scheduler::panic_text(payload.as_ref()))
     })
 }

@@ -10,9 +10,9 @@ use std::time::Duration;
 use fetchwell_policy::time::Time;
 use tracing::{error, warn};
 
-use super::conductor::Conductor;
 use super::intake::{INTERRUPTIONS_UNTIL_ALONE, guarded};
 use super::jobs::Work;
+use super::scheduler::Scheduler;
 use super::{GiveUp, INTERNAL};
 use crate::ports::finish::Settlement;
 use crate::ports::job::Lease;
@@ -111,7 +111,7 @@ impl Lack {
     }
 }
 
-impl<R: Send + Sync + 'static> Conductor<R> {
+impl<R: Send + Sync + 'static> Scheduler<R> {
     /// Handles a fault of this program, such as a panic, in the work on a job.
     pub(super) fn interrupt(&mut self, job: JobKey, reason: &str) {
         match self.jobs.get(job) {

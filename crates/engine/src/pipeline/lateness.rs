@@ -10,7 +10,7 @@ use fetchwell_policy::outcome::FetchOutcome;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Site, WebUrl};
 
-use super::conductor::{Conductor, Input};
+use super::scheduler::{Input, Scheduler};
 use crate::ports::job::{Lease, LeaseId};
 use crate::ports::politeness::{Politeness, RobotsRecord};
 use crate::web::{Outcome, Request, Why};
@@ -85,7 +85,7 @@ impl Unanswered {
     }
 }
 
-impl<R: Send + Sync + 'static> Conductor<R> {
+impl<R: Send + Sync + 'static> Scheduler<R> {
     /// Tells the plans whose deadlines have passed.
     pub(super) fn tell_the_late(&mut self) {
         while let Some((lease, place)) = self.deadlines.pop_passed(self.now()) {

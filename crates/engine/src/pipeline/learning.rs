@@ -7,10 +7,10 @@ use fetchwell_policy::url::{Origin, Site};
 use tracing::{error, warn};
 
 use super::News;
-use super::conductor::{Conductor, Input};
 use super::dispatch::known_robots;
 use super::interruptions::REST;
 use super::jobs::Work;
+use super::scheduler::{Input, Scheduler};
 use crate::gate::RobotsView;
 use crate::internal_fetch::{Errand, RobotsErrand, RobotsStep, probe};
 use crate::ports::error::StoreError;
@@ -20,7 +20,7 @@ use crate::store_health::StoreCall;
 use crate::web::Outcome;
 use crate::workbench::{Item, JobKey, Standing};
 
-impl<R: Send + Sync + 'static> Conductor<R> {
+impl<R: Send + Sync + 'static> Scheduler<R> {
     pub(super) fn start_probe(&mut self, site: &Site, permit: Permit, at: Time) {
         let Some(room) = self.bench.existing(site) else { return };
         let Some(item) = room.next(|_| true) else { return };
@@ -41,7 +41,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             room.push(errand, &Lane::default(), false);
         }
         self.bench.hold(site, permit, at);
-        self.spread(News::Probing(site.clone()));
+        self.emit(News::Probing(site.clone()));
     }
 
     pub(super) fn look_up_robots(&mut self, origin: Origin) {
@@ -216,7 +216,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             let meanwhile = self.runtime.gate.while_robots_are_unreachable();
             let reason = &unreachable.reason;
             warn!(%origin, reason, "robots.txt is unreachable; without a cached copy {meanwhile}");
-            self.spread(News::RobotsUnreachable(origin.clone()));
+            self.emit(News::RobotsUnreachable(origin.clone()));
         }
         let view = self.runtime.gate.view(Some(&record), None);
         self.robots_known(origin, view, true);

@@ -4,7 +4,7 @@
 //! source ──take──▶ workbench ──due──▶ gate ──go──▶ http ──▶ plan ──finish──▶ sink ──▶ settle
 //! ```
 //!
-//! One task, the conductor, makes all decisions and owns their state: the leases taken, the requests that wait at each
+//! One task, the scheduler, makes all decisions and owns their state: the leases taken, the requests that wait at each
 //! site and those in flight. Everything slow (the store, the web, a plan's step on a large page) runs in its own task
 //! and returns an event. So the state needs no locks, and the loop never waits for a site.
 //!
@@ -12,7 +12,6 @@
 //! (requests), `turns` and `lookups` (the politeness store), `outbox` (results), `upkeep` and `ending` (the instance
 //! and its run).
 
-mod conductor;
 mod dispatch;
 mod ending;
 mod flight;
@@ -29,6 +28,7 @@ mod news;
 mod orders;
 mod outbox;
 mod results;
+mod scheduler;
 mod site_log;
 mod supply;
 mod suspects;
@@ -53,8 +53,8 @@ use crate::ports::job::Lease;
 use crate::ports::plan::Plan;
 use crate::ports::source::Source;
 use crate::web::Web;
-use conductor::{Conductor, engine_failed};
 pub use news::{AnswerFacts, LeaseTag, News, Purpose, Requested, SettledLease, Watcher, Window};
+use scheduler::{Scheduler, engine_failed};
 
 /// The reason recorded for a lease that is given up because of a fault in this program, such as a panic.
 pub const INTERNAL: &str = "internal";
@@ -151,45 +151,45 @@ pub async fn run<R: Send + Sync + 'static>(
 ) -> Result<Ended, StoreError> {
     let health = runtime.gate.health.clone();
     // A spawned task is woken on the thread that has an event for it. The caller of `run` may wait on another thread.
-    let conducting = AbortOnDropHandle::new(tokio::spawn(conduct(door, runtime, stop)));
-    match conducting.await {
+    let scheduling = AbortOnDropHandle::new(tokio::spawn(schedule(door, runtime, stop)));
+    match scheduling.await {
         Ok(ended) => ended,
         Err(failed) => Err(engine_failed(failed, &health)),
     }
 }
 
-async fn conduct<R: Send + Sync + 'static>(
+async fn schedule<R: Send + Sync + 'static>(
     door: Door<R>,
     runtime: Runtime,
     stop: CancellationToken,
 ) -> Result<Ended, StoreError> {
     let news = door.source.news();
-    let mut conductor = Conductor::start(door, runtime).await;
-    conductor.give_up_on_a_store()?;
+    let mut scheduler = Scheduler::start(door, runtime).await;
+    scheduler.give_up_on_a_store()?;
     loop {
-        conductor.renew_lease_when_due();
-        conductor.listen_for_orders_when_due();
-        conductor.tell_the_late();
-        conductor.take_when_there_is_room();
-        conductor.dispatch_what_is_due();
-        conductor.note_what_started();
-        conductor.ask_the_gate();
-        conductor.finish_what_is_done();
-        conductor.tell_what_is_in_hand();
-        if conductor.is_idle_for_good() {
-            return conductor.ended();
+        scheduler.renew_lease_when_due();
+        scheduler.listen_for_orders_when_due();
+        scheduler.tell_the_late();
+        scheduler.take_when_there_is_room();
+        scheduler.dispatch_what_is_due();
+        scheduler.note_what_started();
+        scheduler.ask_the_gate();
+        scheduler.finish_what_is_done();
+        scheduler.tell_what_is_in_hand();
+        if scheduler.is_idle_for_good() {
+            return scheduler.ended();
         }
-        let wake_at = conductor.next_due();
-        let now = conductor.now();
-        let stopping = conductor.is_stopping();
+        let wake_at = scheduler.next_due();
+        let now = scheduler.now();
+        let stopping = scheduler.is_stopping();
         tokio::select! {
-            event = conductor.next_event() => {
-                conductor.handle_all(event)?;
-                conductor.give_up_on_a_store()?;
+            event = scheduler.next_event() => {
+                scheduler.handle_all(event)?;
+                scheduler.give_up_on_a_store()?;
             }
             () = sleep_until(wake_at, now) => {}
-            () = heard(news.as_deref()) => conductor.hear_of_more(),
-            () = stop.cancelled(), if !stopping => conductor.stop_taking(),
+            () = heard(news.as_deref()) => scheduler.hear_of_more(),
+            () = stop.cancelled(), if !stopping => scheduler.stop_taking(),
         }
     }
 }

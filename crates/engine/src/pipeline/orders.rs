@@ -11,7 +11,7 @@ use fetchwell_policy::url::Site;
 use tokio::time::Instant;
 use tracing::{debug, info};
 
-use super::conductor::{Conductor, Input};
+use super::scheduler::{Input, Scheduler};
 use crate::ports::error::StoreError;
 use crate::ports::politeness::{ORDERS_AT_ONCE, RecentOrders};
 use crate::store_health::StoreCall;
@@ -65,7 +65,7 @@ impl OrdersHeard {
     }
 }
 
-impl<R: Send + Sync + 'static> Conductor<R> {
+impl<R: Send + Sync + 'static> Scheduler<R> {
     /// Polls for orders, if that is due.
     pub(super) fn listen_for_orders_when_due(&mut self) {
         if self.orders.is_listening || Instant::now() < self.orders.next_look {

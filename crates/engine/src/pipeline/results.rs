@@ -6,8 +6,8 @@ use fetchwell_policy::url::Site;
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
-use super::conductor::{Conductor, Input};
 use super::intake::guarded;
+use super::scheduler::{Input, Scheduler};
 use super::{GiveUp, News, SettledLease};
 use crate::budget::Share;
 use crate::ports::error::{StoreError, StoreErrorKind};
@@ -15,7 +15,7 @@ use crate::ports::finish::{Finished, Settled, Settlement};
 use crate::store_health::StoreCall;
 use crate::web::Phases;
 
-impl<R: Send + Sync + 'static> Conductor<R> {
+impl<R: Send + Sync + 'static> Scheduler<R> {
     /// Hands finished leases to the sink, one batch at a time; the next batch collects meanwhile.
     pub(super) fn finish_what_is_done(&mut self) {
         if !self.holds_its_lease() {
@@ -78,7 +78,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                 finished.settlement = Settlement::Dead { reason };
             }
         }
-        self.spread(News::StoreFailed(fault.clone()));
+        self.emit(News::StoreFailed(fault.clone()));
         let now = self.now();
         self.outbox.put_back_singly(batch, now);
     }
@@ -108,7 +108,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                 url = lease.job.url,
                 "a result came too late and was discarded: another instance has the URL"
             );
-            return self.spread(News::Stale);
+            return self.emit(News::Stale);
         }
         if !matches!(settlement, Settlement::HandBack { .. }) {
             self.interruptions.forget(&lease);
@@ -129,7 +129,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let age = self.now().since(lease.accepted_at);
         let ended_at = self.runtime.clock.wall();
         let told = SettledLease { lease, settlement, phases, age, ended_at };
-        self.spread(News::Settled(Box::new(told)));
+        self.emit(News::Settled(Box::new(told)));
         if self.held.is_empty() {
             self.supply.take_by(self.now()); // Perhaps that was the last one.
         }

@@ -13,9 +13,9 @@ use fetchwell_policy::url::{Origin, Site};
 use tracing::{info, warn};
 
 use super::News;
-use super::conductor::Conductor;
 use super::dispatch::crawl_delay;
 use super::intake::UNTIL_CLOSED;
+use super::scheduler::Scheduler;
 use super::site_log::Line;
 use crate::gate::{CRAWL_DELAY, RobotsView, rule_of};
 use crate::ports::error::StoreError;
@@ -75,7 +75,7 @@ impl Clocks {
     }
 }
 
-impl<R: Send + Sync + 'static> Conductor<R> {
+impl<R: Send + Sync + 'static> Scheduler<R> {
     /// Decides what a site does next, and does it.
     pub(super) fn consider(&mut self, site: &Site) {
         loop {
@@ -539,11 +539,11 @@ impl<R: Send + Sync + 'static> Conductor<R> {
                 let next_probe_in = probe_at.since(store_now);
                 let wait_s = next_probe_in.as_secs_f64().round();
                 warn!("Circuit open: {site} appears down. Next probe in {wait_s}s.");
-                self.spread(News::CircuitOpened { site, next_probe_in });
+                self.emit(News::CircuitOpened { site, next_probe_in });
             }
             Transition::Closed => {
                 info!("Circuit closed: {site} is back.");
-                self.spread(News::CircuitClosed(site));
+                self.emit(News::CircuitClosed(site));
             }
             Transition::None => {}
         }

@@ -7,7 +7,7 @@ use fetchwell_policy::url::Site;
 use tokio::time::Instant;
 use tracing::{debug, error};
 
-use super::conductor::{Conductor, Input};
+use super::scheduler::{Input, Scheduler};
 use super::{News, Window};
 use crate::ports::error::StoreError;
 use crate::store_health::StoreCall;
@@ -41,7 +41,7 @@ struct OldestStored {
     next_look: Option<Instant>,
 }
 
-impl<R: Send + Sync + 'static> Conductor<R> {
+impl<R: Send + Sync + 'static> Scheduler<R> {
     /// Asks the store for its oldest job. A job that is not due soon is not in memory, so only the store knows its age.
     pub(super) fn look_for_the_oldest(&mut self) {
         let oldest = &mut self.watch.oldest;
@@ -86,7 +86,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         }
         let window = self.window();
         (self.watch.told.at, self.watch.told.window) = (Some(Instant::now()), window);
-        self.spread(News::Window(window));
+        self.emit(News::Window(window));
     }
 
     /// When the window must be reported again. Not needed while nothing is in memory and that has been reported.
@@ -119,14 +119,14 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let new = rescued.saturating_sub(self.watch.told.rescued);
         self.watch.told.rescued = rescued;
         if new > 0 {
-            self.spread(News::Rescued(new));
+            self.emit(News::Rescued(new));
         }
     }
 
     pub(super) fn tell_of_a_breach(&self, site: Site, early_by: Duration) {
         let early_us = early_by.as_micros();
         error!(%site, early_us, "a request left sooner than the site's pace allows: please report this");
-        self.spread(News::RateBreach { site, early_by });
+        self.emit(News::RateBreach { site, early_by });
     }
 
     /// How long a site's next request was delayed only by the limit on concurrent requests: before it asked for a slot,

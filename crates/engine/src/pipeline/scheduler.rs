@@ -1,4 +1,4 @@
-//! The conductor's state, its events, and the lease of this instance.
+//! The scheduler's state, its events, and the lease of this instance.
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -59,7 +59,7 @@ pub(super) enum Input<R> {
     HeldUpBy(JobKey, Option<String>),
 }
 
-/// What wakes the conductor.
+/// What wakes the scheduler.
 pub(super) enum Woken<R> {
     Head(HeadNews),
     Task(Result<(Id, Input<R>), JoinError>),
@@ -67,7 +67,7 @@ pub(super) enum Woken<R> {
 
 /// Makes all decisions. Each part keeps its own state; the methods here and in the other files of this folder combine
 /// them.
-pub(super) struct Conductor<R> {
+pub(super) struct Scheduler<R> {
     pub(super) door: Door<R>,
     pub(super) runtime: Runtime,
     pub(super) chance: Chance,
@@ -94,14 +94,14 @@ pub(super) struct Conductor<R> {
     pub(super) site_log: SiteLog,
 }
 
-impl<R: Send + Sync + 'static> Conductor<R> {
+impl<R: Send + Sync + 'static> Scheduler<R> {
     /// Registers the instance and starts without leases. If the store is unavailable, the registration is retried
     /// later.
-    pub(super) async fn start(door: Door<R>, runtime: Runtime) -> Conductor<R> {
+    pub(super) async fn start(door: Door<R>, runtime: Runtime) -> Scheduler<R> {
         let now = runtime.clock.now();
         let started = Instant::now();
         let grace = runtime.limits.shutdown_grace;
-        let mut conductor = Conductor {
+        let mut scheduler = Scheduler {
             chance: Chance::seeded(runtime.seed),
             door,
             runtime,
@@ -126,13 +126,13 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             ending: Ending::new(grace),
             site_log: SiteLog::default(),
         };
-        let renewal = conductor.door.source.renew().await;
-        conductor.on_renewed(started, renewal);
-        conductor
+        let renewal = scheduler.door.source.renew().await;
+        scheduler.on_renewed(started, renewal);
+        scheduler
     }
 
     /// Sends an event to the watcher.
-    pub(super) fn spread(&self, news: News) {
+    pub(super) fn emit(&self, news: News) {
         (self.runtime.watcher)(news);
     }
 
@@ -336,7 +336,7 @@ impl<R: Send + Sync + 'static> Conductor<R> {
             return Err(engine_failed(failed, &self.runtime.gate.health));
         };
         self.head_written(&flight.site, flight.number);
-        self.landed(&flight.site);
+        self.on_fetch_done(&flight.site);
         if let Ok(payload) = failed.try_into_panic() {
             let reason = format!("it made the program panic: {}", panic_text(payload.as_ref()));
             self.interrupt(flight.job, &reason);
@@ -395,14 +395,14 @@ impl<R: Send + Sync + 'static> Conductor<R> {
         let flights = self.flights.abort(which);
         for flight in &flights {
             self.head_written(&flight.site, flight.number);
-            self.landed(&flight.site);
+            self.on_fetch_done(&flight.site);
         }
         flights
     }
 
     /// A store that is unavailable fails several calls per second; `StoreHealth` limits the log lines.
     pub(super) fn store_failed(&self, call: StoreCall, fault: &StoreError) {
-        self.spread(News::StoreFailed(fault.clone()));
+        self.emit(News::StoreFailed(fault.clone()));
         self.runtime.gate.health.failed(call, fault);
     }
 
