@@ -170,7 +170,7 @@ pub fn plan(lease: &Lease) -> Box<dyn Plan<Row>> {
 
 /// All that a pipeline needs besides a door.
 pub fn runtime(gate: Gate, web: Arc<dyn Web>, limits: Limits, clock: Clock) -> Runtime {
-    Runtime { gate, web, limits, clock, seed: 11, watcher: Arc::new(|_| {}) }
+    Runtime { gate, web, limits, clock, seed: 11, event_sink: Arc::new(|_| {}) }
 }
 
 /// The gate's rules: as they are by default, but for the pace.

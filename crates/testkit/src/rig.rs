@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::gate::{Gate, GateRules, GroupPace, PaceRules, RobotsRules};
 use fetchwell_engine::memory::{MemoryPoliteness, MemoryQueue};
-use fetchwell_engine::pipeline::{self, Door, Ended, Limits, Runtime, Watcher};
+use fetchwell_engine::pipeline::{self, Door, Ended, EventSink, Limits, Runtime};
 use fetchwell_engine::plan::redirect_chain::{Journey, Patience, Stage};
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Finish, Finished, Settle, Settled, Settlement};
@@ -62,7 +62,7 @@ pub struct Rig {
     rows: Arc<Mutex<Vec<Row>>>,
     web: Arc<dyn Web>,
     watch: Watch,
-    watcher: Watcher,
+    event_sink: EventSink,
 }
 
 impl Rig {
@@ -102,7 +102,7 @@ impl Rig {
             failing_turns_take: Duration::ZERO,
             rows: Arc::default(),
             watch: Arc::new(|_| Ok(Duration::ZERO)),
-            watcher: Arc::new(|_| {}),
+            event_sink: Arc::new(|_| {}),
         }
     }
 
@@ -122,8 +122,8 @@ impl Rig {
     }
 
     /// Adds a receiver of events.
-    pub fn with_watcher(mut self, watcher: Watcher) -> Rig {
-        self.watcher = watcher;
+    pub fn with_event_sink(mut self, event_sink: EventSink) -> Rig {
+        self.event_sink = event_sink;
         self
     }
 
@@ -173,7 +173,7 @@ impl Rig {
             limits: self.limits,
             clock: self.clock.clone(),
             seed: 11,
-            watcher: self.watcher.clone(),
+            event_sink: self.event_sink.clone(),
         }
     }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fetchwell_engine::pipeline::{News, Watcher};
+use fetchwell_engine::pipeline::{Event, EventSink};
 use fetchwell_engine::ports::finish::{Finished, Settlement};
 use fetchwell_engine::ports::url_queue::Backlog;
 use fetchwell_policy::site::Mark;
@@ -93,9 +93,9 @@ enum Circuit {
 
 impl PageMetrics {
     /// An event handler for a pipeline.
-    pub fn watcher(self: &Arc<PageMetrics>) -> Watcher {
+    pub fn event_sink(self: &Arc<PageMetrics>) -> EventSink {
         let metrics = self.clone();
-        Arc::new(move |news| metrics.hear(&news))
+        Arc::new(move |event| metrics.hear(&event))
     }
 
     /// Counts a settled lease. `content_bytes` is the size of its page, if that was stored.
@@ -155,23 +155,23 @@ impl PageMetrics {
         })
     }
 
-    fn hear(&self, news: &News) {
+    fn hear(&self, event: &Event) {
         let [probes_answered, probes_failed] = &self.probes;
-        match news {
-            News::CircuitOpened { site, next_probe_in } => {
+        match event {
+            Event::CircuitOpened { site, next_probe_in } => {
                 self.circuits_opened.inc();
                 self.trouble(site, |trouble| {
                     trouble.circuit = Circuit::Open;
                     trouble.backoff = *next_probe_in;
                 });
             }
-            News::CircuitClosed(site) => {
+            Event::CircuitClosed(site) => {
                 self.circuits_closed.inc();
                 self.healthy(site);
             }
-            News::Probing(site) => self.trouble(site, |site| site.circuit = Circuit::HalfOpen),
-            News::Marked(site, Mark::Served) => self.healthy(site),
-            News::Marked(
+            Event::Probing(site) => self.trouble(site, |site| site.circuit = Circuit::HalfOpen),
+            Event::Marked(site, Mark::Served) => self.healthy(site),
+            Event::Marked(
                 site,
                 mark @ (Mark::Failed | Mark::RobotsFailed | Mark::ProbeFailed(_)),
             ) => {
@@ -180,16 +180,16 @@ impl PageMetrics {
                 }
                 self.trouble(site, |site| site.failures_in_a_row += 1);
             }
-            News::Marked(_, Mark::ProbeAnswered) => probes_answered.inc(),
-            News::Marked(..)
-            | News::RobotsUnreachable(_)
-            | News::Requested(_)
-            | News::Settled(_)
-            | News::Stale
-            | News::Rescued(_)
-            | News::RateBreach { .. }
-            | News::StoreFailed(_)
-            | News::Window(_) => {}
+            Event::Marked(_, Mark::ProbeAnswered) => probes_answered.inc(),
+            Event::Marked(..)
+            | Event::RobotsUnreachable(_)
+            | Event::Requested(_)
+            | Event::Settled(_)
+            | Event::Stale
+            | Event::Rescued(_)
+            | Event::RateBreach { .. }
+            | Event::StoreFailed(_)
+            | Event::Window(_) => {}
         }
     }
 
@@ -230,20 +230,20 @@ mod tests {
             assert_eq!(value(&metrics, "circuit_breaker_current_backoff_seconds"), backoff);
         };
         expect(0.0, 0.0, 0.0);
-        metrics.hear(&News::Marked(a.clone(), Mark::Failed));
-        metrics.hear(&News::Marked(a.clone(), Mark::Failed));
-        metrics.hear(&News::Marked(b.clone(), Mark::Failed));
+        metrics.hear(&Event::Marked(a.clone(), Mark::Failed));
+        metrics.hear(&Event::Marked(a.clone(), Mark::Failed));
+        metrics.hear(&Event::Marked(b.clone(), Mark::Failed));
         expect(0.0, 2.0, 0.0);
         let next_probe_in = Duration::from_secs(30);
-        metrics.hear(&News::CircuitOpened { site: a.clone(), next_probe_in });
+        metrics.hear(&Event::CircuitOpened { site: a.clone(), next_probe_in });
         expect(1.0, 2.0, 30.0);
-        metrics.hear(&News::Probing(a.clone()));
+        metrics.hear(&Event::Probing(a.clone()));
         expect(2.0, 2.0, 30.0);
-        metrics.hear(&News::CircuitOpened { site: b.clone(), next_probe_in });
+        metrics.hear(&Event::CircuitOpened { site: b.clone(), next_probe_in });
         expect(1.0, 2.0, 30.0);
-        metrics.hear(&News::Marked(a.clone(), Mark::ProbeAnswered));
-        metrics.hear(&News::CircuitClosed(a));
-        metrics.hear(&News::CircuitClosed(b));
+        metrics.hear(&Event::Marked(a.clone(), Mark::ProbeAnswered));
+        metrics.hear(&Event::CircuitClosed(a));
+        metrics.hear(&Event::CircuitClosed(b));
         expect(0.0, 0.0, 0.0);
         assert_eq!(value(&metrics, "circuit_breaker_opened_total"), 2.0);
         assert_eq!(value(&metrics, "circuit_breaker_closed_total"), 2.0);

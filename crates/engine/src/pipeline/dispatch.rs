@@ -14,7 +14,7 @@ use super::flight::{Announced, End, Fetch, FlightEnd};
 use super::flights::Flight;
 use super::scheduler::{Input, Scheduler};
 use super::verdicts::Move;
-use super::{LeaseTag, News, Purpose};
+use super::{Event, LeaseTag, Purpose};
 use crate::gate::{GateLeave, RobotsView, rule_of};
 use crate::ports::politeness::SiteReport;
 use crate::web::{Phases, Why};
@@ -259,7 +259,7 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
         let is_archive = self.runtime.gate.concurrency(&site).is_some();
         let file = told.as_deref().filter(|_| is_archive).map(|told| file_of(&told.url));
         if let Some(told) = told {
-            self.emit(News::Requested(told));
+            self.emit(Event::Requested(told));
         }
         if let Some(what) = lack {
             self.lacks(&what);
@@ -349,7 +349,7 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
         if matches!(mark, Mark::Failed | Mark::RobotsFailed) {
             self.log_failure(site, happened);
         }
-        self.emit(News::Marked(site.clone(), mark));
+        self.emit(Event::Marked(site.clone(), mark));
         let retry_after = retry_after.filter(|_| matches!(happened.status(), Some(429 | 503)));
         let retry_after = self.archive_rest(site, mark, retry_after).or(retry_after);
         let mark = self.once_per_file(site, mark, happened, file);

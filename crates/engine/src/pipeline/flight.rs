@@ -54,7 +54,7 @@ pub(super) enum End<R> {
 }
 
 /// What a flight reports about its request head.
-pub(super) enum HeadNews {
+pub(super) enum HeadEvent {
     /// The head is written. Only then is the site's next slot requested.
     Written(Site, FlightNumber),
     /// The head left later than permitted.
@@ -73,7 +73,7 @@ pub(super) struct Announced {
     pub(super) group: Option<String>,
     /// Whether the site's next slot waits for this head.
     pub(super) is_waited_for: bool,
-    pub(super) heads: UnboundedSender<HeadNews>,
+    pub(super) heads: UnboundedSender<HeadEvent>,
 }
 
 #[async_trait]
@@ -81,13 +81,13 @@ impl Leave for Announced {
     async fn to_write(&mut self) -> bool {
         let given = self.leave.to_write().await;
         if let (Some(group), Some(until)) = (&self.group, self.leave.group_rests_until()) {
-            self.tell(HeadNews::GroupRests(group.clone(), until));
+            self.tell(HeadEvent::GroupRests(group.clone(), until));
         }
         if let Some(early_by) = self.leave.early_by() {
-            self.tell(HeadNews::Early(self.site.clone(), early_by));
+            self.tell(HeadEvent::Early(self.site.clone(), early_by));
         }
         if given && self.is_waited_for {
-            self.tell(HeadNews::Written(self.site.clone(), self.number));
+            self.tell(HeadEvent::Written(self.site.clone(), self.number));
         }
         given
     }
@@ -98,14 +98,14 @@ impl Leave for Announced {
 
     fn left_late(&mut self) {
         if let Some(report) = self.leave.late_report() {
-            self.tell(HeadNews::Late(report));
+            self.tell(HeadEvent::Late(report));
         }
     }
 }
 
 impl Announced {
-    fn tell(&self, news: HeadNews) {
-        drop(self.heads.send(news)); // The scheduler may have ended.
+    fn tell(&self, event: HeadEvent) {
+        drop(self.heads.send(event)); // The scheduler may have ended.
     }
 }
 

@@ -7,7 +7,7 @@ use fetchwell_policy::url::{Site, WebUrl};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{AbortHandle, Id};
 
-use super::flight::HeadNews;
+use super::flight::HeadEvent;
 use crate::ports::job::LeaseId;
 use crate::workbench::{FlightNumber, JobKey};
 
@@ -27,8 +27,8 @@ pub(super) struct Flights {
     begun: FlightNumber,
     /// Flights report on their request heads here. Each sends only a few messages, so the channel is bounded by the
     /// number of flights.
-    heads_told: UnboundedSender<HeadNews>,
-    heads: UnboundedReceiver<HeadNews>,
+    heads_told: UnboundedSender<HeadEvent>,
+    heads: UnboundedReceiver<HeadEvent>,
     /// Jobs whose start has not been reported to the source yet.
     started: Vec<JobKey>,
     is_noting_starts: bool,
@@ -80,17 +80,17 @@ impl Flights {
     }
 
     /// The channel on which a flight reports on its head.
-    pub(super) fn heads_told(&self) -> UnboundedSender<HeadNews> {
+    pub(super) fn heads_told(&self) -> UnboundedSender<HeadEvent> {
         self.heads_told.clone()
     }
 
     /// Waits for the next report on a head.
-    pub(super) async fn next_head(&mut self) -> Option<HeadNews> {
+    pub(super) async fn next_head(&mut self) -> Option<HeadEvent> {
         self.heads.recv().await
     }
 
     /// The next report on a head, if there is one already.
-    pub(super) fn head_at_hand(&mut self) -> Option<HeadNews> {
+    pub(super) fn head_at_hand(&mut self) -> Option<HeadEvent> {
         self.heads.try_recv().ok()
     }
 

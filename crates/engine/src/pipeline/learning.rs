@@ -6,7 +6,7 @@ use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site};
 use tracing::{error, warn};
 
-use super::News;
+use super::Event;
 use super::dispatch::known_robots;
 use super::interruptions::REST;
 use super::jobs::Work;
@@ -41,7 +41,7 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
             room.push(errand, &Lane::default(), false);
         }
         self.bench.hold(site, permit, at);
-        self.emit(News::Probing(site.clone()));
+        self.emit(Event::Probing(site.clone()));
     }
 
     pub(super) fn look_up_robots(&mut self, origin: Origin) {
@@ -216,7 +216,7 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
             let meanwhile = self.runtime.gate.while_robots_are_unreachable();
             let reason = &unreachable.reason;
             warn!(%origin, reason, "robots.txt is unreachable; without a cached copy {meanwhile}");
-            self.emit(News::RobotsUnreachable(origin.clone()));
+            self.emit(Event::RobotsUnreachable(origin.clone()));
         }
         let view = self.runtime.gate.view(Some(&record), None);
         self.robots_known(origin, view, true);

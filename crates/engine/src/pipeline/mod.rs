@@ -14,6 +14,7 @@
 
 mod dispatch;
 mod ending;
+mod events;
 mod flight;
 mod flights;
 mod groups;
@@ -24,7 +25,6 @@ mod jobs;
 mod lateness;
 mod learning;
 mod lookups;
-mod news;
 mod orders;
 mod outbox;
 mod results;
@@ -53,7 +53,9 @@ use crate::ports::job::Lease;
 use crate::ports::plan::Plan;
 use crate::ports::source::Source;
 use crate::web::Web;
-pub use news::{AnswerFacts, LeaseTag, News, Purpose, Requested, SettledLease, Watcher, Window};
+pub use events::{
+    AnswerFacts, Event, EventSink, LeaseTag, Purpose, Requested, SettledLease, Window,
+};
 use scheduler::{Scheduler, engine_failed};
 
 /// The reason recorded for a lease that is given up because of a fault in this program, such as a panic.
@@ -124,7 +126,7 @@ pub struct Runtime {
     pub clock: Clock,
     /// Seeds the jitter.
     pub seed: u64,
-    pub watcher: Watcher,
+    pub event_sink: EventSink,
 }
 
 /// How a run ended.

@@ -8,7 +8,7 @@ use tracing::{debug, warn};
 
 use super::intake::guarded;
 use super::scheduler::{Input, Scheduler};
-use super::{GiveUp, News, SettledLease};
+use super::{Event, GiveUp, SettledLease};
 use crate::budget::Share;
 use crate::ports::error::{StoreError, StoreErrorKind};
 use crate::ports::finish::{Finished, Settled, Settlement};
@@ -78,7 +78,7 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
                 finished.settlement = Settlement::Dead { reason };
             }
         }
-        self.emit(News::StoreFailed(fault.clone()));
+        self.emit(Event::StoreFailed(fault.clone()));
         let now = self.now();
         self.outbox.put_back_singly(batch, now);
     }
@@ -108,7 +108,7 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
                 url = lease.job.url,
                 "a result came too late and was discarded: another instance has the URL"
             );
-            return self.emit(News::Stale);
+            return self.emit(Event::Stale);
         }
         if !matches!(settlement, Settlement::HandBack { .. }) {
             self.interruptions.forget(&lease);
@@ -129,7 +129,7 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
         let age = self.now().since(lease.accepted_at);
         let ended_at = self.runtime.clock.wall();
         let told = SettledLease { lease, settlement, phases, age, ended_at };
-        self.emit(News::Settled(Box::new(told)));
+        self.emit(Event::Settled(Box::new(told)));
         if self.held.is_empty() {
             self.supply.take_by(self.now()); // Perhaps that was the last one.
         }

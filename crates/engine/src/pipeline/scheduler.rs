@@ -14,7 +14,7 @@ use tracing::{error, warn};
 
 use super::dispatch::TIMER_GRAIN;
 use super::ending::Ending;
-use super::flight::{FlightEnd, HeadNews};
+use super::flight::{FlightEnd, HeadEvent};
 use super::flights::{Flight, Flights};
 use super::groups::Groups;
 use super::held::Held;
@@ -30,7 +30,7 @@ use super::suspects::Suspects;
 use super::turns::Turns;
 use super::upkeep::Upkeep;
 use super::watching::Watch;
-use super::{Door, Ended, News, Runtime};
+use super::{Door, Ended, Event, Runtime};
 use crate::ports::error::StoreError;
 use crate::ports::finish::{Finished, Settled};
 use crate::ports::plan::Moment;
@@ -61,7 +61,7 @@ pub(super) enum Input<R> {
 
 /// What wakes the scheduler.
 pub(super) enum Woken<R> {
-    Head(HeadNews),
+    Head(HeadEvent),
     Task(Result<(Id, Input<R>), JoinError>),
 }
 
@@ -132,8 +132,8 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
     }
 
     /// Sends an event to the watcher.
-    pub(super) fn emit(&self, news: News) {
-        (self.runtime.watcher)(news);
+    pub(super) fn emit(&self, event: Event) {
+        (self.runtime.event_sink)(event);
     }
 
     pub(super) fn now(&self) -> Time {
@@ -261,7 +261,7 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
     /// Waits for a report on a request head, or for a task to end.
     pub(super) async fn next_event(&mut self) -> Woken<R> {
         tokio::select! {
-            Some(news) = self.flights.next_head() => Woken::Head(news),
+            Some(event) = self.flights.next_head() => Woken::Head(event),
             Some(event) = self.tasks.join_next_with_id() => Woken::Task(event),
             else => std::future::pending().await,
         }
@@ -284,20 +284,20 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
 
     fn handle(&mut self, woken: Woken<R>) -> Result<(), StoreError> {
         let (id, event) = match woken {
-            Woken::Head(HeadNews::Written(site, number)) => {
+            Woken::Head(HeadEvent::Written(site, number)) => {
                 self.head_written(&site, number);
                 return Ok(());
             }
-            Woken::Head(HeadNews::GroupRests(group, until)) => {
+            Woken::Head(HeadEvent::GroupRests(group, until)) => {
                 self.groups.heard(&group, until);
                 return Ok(());
             }
-            Woken::Head(HeadNews::Late(report)) => {
+            Woken::Head(HeadEvent::Late(report)) => {
                 let now = self.now();
                 self.turns.report_at_once(report, now);
                 return Ok(());
             }
-            Woken::Head(HeadNews::Early(site, early_by)) => {
+            Woken::Head(HeadEvent::Early(site, early_by)) => {
                 self.tell_of_a_breach(site, early_by);
                 return Ok(());
             }
@@ -402,7 +402,7 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
 
     /// A store that is unavailable fails several calls per second; `StoreHealth` limits the log lines.
     pub(super) fn store_failed(&self, call: StoreCall, fault: &StoreError) {
-        self.emit(News::StoreFailed(fault.clone()));
+        self.emit(Event::StoreFailed(fault.clone()));
         self.runtime.gate.health.failed(call, fault);
     }
 

@@ -12,7 +12,7 @@ use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site};
 use tracing::{info, warn};
 
-use super::News;
+use super::Event;
 use super::dispatch::crawl_delay;
 use super::intake::UNTIL_CLOSED;
 use super::scheduler::Scheduler;
@@ -539,11 +539,11 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
                 let next_probe_in = probe_at.since(store_now);
                 let wait_s = next_probe_in.as_secs_f64().round();
                 warn!("Circuit open: {site} appears down. Next probe in {wait_s}s.");
-                self.emit(News::CircuitOpened { site, next_probe_in });
+                self.emit(Event::CircuitOpened { site, next_probe_in });
             }
             Transition::Closed => {
                 info!("Circuit closed: {site} is back.");
-                self.emit(News::CircuitClosed(site));
+                self.emit(Event::CircuitClosed(site));
             }
             Transition::None => {}
         }

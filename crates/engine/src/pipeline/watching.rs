@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use tracing::{debug, error};
 
 use super::scheduler::{Input, Scheduler};
-use super::{News, Window};
+use super::{Event, Window};
 use crate::ports::error::StoreError;
 use crate::store_health::StoreCall;
 
@@ -86,7 +86,7 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
         }
         let window = self.window();
         (self.watch.told.at, self.watch.told.window) = (Some(Instant::now()), window);
-        self.emit(News::Window(window));
+        self.emit(Event::Window(window));
     }
 
     /// When the window must be reported again. Not needed while nothing is in memory and that has been reported.
@@ -119,14 +119,14 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
         let new = rescued.saturating_sub(self.watch.told.rescued);
         self.watch.told.rescued = rescued;
         if new > 0 {
-            self.emit(News::Rescued(new));
+            self.emit(Event::Rescued(new));
         }
     }
 
     pub(super) fn tell_of_a_breach(&self, site: Site, early_by: Duration) {
         let early_us = early_by.as_micros();
         error!(%site, early_us, "a request left sooner than the site's pace allows: please report this");
-        self.emit(News::RateBreach { site, early_by });
+        self.emit(Event::RateBreach { site, early_by });
     }
 
     /// How long a site's next request was delayed only by the limit on concurrent requests: before it asked for a slot,

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use fetchwell_engine::pipeline::{self, Door, Ended, News};
+use fetchwell_engine::pipeline::{self, Door, Ended, Event};
 use fetchwell_engine::ports::error::{StoreError, StoreErrorKind};
 use fetchwell_engine::ports::finish::{Finish, Finished, Settle, Settled, Settlement};
 use fetchwell_engine::ports::job::LeaseId;
@@ -128,7 +128,7 @@ fn panics() -> StoreError {
     panic!("in a task of the engine")
 }
 
-fn panics_at_news(_: News) {
+fn panics_at_news(_: Event) {
     panic!("in the engine itself")
 }
 
@@ -249,7 +249,7 @@ async fn a_panic_of_the_engine_is_an_error_that_says_so() {
     assert_eq!(fault.kind(), StoreErrorKind::Bug);
     assert!(fault.to_string().contains("panicked: in a task of the engine"), "{fault}");
     let rig = Rig::new([SiteScript::new("a.test")]);
-    let rig = rig.with_watcher(Arc::new(panics_at_news));
+    let rig = rig.with_event_sink(Arc::new(panics_at_news));
     let (ended, _) = run(&rig, usize::MAX, no_table, nothing_is_wrong).await;
     let fault = ended.unwrap_err();
     assert_eq!(fault.kind(), StoreErrorKind::Bug);
@@ -261,7 +261,7 @@ async fn a_panic_of_the_engine_is_an_error_that_says_so() {
 async fn a_panic_of_the_engine_is_known_to_all_pipelines_of_the_process() {
     let in_a_task = Rig::new([SiteScript::new("a.test")]);
     let in_the_engine = Rig::new([SiteScript::new("a.test")]);
-    let in_the_engine = in_the_engine.with_watcher(Arc::new(panics_at_news));
+    let in_the_engine = in_the_engine.with_event_sink(Arc::new(panics_at_news));
     for (rig, takes) in [(in_a_task, 0), (in_the_engine, usize::MAX)] {
         let runtime = rig.runtime();
         let other = runtime.gate.health.beside();

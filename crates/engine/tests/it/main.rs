@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
 
 mod dns;
+mod events;
 mod fatal_errors;
 mod flow;
 mod gate;
@@ -12,7 +13,6 @@ mod http;
 mod last_report;
 mod limiter;
 mod misfortune;
-mod news;
 mod recovery;
 mod unpaced;
 mod waits;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use fetchwell_engine::budget::Share;
-use fetchwell_engine::pipeline::News;
+use fetchwell_engine::pipeline::Event;
 use fetchwell_engine::ports::politeness::{Politeness, RobotsRecord, Unreachable};
 use fetchwell_engine::ports::sites::Sites;
 use fetchwell_engine::web::{Answer, Exchange, Leave, Phases, Request, Web};
@@ -201,11 +201,12 @@ impl Web for Archive {
 async fn one_broken_file_of_an_archive_opens_no_breaker_for_the_others() {
     let opened = Arc::new(AtomicUsize::new(0));
     let counted = opened.clone();
-    let mut rig = Rig::new([]).with_web(Arc::new(Archive)).with_watcher(Arc::new(move |news| {
-        if matches!(news, News::CircuitOpened { .. }) {
-            counted.fetch_add(1, Ordering::SeqCst);
-        }
-    }));
+    let mut rig =
+        Rig::new([]).with_web(Arc::new(Archive)).with_event_sink(Arc::new(move |event| {
+            if matches!(event, Event::CircuitOpened { .. }) {
+                counted.fetch_add(1, Ordering::SeqCst);
+            }
+        }));
     rig.retry = RetryRule::ARCHIVE;
     rig.rules.pace.concurrency = HashMap::from([(Site::parse("archive.test").unwrap(), 8)]);
     rig.enqueue((0..4).map(|n| format!("http://archive.test/good{n}.warc")));
@@ -224,8 +225,8 @@ async fn an_archive_of_which_every_file_fails_is_down() {
     let mut rig = Rig::new([SiteScript::new("archive.test").outage(down(0.0, 300.0), for_ever)]);
     let opened = Arc::new(AtomicUsize::new(0));
     let counted = opened.clone();
-    rig = rig.with_watcher(Arc::new(move |news| {
-        if matches!(news, News::CircuitOpened { .. }) {
+    rig = rig.with_event_sink(Arc::new(move |event| {
+        if matches!(event, Event::CircuitOpened { .. }) {
             counted.fetch_add(1, Ordering::SeqCst);
         }
     }));

@@ -10,7 +10,7 @@ use fetchwell_engine::descriptors::{Connections, Descriptors};
 use fetchwell_engine::gate::{Gate, GateRules, GroupPace, PaceRules, RobotsRules};
 use fetchwell_engine::http::{self, DnsSettings, HttpLimits, HttpSettings, OwnListeners};
 use fetchwell_engine::memory::MemoryPoliteness;
-use fetchwell_engine::pipeline::{Limits, Runtime, Watcher};
+use fetchwell_engine::pipeline::{EventSink, Limits, Runtime};
 use fetchwell_engine::ports::sites::Sites;
 use fetchwell_engine::seed::random_seed;
 use fetchwell_engine::store_health::StoreHealth;
@@ -125,7 +125,7 @@ impl Parts {
         settings: &Settings,
         gate: Gate,
         door: DoorName,
-        watcher: Watcher,
+        event_sink: EventSink,
     ) -> Runtime {
         let values = &settings.values;
         let limits = Limits {
@@ -141,12 +141,12 @@ impl Parts {
             limits,
             clock: self.clock.clone(),
             seed: random_seed(),
-            watcher: self.watcher(door, watcher),
+            event_sink: self.event_sink(door, event_sink),
         }
     }
 
     /// The event handlers of a door's pipeline: metrics, then traces, then its own.
-    fn watcher(&self, door: DoorName, own: Watcher) -> Watcher {
+    fn event_sink(&self, door: DoorName, own: EventSink) -> EventSink {
         let traced = match &self.tracer {
             Some(tracer) => tracer.listening(door, own),
             None => own,

@@ -103,8 +103,8 @@ fn runtime(web: Arc<dyn Web>, clock: Clock) -> Runtime {
     };
     let gate = Gate::new(politeness, rules, clock.clone());
     let limits = Limits::default();
-    let watcher = Arc::new(|_| ());
-    Runtime { gate, web, limits, clock, seed: 1, watcher }
+    let event_sink = Arc::new(|_| ());
+    Runtime { gate, web, limits, clock, seed: 1, event_sink }
 }
 
 fn job(url: &str, payload: &impl ToString) -> Job {

@@ -1,6 +1,6 @@
 //! The metrics of one door, and how events change them.
 
-use fetchwell_engine::pipeline::{News, Purpose, Requested, SettledLease, Window};
+use fetchwell_engine::pipeline::{Event, Purpose, Requested, SettledLease, Window};
 use fetchwell_engine::ports::queue::Ledger;
 use fetchwell_policy::outcome::FetchOutcome;
 use fetchwell_policy::url::Site;
@@ -109,25 +109,25 @@ struct Latest {
 
 impl DoorMetrics {
     /// Counts an event of the pipeline.
-    pub fn hear(&self, news: &News) {
-        match news {
-            News::Requested(request) => self.requested(request),
-            News::Settled(settled) => self.settled(settled),
-            News::CircuitOpened { site, next_probe_in } => {
+    pub fn hear(&self, event: &Event) {
+        match event {
+            Event::Requested(request) => self.requested(request),
+            Event::Settled(settled) => self.settled(settled),
+            Event::CircuitOpened { site, next_probe_in } => {
                 self.breakers_opened.inc();
                 self.circuits.opened(site, *next_probe_in, Instant::now());
             }
-            News::CircuitClosed(site) => {
+            Event::CircuitClosed(site) => {
                 self.breakers_closed.inc();
                 self.circuits.closed(site);
             }
-            News::RobotsUnreachable(_) => self.robots_unreachable.inc(),
-            News::RateBreach { .. } => self.rate_breaches.inc(),
-            News::Rescued(leases) => self.rescues.inc_by(*leases),
-            News::Stale => self.stale.inc(),
-            News::StoreFailed(fault) => self.store_faults.inc(StoreTrouble::of(fault)),
-            News::Window(window) => self.latest(|latest| latest.window = *window),
-            News::Probing(_) | News::Marked(..) => {}
+            Event::RobotsUnreachable(_) => self.robots_unreachable.inc(),
+            Event::RateBreach { .. } => self.rate_breaches.inc(),
+            Event::Rescued(leases) => self.rescues.inc_by(*leases),
+            Event::Stale => self.stale.inc(),
+            Event::StoreFailed(fault) => self.store_faults.inc(StoreTrouble::of(fault)),
+            Event::Window(window) => self.latest(|latest| latest.window = *window),
+            Event::Probing(_) | Event::Marked(..) => {}
         }
     }
 

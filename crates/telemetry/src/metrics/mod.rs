@@ -20,7 +20,7 @@ pub mod snapshot;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use fetchwell_engine::pipeline::{News, Watcher};
+use fetchwell_engine::pipeline::{Event, EventSink};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
@@ -69,22 +69,22 @@ impl Measures {
     }
 
     /// Counts the events of a door's pipeline and passes them on.
-    pub fn listening(&self, name: DoorName, then: Watcher) -> Watcher {
+    pub fn listening(&self, name: DoorName, then: EventSink) -> EventSink {
         let door = self.door(name);
-        Arc::new(move |news| {
-            door.hear(&news);
-            then(news);
+        Arc::new(move |event| {
+            door.hear(&event);
+            then(event);
         })
     }
 
     /// Counts the breakers of two doors that fetch from the same sites only once. Each door receives only its own
     /// events, and one may close a breaker that the other opened.
-    pub fn share_breakers(&self, heard_by: DoorName, beside: DoorName, news: &News) {
-        match news {
-            News::CircuitOpened { site, .. } if self.door(beside).knows_open_breaker(site) => {
+    pub fn share_breakers(&self, heard_by: DoorName, beside: DoorName, event: &Event) {
+        match event {
+            Event::CircuitOpened { site, .. } if self.door(beside).knows_open_breaker(site) => {
                 self.door(heard_by).forget_breaker(site);
             }
-            News::CircuitClosed(site) => self.door(beside).forget_breaker(site),
+            Event::CircuitClosed(site) => self.door(beside).forget_breaker(site),
             _ => {}
         }
     }
@@ -136,15 +136,15 @@ mod tests {
         let site = Site::parse("a.test").unwrap();
         let early_by = Duration::from_millis(3);
         let oldest = Some(Duration::from_millis(1500));
-        for news in [
-            News::RateBreach { site: site.clone(), early_by },
-            News::Rescued(7),
-            News::Stale,
-            News::StoreFailed(StoreError::transient("gone")),
-            News::CircuitOpened { site, next_probe_in: Duration::from_secs(30) },
-            News::Window(Window { leases: 5, in_flight: 2, sites: 3, sites_known: 9, oldest }),
+        for event in [
+            Event::RateBreach { site: site.clone(), early_by },
+            Event::Rescued(7),
+            Event::Stale,
+            Event::StoreFailed(StoreError::transient("gone")),
+            Event::CircuitOpened { site, next_probe_in: Duration::from_secs(30) },
+            Event::Window(Window { leases: 5, in_flight: 2, sites: 3, sites_known: 9, oldest }),
         ] {
-            pages(news);
+            pages(event);
         }
         let ledger = Ledger { accepted: 5, done: 2, queued: 1, ..Ledger::default() };
         measures.door(DoorName::Pages).note_ledger(Some(ledger));
@@ -174,17 +174,17 @@ mod tests {
     fn a_breaker_that_two_doors_hear_of_is_one() {
         let measures = Measures::default();
         let site = Site::parse("a.test").unwrap();
-        let open_after = |door, beside, news: News| {
-            measures.door(door).hear(&news);
-            measures.share_breakers(door, beside, &news);
+        let open_after = |door, beside, event: Event| {
+            measures.door(door).hear(&event);
+            measures.share_breakers(door, beside, &event);
             measures.snapshot().doors.values().map(|door| door.circuits.count).sum::<usize>()
         };
         let fetch = DoorName::Fetch;
         let serve = DoorName::Serve;
         let next_probe_in = Duration::from_secs(30);
-        let opened = News::CircuitOpened { site: site.clone(), next_probe_in };
+        let opened = Event::CircuitOpened { site: site.clone(), next_probe_in };
         assert_eq!(open_after(fetch, serve, opened.clone()), 1);
         assert_eq!(open_after(serve, fetch, opened), 1, "after its probe failed");
-        assert_eq!(open_after(serve, fetch, News::CircuitClosed(site)), 0);
+        assert_eq!(open_after(serve, fetch, Event::CircuitClosed(site)), 0);
     }
 }

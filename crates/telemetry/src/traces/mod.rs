@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
 use fetchwell_engine::http::ClientError;
-use fetchwell_engine::pipeline::{News, Watcher};
+use fetchwell_engine::pipeline::{Event, EventSink};
 use fetchwell_policy::url::{UrlFault, WebUrl};
 use parking_lot::Mutex;
 use tokio::sync::mpsc::{Sender, channel};
@@ -90,13 +90,13 @@ impl Tracer {
     }
 
     /// Traces the events of a door's pipeline and passes them on.
-    pub fn listening(self: &Arc<Tracer>, door: DoorName, then: Watcher) -> Watcher {
+    pub fn listening(self: &Arc<Tracer>, door: DoorName, then: EventSink) -> EventSink {
         let tracer = self.clone();
-        Arc::new(move |news: News| {
-            for span in story::spans_of(door, &news) {
+        Arc::new(move |event: Event| {
+            for span in story::spans_of(door, &event) {
                 tracer.hand_over(span);
             }
-            then(news);
+            then(event);
         })
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fetchwell_engine::pipeline::{LeaseTag, News, Purpose, Requested, SettledLease};
+use fetchwell_engine::pipeline::{Event, LeaseTag, Purpose, Requested, SettledLease};
 use fetchwell_engine::ports::finish::Settlement;
 use fetchwell_engine::web::Phases;
 
@@ -13,10 +13,10 @@ use crate::metrics::DoorName;
 use crate::metrics::labels::{Ending, Failure};
 
 /// The spans of an event.
-pub(super) fn spans_of(door: DoorName, news: &News) -> Vec<Span> {
-    match news {
-        News::Requested(request) => request_spans(door, request),
-        News::Settled(settled) => vec![lease_span(door, settled)],
+pub(super) fn spans_of(door: DoorName, event: &Event) -> Vec<Span> {
+    match event {
+        Event::Requested(request) => request_spans(door, request),
+        Event::Settled(settled) => vec![lease_span(door, settled)],
         _ => Vec::new(),
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
-use fetchwell_engine::pipeline::{News, Watcher};
+use fetchwell_engine::pipeline::{Event, EventSink};
 use fetchwell_engine::ports::finish::Settlement;
 use fetchwell_engine::ports::inbox::FetchResult;
 use fetchwell_engine::web::{Exchange, Leave, Phases, Request, Web};
@@ -30,7 +30,7 @@ impl Counters {
     pub(super) fn onlooker(&self) -> Onlooker {
         let counters = self.clone();
         Onlooker {
-            watcher: self.watcher(DoorName::Fetch, DoorName::Serve),
+            event_sink: self.event_sink(DoorName::Fetch, DoorName::Serve),
             web: Box::new(move |web| counters.gauged(web)),
             progress: self.progress.clone(),
             measures: self.measures.clone(),
@@ -38,8 +38,8 @@ impl Counters {
     }
 
     /// An event handler for the flow of messages.
-    pub(super) fn watcher_of_messages(&self) -> Watcher {
-        self.watcher(DoorName::Serve, DoorName::Fetch)
+    pub(super) fn event_sink_of_messages(&self) -> EventSink {
+        self.event_sink(DoorName::Serve, DoorName::Fetch)
     }
 
     /// A wrapper that counts the requests in flight.
@@ -55,16 +55,16 @@ impl Counters {
         self.progress.failed() + failed.map(|(_, count)| count).sum::<u64>()
     }
 
-    fn watcher(&self, door: DoorName, beside: DoorName) -> Watcher {
+    fn event_sink(&self, door: DoorName, beside: DoorName) -> EventSink {
         let counters = self.clone();
-        Arc::new(move |news| {
-            counters.count(&news);
-            counters.measures.share_breakers(door, beside, &news);
+        Arc::new(move |event| {
+            counters.count(&event);
+            counters.measures.share_breakers(door, beside, &event);
         })
     }
 
-    fn count(&self, news: &News) {
-        let News::Settled(settled) = news else { return };
+    fn count(&self, event: &Event) {
+        let Event::Settled(settled) = event else { return };
         match settled.settlement {
             Settlement::Done | Settlement::Dead { .. } => {
                 self.done.fetch_add(1, Ordering::Relaxed);

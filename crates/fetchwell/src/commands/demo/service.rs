@@ -53,9 +53,9 @@ impl Service {
         let parts = Parts::open(settings).await?.counted_by(&counters.measures);
         let metrics = counters.metrics.clone();
         let on_result = Arc::new(move |status: &str| metrics.result(status));
-        let watcher = counters.watcher_of_messages();
+        let event_sink = counters.event_sink_of_messages();
         let (door, mut runtime) =
-            serve::messages(settings, &parts, &self.store, on_result, watcher);
+            serve::messages(settings, &parts, &self.store, on_result, event_sink);
         runtime.web = counters.gauged(runtime.web);
         let all_ended = stop.child_token();
         let flow =

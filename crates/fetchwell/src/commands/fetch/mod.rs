@@ -294,7 +294,7 @@ impl Run<'_> {
         let rules = gate_rules(&with_own_defaults(self.settings), Some(values.fetch_give_up_after));
         let gate = parts.gate_by(fetch::gate_rules(rules));
         let mut runtime =
-            parts.runtime(self.settings, gate, DoorName::Fetch, self.onlooker.watcher.clone());
+            parts.runtime(self.settings, gate, DoorName::Fetch, self.onlooker.event_sink.clone());
         runtime.web = (self.onlooker.web)(runtime.web);
         let ended = pipeline::run(door, runtime, self.stop.clone()).await;
         progress.end(queue.ledger().await.ok());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use fetchwell_doors::fetch::OutputFormat;
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::pipeline::Watcher;
+use fetchwell_engine::pipeline::EventSink;
 use fetchwell_engine::ports::queue::{Ledger, LedgerMismatch, Queue};
 use fetchwell_engine::web::Web;
 use fetchwell_settings::Settings;
@@ -24,7 +24,7 @@ pub(crate) type Between = dyn Fn(Arc<dyn Web>) -> Arc<dyn Web> + Send + Sync;
 /// Observes a run.
 pub(crate) struct Onlooker {
     /// Receives the events of the pipeline.
-    pub(crate) watcher: Watcher,
+    pub(crate) event_sink: EventSink,
     /// Wraps the web that the flow uses.
     pub(crate) web: Box<Between>,
     /// Counts the results.
@@ -37,7 +37,7 @@ impl Default for Onlooker {
     fn default() -> Onlooker {
         let progress = Arc::default();
         let measures = Arc::default();
-        Onlooker { watcher: Arc::new(|_| {}), web: Box::new(|web| web), progress, measures }
+        Onlooker { event_sink: Arc::new(|_| {}), web: Box::new(|web| web), progress, measures }
     }
 }
 

@@ -34,7 +34,7 @@ pub(super) async fn serve(settings: &Settings) -> Result<Exit, Exit> {
     info!("taking URLs from {} in {}", values.pages_input_queue, values.store);
     let door = PageDoor::new(ports);
     let gate = parts.gate(settings, None);
-    let runtime = parts.runtime(settings, gate, DoorName::Pages, door.metrics.watcher());
+    let runtime = parts.runtime(settings, gate, DoorName::Pages, door.metrics.event_sink());
     let telling = async {
         if let Some(listener) = listener {
             let stores = Stores {

@@ -16,7 +16,7 @@ use crate::web::{Method, Phases};
 
 /// Something that a pipeline did or observed.
 #[derive(Clone, Debug)]
-pub enum News {
+pub enum Event {
     /// A breaker opened, or opened again after a failed probe.
     CircuitOpened {
         site: Site,
@@ -52,7 +52,7 @@ pub enum News {
 }
 
 /// Receives the events. It must return at once.
-pub type Watcher = Arc<dyn Fn(News) + Send + Sync>;
+pub type EventSink = Arc<dyn Fn(Event) + Send + Sync>;
 
 /// A request that ended.
 #[derive(Clone, Debug)]
