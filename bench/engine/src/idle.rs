@@ -17,7 +17,7 @@ use fetchwell_engine::ports::finish::{Finish, Finished, Settled};
 use fetchwell_engine::ports::job::LeaseId;
 use fetchwell_engine::ports::politeness::{Politeness, RobotsRecord, SiteAsk, SiteReport, Turn};
 use fetchwell_engine::ports::source::{Demand, Renewal, Source, Taken};
-use fetchwell_engine::web::{Answer, Exchange, Leave, Phases, Request, Web};
+use fetchwell_engine::web::{Answer, Exchange, Phases, Request, SendPermit, Web};
 use fetchwell_policy::breaker::BreakerRule;
 use fetchwell_policy::pace::Rate;
 use fetchwell_policy::site::{Permit, SiteState, Spend, Verdict};
@@ -114,8 +114,13 @@ struct Ready;
 
 #[async_trait]
 impl Web for Ready {
-    async fn exchange(&self, _: &Request, leave: &mut dyn Leave, _: &mut Phases) -> Exchange {
-        if !leave.to_write().await {
+    async fn exchange(
+        &self,
+        _: &Request,
+        send_permit: &mut dyn SendPermit,
+        _: &mut Phases,
+    ) -> Exchange {
+        if !send_permit.to_write().await {
             return Exchange::NotSent;
         }
         let headers = http::HeaderMap::new();

@@ -14,7 +14,7 @@ use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Finish, Finished, Settled};
 use fetchwell_engine::ports::job::{Lease, LeaseId};
 use fetchwell_engine::ports::source::{Demand, Renewal, Source, Taken};
-use fetchwell_engine::web::{Exchange, Leave, Phases, Request, Web};
+use fetchwell_engine::web::{Exchange, Phases, Request, SendPermit, Web};
 use fetchwell_policy::breaker::BreakerRule;
 use fetchwell_policy::retry::History;
 use fetchwell_policy::time::Time;
@@ -115,7 +115,7 @@ struct Silent;
 
 #[async_trait]
 impl Web for Silent {
-    async fn exchange(&self, _: &Request, _: &mut dyn Leave, _: &mut Phases) -> Exchange {
+    async fn exchange(&self, _: &Request, _: &mut dyn SendPermit, _: &mut Phases) -> Exchange {
         std::future::pending().await
     }
 }

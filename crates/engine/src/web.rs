@@ -215,12 +215,12 @@ pub enum Exchange {
 
 /// Permission to write one request head, requested at the last moment.
 #[async_trait]
-pub trait Leave: Send {
+pub trait SendPermit: Send {
     /// Waits for the slot if it is near. Returns `false` if the head must not be written now.
     async fn to_write(&mut self) -> bool;
 
     /// When permission was given; `None` if the time of the write does not matter.
-    fn given(&self) -> Option<Given> {
+    fn given(&self) -> Option<PermitTime> {
         None
     }
 
@@ -230,7 +230,7 @@ pub trait Leave: Send {
 
 /// When permission was given.
 #[derive(Clone, Copy, Debug)]
-pub struct Given {
+pub struct PermitTime {
     /// When we received it.
     pub at: Instant,
     /// How long before that the decision may have been made.
@@ -244,7 +244,7 @@ pub trait Web: Send + Sync {
     async fn exchange(
         &self,
         request: &Request,
-        leave: &mut dyn Leave,
+        send_permit: &mut dyn SendPermit,
         phases: &mut Phases,
     ) -> Exchange;
 }

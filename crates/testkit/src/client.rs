@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use fetchwell_engine::http::{Client, DnsSettings, HttpLimits, HttpSettings, OwnListeners};
-use fetchwell_engine::web::{Exchange, Leave, Phases, Request, Web};
+use fetchwell_engine::web::{Exchange, Phases, Request, SendPermit, Web};
 use fetchwell_policy::address::AddressGuard;
 use fetchwell_policy::outcome::FetchOutcome;
 use fetchwell_policy::url::WebUrl;
@@ -53,7 +53,7 @@ pub async fn get(client: &Client, url: &str) -> FetchOutcome {
 pub struct Always;
 
 #[async_trait]
-impl Leave for Always {
+impl SendPermit for Always {
     async fn to_write(&mut self) -> bool {
         true
     }

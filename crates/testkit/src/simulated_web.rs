@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use fetchwell_engine::budget::Share;
-use fetchwell_engine::web::{Answer, Exchange, Leave, Phases, Request, Web};
+use fetchwell_engine::web::{Answer, Exchange, Phases, Request, SendPermit, Web};
 use fetchwell_policy::outcome::{FetchOutcome, NetworkFault, Phase};
 use fetchwell_simweb::{Manner, World};
 use tokio::time::{Duration, Instant};
@@ -31,10 +31,10 @@ impl Web for SimulatedWeb {
     async fn exchange(
         &self,
         request: &Request,
-        leave: &mut dyn Leave,
+        send_permit: &mut dyn SendPermit,
         phases: &mut Phases,
     ) -> Exchange {
-        if !leave.to_write().await {
+        if !send_permit.to_write().await {
             return Exchange::NotSent;
         }
         let site = request.url.site();

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use fetchwell_engine::budget::Share;
 use fetchwell_engine::http::is_lack_of_our_own;
-use fetchwell_engine::web::{Answer, Exchange, Leave, Phases, Request, Web};
+use fetchwell_engine::web::{Answer, Exchange, Phases, Request, SendPermit, Web};
 use fetchwell_policy::outcome::FetchOutcome;
 use fetchwell_policy::url::WebUrl;
 use http::{HeaderMap, HeaderValue};
@@ -32,7 +32,12 @@ pub(super) struct FolderWeb {
 
 #[async_trait]
 impl Web for FolderWeb {
-    async fn exchange(&self, request: &Request, leave: &mut dyn Leave, _: &mut Phases) -> Exchange {
+    async fn exchange(
+        &self,
+        request: &Request,
+        leave: &mut dyn SendPermit,
+        _: &mut Phases,
+    ) -> Exchange {
         let range = request.headers.iter().find(|(name, _)| *name == "range");
         let range = range.and_then(|(_, value)| ByteRange::of_header(value));
         let path = below(&self.folder, request.url.path_and_query());
@@ -113,7 +118,7 @@ mod tests {
     struct Granted;
 
     #[async_trait]
-    impl Leave for Granted {
+    impl SendPermit for Granted {
         async fn to_write(&mut self) -> bool {
             true
         }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::web::{Exchange, Leave, Phases, Request, Web};
+use fetchwell_engine::web::{Exchange, Phases, Request, SendPermit, Web};
 use fetchwell_policy::url::WebUrl;
 
 use super::ArchiveError;
@@ -80,7 +80,7 @@ impl Web for SignedWeb {
     async fn exchange(
         &self,
         request: &Request,
-        leave: &mut dyn Leave,
+        leave: &mut dyn SendPermit,
         phases: &mut Phases,
     ) -> Exchange {
         let is_range = request.headers.iter().any(|(name, _)| *name == "range");

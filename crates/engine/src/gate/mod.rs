@@ -20,7 +20,7 @@ use fetchwell_policy::site::{Permit, SiteState};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site, WebUrl};
 use heads::Heads;
-pub use permit::GateLeave;
+pub use permit::GatePermit;
 pub use robots::RobotsView;
 pub use rules::{BY_ORDER, CRAWL_DELAY, GROUP_LIMIT, GateRules, GroupPace, PaceRules, RobotsRules};
 pub use verdict::{Outlook, rule_of};
@@ -218,8 +218,8 @@ impl Gate {
     }
 
     /// The right to write one request head under `permit`, which is due at `at` by the local clock.
-    pub fn leave(&self, site: Site, permit: Permit, at: Time, rate: Rate) -> GateLeave {
-        GateLeave::new(self, site, permit, at, rate)
+    pub fn send_permit(&self, site: Site, permit: Permit, at: Time, rate: Rate) -> GatePermit {
+        GatePermit::new(self, site, permit, at, rate)
     }
 
     /// Whether this process's last head to a site is so recent that no other process can have sent one since, because

@@ -16,7 +16,7 @@ use super::heads::Heads;
 use crate::clock::Clock;
 use crate::ports::politeness::{Politeness, SiteAsk, SiteReport};
 use crate::store_health::{StoreCall, StoreHealth};
-use crate::web::{Given, Leave};
+use crate::web::{PermitTime, SendPermit};
 
 /// A held connection waits at most this long for its slot; a longer wait goes back to the workbench.
 const LONGEST_WAIT_IN_FLIGHT: Duration = Duration::from_secs(2);
@@ -37,7 +37,7 @@ const MOST_SPENDINGS: u32 = 4;
 const GROUPS: &str = "group";
 
 /// A permit, and everything that is needed to spend it.
-pub struct GateLeave {
+pub struct GatePermit {
     politeness: Arc<dyn Politeness>,
     clock: Clock,
     heads: Arc<Heads>,
@@ -48,7 +48,7 @@ pub struct GateLeave {
     at: Time,
     /// Until then, by the local clock, it need not be spent.
     free_until: Option<Time>,
-    given: Option<Given>,
+    given: Option<PermitTime>,
     /// A time of the store's clock, and a local instant at or after which the clock showed it.
     word: Option<(Time, Instant)>,
     rate: Rate,
@@ -60,12 +60,12 @@ pub struct GateLeave {
     early_by: Option<Duration>,
 }
 
-impl GateLeave {
-    pub(super) fn new(gate: &Gate, site: Site, permit: Permit, at: Time, rate: Rate) -> GateLeave {
+impl GatePermit {
+    pub(super) fn new(gate: &Gate, site: Site, permit: Permit, at: Time, rate: Rate) -> GatePermit {
         let slot = permit.slot;
         let need_not_be_spent = slot.at <= slot.use_by;
         let free_until = need_not_be_spent.then(|| at + slot.use_by.since(slot.at));
-        GateLeave {
+        GatePermit {
             politeness: gate.politeness.clone(),
             clock: gate.clock.clone(),
             heads: gate.heads.clone(),
@@ -85,7 +85,7 @@ impl GateLeave {
     }
 
     /// A page of a group takes a turn of the group, too.
-    pub fn in_the_name_of(mut self, group: Option<(&str, Rate)>) -> GateLeave {
+    pub fn in_the_name_of(mut self, group: Option<(&str, Rate)>) -> GatePermit {
         self.group = group.map(|(name, rate)| (Site::apart(GROUPS, name), rate));
         self
     }
@@ -131,7 +131,7 @@ impl GateLeave {
     }
 
     /// Whether the page may follow its robots.txt without a pause.
-    pub fn following_robots(mut self, follows: bool) -> GateLeave {
+    pub fn following_robots(mut self, follows: bool) -> GatePermit {
         self.follows_robots = follows;
         self
     }
@@ -150,7 +150,8 @@ impl GateLeave {
         let now = self.clock.now();
         match self.free_until {
             Some(until) if now <= until => {
-                self.given = Some(Given { at: Instant::now(), decided_before: Duration::ZERO });
+                self.given =
+                    Some(PermitTime { at: Instant::now(), decided_before: Duration::ZERO });
                 self.word = Some((self.permit.slot.at + now.since(self.at), Instant::now()));
                 Some(self.permit.slot.at)
             }
@@ -183,7 +184,7 @@ impl GateLeave {
                 }
                 Ok((Spend::Go, now)) => {
                     self.given =
-                        Some(Given { at: Instant::now(), decided_before: asked.elapsed() });
+                        Some(PermitTime { at: Instant::now(), decided_before: asked.elapsed() });
                     self.word = Some((now, asked));
                     return Some(now);
                 }
@@ -206,7 +207,7 @@ impl GateLeave {
 }
 
 #[async_trait]
-impl Leave for GateLeave {
+impl SendPermit for GatePermit {
     async fn to_write(&mut self) -> bool {
         let early = self.at.since(self.clock.now());
         if self.rate.interval.is_zero() {
@@ -241,7 +242,7 @@ impl Leave for GateLeave {
         true
     }
 
-    fn given(&self) -> Option<Given> {
+    fn given(&self) -> Option<PermitTime> {
         self.given
     }
 }

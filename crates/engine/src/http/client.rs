@@ -24,7 +24,7 @@ use super::pool::{Pool, RequestBody, Sender};
 use super::timely::is_overslept;
 use super::{HttpSettings, OwnListeners};
 use crate::budget::{Budget, Share};
-use crate::web::{Answer, Exchange, Leave, Method, Phases, Request, Web, Wire};
+use crate::web::{Answer, Exchange, Method, Phases, Request, SendPermit, Web, Wire};
 
 /// The HTTP client. A process uses one for all sites.
 pub struct Client {
@@ -75,7 +75,7 @@ impl Client {
     async fn try_exchange(
         &self,
         request: &Request,
-        leave: &mut dyn Leave,
+        send_permit: &mut dyn SendPermit,
         phases: &mut Phases,
     ) -> Result<Exchange, FetchOutcome> {
         let url = &request.url;
@@ -84,7 +84,7 @@ impl Client {
         phases.connect = started.elapsed();
         let head = self.head(request, sender.version()).ok_or_else(unsendable)?;
         let request_headers = head.headers().clone();
-        if !leave.to_write().await {
+        if !send_permit.to_write().await {
             self.pool.keep(url, sender, self.settings.limits.max_idle_connections);
             return Ok(Exchange::NotSent);
         }
@@ -95,7 +95,7 @@ impl Client {
         let total = request_timeout.saturating_sub(phases.connect);
         let patience = Patience::new(limits.idle_read_timeout, total);
         let may_ask_anew = was_kept && request.method.is_idempotent();
-        let answer = match send(&mut sender, head, leave, patience).await {
+        let answer = match send(&mut sender, head, send_permit, patience).await {
             Ok(response) => {
                 phases.first_byte = written.elapsed();
                 self.read(response, request, patience).await
@@ -200,10 +200,10 @@ impl Web for Client {
     async fn exchange(
         &self,
         request: &Request,
-        leave: &mut dyn Leave,
+        send_permit: &mut dyn SendPermit,
         phases: &mut Phases,
     ) -> Exchange {
-        self.try_exchange(request, leave, phases).await.unwrap_or_else(Exchange::Failed)
+        self.try_exchange(request, send_permit, phases).await.unwrap_or_else(Exchange::Failed)
     }
 }
 
@@ -218,19 +218,19 @@ fn decoding_of(request: &Request) -> Decoding {
 async fn send(
     sender: &mut Sender,
     mut head: http::Request<RequestBody>,
-    leave: &mut dyn Leave,
+    send_permit: &mut dyn SendPermit,
     patience: Patience,
 ) -> Result<http::Response<Incoming>, SendFault> {
     let flood = flood_of_interim_answers(&mut head);
     let answer = async {
         match sender {
             Sender::One(sender, _, departure) => {
-                departure.by(leave.given());
+                departure.by(send_permit.given());
                 let answer = sender.send_request(head);
                 tokio::pin!(answer);
                 tokio::select! {
                     biased; // A late head comes before its response, but both may be ready at once.
-                    () = departure.was_late() => leave.left_late(),
+                    () = departure.was_late() => send_permit.left_late(),
                     answered = &mut answer => return answered,
                 }
                 answer.await

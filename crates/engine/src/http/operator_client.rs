@@ -10,7 +10,7 @@ use fetchwell_policy::outcome::FetchOutcome;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
 use crate::http::{Client, ClientError, DnsSettings, HttpLimits, HttpSettings, OwnListeners};
-use crate::web::{Answer, Exchange, Leave, Phases, Request, Web};
+use crate::web::{Answer, Exchange, Phases, Request, SendPermit, Web};
 
 /// Sends requests to the operator's own servers.
 pub struct OperatorClient {
@@ -76,7 +76,7 @@ fn reason(happened: &FetchOutcome) -> String {
 struct AtOnce;
 
 #[async_trait]
-impl Leave for AtOnce {
+impl SendPermit for AtOnce {
     async fn to_write(&mut self) -> bool {
         true
     }

@@ -15,7 +15,7 @@ use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::Notify;
 
-use crate::web::Given;
+use crate::web::PermitTime;
 
 /// A head that is later than this is not written: the steps take this long only if the process was held up.
 const IN_TIME: Duration = Duration::from_millis(100);
@@ -28,7 +28,7 @@ pub(super) struct Departure(Arc<Platform>);
 
 #[derive(Default)]
 struct Platform {
-    given: Mutex<Option<Given>>,
+    given: Mutex<Option<PermitTime>>,
     late: Notify,
 }
 
@@ -39,8 +39,8 @@ pub(super) struct Overslept;
 
 impl Departure {
     /// Sets the permission for the next head; `None` if its time does not matter.
-    pub(super) fn by(&self, leave: Option<Given>) {
-        self.replace(leave);
+    pub(super) fn by(&self, permit_time: Option<PermitTime>) {
+        self.replace(permit_time);
     }
 
     /// Waits until a head was written late.
@@ -48,7 +48,7 @@ impl Departure {
         self.0.late.notified().await;
     }
 
-    fn replace(&self, given: Option<Given>) -> Option<Given> {
+    fn replace(&self, given: Option<PermitTime>) -> Option<PermitTime> {
         std::mem::replace(&mut *self.0.given.lock(), given)
     }
 
@@ -144,8 +144,8 @@ mod tests {
 
     use super::*;
 
-    fn now() -> Option<Given> {
-        Some(Given { at: Instant::now(), decided_before: Duration::ZERO })
+    fn now() -> Option<PermitTime> {
+        Some(PermitTime { at: Instant::now(), decided_before: Duration::ZERO })
     }
 
     #[tokio::test(start_paused = true)]

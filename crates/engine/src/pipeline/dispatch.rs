@@ -15,7 +15,7 @@ use super::flights::Flight;
 use super::scheduler::{Input, Scheduler};
 use super::verdicts::Move;
 use super::{Event, LeaseTag, Purpose};
-use crate::gate::{GateLeave, RobotsView, rule_of};
+use crate::gate::{GatePermit, RobotsView, rule_of};
 use crate::ports::politeness::SiteReport;
 use crate::web::{Phases, Why};
 use crate::workbench::{FlightNumber, Item, Room, Standing};
@@ -136,11 +136,18 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
             site_last_served: permit.last_served,
             held_up_by: None,
         };
-        let leave = self.runtime.gate.leave(site.clone(), permit, at, rate);
+        let send_permit = self.runtime.gate.send_permit(site.clone(), permit, at, rate);
         if group != turn_of {
             self.take_groups_turn(group.as_deref());
         }
-        self.spawn_fetch(site, item, (permit, at), why, leave.following_robots(follows), !unpaced);
+        self.spawn_fetch(
+            site,
+            item,
+            (permit, at),
+            why,
+            send_permit.following_robots(follows),
+            !unpaced,
+        );
         self.bench.ask_at(site, now);
     }
 
@@ -194,7 +201,7 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
         item: Item,
         (permit, at): (Permit, Time),
         why: Why,
-        leave: GateLeave,
+        send_permit: GatePermit,
         paced: bool,
     ) {
         let job = item.job;
@@ -223,8 +230,8 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
         let number = self.flights.last_number();
         let group = self.group_of(&item);
         let rate = group.as_deref().and_then(|group| self.runtime.gate.group_rate(group));
-        let leave = Announced {
-            leave: leave.in_the_name_of(group.as_deref().zip(rate)),
+        let send_permit = Announced {
+            send_permit: send_permit.in_the_name_of(group.as_deref().zip(rate)),
             number,
             site: site.clone(),
             group,
@@ -239,7 +246,7 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
             site: site.clone(),
             item,
             permit,
-            leave,
+            send_permit,
             plan,
             phases,
             why,

@@ -16,10 +16,10 @@ use super::jobs::SharedPlan;
 use super::{AnswerFacts, LeaseTag, Purpose, Requested};
 use crate::budget::Share;
 use crate::clock::Clock;
-use crate::gate::GateLeave;
+use crate::gate::GatePermit;
 use crate::ports::plan::{Moment, Step};
 use crate::ports::politeness::SiteReport;
-use crate::web::{Answer, Exchange, Given, Leave, Outcome, Phases, Request, Web, Why};
+use crate::web::{Answer, Exchange, Outcome, PermitTime, Phases, Request, SendPermit, Web, Why};
 use crate::workbench::{FlightNumber, Item, JobKey};
 
 /// The result of a request.
@@ -67,7 +67,7 @@ pub(super) enum HeadEvent {
 
 /// A send permit that reports to the scheduler what becomes of the head.
 pub(super) struct Announced {
-    pub(super) leave: GateLeave,
+    pub(super) send_permit: GatePermit,
     pub(super) number: FlightNumber,
     pub(super) site: Site,
     pub(super) group: Option<String>,
@@ -77,13 +77,13 @@ pub(super) struct Announced {
 }
 
 #[async_trait]
-impl Leave for Announced {
+impl SendPermit for Announced {
     async fn to_write(&mut self) -> bool {
-        let given = self.leave.to_write().await;
-        if let (Some(group), Some(until)) = (&self.group, self.leave.group_rests_until()) {
+        let given = self.send_permit.to_write().await;
+        if let (Some(group), Some(until)) = (&self.group, self.send_permit.group_rests_until()) {
             self.tell(HeadEvent::GroupRests(group.clone(), until));
         }
-        if let Some(early_by) = self.leave.early_by() {
+        if let Some(early_by) = self.send_permit.early_by() {
             self.tell(HeadEvent::Early(self.site.clone(), early_by));
         }
         if given && self.is_waited_for {
@@ -92,12 +92,12 @@ impl Leave for Announced {
         given
     }
 
-    fn given(&self) -> Option<Given> {
-        self.leave.given()
+    fn given(&self) -> Option<PermitTime> {
+        self.send_permit.given()
     }
 
     fn left_late(&mut self) {
-        if let Some(report) = self.leave.late_report() {
+        if let Some(report) = self.send_permit.late_report() {
             self.tell(HeadEvent::Late(report));
         }
     }
@@ -118,7 +118,7 @@ pub(super) struct Fetch<R> {
     pub(super) site: Site,
     pub(super) item: Item,
     pub(super) permit: Permit,
-    pub(super) leave: Announced,
+    pub(super) send_permit: Announced,
     pub(super) plan: Option<SharedPlan<R>>,
     pub(super) phases: Phases,
     pub(super) why: Why,
@@ -129,7 +129,7 @@ pub(super) struct Fetch<R> {
 impl<R> Fetch<R> {
     pub(super) async fn run(mut self) -> FlightEnd<R> {
         let exchange =
-            self.web.exchange(&self.item.request, &mut self.leave, &mut self.phases).await;
+            self.web.exchange(&self.item.request, &mut self.send_permit, &mut self.phases).await;
         let job = self.item.job;
         let (happened, mut answer) = match exchange {
             Exchange::NotSent => {

@@ -1,4 +1,4 @@
-//! Leave to write a head: what the gate adds to the store's word.
+//! Permission to write a head: what the gate adds to the store's word.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::gate::{Gate, GateLeave, GateRules, GroupPace, PaceRules, RobotsRules};
+use fetchwell_engine::gate::{Gate, GatePermit, GateRules, GroupPace, PaceRules, RobotsRules};
 use fetchwell_engine::memory::MemoryPoliteness;
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::politeness::{Politeness, RobotsRecord, SiteAsk, SiteReport, Turn};
-use fetchwell_engine::web::Leave;
+use fetchwell_engine::web::SendPermit;
 use fetchwell_policy::breaker::BreakerRule;
 use fetchwell_policy::chance::Chance;
 use fetchwell_policy::pace::{Pace, Rate};
@@ -96,8 +96,8 @@ impl Trial {
         Trial { gate: Gate::new(store.clone(), rules(), clock.clone()), store, clock }
     }
 
-    /// Leave to write a head whose slot comes `after` a while.
-    fn leave(&self, name: &str, after: Duration) -> GateLeave {
+    /// Permission to write a head whose slot comes `after` a while.
+    fn send_permit(&self, name: &str, after: Duration) -> GatePermit {
         let now = self.clock.now();
         let slot = Pace::default().reserve(now + after, now, RATE);
         let permit = Permit {
@@ -111,15 +111,15 @@ impl Trial {
             lead: Duration::ZERO,
             recoveries: 0,
         };
-        self.gate.leave(Site::parse(name).unwrap(), permit, slot.at, RATE)
+        self.gate.send_permit(Site::parse(name).unwrap(), permit, slot.at, RATE)
     }
 
     /// Asks for leave to write a head whose slot comes `after` a while, and says how long it took.
     async fn write(&self, name: &str, after: Duration, follows_robots: bool) -> Duration {
-        let mut leave = self.leave(name, after).following_robots(follows_robots);
+        let mut send_permit = self.send_permit(name, after).following_robots(follows_robots);
         let asked = Instant::now();
-        assert!(leave.to_write().await);
-        assert_eq!(leave.early_by(), None);
+        assert!(send_permit.to_write().await);
+        assert_eq!(send_permit.early_by(), None);
         asked.elapsed()
     }
 
@@ -143,8 +143,8 @@ async fn a_head_that_leaves_too_early_is_told() {
     // Both wait for their slots, and neither knows of the other by then.
     let trial = Trial::new(0);
     let ahead = Duration::from_millis(500);
-    let mut one = trial.leave("a.test", ahead);
-    let mut other = trial.leave("a.test", ahead);
+    let mut one = trial.send_permit("a.test", ahead);
+    let mut other = trial.send_permit("a.test", ahead);
     assert_eq!(tokio::join!(one.to_write(), other.to_write()), (true, true));
     let early: Vec<Duration> = one.early_by().into_iter().chain(other.early_by()).collect();
     assert_eq!(early, [RATE.interval]);
@@ -224,7 +224,7 @@ async fn write_heads(store: Arc<Slow>, clock: Clock, count: usize) -> Vec<Instan
             Verdict::Go(permit) => {
                 let at = permit.slot.at;
                 sleep(at.since(clock.now())).await;
-                if gate.leave(site.clone(), *permit, at, RATE).to_write().await {
+                if gate.send_permit(site.clone(), *permit, at, RATE).to_write().await {
                     written.push(Instant::now());
                 }
             }

@@ -15,7 +15,7 @@ use fetchwell_engine::ports::finish::{Settlement, Sink};
 use fetchwell_engine::ports::job::Lease;
 use fetchwell_engine::ports::plan::{Moment, Plan, Step};
 use fetchwell_engine::ports::politeness::Politeness;
-use fetchwell_engine::web::{Exchange, Leave, Outcome, Phases, Request, Web};
+use fetchwell_engine::web::{Exchange, Outcome, Phases, Request, SendPermit, Web};
 use fetchwell_policy::outcome::{FetchOutcome, NetworkFault};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Site, WebUrl};
@@ -91,20 +91,20 @@ impl Web for HeldUp {
     async fn exchange(
         &self,
         request: &Request,
-        leave: &mut dyn Leave,
+        send_permit: &mut dyn SendPermit,
         phases: &mut Phases,
     ) -> Exchange {
         if request.url.path_and_query() != "/late" {
-            return self.web.exchange(request, leave, phases).await;
+            return self.web.exchange(request, send_permit, phases).await;
         }
-        if !leave.to_write().await {
+        if !send_permit.to_write().await {
             return Exchange::NotSent;
         }
         self.store_is_away.store(true, Ordering::Relaxed);
         sleep(HOP).await;
         self.store_is_away.store(false, Ordering::Relaxed);
         let left = self.clock.now();
-        leave.left_late();
+        send_permit.left_late();
         sleep(HOP).await;
         let state = self.store.look(&request.url.site()).await.unwrap().0.unwrap();
         *self.left.lock() = Some((left, state.pace.last_head()));

@@ -13,7 +13,7 @@ use fetchwell_engine::budget::Share;
 use fetchwell_engine::pipeline::Event;
 use fetchwell_engine::ports::politeness::{Politeness, RobotsRecord, Unreachable};
 use fetchwell_engine::ports::sites::Sites;
-use fetchwell_engine::web::{Answer, Exchange, Leave, Phases, Request, Web};
+use fetchwell_engine::web::{Answer, Exchange, Phases, Request, SendPermit, Web};
 use fetchwell_policy::orders::Order;
 use fetchwell_policy::outcome::{FetchOutcome, SiteFault};
 use fetchwell_policy::retry::RetryRule;
@@ -174,10 +174,10 @@ impl Web for Archive {
     async fn exchange(
         &self,
         request: &Request,
-        leave: &mut dyn Leave,
+        send_permit: &mut dyn SendPermit,
         phases: &mut Phases,
     ) -> Exchange {
-        if !leave.to_write().await {
+        if !send_permit.to_write().await {
             return Exchange::NotSent;
         }
         let (status, takes) = match request.url.path_and_query() {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use fetchwell_engine::plan::redirect_chain::Patience;
 use fetchwell_engine::ports::politeness::Politeness;
-use fetchwell_engine::web::{Exchange, Leave, Phases, Request, Web};
+use fetchwell_engine::web::{Exchange, Phases, Request, SendPermit, Web};
 use fetchwell_policy::breaker::Breaker;
 use fetchwell_policy::outcome::{FetchOutcome, NameFault, NetworkFault, WaitAskedBy};
 use fetchwell_policy::retry::RetryRule;
@@ -45,14 +45,14 @@ impl Web for Names {
     async fn exchange(
         &self,
         request: &Request,
-        leave: &mut dyn Leave,
+        send_permit: &mut dyn SendPermit,
         phases: &mut Phases,
     ) -> Exchange {
         if request.url.host() == "gone.test" && self.is_gone.load(Ordering::SeqCst) {
             let fault = NetworkFault::Dns(NameFault::NoSuchName);
             return Exchange::Failed(FetchOutcome::Network(fault));
         }
-        self.web.exchange(request, leave, phases).await
+        self.web.exchange(request, send_permit, phases).await
     }
 }
 

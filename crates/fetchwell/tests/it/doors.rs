@@ -31,7 +31,7 @@ use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::Sink;
 use fetchwell_engine::ports::job::{Job, Lane, Lease, NewJob};
 use fetchwell_engine::ports::queue::Ledger;
-use fetchwell_engine::web::{Answer, Exchange, Leave, Phases, Request, Timeouts, Web};
+use fetchwell_engine::web::{Answer, Exchange, Phases, Request, SendPermit, Timeouts, Web};
 use fetchwell_policy::breaker::BreakerRule;
 use fetchwell_policy::robots::WhenUnreachable;
 use fetchwell_policy::time::Time;
@@ -230,7 +230,12 @@ struct Archive {
 
 #[async_trait]
 impl Web for Archive {
-    async fn exchange(&self, request: &Request, leave: &mut dyn Leave, _: &mut Phases) -> Exchange {
+    async fn exchange(
+        &self,
+        request: &Request,
+        leave: &mut dyn SendPermit,
+        _: &mut Phases,
+    ) -> Exchange {
         assert!(leave.to_write().await);
         *self.served.lock() += 1;
         tokio::time::sleep(Duration::from_millis(20)).await;

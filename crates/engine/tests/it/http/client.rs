@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use fetchwell_engine::http::{
     Client, DnsSettings, HttpLimits, HttpSettings, NameAnswer, OwnListeners, Resolve,
 };
-use fetchwell_engine::web::{Answer, Exchange, Leave, Phases, Request, Web};
+use fetchwell_engine::web::{Answer, Exchange, Phases, Request, SendPermit, Web};
 use fetchwell_policy::address::AddressGuard;
 use fetchwell_policy::outcome::{FetchOutcome, NameFault};
 use fetchwell_policy::url::WebUrl;
@@ -76,7 +76,7 @@ pub(crate) struct Fixed {
 }
 
 #[async_trait]
-impl Leave for Fixed {
+impl SendPermit for Fixed {
     async fn to_write(&mut self) -> bool {
         self.asked += 1;
         self.given
@@ -92,9 +92,9 @@ pub(crate) async fn exchange(client: &Client, request: Request) -> Exchange {
 pub(crate) async fn exchange_with(
     client: &Client,
     request: &Request,
-    leave: &mut dyn Leave,
+    send_permit: &mut dyn SendPermit,
 ) -> Exchange {
-    in_time(client.exchange(request, leave, &mut Phases::default())).await
+    in_time(client.exchange(request, send_permit, &mut Phases::default())).await
 }
 
 /// Something that must not take for ever.

@@ -168,10 +168,10 @@ async fn an_exchange_that_is_dropped_lets_its_connection_go() {
         let server = Server::start([[answer(begun), vec![Step::AwaitClose]].concat()]).await;
         let client = client();
         let request = Request::page(server.url("/"));
-        let mut leave = Fixed { given: true, asked: 0 };
+        let mut send_permit = Fixed { given: true, asked: 0 };
         let mut phases = Phases::default();
         tokio::select! {
-            _ = client.exchange(&request, &mut leave, &mut phases) => panic!("no answer was sent"),
+            _ = client.exchange(&request, &mut send_permit, &mut phases) => panic!("no answer was sent"),
             () = server.until(|seen| seen.requests.len() == 1) => {}
         }
         in_time(server.until(|seen| seen.ended == 1)).await;

@@ -9,7 +9,7 @@ use fetchwell_engine::pipeline::{Door, Ended};
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Finish, Finished, Settle, Settled, Settlement};
 use fetchwell_engine::ports::plan::{Moment, Plan, Step};
-use fetchwell_engine::web::{Answer, Exchange, Leave, Outcome, Phases, Request, Web};
+use fetchwell_engine::web::{Answer, Exchange, Outcome, Phases, Request, SendPermit, Web};
 use fetchwell_policy::url::WebUrl;
 use fetchwell_simweb::SiteScript;
 use fetchwell_testkit::rig::Rig;
@@ -29,7 +29,7 @@ impl Web for Counting {
     async fn exchange(
         &self,
         request: &Request,
-        leave: &mut dyn Leave,
+        leave: &mut dyn SendPermit,
         phases: &mut Phases,
     ) -> Exchange {
         if !leave.to_write().await {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use fetchwell_engine::pipeline::Ended;
 use fetchwell_engine::ports::politeness::Politeness;
-use fetchwell_engine::web::{Exchange, Leave, Phases, Request, Web};
+use fetchwell_engine::web::{Exchange, Phases, Request, SendPermit, Web};
 use fetchwell_policy::outcome::FetchOutcome;
 use fetchwell_policy::url::Site;
 use fetchwell_simweb::{Failure, SiteScript};
@@ -27,7 +27,7 @@ impl Web for Lacking {
     async fn exchange(
         &self,
         request: &Request,
-        leave: &mut dyn Leave,
+        leave: &mut dyn SendPermit,
         phases: &mut Phases,
     ) -> Exchange {
         let left = |n: usize| n.checked_sub(1);
@@ -81,7 +81,7 @@ impl Web for Untaken {
     async fn exchange(
         &self,
         request: &Request,
-        leave: &mut dyn Leave,
+        leave: &mut dyn SendPermit,
         phases: &mut Phases,
     ) -> Exchange {
         let answer = self.web.exchange(request, leave, phases).await;

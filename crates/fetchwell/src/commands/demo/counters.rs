@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use fetchwell_engine::pipeline::{Event, EventSink};
 use fetchwell_engine::ports::finish::Settlement;
 use fetchwell_engine::ports::inbox::FetchResult;
-use fetchwell_engine::web::{Exchange, Leave, Phases, Request, Web};
+use fetchwell_engine::web::{Exchange, Phases, Request, SendPermit, Web};
 use fetchwell_service::api::ApiMetrics;
 use fetchwell_telemetry::metrics::{DoorName, Measures};
 
@@ -87,7 +87,7 @@ impl Web for Gauged {
     async fn exchange(
         &self,
         request: &Request,
-        leave: &mut dyn Leave,
+        leave: &mut dyn SendPermit,
         phases: &mut Phases,
     ) -> Exchange {
         self.under_way.fetch_add(1, Ordering::Relaxed);

@@ -1,9 +1,9 @@
-//! Leave to write: asked for once the connection stands, and nothing is written without it.
+//! Permission to write: asked for once the connection stands, and nothing is written without it.
 
 use std::time::Duration;
 
 use async_trait::async_trait;
-use fetchwell_engine::web::{Exchange, Given, Leave, Request};
+use fetchwell_engine::web::{Exchange, PermitTime, Request, SendPermit};
 use tokio::net::TcpListener;
 use tokio::time::Instant;
 
@@ -41,7 +41,7 @@ async fn a_connection_without_leave_serves_the_next_request() {
 struct OnceConnected<'a>(&'a Server);
 
 #[async_trait]
-impl Leave for OnceConnected<'_> {
+impl SendPermit for OnceConnected<'_> {
     async fn to_write(&mut self) -> bool {
         self.0.until(|seen| seen.connections == 1).await;
         self.0.seen().requests.is_empty()
@@ -59,9 +59,9 @@ async fn leave_is_asked_for_when_the_connection_stands() {
 async fn without_a_connection_leave_is_not_asked_for() {
     let nobody = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let request = Request::page(format!("http://{nobody}/").parse().unwrap());
-    let mut leave = Fixed { given: true, asked: 0 };
-    exchange_with(&client(), &request, &mut leave).await;
-    assert_eq!(leave.asked, 0);
+    let mut send_permit = Fixed { given: true, asked: 0 };
+    exchange_with(&client(), &request, &mut send_permit).await;
+    assert_eq!(send_permit.asked, 0);
 }
 
 #[tokio::test]
@@ -74,29 +74,29 @@ async fn a_dead_kept_connection_costs_one_leave_only() {
     .await;
     let client = client();
     fetch(&client, server.url("/")).await;
-    let mut leave = Fixed { given: true, asked: 0 };
-    let exchange = exchange_with(&client, &Request::page(server.url("/")), &mut leave).await;
+    let mut send_permit = Fixed { given: true, asked: 0 };
+    let exchange = exchange_with(&client, &Request::page(server.url("/")), &mut send_permit).await;
     assert!(matches!(exchange, Exchange::NotSent), "{exchange:?}");
-    assert_eq!((leave.asked, server.seen().connections), (1, 1));
+    assert_eq!((send_permit.asked, server.seen().connections), (1, 1));
 }
 
 /// Gives leave, and has something else keep the thread to itself right after it: as if the process were
 /// stopped there.
-struct ThenStopped(Option<Given>);
+struct ThenStopped(Option<PermitTime>);
 
 #[async_trait]
-impl Leave for ThenStopped {
+impl SendPermit for ThenStopped {
     async fn to_write(&mut self) -> bool {
         // The connection is at rest by then, so that it comes after the other.
         tokio::time::sleep(Duration::from_millis(1)).await;
         #[expect(clippy::disallowed_methods, reason = "it is to keep the thread to itself")]
         let something_else = async { std::thread::sleep(SHORT) };
         tokio::spawn(something_else);
-        self.0 = Some(Given { at: Instant::now(), decided_before: Duration::ZERO });
+        self.0 = Some(PermitTime { at: Instant::now(), decided_before: Duration::ZERO });
         true
     }
 
-    fn given(&self) -> Option<Given> {
+    fn given(&self) -> Option<PermitTime> {
         self.0
     }
 }
