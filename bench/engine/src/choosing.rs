@@ -23,7 +23,7 @@ pub fn nanos_per_choice(sites: usize) -> Result<f64> {
         let site = Site::parse(&format!("site-{number}.example"))?;
         for job in 0..2 {
             let request = Request::page(WebUrl::parse(&url(number, sites))?);
-            let item = Item { job, request, since: now, is_errand: false };
+            let item = Item { job, request, since: now, is_internal: false };
             bench.room(&site, now).push(item, &Lane::default(), false);
         }
         bench.ask_at(&site, now + Duration::from_nanos(number as u64 * 7_919 % 1_000_000_007));

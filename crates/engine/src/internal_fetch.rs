@@ -1,4 +1,4 @@
-//! Errands: requests that the engine sends for itself, through the same pipeline as every page.
+//! Internal fetches: requests that the engine sends for itself, through the same pipeline as every page.
 
 use std::time::Duration;
 
@@ -20,9 +20,9 @@ const TRY_AGAIN: Backoff =
 
 /// Something that the engine needs to know before pages can be sent.
 #[derive(Debug)]
-pub enum Errand {
+pub enum InternalFetch {
     /// An origin's robots.txt.
-    Robots(Box<RobotsErrand>),
+    Robots(Box<RobotsFetch>),
     /// Whether a site is back.
     Probe(Site),
 }
@@ -34,7 +34,7 @@ pub fn probe(url: WebUrl) -> Request {
 
 /// Reads a robots.txt through its redirects. The rules apply to the origin that was requested first.
 #[derive(Clone, Debug)]
-pub struct RobotsErrand {
+pub struct RobotsFetch {
     /// The origin to which the rules apply.
     pub origin: Origin,
     /// How many times the site of `origin` had recovered when the file was last requested.
@@ -56,13 +56,14 @@ pub enum RobotsStep {
     Refused(FetchOutcome),
 }
 
-impl RobotsErrand {
+impl RobotsFetch {
     /// Starts for an origin, with its previous record.
-    pub fn new(origin: Origin, known: Option<RobotsRecord>) -> RobotsErrand {
+    pub fn new(origin: Origin, known: Option<RobotsRecord>) -> RobotsFetch {
         let at = origin.robots_url();
-        let mut errand = RobotsErrand { origin, recoveries: 0, known, at, redirects: 0 };
-        errand.recoveries = errand.last_failure().map_or(0, |failure| failure.recoveries);
-        errand
+        let mut internal_fetch = RobotsFetch { origin, recoveries: 0, known, at, redirects: 0 };
+        internal_fetch.recoveries =
+            internal_fetch.last_failure().map_or(0, |failure| failure.recoveries);
+        internal_fetch
     }
 
     /// The previous failure to reach the file.
@@ -165,8 +166,8 @@ mod tests {
 
     const NOW: Time = Time::from_secs(1_000);
 
-    fn errand(known: Option<RobotsRecord>) -> RobotsErrand {
-        RobotsErrand::new(Origin::parse("https://example.com").unwrap(), known)
+    fn internal_fetch(known: Option<RobotsRecord>) -> RobotsFetch {
+        RobotsFetch::new(Origin::parse("https://example.com").unwrap(), known)
     }
 
     fn answered(status: u16, body: &str, location: Option<&str>) -> Outcome {
@@ -190,7 +191,7 @@ mod tests {
 
     #[test]
     fn statuses_mean_what_the_rfc_says() {
-        let body_of = |status| learnt(errand(None).step(&answered(status, "x", None), NOW));
+        let body_of = |status| learnt(internal_fetch(None).step(&answered(status, "x", None), NOW));
         assert_eq!(body_of(200).body.as_deref(), Some(&b"x"[..]));
         assert_eq!(body_of(404).body.as_deref(), Some(&b""[..]));
         assert_eq!(body_of(403).body.as_deref(), Some(&b""[..]));
@@ -203,41 +204,42 @@ mod tests {
     #[test]
     fn an_origin_that_may_not_be_connected_to_is_refused_and_a_redirect_there_is_unreachable() {
         let guard = Outcome::unsent(FetchOutcome::Refused("private".into()), Why::default());
-        let mut direct = errand(None);
+        let mut direct = internal_fetch(None);
         assert!(matches!(direct.step(&guard, NOW), RobotsStep::Refused(_)));
-        let mut redirected = errand(None);
+        let mut redirected = internal_fetch(None);
         redirected.step(&answered(301, "", Some("http://10.0.0.1/")), NOW);
         assert!(learnt(redirected.step(&guard, NOW)).unreachable.is_some());
     }
 
     #[test]
     fn five_redirects_are_followed_and_the_sixth_is_not() {
-        let mut errand = errand(None);
+        let mut internal_fetch = internal_fetch(None);
         for hop in 1..=5 {
             let location = format!("/r{hop}");
-            let RobotsStep::Fetch(next) = errand.step(&answered(301, "", Some(&location)), NOW)
+            let RobotsStep::Fetch(next) =
+                internal_fetch.step(&answered(301, "", Some(&location)), NOW)
             else {
                 panic!("hop {hop}")
             };
             assert_eq!(next.url.as_str(), format!("https://example.com/r{hop}"));
             assert!(!next.obeys_robots);
         }
-        let record = learnt(errand.step(&answered(301, "", Some("/r6")), NOW));
+        let record = learnt(internal_fetch.step(&answered(301, "", Some("/r6")), NOW));
         assert_eq!((record.body, record.unreachable), (Some(Vec::new()), None));
     }
 
     #[test]
     fn rules_that_are_found_elsewhere_are_those_of_the_origin_that_was_asked_first() {
-        let mut errand = errand(None);
-        let asked_first = errand.origin.clone();
+        let mut internal_fetch = internal_fetch(None);
+        let asked_first = internal_fetch.origin.clone();
         for elsewhere in ["http://example.com/", "https://cdn.example.net/robots.txt"] {
-            let step = errand.step(&answered(302, "", Some(elsewhere)), NOW);
+            let step = internal_fetch.step(&answered(302, "", Some(elsewhere)), NOW);
             let RobotsStep::Fetch(next) = step else { panic!("{step:?}") };
             assert_eq!(next.url.as_str(), elsewhere);
         }
-        let record = learnt(errand.step(&answered(200, "Disallow: /", None), NOW));
+        let record = learnt(internal_fetch.step(&answered(200, "Disallow: /", None), NOW));
         assert_eq!(record.body.as_deref(), Some(&b"Disallow: /"[..]));
-        assert_eq!(errand.origin, asked_first);
+        assert_eq!(internal_fetch.origin, asked_first);
     }
 
     #[test]
@@ -246,7 +248,7 @@ mod tests {
         let mut record = Some(known.clone());
         let mut waits = Vec::new();
         for _ in 0..4 {
-            let later = learnt(errand(record.take()).step(&answered(503, "", None), NOW));
+            let later = learnt(internal_fetch(record.take()).step(&answered(503, "", None), NOW));
             assert_eq!((&later.body, later.fetched_at), (&known.body, known.fetched_at));
             waits.push(later.unreachable.as_ref().unwrap().retry_at.since(NOW).as_secs());
             record = Some(later);

@@ -115,9 +115,9 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
         let Some(room) = self.bench.existing(site) else { return };
         let may_go = self.groups.may_go(&self.runtime.gate, room.turn_of.clone(), now);
         let Some(item) = room.pop(may_go) else { return };
-        let turn_of = if item.is_errand { None } else { room.turn_of.take() };
+        let turn_of = if item.is_internal { None } else { room.turn_of.take() };
         room.in_flight += 1;
-        let follows = !item.is_errand && take(&mut room.follows_robots);
+        let follows = !item.is_internal && take(&mut room.follows_robots);
         let crawl_delay = crawl_delay(room);
         let group = self.group_of(&item);
         let (rate, interval_source) =
@@ -126,7 +126,7 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
         let unpaced = rate.interval.is_zero();
         let number = self.flights.next_number();
         room.unspent = (!unpaced).then_some(number);
-        if unpaced && !item.is_errand {
+        if unpaced && !item.is_internal {
             room.open_permit.get_or_insert((permit, at));
         }
         let why = Why {
@@ -158,8 +158,8 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
     fn was_asked_for_next(&mut self, site: &Site, permit: &Permit) -> bool {
         let Some(room) = self.bench.existing(site) else { return false };
         let asked = room.asked_interval;
-        let errand = room.next(|_| false).map(|item| item.job);
-        let is_probe = errand.is_some_and(|job| self.jobs.is_probe(job));
+        let internal_fetch = room.next(|_| false).map(|item| item.job);
+        let is_probe = internal_fetch.is_some_and(|job| self.jobs.is_probe(job));
         let rate = self.rate_of_next(site);
         let is_ordered = permit.rate_is_ordered && rate.least_interval <= permit.rate.interval;
         is_probe || is_ordered || rate.interval <= asked
@@ -172,7 +172,7 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
         let crawl_delay = room.as_ref().and_then(|room| crawl_delay(room));
         let job = room.and_then(|room| {
             let may_go = self.groups.may_go(&self.runtime.gate, room.turn_of.clone(), now);
-            room.next(may_go).filter(|item| !item.is_errand).map(|item| item.job)
+            room.next(may_go).filter(|item| !item.is_internal).map(|item| item.job)
         });
         let group = job.and_then(|job| self.jobs.lane_of(job).group);
         self.runtime.gate.rate_for(site, crawl_delay, group.as_deref()).0
@@ -278,7 +278,7 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
                 self.on_fetch_done(&site);
             }
             // No more requests are sent, so it would wait until the grace period is over.
-            End::NotSent(item) if self.is_stopping() && !item.is_errand => {
+            End::NotSent(item) if self.is_stopping() && !item.is_internal => {
                 self.hand_back_item(&item, self.now());
                 self.on_fetch_done(&site);
             }
@@ -294,14 +294,14 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
                 self.on_fetch_done(&site);
                 self.interrupt(job, &reason);
             }
-            End::Errand(mut outcome) => {
+            End::InternalFetch(mut outcome) => {
                 if self.found_no_host(job, &permit, &outcome.happened) {
                     outcome.happened = FetchOutcome::NoSuchHost;
                 }
-                let mark = self.errand_mark(job, &outcome.happened);
+                let mark = self.internal_fetch_mark(job, &outcome.happened);
                 self.report(&site, permit, mark, &outcome.happened, outcome.retry_after, None);
                 self.robots_asked_for(job, &site, permit.recoveries);
-                self.on_errand_outcome(job, &outcome);
+                self.on_internal_outcome(job, &outcome);
                 self.on_fetch_done(&site);
             }
             End::Stepped { step, happened, retry_after, phases, share } => {
@@ -435,7 +435,7 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
 
     /// The group whose turn a request takes; `None` for requests of the engine itself.
     pub(super) fn group_of(&self, item: &Item) -> Option<String> {
-        if item.is_errand { None } else { self.jobs.lane_of(item.job).group }
+        if item.is_internal { None } else { self.jobs.lane_of(item.job).group }
     }
 }
 

@@ -42,7 +42,7 @@ pub(super) enum End<R> {
     /// The site answered, but this process could not process the answer.
     Interrupted(String),
     /// For a request of the engine itself: the outcome.
-    Errand(Outcome),
+    InternalFetch(Outcome),
     /// For a lease: the step that its plan took.
     Stepped {
         step: Step<R>,
@@ -175,7 +175,7 @@ impl<R> Fetch<R> {
         let was_sent = !matches!(happened, FetchOutcome::Refused(_));
         let outcome = Outcome { was_sent, happened, answer, retry_after, why, phases };
         let end = match self.plan {
-            None => End::Errand(outcome),
+            None => End::InternalFetch(outcome),
             Some(plan) => {
                 let body_bytes = share.bytes();
                 let working_bytes = plan.lock().working_bytes(body_bytes);

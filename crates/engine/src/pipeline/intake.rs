@@ -242,7 +242,7 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
                 for request in requests {
                     let site = request.url.site();
                     let since = waits_since.unwrap_or(now);
-                    let item = Item { job, request, since, is_errand: false };
+                    let item = Item { job, request, since, is_internal: false };
                     self.bench.room(&site, now).push(item, &lane, first);
                     self.wake(&site);
                     self.keep_within_bounds(&site);

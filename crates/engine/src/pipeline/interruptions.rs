@@ -120,7 +120,7 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
                 let (records, settlement) = self.interrupted(&lease, reason);
                 self.end(job, records, settlement);
             }
-            Some(Work::Errand(_)) => self.errand_failed(job, reason),
+            Some(Work::Errand(_)) => self.internal_fetch_failed(job, reason),
             None => {}
         }
     }

@@ -7,7 +7,7 @@ use fetchwell_policy::time::Time;
 use parking_lot::Mutex;
 
 use crate::budget::Share;
-use crate::internal_fetch::Errand;
+use crate::internal_fetch::InternalFetch;
 use crate::ports::job::{Lane, Lease};
 use crate::ports::plan::Plan;
 use crate::web::Phases;
@@ -49,7 +49,7 @@ impl<R> LeaseWork<R> {
 
 pub(super) enum Work<R> {
     Lease(Box<LeaseWork<R>>),
-    Errand(Errand),
+    Errand(InternalFetch),
 }
 
 pub(super) struct Jobs<R> {
@@ -114,6 +114,6 @@ impl<R> Jobs<R> {
     }
 
     pub(super) fn is_probe(&self, job: JobKey) -> bool {
-        matches!(self.by_key.get(&job), Some(Work::Errand(Errand::Probe(_))))
+        matches!(self.by_key.get(&job), Some(Work::Errand(InternalFetch::Probe(_))))
     }
 }

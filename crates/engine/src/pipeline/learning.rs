@@ -12,7 +12,7 @@ use super::interruptions::REST;
 use super::jobs::Work;
 use super::scheduler::{Input, Scheduler};
 use crate::gate::RobotsView;
-use crate::internal_fetch::{Errand, RobotsErrand, RobotsStep, probe};
+use crate::internal_fetch::{InternalFetch, RobotsFetch, RobotsStep, probe};
 use crate::ports::error::StoreError;
 use crate::ports::job::Lane;
 use crate::ports::politeness::{Politeness, RobotsRecord};
@@ -27,18 +27,22 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
         let url = &item.request.url;
         let origin = url.origin();
         let copy = match self.jobs.get(item.job) {
-            Some(Work::Errand(Errand::Robots(errand))) if errand.origin == origin => errand.copy(),
+            Some(Work::Errand(InternalFetch::Robots(internal_fetch)))
+                if internal_fetch.origin == origin =>
+            {
+                internal_fetch.copy()
+            }
             _ => None,
         };
         let url = self.runtime.gate.probe_url(&origin, known_robots(room, url), copy);
-        let job = self.jobs.add(Work::Errand(Errand::Probe(site.clone())));
-        let item = self.errand_item(job, probe(url));
+        let job = self.jobs.add(Work::Errand(InternalFetch::Probe(site.clone())));
+        let item = self.internal_item(job, probe(url));
         let now = self.now();
         let room = self.bench.room(site, now);
-        let waiting = room.take_errands(); // The probe goes first, alone.
+        let waiting = room.take_internal_fetches(); // The probe goes first, alone.
         room.push(item, &Lane::default(), false);
-        for errand in waiting {
-            room.push(errand, &Lane::default(), false);
+        for internal_fetch in waiting {
+            room.push(internal_fetch, &Lane::default(), false);
         }
         self.bench.hold(site, permit, at);
         self.emit(Event::Probing(site.clone()));
@@ -88,10 +92,11 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
         match self.runtime.gate.view(record.as_ref(), Some(&state)) {
             RobotsView::Fetch => {
                 self.lookups.begin(&origin);
-                let errand = RobotsErrand::new(origin, record);
-                let request = errand.request();
-                let job = self.jobs.add(Work::Errand(Errand::Robots(Box::new(errand))));
-                let item = self.errand_item(job, request);
+                let internal_fetch = RobotsFetch::new(origin, record);
+                let request = internal_fetch.request();
+                let job =
+                    self.jobs.add(Work::Errand(InternalFetch::Robots(Box::new(internal_fetch))));
+                let item = self.internal_item(job, request);
                 self.bench.room(&site, now).push(item, &Lane::default(), false);
             }
             view => self.robots_known(&origin, view, false),
@@ -99,36 +104,38 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
         self.bench.ask_at(&site, now);
     }
 
-    pub(super) fn on_errand_outcome(&mut self, job: JobKey, outcome: &Outcome) {
+    pub(super) fn on_internal_outcome(&mut self, job: JobKey, outcome: &Outcome) {
         let now = self.now();
         match self.jobs.get_mut(job) {
-            Some(Work::Errand(Errand::Robots(errand))) => match errand.step(outcome, now) {
-                RobotsStep::Fetch(request) => {
-                    let site = request.url.site();
-                    let item = self.errand_item(job, request);
-                    self.bench.room(&site, now).push(item, &Lane::default(), false);
-                    self.wake(&site);
-                }
-                RobotsStep::Learnt(record) => {
-                    let origin = errand.origin.clone();
-                    self.jobs.remove(job);
-                    self.learnt(&origin, record);
-                    let no_answer = outcome.was_sent && outcome.answer.is_none();
-                    if no_answer && outcome.happened.blame() == Blame::Site {
-                        self.fail_with_robots(&origin, &outcome.happened);
+            Some(Work::Errand(InternalFetch::Robots(internal_fetch))) => {
+                match internal_fetch.step(outcome, now) {
+                    RobotsStep::Fetch(request) => {
+                        let site = request.url.site();
+                        let item = self.internal_item(job, request);
+                        self.bench.room(&site, now).push(item, &Lane::default(), false);
+                        self.wake(&site);
+                    }
+                    RobotsStep::Learnt(record) => {
+                        let origin = internal_fetch.origin.clone();
+                        self.jobs.remove(job);
+                        self.learnt(&origin, record);
+                        let no_answer = outcome.was_sent && outcome.answer.is_none();
+                        if no_answer && outcome.happened.blame() == Blame::Site {
+                            self.fail_with_robots(&origin, &outcome.happened);
+                        }
+                    }
+                    RobotsStep::Refused(happened) => {
+                        let origin = internal_fetch.origin.clone();
+                        self.jobs.remove(job);
+                        self.lookups.end(&origin);
+                        if happened == FetchOutcome::NoSuchHost {
+                            self.lookups.note_missing_host(&origin, now);
+                        }
+                        self.robots_known(&origin, RobotsView::Refused(happened), false);
                     }
                 }
-                RobotsStep::Refused(happened) => {
-                    let origin = errand.origin.clone();
-                    self.jobs.remove(job);
-                    self.lookups.end(&origin);
-                    if happened == FetchOutcome::NoSuchHost {
-                        self.lookups.note_missing_host(&origin, now);
-                    }
-                    self.robots_known(&origin, RobotsView::Refused(happened), false);
-                }
-            },
-            Some(Work::Errand(Errand::Probe(site))) => {
+            }
+            Some(Work::Errand(InternalFetch::Probe(site))) => {
                 let site = site.clone();
                 self.jobs.remove(job);
                 self.bench.ask_at(&site, now);
@@ -137,12 +144,12 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
         }
     }
 
-    /// The mark that a site gets for the outcome of an errand's request.
-    pub(super) fn errand_mark(&self, job: JobKey, happened: &FetchOutcome) -> Mark {
+    /// The mark that a site gets for the outcome of an internal fetch's request.
+    pub(super) fn internal_fetch_mark(&self, job: JobKey, happened: &FetchOutcome) -> Mark {
         match self.jobs.get(job) {
-            Some(Work::Errand(Errand::Probe(_))) => happened.probe_mark(),
-            Some(Work::Errand(Errand::Robots(errand)))
-                if happened.mark() == Mark::Failed && errand.last_failure().is_some() =>
+            Some(Work::Errand(InternalFetch::Probe(_))) => happened.probe_mark(),
+            Some(Work::Errand(InternalFetch::Robots(internal_fetch)))
+                if happened.mark() == Mark::Failed && internal_fetch.last_failure().is_some() =>
             {
                 Mark::RobotsFailed
             }
@@ -152,10 +159,10 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
 
     /// Records how often the site had recovered when its robots.txt was requested under one of its own permits.
     pub(super) fn robots_asked_for(&mut self, job: JobKey, site: &Site, recoveries: u32) {
-        if let Some(Work::Errand(Errand::Robots(errand))) = self.jobs.get_mut(job)
-            && errand.origin.site() == *site
+        if let Some(Work::Errand(InternalFetch::Robots(internal_fetch))) = self.jobs.get_mut(job)
+            && internal_fetch.origin.site() == *site
         {
-            errand.recoveries = recoveries;
+            internal_fetch.recoveries = recoveries;
         }
     }
 
@@ -172,37 +179,41 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
         }
     }
 
-    /// Whether an errand found that its host does not exist, and the URLs of such a host fail. The host must be that of
+    /// Whether an internal fetch found that its host does not exist, and the URLs of such a host fail. The host must be that of
     /// the URLs themselves, and must never have answered.
     pub(super) fn found_no_host(&self, job: JobKey, permit: &Permit, found: &FetchOutcome) -> bool {
-        let Some(Work::Errand(Errand::Robots(errand))) = self.jobs.get(job) else { return false };
+        let Some(Work::Errand(InternalFetch::Robots(internal_fetch))) = self.jobs.get(job) else {
+            return false;
+        };
         *found == FetchOutcome::Network(NetworkFault::Dns(NameFault::NoSuchName))
             && self.runtime.gate.missing_hosts_fail()
             && permit.last_served.is_none()
-            && errand.is_first_contact()
+            && internal_fetch.is_first_contact()
     }
 
-    /// Drops an errand that reads this site's own robots.txt: the next owner of its pages reads it. Returns false for
-    /// any other errand, which others wait for.
-    pub(super) fn forget_own_errand(&mut self, site: &Site, job: JobKey) -> bool {
-        let Some(Work::Errand(Errand::Robots(errand))) = self.jobs.get(job) else { return false };
-        if errand.origin.site() != *site {
+    /// Drops an internal fetch that reads this site's own robots.txt: the next owner of its pages reads it. Returns false for
+    /// any other internal fetch, which others wait for.
+    pub(super) fn forget_own_fetch(&mut self, site: &Site, job: JobKey) -> bool {
+        let Some(Work::Errand(InternalFetch::Robots(internal_fetch))) = self.jobs.get(job) else {
+            return false;
+        };
+        if internal_fetch.origin.site() != *site {
             return false;
         }
-        self.lookups.end(&errand.origin);
+        self.lookups.end(&internal_fetch.origin);
         self.jobs.remove(job);
         true
     }
 
-    /// An errand failed because of a fault of this program, which says nothing about the site: it is repeated later.
-    pub(super) fn errand_failed(&mut self, job: JobKey, reason: &str) {
+    /// An internal fetch failed because of a fault of this program, which says nothing about the site: it is repeated later.
+    pub(super) fn internal_fetch_failed(&mut self, job: JobKey, reason: &str) {
         let at = self.now() + REST;
         let site = match self.jobs.remove(job) {
-            Some(Work::Errand(Errand::Robots(errand))) => {
-                self.lookups.end(&errand.origin);
-                errand.origin.site()
+            Some(Work::Errand(InternalFetch::Robots(internal_fetch))) => {
+                self.lookups.end(&internal_fetch.origin);
+                internal_fetch.origin.site()
             }
-            Some(Work::Errand(Errand::Probe(site))) => site,
+            Some(Work::Errand(InternalFetch::Probe(site))) => site,
             _ => return,
         };
         error!(%site, reason, "internal error: robots.txt or the probe is requested again");

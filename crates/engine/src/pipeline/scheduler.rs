@@ -438,8 +438,8 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
     }
 
     /// An item for a request of the engine itself.
-    pub(super) fn errand_item(&self, job: JobKey, request: crate::web::Request) -> Item {
-        Item { job, request, since: self.now(), is_errand: true }
+    pub(super) fn internal_item(&self, job: JobKey, request: crate::web::Request) -> Item {
+        Item { job, request, since: self.now(), is_internal: true }
     }
 }
 

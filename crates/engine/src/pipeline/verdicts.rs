@@ -176,7 +176,7 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
         let now = self.now();
         let Some(room) = self.bench.existing(site) else { return false };
         let may_go = self.groups.may_go(&self.runtime.gate, room.turn_of.clone(), now);
-        let Some(item) = room.next(may_go).filter(|item| !item.is_errand) else { return false };
+        let Some(item) = room.next(may_go).filter(|item| !item.is_internal) else { return false };
         let job = item.job;
         let had = room.turn_of.clone();
         let group = self.jobs.lane_of(job).group;
@@ -217,8 +217,8 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
     ) {
         self.jobs.one_less_outstanding(item.job);
         let outcome = Outcome { was_sent: was_tried, ..Outcome::unsent(happened, why) };
-        if item.is_errand {
-            self.on_errand_outcome(item.job, &outcome);
+        if item.is_internal {
+            self.on_internal_outcome(item.job, &outcome);
         } else {
             self.step(item.job, Some(outcome));
         }
@@ -238,15 +238,15 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
             return self.bench.ask_at(site, until);
         }
         let pages = room.take_beyond(0);
-        let errands = room.take_errands();
+        let internal_fetches = room.take_internal_fetches();
         self.bench.wait(site);
         let (parked, pages): (Vec<Item>, Vec<Item>) =
             pages.into_iter().partition(|item| self.has_results_in_hand(item.job));
         let parcels = self.bench.unshelve_beyond(site, 0);
         self.close(site, parcels, pages, until.min(gives_up_at));
-        for item in errands {
+        for item in internal_fetches {
             // A robots.txt that could not be requested was not tried. It is requested when its pages come again.
-            if !self.forget_own_errand(site, item.job) {
+            if !self.forget_own_fetch(site, item.job) {
                 let happened = self.stayed_down(site, since);
                 self.answer_unsent(&item, happened, Why::default());
             }
@@ -316,7 +316,7 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
         self.begin_all(site); // Their requests are answered below.
         let Some(room) = self.bench.existing(site) else { return };
         let pages = room.take_beyond(0);
-        let errands = room.take_errands();
+        let internal_fetches = room.take_internal_fetches();
         self.bench.wait(site);
         let (parked, pages): (Vec<Item>, Vec<Item>) =
             pages.into_iter().partition(|item| self.has_results_in_hand(item.job));
@@ -325,7 +325,7 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
             let why = self.why(site, &item);
             self.answer_unsent(&item, happened.clone(), why);
         }
-        for item in errands {
+        for item in internal_fetches {
             self.answer_unsent(&item, happened.clone(), Why::default());
         }
         self.park(site, parked, ask_again_at);
@@ -348,12 +348,14 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
         let parcels = self.bench.unshelve_beyond(site, 0);
         let Some(room) = self.bench.existing(site) else { return };
         let pages = room.take_beyond(0);
-        let errands = room.take_errands();
+        let internal_fetches = room.take_internal_fetches();
         let (parked, pages): (Vec<Item>, Vec<Item>) =
             pages.into_iter().partition(|item| self.has_results_in_hand(item.job));
         info!("{site} is paused by an operator: its URLs wait");
         self.close(site, parcels, pages, now + PAUSED_CLOSED_FOR);
-        let needed = errands.into_iter().filter(|errand| !self.forget_own_errand(site, errand.job));
+        let needed = internal_fetches
+            .into_iter()
+            .filter(|internal_fetch| !self.forget_own_fetch(site, internal_fetch.job));
         let stay: Vec<Item> = parked.into_iter().chain(needed.collect::<Vec<_>>()).collect();
         self.bench.wait(site);
         self.park(site, stay, ask_again_at);

@@ -26,7 +26,7 @@ pub struct Item {
     /// When it began to wait.
     pub since: Time,
     /// A request of the engine itself: sent before pages, and never handed back.
-    pub is_errand: bool,
+    pub is_internal: bool,
 }
 
 /// What a room waits for.
@@ -74,7 +74,7 @@ pub struct Room {
     pub in_flight: usize,
     /// The flight whose head has not been written yet. Until then, no other slot is requested.
     pub unspent: Option<FlightNumber>,
-    errands: VecDeque<Item>,
+    internal_fetches: VecDeque<Item>,
     pages: Turns<Item>,
 }
 
@@ -83,20 +83,20 @@ impl Room {
         Room { standing, ..Room::default() }
     }
 
-    /// The next request to send: errands first, then pages of the lanes that may send.
+    /// The next request to send: internal fetches first, then pages of the lanes that may send.
     pub fn next(&self, may_go: impl Fn(&Lane) -> bool) -> Option<&Item> {
-        self.errands.front().or_else(|| self.pages.front(may_go))
+        self.internal_fetches.front().or_else(|| self.pages.front(may_go))
     }
 
     /// Takes the next request out.
     pub fn pop(&mut self, may_go: impl Fn(&Lane) -> bool) -> Option<Item> {
-        self.errands.pop_front().or_else(|| self.pages.pop(may_go))
+        self.internal_fetches.pop_front().or_else(|| self.pages.pop(may_go))
     }
 
     /// Adds a request; if `first`, before all others of its lane.
     pub fn push(&mut self, item: Item, lane: &Lane, first: bool) {
-        match (item.is_errand, first) {
-            (true, _) => self.errands.push_back(item),
+        match (item.is_internal, first) {
+            (true, _) => self.internal_fetches.push_back(item),
             (false, true) => self.pages.push_first(lane, item),
             (false, false) => self.pages.push(lane, item),
         }
@@ -127,8 +127,8 @@ impl Room {
         self.robots.len() < before
     }
 
-    pub fn take_errands(&mut self) -> Vec<Item> {
-        self.errands.drain(..).collect()
+    pub fn take_internal_fetches(&mut self) -> Vec<Item> {
+        self.internal_fetches.drain(..).collect()
     }
 
     /// The number of pages that wait.
@@ -138,7 +138,7 @@ impl Room {
 
     /// Whether nothing waits.
     pub fn is_empty(&self) -> bool {
-        self.pages.is_empty() && self.errands.is_empty()
+        self.pages.is_empty() && self.internal_fetches.is_empty()
     }
 }
 
@@ -148,18 +148,18 @@ pub(super) mod tests {
 
     use super::*;
 
-    pub(in crate::workbench) fn item(job: JobKey, is_errand: bool) -> Item {
+    pub(in crate::workbench) fn item(job: JobKey, is_internal: bool) -> Item {
         let request = Request::page(WebUrl::parse("http://a.test/").unwrap());
-        Item { job, request, since: Time::EPOCH, is_errand }
+        Item { job, request, since: Time::EPOCH, is_internal }
     }
 
     #[test]
-    fn errands_go_first_and_are_never_too_much() {
+    fn internal_fetches_go_first_and_are_never_too_much() {
         let mut room = Room::default();
-        for (job, is_errand, first) in
+        for (job, is_internal, first) in
             [(1, false, false), (8, true, false), (2, false, true), (9, true, true)]
         {
-            room.push(item(job, is_errand), &Lane::default(), first);
+            room.push(item(job, is_internal), &Lane::default(), first);
         }
         assert_eq!(room.take_beyond(1).len(), 1);
         let order: Vec<JobKey> = std::iter::from_fn(|| room.pop(|_| true)).map(|i| i.job).collect();

@@ -10,7 +10,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use fetchwell_engine::finish::SinkThenSettle;
 use fetchwell_engine::gate::{Gate, RobotsView};
-use fetchwell_engine::internal_fetch::{RobotsErrand, RobotsStep};
+use fetchwell_engine::internal_fetch::{RobotsFetch, RobotsStep};
 use fetchwell_engine::memory::MemoryQueue;
 use fetchwell_engine::pipeline::{self, Door};
 use fetchwell_engine::ports::error::StoreError;
@@ -185,10 +185,10 @@ async fn learn(
     if refused || !matches!(view, RobotsView::Fetch) {
         return Ok((known, view));
     }
-    let mut errand = RobotsErrand::new(origin.clone(), known.clone());
-    errand.recoveries = state.health.recoveries;
+    let mut robots_fetch = RobotsFetch::new(origin.clone(), known.clone());
+    robots_fetch.recoveries = state.health.recoveries;
     // `None`: it could not be requested, so nothing new is known.
-    let Some(record) = fetch_robots(settings, parts, errand).await? else {
+    let Some(record) = fetch_robots(settings, parts, robots_fetch).await? else {
         return Ok((known, view));
     };
     parts.politeness.keep_robots(&origin, &record).await?;
@@ -200,9 +200,9 @@ async fn learn(
 async fn fetch_robots(
     settings: &Settings,
     parts: &Parts,
-    errand: RobotsErrand,
+    robots_fetch: RobotsFetch,
 ) -> Result<Option<RobotsRecord>, Exit> {
-    let origin = errand.origin.clone();
+    let origin = robots_fetch.origin.clone();
     let queue = MemoryQueue::new(parts.clock.clone(), Duration::from_secs(60), true);
     let url = origin.robots_url().as_str().to_owned();
     let job = Job {
@@ -217,7 +217,7 @@ async fn fetch_robots(
     let learnt = Arc::new(parking_lot::Mutex::new(None));
     let door = Door {
         source: instance.clone(),
-        planner: Arc::new(move |_| Box::new(RobotsPlan(errand.clone()))),
+        planner: Arc::new(move |_| Box::new(RobotsPlan(robots_fetch.clone()))),
         finish: Arc::new(SinkThenSettle { sink: Keep(learnt.clone()), source: instance }),
         obituary: Arc::new(|_, _, _| Vec::new()),
     };
@@ -228,7 +228,7 @@ async fn fetch_robots(
     Ok(learnt.lock().take())
 }
 
-struct RobotsPlan(RobotsErrand);
+struct RobotsPlan(RobotsFetch);
 
 impl Plan<RobotsRecord> for RobotsPlan {
     fn step(&mut self, last: Option<Outcome>, moment: Moment) -> Step<RobotsRecord> {
