@@ -72,13 +72,13 @@ mod tests {
     use fetchwell_policy::url::WebUrl;
     use fetchwell_testkit::samples::{NOW, lease};
 
-    use super::super::plan::{Errand, Found, Validators, job, obituary};
+    use super::super::plan::{FeedJob, Found, Validators, job, obituary};
     use super::*;
 
     #[test]
     fn a_feed_that_was_given_up_has_failed_unless_the_fault_is_ours() {
         let url = "http://a.test/rss";
-        let payload = job(url, &Errand::Feed(Validators::default()), NOW).job.payload;
+        let payload = job(url, &FeedJob::Feed(Validators::default()), NOW).job.payload;
         let lease = lease(url, std::str::from_utf8(&payload).unwrap());
         let internal = obituary(&lease, GiveUp::Internal, "it panicked");
         let not_reached = Reading::NotReached { why: "internal: it panicked".to_owned() };
@@ -95,8 +95,8 @@ mod tests {
         let found_at = WebUrl::parse("http://a.test/rss").unwrap();
         let body = b"<rss><item><link>https://t.co/x</link></item></rss>";
         let feed = fetchwell_feed::read(body, None, &found_at).unwrap();
-        let errand = Errand::Link { feed: found_at.to_string(), home: feed.home.clone() };
-        let payload = job("https://t.co/x", &errand, NOW).job.payload;
+        let feed_job = FeedJob::Link { feed: found_at.to_string(), home: feed.home.clone() };
+        let payload = job("https://t.co/x", &feed_job, NOW).job.payload;
         let lease = lease("https://t.co/x", std::str::from_utf8(&payload).unwrap());
         let found = obituary(&lease, GiveUp::Internal, "it panicked");
         let [Found::Link { feed: of, link, page: None }] = found.as_slice() else {

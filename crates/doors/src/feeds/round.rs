@@ -22,7 +22,7 @@ use tracing::{info, warn};
 use super::in_hand::InHand;
 use super::links::sort;
 use super::memory::{is_due, validators};
-use super::plan::{Errand, Found, Reading, job, obituary, plan};
+use super::plan::{FeedJob, Found, Reading, job, obituary, plan};
 use super::subscribed::Subscribed;
 use super::{FeedPorts, FeedRules};
 
@@ -148,8 +148,8 @@ impl FeedRound {
         let mut jobs = Vec::with_capacity(due.len());
         let mut state = self.lock();
         for (feed, before) in due {
-            let errand = Errand::Feed(validators(&before, &feed.categories));
-            jobs.push(job(&feed.url, &errand, self.clock.now() + self.rules.max_wait));
+            let feed_job = FeedJob::Feed(validators(&before, &feed.categories));
+            jobs.push(job(&feed.url, &feed_job, self.clock.now() + self.rules.max_wait));
             state.in_hand.insert(feed.url.clone(), InHand::new(feed, before));
         }
         self.queue.enqueue(jobs);
@@ -256,9 +256,9 @@ impl FeedRound {
         ingested.count(reading);
         tell(url, reading);
         if let Reading::Read { feed, .. } = reading {
-            let errand = Errand::Link { feed: url.to_owned(), home: feed.home.clone() };
+            let feed_job = FeedJob::Link { feed: url.to_owned(), home: feed.home.clone() };
             let deadline = self.clock.now() + self.rules.max_wait;
-            self.queue.enqueue(asked.iter().map(|link| job(link, &errand, deadline)).collect());
+            self.queue.enqueue(asked.iter().map(|link| job(link, &feed_job, deadline)).collect());
         }
     }
 

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::FeedRules;
 use super::links::sort;
-use super::plan::{Errand, Found, Reading, Validators, job, obituary, plan};
+use super::plan::{FeedJob, Found, Reading, Validators, job, obituary, plan};
 use super::round::LEASE_TTL;
 
 /// A trial run on a queue in memory.
@@ -32,8 +32,8 @@ pub struct Trial<'a> {
 impl Trial<'_> {
     /// Reads a feed; `None` if it was stopped before there was a result.
     pub async fn read(&self, url: &str) -> Result<Option<Reading>, StoreError> {
-        let errand = Errand::Feed(Validators::default());
-        Ok(match self.send([url.to_owned()], &errand).await?.pop() {
+        let feed_job = FeedJob::Feed(Validators::default());
+        Ok(match self.send([url.to_owned()], &feed_job).await?.pop() {
             Some(Found::Feed { reading, .. }) => Some(reading),
             Some(Found::Link { .. }) | None => None,
         })
@@ -45,8 +45,8 @@ impl Trial<'_> {
         url: &str,
         feed: &Feed,
     ) -> Result<BTreeMap<String, String>, StoreError> {
-        let errand = Errand::Link { feed: url.to_owned(), home: feed.home.clone() };
-        let found = self.send(sort(feed, &BTreeMap::new()).asked, &errand).await?;
+        let feed_job = FeedJob::Link { feed: url.to_owned(), home: feed.home.clone() };
+        let found = self.send(sort(feed, &BTreeMap::new()).asked, &feed_job).await?;
         let pair = |found| match found {
             Found::Link { link, page: Some(page), .. } => Some((link, page.to_string())),
             Found::Link { .. } | Found::Feed { .. } => None,
@@ -54,16 +54,16 @@ impl Trial<'_> {
         Ok(found.into_iter().filter_map(pair).collect())
     }
 
-    /// Runs errands through the engine's flow and collects their results.
+    /// Runs jobs through the engine's flow and collects their results.
     async fn send(
         &self,
         urls: impl IntoIterator<Item = String>,
-        errand: &Errand,
+        feed_job: &FeedJob,
     ) -> Result<Vec<Found>, StoreError> {
         let FeedRules { max_wait, max_redirects } = self.rules;
         let deadline = self.clock.now() + max_wait;
         let queue = MemoryQueue::new(self.clock.clone(), LEASE_TTL, true);
-        let jobs: Vec<NewJob> = urls.into_iter().map(|url| job(&url, errand, deadline)).collect();
+        let jobs: Vec<NewJob> = urls.into_iter().map(|url| job(&url, feed_job, deadline)).collect();
         queue.enqueue(jobs);
         let instance = Arc::new(queue.instance());
         let found = Collected::default();

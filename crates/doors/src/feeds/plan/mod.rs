@@ -24,7 +24,7 @@ const ENOUGH_BYTES: usize = 1_024;
 
 /// The payload of a job.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) enum Errand {
+pub(super) enum FeedJob {
     /// Read a feed, unless it is unchanged.
     Feed(Validators),
     /// Find out where a link of a feed leads.
@@ -56,7 +56,7 @@ impl Validators {
     }
 }
 
-/// The result of an errand.
+/// The result of a job.
 #[derive(Clone, Debug)]
 pub(super) enum Found {
     Feed {
@@ -98,31 +98,31 @@ pub enum Reading {
     },
 }
 
-pub(super) fn job(url: &str, errand: &Errand, deadline: Time) -> NewJob {
+pub(super) fn job(url: &str, feed_job: &FeedJob, deadline: Time) -> NewJob {
     NewJob::now(Job {
         url: url.to_owned(),
         site: WebUrl::parse(url).ok().map(|url| url.site()),
         lane: Lane::default(),
-        payload: serde_json::to_vec(errand).unwrap_or_default(),
+        payload: serde_json::to_vec(feed_job).unwrap_or_default(),
         deadline: Some(deadline),
     })
 }
 
 pub(super) fn plan(lease: &Lease, max_redirects: u32) -> Box<dyn Plan<Found>> {
-    by_payload(lease, |errand: Errand| {
+    by_payload(lease, |feed_job: FeedJob| {
         let url = lease.job.url.clone();
-        match (WebUrl::parse(&url), errand) {
-            (Err(fault), errand) => {
+        match (WebUrl::parse(&url), feed_job) {
+            (Err(fault), feed_job) => {
                 let problem = format!("its URL is invalid: {fault}");
-                let mut end = Some(unread(url, errand, problem));
+                let mut end = Some(unread(url, feed_job, problem));
                 Box::new(Foregone(move |_| (end.take().into_iter().collect(), Settlement::Done)))
             }
-            (Ok(at), Errand::Feed(validators)) => {
+            (Ok(at), FeedJob::Feed(validators)) => {
                 let journey = Journey::new(at, RetryRule::FEEDS, max_redirects, lease.history)
                     .with_headers(validators.headers());
                 Box::new(FeedPlan { url, journey, hops: Hops::None, deadline: lease.job.deadline })
             }
-            (Ok(at), Errand::Link { feed, home }) => {
+            (Ok(at), FeedJob::Link { feed, home }) => {
                 let history = lease.history;
                 let deadline = lease.job.deadline;
                 Box::new(LinkPlan { feed, home, link: url, at, hops: 0, history, deadline })
@@ -131,28 +131,28 @@ pub(super) fn plan(lease: &Lease, max_redirects: u32) -> Box<dyn Plan<Found>> {
     })
 }
 
-/// What is recorded of an errand that was given up. By an internal error a feed has not failed: it was not reached.
+/// What is recorded of a job that was given up. By an internal error a feed has not failed: it was not reached.
 pub(super) fn obituary(lease: &Lease, cause: GiveUp, reason: &str) -> Vec<Found> {
     let url = lease.job.url.clone();
-    let Ok(errand) = serde_json::from_slice::<Errand>(&lease.job.payload) else {
+    let Ok(feed_job) = serde_json::from_slice::<FeedJob>(&lease.job.payload) else {
         return Vec::new();
     };
-    let found = match (cause, errand) {
-        (GiveUp::Internal, Errand::Feed(_)) => {
+    let found = match (cause, feed_job) {
+        (GiveUp::Internal, FeedJob::Feed(_)) => {
             let why = format!("{INTERNAL}: {reason}");
             Found::Feed { url, reading: Reading::NotReached { why } }
         }
-        (_, errand) => unread(url, errand, reason.to_owned()),
+        (_, feed_job) => unread(url, feed_job, reason.to_owned()),
     };
     vec![found]
 }
 
-fn unread(url: String, errand: Errand, problem: String) -> Found {
-    match errand {
-        Errand::Feed(_) => {
+fn unread(url: String, feed_job: FeedJob, problem: String) -> Found {
+    match feed_job {
+        FeedJob::Feed(_) => {
             Found::Feed { url, reading: Reading::Failed { problem, retry_after: None } }
         }
-        Errand::Link { feed, .. } => Found::Link { feed, link: url, page: None },
+        FeedJob::Link { feed, .. } => Found::Link { feed, link: url, page: None },
     }
 }
 

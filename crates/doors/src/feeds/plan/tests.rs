@@ -14,7 +14,7 @@ const LAST_ATTEMPT: History =
 
 fn feed_lease() -> Lease {
     let validators = Validators { etag: Some("\"v1\"".into()), last_modified: Some("then".into()) };
-    let payload = serde_json::to_string(&Errand::Feed(validators)).unwrap();
+    let payload = serde_json::to_string(&FeedJob::Feed(validators)).unwrap();
     lease("http://a.test/rss", &payload)
 }
 
@@ -26,7 +26,7 @@ fn feed_plan() -> Box<dyn Plan<Found>> {
 fn link_lease(link: &str) -> Lease {
     let found_at = WebUrl::parse("http://home.test/rss").unwrap();
     let home = fetchwell_feed::read(FEED.as_bytes(), None, &found_at).unwrap().home;
-    let payload = serde_json::to_string(&Errand::Link { feed: "f".into(), home }).unwrap();
+    let payload = serde_json::to_string(&FeedJob::Link { feed: "f".into(), home }).unwrap();
     lease(link, &payload)
 }
 
@@ -249,7 +249,7 @@ fn a_link_is_followed_until_it_comes_home_or_to_a_page() {
 
 #[test]
 fn an_address_that_makes_no_sense_is_a_failure_and_nothing_is_asked() {
-    let payload = serde_json::to_string(&Errand::Feed(Validators::default())).unwrap();
+    let payload = serde_json::to_string(&FeedJob::Feed(Validators::default())).unwrap();
     let (asked, found) = follow(plan(&lease("ftp://a.test/", &payload), 5), Vec::new());
     assert!(asked.is_empty());
     assert!(matches!(found, Some(Found::Feed { reading: Reading::Failed { .. }, .. })));
