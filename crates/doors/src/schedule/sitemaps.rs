@@ -44,7 +44,7 @@ const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
 
 /// The payload of a job.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Errand {
+struct SitemapJob {
     entry: String,
     due: Time,
     nesting: u32,
@@ -52,7 +52,7 @@ struct Errand {
 
 /// The result of fetching a sitemap.
 pub(crate) struct Found {
-    errand: Errand,
+    sitemap_job: SitemapJob,
     url: String,
     what: Result<Sitemap, SitemapError>,
 }
@@ -142,7 +142,7 @@ impl Sitemaps {
         let open = HashSet::from([url.to_owned()]);
         let under_way = UnderWay { due, seen: open.clone(), open, is_all_put: true };
         state.under_way.insert(entry.clone(), under_way);
-        self.queue.enqueue(vec![job(url, &Errand { entry, due, nesting: 0 })]);
+        self.queue.enqueue(vec![job(url, &SitemapJob { entry, due, nesting: 0 })]);
     }
 
     pub(super) fn is_under_way(&self, entry: &str) -> bool {
@@ -177,7 +177,7 @@ impl Sitemaps {
         if sitemap.is_index {
             return Ok(None);
         }
-        let Errand { entry, due, .. } = &found.errand;
+        let SitemapJob { entry, due, .. } = &found.sitemap_job;
         let round = Round { entry: part_id(entry, &url), due: *due };
         let put = self.rounds.put(&round, &sitemap.urls, self.max_waiting).await?;
         Ok(Some(put))
@@ -187,7 +187,7 @@ impl Sitemaps {
     fn note(&self, found: &Found, put: Option<Put>) {
         let mut state = self.lock();
         let state = &mut *state;
-        let Some(under_way) = state.under_way.get_mut(&found.errand.entry) else { return };
+        let Some(under_way) = state.under_way.get_mut(&found.sitemap_job.entry) else { return };
         if !under_way.open.remove(&found.url) {
             return;
         }
@@ -210,19 +210,19 @@ impl Sitemaps {
 
     fn follow(&self, under_way: &mut UnderWay, found: &Found, index: &Sitemap) {
         let url = &found.url;
-        let nesting = found.errand.nesting + 1;
+        let nesting = found.sitemap_job.nesting + 1;
         if nesting > MAX_NESTING {
             return warn!(
                 "{url} is nested too deeply (an index in an index in an index): its sitemaps are \
                  skipped"
             );
         }
-        let errand = Errand { nesting, ..found.errand.clone() };
+        let sitemap_job = SitemapJob { nesting, ..found.sitemap_job.clone() };
         let mut jobs = Vec::new();
         for sitemap in &index.urls {
             if under_way.seen.len() < MAX_SITEMAPS && under_way.seen.insert(sitemap.clone()) {
                 under_way.open.insert(sitemap.clone());
-                jobs.push(job(sitemap, &errand));
+                jobs.push(job(sitemap, &sitemap_job));
             }
         }
         info!("{url} lists {}", quantity(jobs.len(), "sitemap", "sitemaps"));
@@ -249,18 +249,18 @@ fn tell(url: &str, sitemap: &Sitemap, put: Put) {
     }
 }
 
-fn job(url: &str, errand: &Errand) -> NewJob {
+fn job(url: &str, sitemap_job: &SitemapJob) -> NewJob {
     NewJob::now(Job {
         url: url.to_owned(),
         site: WebUrl::parse(url).ok().map(|url| url.site()),
         lane: Lane::default(),
-        payload: serde_json::to_vec(errand).unwrap_or_default(),
+        payload: serde_json::to_vec(sitemap_job).unwrap_or_default(),
         deadline: None,
     })
 }
 
 fn plan(lease: &Lease) -> Box<dyn Plan<Found>> {
-    by_payload(lease, |errand: Errand| {
+    by_payload(lease, |sitemap_job: SitemapJob| {
         let url = match WebUrl::parse(&lease.job.url) {
             Ok(url) => url,
             Err(fault) => return dead(fault.to_string()),
@@ -270,7 +270,10 @@ fn plan(lease: &Lease) -> Box<dyn Plan<Found>> {
         Box::new(OnePage::new(lease, url, RetryRule::PAGES, move |arrival, _| {
             let sites = [own_site.clone(), arrival.final_url.site()];
             let what = listed(&arrival, &sites);
-            (vec![Found { errand: errand.clone(), url: queued.clone(), what }], Settlement::Done)
+            (
+                vec![Found { sitemap_job: sitemap_job.clone(), url: queued.clone(), what }],
+                Settlement::Done,
+            )
         }))
     })
 }
@@ -294,9 +297,9 @@ fn read(body: &[u8], content_type: Option<&str>, sites: &[Site]) -> Result<Sitem
 
 /// A sitemap that was given up without its plan has come to an end, too: for every cause it could not be read.
 fn obituary(lease: &Lease, reason: &str) -> Option<Found> {
-    let errand = serde_json::from_slice(&lease.job.payload).ok()?;
+    let sitemap_job = serde_json::from_slice(&lease.job.payload).ok()?;
     let what = Err(SitemapError::GivenUp(reason.to_owned()));
-    Some(Found { errand, url: lease.job.url.clone(), what })
+    Some(Found { sitemap_job, url: lease.job.url.clone(), what })
 }
 
 struct PutThenSettle {
