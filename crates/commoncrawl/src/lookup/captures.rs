@@ -9,8 +9,8 @@ use fetchwell_engine::web::Answer;
 use fetchwell_policy::url::WebUrl;
 use tracing::warn;
 
-use super::errand::AnswerError;
 use super::pattern::Keys;
+use super::plan::AnswerError;
 use super::search::Search;
 use crate::archive::byte_range::ByteRange;
 

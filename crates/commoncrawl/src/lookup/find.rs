@@ -6,8 +6,8 @@ use fetchwell_policy::url::WebUrl;
 
 use super::CrawlReader;
 use super::captures::Captures;
-use super::errand::{self, AnswerError, Errand, LookupError};
 use super::pattern::Keys;
+use super::plan::{self, AnswerError, Lookup, LookupError};
 use crate::archive::byte_range::ByteRange;
 
 #[derive(Clone)]
@@ -23,11 +23,11 @@ pub struct CapturesFound {
 impl CrawlReader<'_> {
     pub async fn find(self, keys: Keys, limit: usize) -> Result<CapturesFound, LookupError> {
         let indexes = self.archive.indexes(self.crawl)?;
-        errand::run(self, Captures::new(indexes, keys, limit)).await
+        plan::run(self, Captures::new(indexes, keys, limit)).await
     }
 }
 
-impl Errand for Captures {
+impl Lookup for Captures {
     type Found = CapturesFound;
 
     fn wanted(&self) -> Option<(WebUrl, ByteRange)> {

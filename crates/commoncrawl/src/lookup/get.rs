@@ -10,8 +10,8 @@ use thiserror::Error;
 
 use super::CrawlReader;
 use super::captures::Captures;
-use super::errand::{self, AnswerError, Errand, LookupError};
 use super::pattern::Keys;
+use super::plan::{self, AnswerError, Lookup, LookupError};
 use crate::archive::byte_range::ByteRange;
 use crate::read_time::ReadTime;
 use crate::work::{Document, DocumentFault, record_bytes};
@@ -59,7 +59,7 @@ impl CrawlReader<'_> {
             chosen: None,
             record: None,
         };
-        errand::run(self, fetching).await
+        plan::run(self, fetching).await
     }
 }
 
@@ -73,7 +73,7 @@ struct Fetching {
     record: Option<Bytes>,
 }
 
-impl Errand for Fetching {
+impl Lookup for Fetching {
     type Found = Option<CapturedPage>;
 
     fn wanted(&self) -> Option<(WebUrl, ByteRange)> {

@@ -1,14 +1,14 @@
 //! Looks up captures in an archive, and fetches one of them.
 //!
 //! `pattern` turns a search pattern into index keys, `search` finds them in `cluster.idx` by binary search, `captures`
-//! reads the blocks from there on, and `errand` runs this through the engine's flow. `find` and `get` are the two
+//! reads the blocks from there on, and `plan` runs this through the engine's flow. `find` and `get` are the two
 //! lookups.
 
 mod captures;
-mod errand;
 mod find;
 mod get;
 mod pattern;
+mod plan;
 mod search;
 
 use fetchwell_engine::pipeline::Runtime;
@@ -16,10 +16,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::archive::Archive;
 
-pub use errand::{AnswerError, LookupError};
 pub use find::CapturesFound;
 pub use get::{CaptureError, CapturedPage};
 pub use pattern::Keys;
+pub use plan::{AnswerError, LookupError};
 
 /// Reads the index of a crawl, for one lookup.
 pub struct CrawlReader<'a> {

@@ -28,7 +28,7 @@ use crate::error::CommonCrawlError;
 const LEASE_TTL: Duration = Duration::from_secs(3_600);
 
 /// A series of requests, each of which may depend on the responses before it.
-pub(super) trait Errand: Clone + Send + Sync + 'static {
+pub(super) trait Lookup: Clone + Send + Sync + 'static {
     type Found: Clone + Send + Sync + 'static;
 
     /// The file and range to request next; `None` when done.
@@ -74,9 +74,9 @@ pub enum AnswerError {
     NoPlace,
 }
 
-pub(super) async fn run<E: Errand>(
+pub(super) async fn run<E: Lookup>(
     reader: CrawlReader<'_>,
-    errand: E,
+    lookup: E,
 ) -> Result<E::Found, LookupError> {
     let CrawlReader { archive, runtime, stop, .. } = reader;
     let queue = MemoryQueue::new(runtime.clock.clone(), LEASE_TTL, true);
@@ -84,14 +84,14 @@ pub(super) async fn run<E: Errand>(
     let instance = Arc::new(queue.instance());
     let kept: Kept<E::Found> = Arc::default();
     let root = archive.root.clone();
-    let progress = Arc::new(Mutex::new(errand));
+    let progress = Arc::new(Mutex::new(lookup));
     let door = Door {
         source: instance.clone(),
         planner: Arc::new(move |lease| {
-            let errand = progress.lock().clone();
+            let lookup = progress.lock().clone();
             let progress = progress.clone();
             let root = root.clone();
-            Box::new(ErrandPlan { errand, progress, root, history: lease.history })
+            Box::new(LookupPlan { lookup, progress, root, history: lease.history })
         }),
         finish: Arc::new(SinkThenSettle { sink: Keep(kept.clone()), source: instance }),
         obituary: Arc::new(|_, _, reason| vec![End::GivenUp(reason.to_owned())]),
@@ -135,8 +135,8 @@ enum End<F> {
     GivenUp(String),
 }
 
-struct ErrandPlan<E> {
-    errand: E,
+struct LookupPlan<E> {
+    lookup: E,
     /// State for the next attempt.
     progress: Arc<Mutex<E>>,
     /// The URL of the archive's files. For a folder it is made up, so it must not be shown.
@@ -145,21 +145,21 @@ struct ErrandPlan<E> {
     history: History,
 }
 
-impl<E: Errand> Plan<End<E::Found>> for ErrandPlan<E> {
+impl<E: Lookup> Plan<End<E::Found>> for LookupPlan<E> {
     fn step(&mut self, last: Option<Outcome>, moment: Moment) -> Step<End<E::Found>> {
         if let Some(outcome) = last
             && let Some(end) = self.take(&outcome, moment)
         {
             return end;
         }
-        match self.errand.wanted() {
+        match self.lookup.wanted() {
             Some((url, range)) => Step::Fetch(vec![range.request(url)]),
-            None => finish(End::Found(self.errand.found())),
+            None => finish(End::Found(self.lookup.found())),
         }
     }
 }
 
-impl<E: Errand> ErrandPlan<E> {
+impl<E: Lookup> LookupPlan<E> {
     /// Handles an outcome; returns a step unless the next request follows immediately.
     fn take(&mut self, outcome: &Outcome, moment: Moment) -> Option<Step<End<E::Found>>> {
         let again = match (&outcome.happened, &outcome.answer) {
@@ -168,11 +168,11 @@ impl<E: Errand> ErrandPlan<E> {
             }
             (FetchOutcome::Refused(why), _) => return Some(finish(End::Refused(why.clone()))),
             (FetchOutcome::Answered(200..=299), Some(answer)) => {
-                let (_, range) = self.errand.wanted()?;
+                let (_, range) = self.lookup.wanted()?;
                 let Some(again) = range.after_short(answer, self.history, moment) else {
                     self.history = History::default();
                     return self
-                        .errand
+                        .lookup
                         .take(answer)
                         .err()
                         .map(|error| finish(End::BadAnswer(error)));
@@ -187,7 +187,7 @@ impl<E: Errand> ErrandPlan<E> {
                 }
             },
         };
-        *self.progress.lock() = self.errand.clone();
+        *self.progress.lock() = self.lookup.clone();
         Some(Step::Finish(Vec::new(), again))
     }
 
@@ -202,7 +202,7 @@ impl<E: Errand> ErrandPlan<E> {
 
     /// The current file, by its name in the archive.
     fn file(&self) -> String {
-        let url = self.errand.wanted().map(|(url, _)| url.to_string()).unwrap_or_default();
+        let url = self.lookup.wanted().map(|(url, _)| url.to_string()).unwrap_or_default();
         url.strip_prefix(self.root.as_str()).unwrap_or(&url).to_owned()
     }
 }
