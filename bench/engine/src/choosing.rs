@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use fetchwell_engine::ports::job::Lane;
 use fetchwell_engine::web::Request;
-use fetchwell_engine::workbench::{Item, Workbench};
+use fetchwell_engine::workbench::{QueuedRequest, Workbench};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Site, WebUrl};
 
@@ -23,8 +23,8 @@ pub fn nanos_per_choice(sites: usize) -> Result<f64> {
         let site = Site::parse(&format!("site-{number}.example"))?;
         for job in 0..2 {
             let request = Request::page(WebUrl::parse(&url(number, sites))?);
-            let item = Item { job, request, since: now, is_internal: false };
-            bench.room(&site, now).push(item, &Lane::default(), false);
+            let item = QueuedRequest { job, request, since: now, is_internal: false };
+            bench.site_queue(&site, now).push(item, &Lane::default(), false);
         }
         bench.ask_at(&site, now + Duration::from_nanos(number as u64 * 7_919 % 1_000_000_007));
     }
@@ -32,9 +32,9 @@ pub fn nanos_per_choice(sites: usize) -> Result<f64> {
     for _ in 0..CHOICES {
         now = bench.next_due().0.context("nothing is due")?;
         let site = bench.pop_ask(now).context("no site is due")?;
-        let room = bench.existing(&site).context("a site without a room")?;
-        let item = room.pop(|_| true).context("nothing waits")?;
-        room.push(item, &Lane::default(), false);
+        let site_queue = bench.existing(&site).context("a site without a room")?;
+        let item = site_queue.pop(|_| true).context("nothing waits")?;
+        site_queue.push(item, &Lane::default(), false);
         bench.ask_at(&site, now + Duration::from_secs(1));
     }
     Ok((own_micros()? - started) as f64 * 1_000.0 / f64::from(CHOICES))

@@ -18,7 +18,7 @@ use super::{Event, LeaseTag, Purpose};
 use crate::gate::{GatePermit, RobotsView, rule_of};
 use crate::ports::politeness::SiteReport;
 use crate::web::{Phases, Why};
-use crate::workbench::{FlightNumber, Item, Room, Standing};
+use crate::workbench::{FlightNumber, QueuedRequest, SiteQueue, SiteQueueState};
 
 /// Timers fire up to this much late, so requests are started this much before their slots. Those that are early wait
 /// for the rest of the time on their connections.
@@ -57,10 +57,10 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
     pub(super) fn dispatch_what_is_due(&mut self) {
         while self.may_dispatch() {
             let Some(site) = self.bench.pop_slot(self.now() + TIMER_GRAIN) else { return };
-            let Some(room) = self.bench.existing(&site) else { continue };
-            match take(&mut room.standing) {
-                Standing::Holds { permit, at } => self.dispatch(&site, permit, at),
-                Standing::Asks | Standing::Asking | Standing::Waits => {}
+            let Some(site_queue) = self.bench.existing(&site) else { continue };
+            match take(&mut site_queue.standing) {
+                SiteQueueState::Holds { permit, at } => self.dispatch(&site, permit, at),
+                SiteQueueState::Asks | SiteQueueState::Asking | SiteQueueState::Waits => {}
             }
         }
     }
@@ -112,22 +112,22 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
         if !self.was_asked_for_next(site, &permit) {
             return self.bench.ask_at(site, now);
         }
-        let Some(room) = self.bench.existing(site) else { return };
-        let may_go = self.groups.may_go(&self.runtime.gate, room.turn_of.clone(), now);
-        let Some(item) = room.pop(may_go) else { return };
-        let turn_of = if item.is_internal { None } else { room.turn_of.take() };
-        room.in_flight += 1;
-        let follows = !item.is_internal && take(&mut room.follows_robots);
-        let crawl_delay = crawl_delay(room);
+        let Some(site_queue) = self.bench.existing(site) else { return };
+        let may_go = self.groups.may_go(&self.runtime.gate, site_queue.turn_of.clone(), now);
+        let Some(item) = site_queue.pop(may_go) else { return };
+        let turn_of = if item.is_internal { None } else { site_queue.turn_of.take() };
+        site_queue.in_flight += 1;
+        let follows = !item.is_internal && take(&mut site_queue.follows_robots);
+        let crawl_delay = crawl_delay(site_queue);
         let group = self.group_of(&item);
         let (rate, interval_source) =
             self.runtime.gate.rate_of(&permit, site, crawl_delay, group.as_deref());
-        let Some(room) = self.bench.existing(site) else { return };
+        let Some(site_queue) = self.bench.existing(site) else { return };
         let unpaced = rate.interval.is_zero();
         let number = self.flights.next_number();
-        room.unspent = (!unpaced).then_some(number);
+        site_queue.unspent = (!unpaced).then_some(number);
         if unpaced && !item.is_internal {
-            room.open_permit.get_or_insert((permit, at));
+            site_queue.open_permit.get_or_insert((permit, at));
         }
         let why = Why {
             robots: rule,
@@ -156,9 +156,9 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
     /// in place of the request that asked. An operator's rate applies to all requests that do not need a longer
     /// interval.
     fn was_asked_for_next(&mut self, site: &Site, permit: &Permit) -> bool {
-        let Some(room) = self.bench.existing(site) else { return false };
-        let asked = room.asked_interval;
-        let internal_fetch = room.next(|_| false).map(|item| item.job);
+        let Some(site_queue) = self.bench.existing(site) else { return false };
+        let asked = site_queue.asked_interval;
+        let internal_fetch = site_queue.next(|_| false).map(|item| item.job);
         let is_probe = internal_fetch.is_some_and(|job| self.jobs.is_probe(job));
         let rate = self.rate_of_next(site);
         let is_ordered = permit.rate_is_ordered && rate.least_interval <= permit.rate.interval;
@@ -168,11 +168,11 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
     /// The pace that applies to a site's next request.
     pub(super) fn rate_of_next(&mut self, site: &Site) -> Rate {
         let now = self.now();
-        let room = self.bench.existing(site);
-        let crawl_delay = room.as_ref().and_then(|room| crawl_delay(room));
-        let job = room.and_then(|room| {
-            let may_go = self.groups.may_go(&self.runtime.gate, room.turn_of.clone(), now);
-            room.next(may_go).filter(|item| !item.is_internal).map(|item| item.job)
+        let site_queue = self.bench.existing(site);
+        let crawl_delay = site_queue.as_ref().and_then(|site_queue| crawl_delay(site_queue));
+        let job = site_queue.and_then(|site_queue| {
+            let may_go = self.groups.may_go(&self.runtime.gate, site_queue.turn_of.clone(), now);
+            site_queue.next(may_go).filter(|item| !item.is_internal).map(|item| item.job)
         });
         let group = job.and_then(|job| self.jobs.lane_of(job).group);
         self.runtime.gate.rate_for(site, crawl_delay, group.as_deref()).0
@@ -189,16 +189,17 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
     /// asked for each.
     pub(super) fn open_permit(&mut self, site: &Site) -> Option<(Permit, Time)> {
         let now = self.now();
-        let room = self.bench.existing(site)?;
-        room.open_permit = room.open_permit.filter(|(_, from)| now < *from + OPEN_PERMIT_FOR);
-        room.open_permit
+        let site_queue = self.bench.existing(site)?;
+        site_queue.open_permit =
+            site_queue.open_permit.filter(|(_, from)| now < *from + OPEN_PERMIT_FOR);
+        site_queue.open_permit
     }
 
     /// Starts the task of a request. If `paced`, the site's next slot waits for its head.
     fn spawn_fetch(
         &mut self,
         site: &Site,
-        item: Item,
+        item: QueuedRequest,
         (permit, at): (Permit, Time),
         why: Why,
         send_permit: GatePermit,
@@ -207,9 +208,10 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
         let job = item.job;
         let now = self.now();
         let mut phases = Phases::default();
-        let room = self.bench.existing(site);
-        let known_at =
-            room.and_then(|room| room.robots_known_at).filter(|_| item.request.obeys_robots);
+        let site_queue = self.bench.existing(site);
+        let known_at = site_queue
+            .and_then(|site_queue| site_queue.robots_known_at)
+            .filter(|_| item.request.obeys_robots);
         let known_at = known_at.map_or(item.since, |at| at.max(item.since));
         phases.robots = known_at.since(item.since);
         phases.slot = now.since(known_at);
@@ -285,9 +287,9 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
             End::NotSent(item) => {
                 let now = self.now();
                 let lane = self.jobs.lane_of(job);
-                let room = self.bench.room(&site, now);
-                room.follows_robots = false;
-                room.push(item, &lane, true);
+                let site_queue = self.bench.site_queue(&site, now);
+                site_queue.follows_robots = false;
+                site_queue.push(item, &lane, true);
                 self.on_fetch_done(&site);
             }
             End::Interrupted(reason) => {
@@ -319,17 +321,17 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
 
     /// A head was written, or never will be: its site may ask for the next slot.
     pub(super) fn head_written(&mut self, site: &Site, number: FlightNumber) {
-        let Some(room) = self.bench.existing(site) else { return };
-        if room.unspent == Some(number) {
-            room.unspent = None;
+        let Some(site_queue) = self.bench.existing(site) else { return };
+        if site_queue.unspent == Some(number) {
+            site_queue.unspent = None;
             self.wake(site);
         }
     }
 
     /// A request ended, which its site may have waited for.
     pub(super) fn on_fetch_done(&mut self, site: &Site) {
-        let Some(room) = self.bench.existing(site) else { return };
-        room.in_flight = room.in_flight.saturating_sub(1);
+        let Some(site_queue) = self.bench.existing(site) else { return };
+        site_queue.in_flight = site_queue.in_flight.saturating_sub(1);
         if self.bench.is_empty(site) { self.bench.tidy(site) } else { self.wake(site) }
     }
 
@@ -343,7 +345,7 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
         retry_after: Option<Duration>,
         file: Option<String>,
     ) {
-        let has_failed = self.bench.existing(site).is_some_and(|room| room.has_failed);
+        let has_failed = self.bench.existing(site).is_some_and(|site_queue| site_queue.has_failed);
         let known = match mark {
             Mark::Neutral => true,
             // The permit may be older than a failure that was reported from here.
@@ -366,10 +368,10 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
         // answers again and whose robots.txt could not be read: the robots.txt comes first.
         let penalised = mark == Mark::Limited || retry_after.is_some();
         let now = self.now();
-        let Some(room) = self.bench.existing(site) else { return };
-        room.open_permit = None; // The store may decide differently now.
-        let reads_robots = mark == Mark::Served && room.forget_unread(None);
-        let holds = matches!(room.standing, Standing::Holds { .. });
+        let Some(site_queue) = self.bench.existing(site) else { return };
+        site_queue.open_permit = None; // The store may decide differently now.
+        let reads_robots = mark == Mark::Served && site_queue.forget_unread(None);
+        let holds = matches!(site_queue.standing, SiteQueueState::Holds { .. });
         if holds && (penalised || reads_robots) {
             self.bench.ask_at(site, now);
         }
@@ -384,22 +386,22 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
         happened: &FetchOutcome,
         file: Option<String>,
     ) -> Mark {
-        let Some(room) = self.bench.existing(site) else { return mark };
+        let Some(site_queue) = self.bench.existing(site) else { return mark };
         match (mark, file.filter(|_| happened.status().is_some())) {
             (Mark::Served, _) => {
-                room.has_failed = false;
+                site_queue.has_failed = false;
                 self.site_log.forget_failure(site);
-                room.failed_files.clear();
+                site_queue.failed_files.clear();
             }
             (Mark::Failed, Some(file)) => {
-                room.has_failed = true;
-                match room.failed_files.as_slice() {
+                site_queue.has_failed = true;
+                match site_queue.failed_files.as_slice() {
                     [only] if *only == file => return Mark::Neutral,
-                    [] | [_] => room.failed_files.push(file),
+                    [] | [_] => site_queue.failed_files.push(file),
                     _ => {}
                 }
             }
-            (Mark::Failed | Mark::RobotsFailed, _) => room.has_failed = true,
+            (Mark::Failed | Mark::RobotsFailed, _) => site_queue.has_failed = true,
             _ => {}
         }
         mark
@@ -418,30 +420,31 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
     /// Makes a site that waits ask the gate again.
     pub(super) fn wake(&mut self, site: &Site) {
         let now = self.now();
-        let Some(room) = self.bench.existing(site) else { return };
-        if matches!(room.standing, Standing::Waits) {
+        let Some(site_queue) = self.bench.existing(site) else { return };
+        if matches!(site_queue.standing, SiteQueueState::Waits) {
             self.bench.ask_at(site, now);
         }
     }
 
-    pub(super) fn why(&mut self, site: &Site, item: &Item) -> Why {
-        let Some(room) = self.bench.existing(site) else { return Why::default() };
+    pub(super) fn why(&mut self, site: &Site, item: &QueuedRequest) -> Why {
+        let Some(site_queue) = self.bench.existing(site) else { return Why::default() };
         let url = &item.request.url;
-        let robots = known_robots(room, url).filter(|_| item.request.obeys_robots);
+        let robots = known_robots(site_queue, url).filter(|_| item.request.obeys_robots);
         let rule = robots.and_then(|robots| rule_of(robots.verdict(url.path_and_query())));
-        let (rate, interval_source) = self.runtime.gate.rate(site, crawl_delay(room));
+        let (rate, interval_source) = self.runtime.gate.rate(site, crawl_delay(site_queue));
         Why { robots: rule, interval: rate.interval, interval_source, ..Why::default() }
     }
 
     /// The group whose turn a request takes; `None` for requests of the engine itself.
-    pub(super) fn group_of(&self, item: &Item) -> Option<String> {
+    pub(super) fn group_of(&self, item: &QueuedRequest) -> Option<String> {
         if item.is_internal { None } else { self.jobs.lane_of(item.job).group }
     }
 }
 
 /// The longest Crawl-delay among the origins of a site.
-pub(super) fn crawl_delay(room: &Room) -> Option<Duration> {
-    room.robots
+pub(super) fn crawl_delay(site_queue: &SiteQueue) -> Option<Duration> {
+    site_queue
+        .robots
         .values()
         .filter_map(|view| match view {
             RobotsView::Known { robots, .. } => robots.crawl_delay(),
@@ -450,8 +453,8 @@ pub(super) fn crawl_delay(room: &Room) -> Option<Duration> {
         .max()
 }
 
-pub(super) fn known_robots<'a>(room: &'a Room, url: &WebUrl) -> Option<&'a Robots> {
-    room.robots.get(url.origin_key())?.robots()
+pub(super) fn known_robots<'a>(site_queue: &'a SiteQueue, url: &WebUrl) -> Option<&'a Robots> {
+    site_queue.robots.get(url.origin_key())?.robots()
 }
 
 /// The path of the archive file that a URL requests a part of.

@@ -20,7 +20,7 @@ use crate::gate::GatePermit;
 use crate::ports::plan::{Moment, Step};
 use crate::ports::politeness::SiteReport;
 use crate::web::{Answer, Exchange, Outcome, PermitTime, Phases, Request, SendPermit, Web, Why};
-use crate::workbench::{FlightNumber, Item, JobKey};
+use crate::workbench::{FlightNumber, JobKey, QueuedRequest};
 
 /// The result of a request.
 pub(super) struct FlightEnd<R> {
@@ -38,7 +38,7 @@ pub(super) struct FlightEnd<R> {
 /// How a request ended.
 pub(super) enum End<R> {
     /// It was not permitted, or this process lacks a resource: the item is queued again.
-    NotSent(Item),
+    NotSent(QueuedRequest),
     /// The site answered, but this process could not process the answer.
     Interrupted(String),
     /// For a request of the engine itself: the outcome.
@@ -116,7 +116,7 @@ pub(super) struct Fetch<R> {
     pub(super) clock: Clock,
     pub(super) chance: f64,
     pub(super) site: Site,
-    pub(super) item: Item,
+    pub(super) item: QueuedRequest,
     pub(super) permit: Permit,
     pub(super) send_permit: Announced,
     pub(super) plan: Option<SharedPlan<R>>,

@@ -19,7 +19,7 @@ use crate::ports::plan::Step;
 use crate::ports::source::{Demand, Taken};
 use crate::store_health::StoreCall;
 use crate::web::{Outcome, Phases};
-use crate::workbench::{Item, JobKey, Parcel};
+use crate::workbench::{JobKey, Parcel, QueuedRequest};
 
 /// Leases handed back to a site that is about to be closed are not due before this, so that a take in progress does not
 /// return them before the site is closed.
@@ -149,9 +149,13 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
         let now = self.now();
         loop {
             let gate = &self.runtime.gate;
-            let turn_of = self.bench.existing(site).and_then(|room| room.turn_of.clone());
+            let turn_of =
+                self.bench.existing(site).and_then(|site_queue| site_queue.turn_of.clone());
             let may_go = self.groups.may_go(gate, turn_of, now);
-            let waits = self.bench.existing(site).is_some_and(|room| room.next(&may_go).is_some());
+            let waits = self
+                .bench
+                .existing(site)
+                .is_some_and(|site_queue| site_queue.next(&may_go).is_some());
             if waits {
                 return;
             }
@@ -242,8 +246,8 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
                 for request in requests {
                     let site = request.url.site();
                     let since = waits_since.unwrap_or(now);
-                    let item = Item { job, request, since, is_internal: false };
-                    self.bench.room(&site, now).push(item, &lane, first);
+                    let item = QueuedRequest { job, request, since, is_internal: false };
+                    self.bench.site_queue(&site, now).push(item, &lane, first);
                     self.wake(&site);
                     self.keep_within_bounds(&site);
                 }
@@ -274,9 +278,10 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
 
     /// The shortest interval that applies to what waits for a site.
     pub(super) fn interval_of(&mut self, site: &Site) -> Duration {
-        let room = self.bench.existing(site);
-        let ordered = room.as_ref().and_then(|room| room.ordered_interval);
-        let crawl_delay = room.and_then(|room| super::dispatch::crawl_delay(room));
+        let site_queue = self.bench.existing(site);
+        let ordered = site_queue.as_ref().and_then(|site_queue| site_queue.ordered_interval);
+        let crawl_delay =
+            site_queue.and_then(|site_queue| super::dispatch::crawl_delay(site_queue));
         ordered.unwrap_or_else(|| {
             let groups = self.bench.lanes(site).map(|lane| lane.group.as_deref());
             self.runtime.gate.shortest_interval(site, crawl_delay, groups)
@@ -293,7 +298,7 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
         &mut self,
         site: &Site,
         parcels: Vec<Parcel>,
-        items: Vec<Item>,
+        items: Vec<QueuedRequest>,
         at: Time,
     ) {
         if parcels.is_empty() && items.is_empty() {
@@ -309,10 +314,10 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
         &mut self,
         site: &Site,
         parcels: Vec<Parcel>,
-        items: Vec<Item>,
+        items: Vec<QueuedRequest>,
         until: Time,
     ) {
-        let (own, redirected): (Vec<Item>, Vec<Item>) =
+        let (own, redirected): (Vec<QueuedRequest>, Vec<QueuedRequest>) =
             items.into_iter().partition(|item| self.waits_under(site, item.job));
         let goes_back = !parcels.is_empty() || !own.is_empty();
         match goes_back {
@@ -331,7 +336,13 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
         self.jobs.lease(job).is_some_and(|work| work.lease.job.site.as_ref() == Some(site))
     }
 
-    fn hand_back_each(&mut self, site: &Site, parcels: Vec<Parcel>, items: Vec<Item>, at: Time) {
+    fn hand_back_each(
+        &mut self,
+        site: &Site,
+        parcels: Vec<Parcel>,
+        items: Vec<QueuedRequest>,
+        at: Time,
+    ) {
         for parcel in parcels {
             self.hand_back_parcel(site, parcel, at);
         }
@@ -346,7 +357,7 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
         self.finished(lease, Vec::new(), Settlement::HandBack { at });
     }
 
-    pub(super) fn hand_back_item(&mut self, item: &Item, at: Time) {
+    pub(super) fn hand_back_item(&mut self, item: &QueuedRequest, at: Time) {
         self.jobs.one_less_outstanding(item.job);
         self.hand_back(item.job, at);
     }
@@ -358,7 +369,7 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
             for parcel in self.bench.unshelve_beyond(&site, 0) {
                 self.hand_back_parcel(&site, parcel, now);
             }
-            let items = self.bench.existing(&site).map(|room| room.take_beyond(0));
+            let items = self.bench.existing(&site).map(|site_queue| site_queue.take_beyond(0));
             for item in items.unwrap_or_default() {
                 self.hand_back_item(&item, now);
             }

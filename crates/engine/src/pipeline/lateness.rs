@@ -1,6 +1,6 @@
 //! Deadlines: a plan is told when its deadline has passed, and what delayed it.
 //!
-//! This covers all leases in the window: on a shelf, in a room or in flight. The store hands out a job when its
+//! This covers all leases in the window: on a shelf, in a queue or in flight. The store hands out a job when its
 //! deadline passes.
 
 use std::collections::{BTreeSet, HashMap};

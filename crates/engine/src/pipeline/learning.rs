@@ -18,12 +18,12 @@ use crate::ports::job::Lane;
 use crate::ports::politeness::{Politeness, RobotsRecord};
 use crate::store_health::StoreCall;
 use crate::web::Outcome;
-use crate::workbench::{Item, JobKey, Standing};
+use crate::workbench::{JobKey, QueuedRequest, SiteQueueState};
 
 impl<R: Send + Sync + 'static> Scheduler<R> {
     pub(super) fn start_probe(&mut self, site: &Site, permit: Permit, at: Time) {
-        let Some(room) = self.bench.existing(site) else { return };
-        let Some(item) = room.next(|_| true) else { return };
+        let Some(site_queue) = self.bench.existing(site) else { return };
+        let Some(item) = site_queue.next(|_| true) else { return };
         let url = &item.request.url;
         let origin = url.origin();
         let copy = match self.jobs.get(item.job) {
@@ -34,15 +34,15 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
             }
             _ => None,
         };
-        let url = self.runtime.gate.probe_url(&origin, known_robots(room, url), copy);
+        let url = self.runtime.gate.probe_url(&origin, known_robots(site_queue, url), copy);
         let job = self.jobs.add(Work::Errand(InternalFetch::Probe(site.clone())));
         let item = self.internal_item(job, probe(url));
         let now = self.now();
-        let room = self.bench.room(site, now);
-        let waiting = room.take_internal_fetches(); // The probe goes first, alone.
-        room.push(item, &Lane::default(), false);
+        let site_queue = self.bench.site_queue(site, now);
+        let waiting = site_queue.take_internal_fetches(); // The probe goes first, alone.
+        site_queue.push(item, &Lane::default(), false);
         for internal_fetch in waiting {
-            room.push(internal_fetch, &Lane::default(), false);
+            site_queue.push(internal_fetch, &Lane::default(), false);
         }
         self.bench.hold(site, permit, at);
         self.emit(Event::Probing(site.clone()));
@@ -97,7 +97,7 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
                 let job =
                     self.jobs.add(Work::Errand(InternalFetch::Robots(Box::new(internal_fetch))));
                 let item = self.internal_item(job, request);
-                self.bench.room(&site, now).push(item, &Lane::default(), false);
+                self.bench.site_queue(&site, now).push(item, &Lane::default(), false);
             }
             view => self.robots_known(&origin, view, false),
         }
@@ -112,7 +112,7 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
                     RobotsStep::Fetch(request) => {
                         let site = request.url.site();
                         let item = self.internal_item(job, request);
-                        self.bench.room(&site, now).push(item, &Lane::default(), false);
+                        self.bench.site_queue(&site, now).push(item, &Lane::default(), false);
                         self.wake(&site);
                     }
                     RobotsStep::Learnt(record) => {
@@ -172,9 +172,9 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
     pub(super) fn look_again_at(&mut self, site: &Site) {
         let now = self.now();
         self.supply.open(site, now);
-        let Some(room) = self.bench.existing(site) else { return };
-        room.forget_unread(None);
-        if matches!(room.standing, Standing::Asks) {
+        let Some(site_queue) = self.bench.existing(site) else { return };
+        site_queue.forget_unread(None);
+        if matches!(site_queue.standing, SiteQueueState::Asks) {
             self.bench.ask_at(site, now);
         }
     }
@@ -244,13 +244,13 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
         let blocked = self
             .bench
             .existing(&site)
-            .is_some_and(|room| room.robots.get(origin).is_some_and(is_blocked));
+            .is_some_and(|site_queue| site_queue.robots.get(origin).is_some_and(is_blocked));
         if !blocked || !self.runtime.gate.pages_fail_with_robots() {
             return;
         }
         self.begin_all(&site);
-        let pages = self.bench.existing(&site).map(|room| room.take_beyond(0));
-        let (of_it, others): (Vec<Item>, Vec<Item>) =
+        let pages = self.bench.existing(&site).map(|site_queue| site_queue.take_beyond(0));
+        let (of_it, others): (Vec<QueuedRequest>, Vec<QueuedRequest>) =
             pages.unwrap_or_default().into_iter().rev().partition(|item| {
                 item.request.obeys_robots && item.request.url.origin() == *origin
             });
@@ -264,10 +264,10 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
     pub(super) fn robots_known(&mut self, origin: &Origin, view: RobotsView, just_read: bool) {
         let now = self.now();
         let site = origin.site();
-        let Some(room) = self.bench.existing(&site) else { return };
-        room.follows_robots |= just_read && view.robots().is_some();
-        room.robots.insert(origin.clone(), view);
-        room.robots_known_at.get_or_insert(now);
+        let Some(site_queue) = self.bench.existing(&site) else { return };
+        site_queue.follows_robots |= just_read && view.robots().is_some();
+        site_queue.robots.insert(origin.clone(), view);
+        site_queue.robots_known_at.get_or_insert(now);
         self.wake(&site);
     }
 }

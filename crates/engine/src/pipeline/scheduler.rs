@@ -37,7 +37,7 @@ use crate::ports::plan::Moment;
 use crate::ports::politeness::{RecentOrders, RobotsRecord, SiteAsk, SiteReport, Turn};
 use crate::ports::source::{Demand, Renewal, Taken};
 use crate::store_health::{StoreCall, StoreHealth};
-use crate::workbench::{Item, JobKey, Workbench};
+use crate::workbench::{JobKey, QueuedRequest, Workbench};
 
 /// How long after a failure a store call is retried.
 const STORE_RETRY: Duration = Duration::from_millis(500);
@@ -438,8 +438,8 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
     }
 
     /// An item for a request of the engine itself.
-    pub(super) fn internal_item(&self, job: JobKey, request: crate::web::Request) -> Item {
-        Item { job, request, since: self.now(), is_internal: true }
+    pub(super) fn internal_item(&self, job: JobKey, request: crate::web::Request) -> QueuedRequest {
+        QueuedRequest { job, request, since: self.now(), is_internal: true }
     }
 }
 

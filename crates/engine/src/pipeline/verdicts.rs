@@ -23,7 +23,7 @@ use crate::ports::job::Lease;
 use crate::ports::politeness::{ORDERS_TOLD_FOR, SiteAsk, SiteReport, Turn};
 use crate::store_health::StoreCall;
 use crate::web::{Outcome, Why};
-use crate::workbench::{Item, JobKey, Parcel};
+use crate::workbench::{JobKey, Parcel, QueuedRequest};
 
 /// A wait of a site is logged if it is longer than this.
 const WORTH_A_LINE: Duration = Duration::from_secs(1);
@@ -90,12 +90,13 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
                         return self.dispatch_from(site, rule, permit, self.now().max(from));
                     }
                     let page_is_next = self.take_turn_for_next(site);
-                    let Some(room) = self.bench.existing(site) else { return };
-                    room.asked_interval = rate.interval;
+                    let Some(site_queue) = self.bench.existing(site) else { return };
+                    site_queue.asked_interval = rate.interval;
                     // If reading robots.txt took long, another process may have sent a request since: then this is a
                     // page like any other.
-                    room.follows_robots &= !page_is_next || self.runtime.gate.was_last_to_ask(site);
-                    let follows_robots = room.follows_robots && page_is_next;
+                    site_queue.follows_robots &=
+                        !page_is_next || self.runtime.gate.was_last_to_ask(site);
+                    let follows_robots = site_queue.follows_robots && page_is_next;
                     self.bench.await_verdict(site);
                     self.turns.ask(SiteAsk { site: site.clone(), rate, follows_robots });
                     return;
@@ -120,12 +121,14 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
         self.begin_next(site);
         let now = self.now();
         let concurrency = self.runtime.gate.concurrency(site);
-        let Some(room) = self.bench.existing(site) else { return self.rest_or_leave(site) };
-        if room.unspent.is_some() || concurrency.is_some_and(|most| room.in_flight >= most) {
+        let Some(site_queue) = self.bench.existing(site) else { return self.rest_or_leave(site) };
+        if site_queue.unspent.is_some()
+            || concurrency.is_some_and(|most| site_queue.in_flight >= most)
+        {
             return Move::Wait;
         }
-        let may_go = self.groups.may_go(&self.runtime.gate, room.turn_of.clone(), now);
-        let Some(item) = room.next(may_go) else { return self.rest_or_leave(site) };
+        let may_go = self.groups.may_go(&self.runtime.gate, site_queue.turn_of.clone(), now);
+        let Some(item) = site_queue.next(may_go) else { return self.rest_or_leave(site) };
         if !item.request.obeys_robots {
             return Move::Ask { rule: None };
         }
@@ -133,7 +136,7 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
         if self.lookups.is_under_way(url.origin_key()) {
             return Move::Wait;
         }
-        match room.robots.get(url.origin_key()) {
+        match site_queue.robots.get(url.origin_key()) {
             Some(RobotsView::Blocked { until, since, is_asked_for, .. }) if now < *until => {
                 let gate = &self.runtime.gate;
                 let wait = until.since(now);
@@ -174,16 +177,18 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
     /// Takes the turn of the next page's group. Returns whether a page is next.
     fn take_turn_for_next(&mut self, site: &Site) -> bool {
         let now = self.now();
-        let Some(room) = self.bench.existing(site) else { return false };
-        let may_go = self.groups.may_go(&self.runtime.gate, room.turn_of.clone(), now);
-        let Some(item) = room.next(may_go).filter(|item| !item.is_internal) else { return false };
+        let Some(site_queue) = self.bench.existing(site) else { return false };
+        let may_go = self.groups.may_go(&self.runtime.gate, site_queue.turn_of.clone(), now);
+        let Some(item) = site_queue.next(may_go).filter(|item| !item.is_internal) else {
+            return false;
+        };
         let job = item.job;
-        let had = room.turn_of.clone();
+        let had = site_queue.turn_of.clone();
         let group = self.jobs.lane_of(job).group;
         if group != had {
             self.take_groups_turn(group.as_deref());
-            if let Some(room) = self.bench.existing(site) {
-                room.turn_of = group;
+            if let Some(site_queue) = self.bench.existing(site) {
+                site_queue.turn_of = group;
             }
         }
         true
@@ -192,9 +197,9 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
     /// Answers the next page of a site without sending its request.
     pub(super) fn refuse_next(&mut self, site: &Site, happened: FetchOutcome) {
         let now = self.now();
-        let Some(room) = self.bench.existing(site) else { return };
-        let may_go = self.groups.may_go(&self.runtime.gate, room.turn_of.clone(), now);
-        let Some(item) = room.pop(may_go) else { return };
+        let Some(site_queue) = self.bench.existing(site) else { return };
+        let may_go = self.groups.may_go(&self.runtime.gate, site_queue.turn_of.clone(), now);
+        let Some(item) = site_queue.pop(may_go) else { return };
         let why = self.why(site, &item);
         if matches!(happened, FetchOutcome::NoSuchHost | FetchOutcome::WaitTooLong { .. }) {
             self.supply.close(site, now); // Opens the site, so that its other URLs end, too.
@@ -203,14 +208,14 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
         self.answer(&item, happened, why, was_tried);
     }
 
-    pub(super) fn answer_unsent(&mut self, item: &Item, happened: FetchOutcome, why: Why) {
+    pub(super) fn answer_unsent(&mut self, item: &QueuedRequest, happened: FetchOutcome, why: Why) {
         self.answer(item, happened, why, false);
     }
 
     /// Answers a request in place of the web. `was_tried`: it counts as an attempt.
     pub(super) fn answer(
         &mut self,
-        item: &Item,
+        item: &QueuedRequest,
         happened: FetchOutcome,
         why: Why,
         was_tried: bool,
@@ -232,15 +237,15 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
             let happened = self.stayed_down(site, since);
             return self.give_up_site(site, &happened, until);
         }
-        let Some(room) = self.bench.existing(site) else { return };
+        let Some(site_queue) = self.bench.existing(site) else { return };
         let near = until <= now + HORIZON && until < gives_up_at;
         if near {
             return self.bench.ask_at(site, until);
         }
-        let pages = room.take_beyond(0);
-        let internal_fetches = room.take_internal_fetches();
+        let pages = site_queue.take_beyond(0);
+        let internal_fetches = site_queue.take_internal_fetches();
         self.bench.wait(site);
-        let (parked, pages): (Vec<Item>, Vec<Item>) =
+        let (parked, pages): (Vec<QueuedRequest>, Vec<QueuedRequest>) =
             pages.into_iter().partition(|item| self.has_results_in_hand(item.job));
         let parcels = self.bench.unshelve_beyond(site, 0);
         self.close(site, parcels, pages, until.min(gives_up_at));
@@ -288,7 +293,11 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
                 None => self.bench.shelve(site, Parcel::of(lease, since), now),
             }
         }
-        let pages = self.bench.existing(site).map(|room| room.take_beyond(0)).unwrap_or_default();
+        let pages = self
+            .bench
+            .existing(site)
+            .map(|site_queue| site_queue.take_beyond(0))
+            .unwrap_or_default();
         let mut stay = Vec::new();
         let mut some_ended = false;
         for item in pages {
@@ -304,7 +313,7 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
         }
         for item in stay {
             let lane = self.jobs.lane_of(item.job);
-            self.bench.room(site, now).push(item, &lane, true);
+            self.bench.site_queue(site, now).push(item, &lane, true);
         }
         some_ended
     }
@@ -314,11 +323,11 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
     fn give_up_site(&mut self, site: &Site, happened: &FetchOutcome, ask_again_at: Time) {
         let now = self.now();
         self.begin_all(site); // Their requests are answered below.
-        let Some(room) = self.bench.existing(site) else { return };
-        let pages = room.take_beyond(0);
-        let internal_fetches = room.take_internal_fetches();
+        let Some(site_queue) = self.bench.existing(site) else { return };
+        let pages = site_queue.take_beyond(0);
+        let internal_fetches = site_queue.take_internal_fetches();
         self.bench.wait(site);
-        let (parked, pages): (Vec<Item>, Vec<Item>) =
+        let (parked, pages): (Vec<QueuedRequest>, Vec<QueuedRequest>) =
             pages.into_iter().partition(|item| self.has_results_in_hand(item.job));
         self.supply.close(site, now);
         for item in pages {
@@ -346,17 +355,18 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
     fn paused(&mut self, site: &Site, ask_again_at: Time) {
         let now = self.now();
         let parcels = self.bench.unshelve_beyond(site, 0);
-        let Some(room) = self.bench.existing(site) else { return };
-        let pages = room.take_beyond(0);
-        let internal_fetches = room.take_internal_fetches();
-        let (parked, pages): (Vec<Item>, Vec<Item>) =
+        let Some(site_queue) = self.bench.existing(site) else { return };
+        let pages = site_queue.take_beyond(0);
+        let internal_fetches = site_queue.take_internal_fetches();
+        let (parked, pages): (Vec<QueuedRequest>, Vec<QueuedRequest>) =
             pages.into_iter().partition(|item| self.has_results_in_hand(item.job));
         info!("{site} is paused by an operator: its URLs wait");
         self.close(site, parcels, pages, now + PAUSED_CLOSED_FOR);
         let needed = internal_fetches
             .into_iter()
             .filter(|internal_fetch| !self.forget_own_fetch(site, internal_fetch.job));
-        let stay: Vec<Item> = parked.into_iter().chain(needed.collect::<Vec<_>>()).collect();
+        let stay: Vec<QueuedRequest> =
+            parked.into_iter().chain(needed.collect::<Vec<_>>()).collect();
         self.bench.wait(site);
         self.park(site, stay, ask_again_at);
         self.bench.tidy(site);
@@ -365,27 +375,27 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
     /// Applies what else a permit says. Returns false if what is known of robots.txt is no longer valid: then it must
     /// be looked up first, and the permit goes unused.
     fn heed(&mut self, site: &Site, permit: &Permit) -> bool {
-        let Some(room) = self.bench.existing(site) else { return true };
-        room.ordered_interval = permit.rate_is_ordered.then_some(permit.rate.interval);
-        let known_as_of = room.robots_forgotten.replace(permit.robots_forgotten);
+        let Some(site_queue) = self.bench.existing(site) else { return true };
+        site_queue.ordered_interval = permit.rate_is_ordered.then_some(permit.rate.interval);
+        let known_as_of = site_queue.robots_forgotten.replace(permit.robots_forgotten);
         let is_forgotten = known_as_of.is_some_and(|as_of| as_of != permit.robots_forgotten);
         if is_forgotten {
-            room.robots.clear();
+            site_queue.robots.clear();
         }
-        let is_outdated = room.forget_unread(Some(permit.recoveries)) || is_forgotten;
-        room.follows_robots &= !is_outdated;
+        let is_outdated = site_queue.forget_unread(Some(permit.recoveries)) || is_forgotten;
+        site_queue.follows_robots &= !is_outdated;
         !is_outdated
     }
 
     /// Keeps jobs that cannot be handed back without losing results, until their site is open again.
-    pub(super) fn park(&mut self, site: &Site, items: Vec<Item>, until: Time) {
+    pub(super) fn park(&mut self, site: &Site, items: Vec<QueuedRequest>, until: Time) {
         if items.is_empty() {
             return;
         }
         let now = self.now();
         for item in items {
             let lane = self.jobs.lane_of(item.job);
-            self.bench.room(site, now).push(item, &lane, true);
+            self.bench.site_queue(site, now).push(item, &lane, true);
         }
         self.bench.ask_at(site, until);
     }
@@ -428,9 +438,10 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
             // Pages that wait for an unread robots.txt wait for the first probe instead, which may be sooner.
             let waits_otherwise = match transition {
                 Transition::Closed => true,
-                Transition::Opened { .. } => {
-                    self.bench.existing(&site).is_none_or(|room| room.forget_unread(None))
-                }
+                Transition::Opened { .. } => self
+                    .bench
+                    .existing(&site)
+                    .is_none_or(|site_queue| site_queue.forget_unread(None)),
                 Transition::None => false,
             };
             if waits_otherwise {
@@ -456,8 +467,8 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
     /// Another process may have sent a request since the robots.txt, so the page that it was read for is one like any
     /// other.
     fn forget_that_page_follows(&mut self, site: &Site) {
-        if let Some(room) = self.bench.existing(site) {
-            room.follows_robots = false;
+        if let Some(site_queue) = self.bench.existing(site) {
+            site_queue.follows_robots = false;
         }
     }
 
@@ -530,7 +541,7 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
                 self.log_wait(site, wait); // Even the next page waits in the store.
             }
             let parcels = self.bench.unshelve_beyond(site, enough);
-            let items = self.bench.existing(site).map(|room| room.take_beyond(enough));
+            let items = self.bench.existing(site).map(|site_queue| site_queue.take_beyond(enough));
             self.hand_back_pages(site, parcels, items.unwrap_or_default(), at);
         }
     }

@@ -1,11 +1,11 @@
 //! The workbench: what waits in memory, site by site, and when each site is next due.
 //!
-//! A site that is not due costs no task, only an entry in a heap. A site whose leases have not begun needs no room
+//! A site that is not due costs no task, only an entry in a heap. A site whose leases have not begun needs no queue
 //! either: they wait on its shelf in a compact form. The workbench knows nothing of stores, robots.txt or the web; time
 //! is an argument.
 
-mod room;
 mod shelf;
+mod site_queue;
 mod turns;
 
 use std::cmp::Reverse;
@@ -18,8 +18,8 @@ use fetchwell_policy::url::Site;
 
 use crate::ports::job::{Lane, LeaseId};
 
-pub use room::{FlightNumber, Item, JobKey, Room, Standing};
 pub use shelf::Parcel;
+pub use site_queue::{FlightNumber, JobKey, QueuedRequest, SiteQueue, SiteQueueState};
 use turns::Turns;
 
 /// A heap of sites by time. Outdated entries are skipped when they come up.
@@ -43,26 +43,29 @@ struct Place {
     overdue_ms: u32,
     /// Leases that have not begun.
     shelf: Turns<Parcel>,
-    /// Present while the site is at work. A site without a room is due to ask.
-    room: Option<Box<Room>>,
+    /// Present while the site is at work. A site without a queue is due to ask.
+    site_queue: Option<Box<SiteQueue>>,
 }
 
 impl Place {
     fn is_idle(&self) -> bool {
-        let room_is_idle = |room: &Room| room.is_empty() && room.in_flight == 0;
-        self.shelf.is_empty() && self.room.as_deref().is_none_or(room_is_idle)
+        let queue_is_idle =
+            |site_queue: &SiteQueue| site_queue.is_empty() && site_queue.in_flight == 0;
+        self.shelf.is_empty() && self.site_queue.as_deref().is_none_or(queue_is_idle)
     }
 }
 
 impl Workbench {
-    /// The room of a site; a new site asks the gate at once.
-    pub fn room(&mut self, site: &Site, now: Time) -> &mut Room {
-        self.place(site, now).room.get_or_insert_with(|| Box::new(Room::new(Standing::Asks)))
+    /// The queue of a site; a new site asks the gate at once.
+    pub fn site_queue(&mut self, site: &Site, now: Time) -> &mut SiteQueue {
+        self.place(site, now)
+            .site_queue
+            .get_or_insert_with(|| Box::new(SiteQueue::new(SiteQueueState::Asks)))
     }
 
-    /// The room of a site that is at work.
-    pub fn existing(&mut self, site: &Site) -> Option<&mut Room> {
-        self.places.get_mut(site)?.room.as_deref_mut()
+    /// The queue of a site that is at work.
+    pub fn existing(&mut self, site: &Site) -> Option<&mut SiteQueue> {
+        self.places.get_mut(site)?.site_queue.as_deref_mut()
     }
 
     /// Puts a lease that has not begun on the shelf of its site.
@@ -76,57 +79,57 @@ impl Workbench {
         self.places.get_mut(site)?.shelf.pop(may_go)
     }
 
-    /// The lanes with something waiting for a site, on its shelf or in its room, except the default lane.
+    /// The lanes with something waiting for a site, on its shelf or in its queue, except the default lane.
     pub fn lanes(&self, site: &Site) -> impl Iterator<Item = &Lane> {
         let place = self.places.get(site);
-        let in_room = place.and_then(|place| place.room.as_deref()).map(Room::lanes);
+        let in_queue = place.and_then(|place| place.site_queue.as_deref()).map(SiteQueue::lanes);
         let on_shelf = place.map(|place| place.shelf.lanes());
-        on_shelf.into_iter().flatten().chain(in_room.into_iter().flatten())
+        on_shelf.into_iter().flatten().chain(in_queue.into_iter().flatten())
     }
 
-    /// Takes leases off a shelf, the latest first, until at most `keep` pages wait there and in the room.
+    /// Takes leases off a shelf, the latest first, until at most `keep` pages wait there and in the queue.
     pub fn unshelve_beyond(&mut self, site: &Site, keep: usize) -> Vec<Parcel> {
         let Some(place) = self.places.get_mut(site) else { return Vec::new() };
-        let in_room = place.room.as_deref().map_or(0, Room::pages);
-        place.shelf.take_beyond(keep.saturating_sub(in_room))
+        let in_queue = place.site_queue.as_deref().map_or(0, SiteQueue::pages);
+        place.shelf.take_beyond(keep.saturating_sub(in_queue))
     }
 
-    /// The number of pages that wait for a site, on its shelf and in its room.
+    /// The number of pages that wait for a site, on its shelf and in its queue.
     pub fn pages(&self, site: &Site) -> usize {
-        self.places
-            .get(site)
-            .map_or(0, |place| place.shelf.len() + place.room.as_deref().map_or(0, Room::pages))
+        self.places.get(site).map_or(0, |place| {
+            place.shelf.len() + place.site_queue.as_deref().map_or(0, SiteQueue::pages)
+        })
     }
 
     /// Whether nothing waits for a site.
     pub fn is_empty(&self, site: &Site) -> bool {
         self.places.get(site).is_none_or(|place| {
-            place.shelf.is_empty() && place.room.as_deref().is_none_or(Room::is_empty)
+            place.shelf.is_empty() && place.site_queue.as_deref().is_none_or(SiteQueue::is_empty)
         })
     }
 
     /// The site asks the gate at `at`.
     pub fn ask_at(&mut self, site: &Site, at: Time) {
-        if let Some(appointment) = self.appoint(site, Standing::Asks) {
+        if let Some(appointment) = self.appoint(site, SiteQueueState::Asks) {
             self.asks.push(Reverse((at, appointment, site.clone())));
         }
     }
 
     /// The site holds a permit, to be used at `at`.
     pub fn hold(&mut self, site: &Site, permit: Permit, at: Time) {
-        if let Some(appointment) = self.appoint(site, Standing::Holds { permit, at }) {
+        if let Some(appointment) = self.appoint(site, SiteQueueState::Holds { permit, at }) {
             self.slots.push(Reverse((at, appointment, site.clone())));
         }
     }
 
     /// The site waits for something to happen.
     pub fn wait(&mut self, site: &Site) {
-        self.appoint(site, Standing::Waits);
+        self.appoint(site, SiteQueueState::Waits);
     }
 
     /// The site waits for its verdict.
     pub fn await_verdict(&mut self, site: &Site) {
-        self.appoint(site, Standing::Asking);
+        self.appoint(site, SiteQueueState::Asking);
     }
 
     /// Takes out a site that is due to ask.
@@ -168,9 +171,10 @@ impl Workbench {
     }
 
     /// Takes out all waiting requests of a job, at all sites.
-    pub fn forget(&mut self, job: JobKey) -> Vec<Item> {
-        let rooms = self.places.values_mut().filter_map(|place| place.room.as_deref_mut());
-        rooms.flat_map(|room| room.forget(job)).collect()
+    pub fn forget(&mut self, job: JobKey) -> Vec<QueuedRequest> {
+        let site_queues =
+            self.places.values_mut().filter_map(|place| place.site_queue.as_deref_mut());
+        site_queues.flat_map(|site_queue| site_queue.forget(job)).collect()
     }
 
     /// All sites with something waiting or in flight.
@@ -190,14 +194,14 @@ impl Workbench {
         self.places.entry(site.clone()).or_default()
     }
 
-    fn appoint(&mut self, site: &Site, standing: Standing) -> Option<u64> {
+    fn appoint(&mut self, site: &Site, standing: SiteQueueState) -> Option<u64> {
         let place = self.places.get_mut(site)?;
         self.appointments += 1;
         place.appointment = self.appointments;
-        match (&mut place.room, standing) {
-            (Some(room), standing) => room.standing = standing,
-            (None, Standing::Asks) => {} // Every site without a room asks.
-            (room, standing) => *room = Some(Box::new(Room::new(standing))),
+        match (&mut place.site_queue, standing) {
+            (Some(site_queue), standing) => site_queue.standing = standing,
+            (None, SiteQueueState::Asks) => {} // Every site without a queue asks.
+            (site_queue, standing) => *site_queue = Some(Box::new(SiteQueue::new(standing))),
         }
         Some(self.appointments)
     }
@@ -236,7 +240,7 @@ mod tests {
     fn sites_come_up_in_the_order_of_their_times_and_overtaken_entries_do_not() {
         let mut bench = Workbench::default();
         for (name, at) in [("a.test", 5), ("b.test", 3), ("c.test", 9)] {
-            bench.room(&site(name), Time::EPOCH);
+            bench.site_queue(&site(name), Time::EPOCH);
             bench.ask_at(&site(name), Time::from_secs(at));
         }
         bench.ask_at(&site("b.test"), Time::from_secs(7));
@@ -254,11 +258,15 @@ mod tests {
             bench.shelve(&a, Parcel::of(shelf::tests::lease(id, None), Time::EPOCH), Time::EPOCH);
         }
         assert_eq!(bench.pop_ask(Time::EPOCH), Some(a.clone()));
-        bench.room(&a, Time::EPOCH).push(room::tests::item(9, false), &Lane::default(), false);
+        bench.site_queue(&a, Time::EPOCH).push(
+            site_queue::tests::item(9, false),
+            &Lane::default(),
+            false,
+        );
         assert_eq!((bench.pages(&a), bench.pop_ask(Time::EPOCH)), (5, None));
         let beyond = bench.unshelve_beyond(&a, 3).into_iter().map(|parcel| parcel.open(&a).id);
         assert_eq!((beyond.collect::<Vec<_>>(), bench.pages(&a)), (vec![3, 2], 3));
-        bench.room(&a, Time::EPOCH).pop(|_| true);
+        bench.site_queue(&a, Time::EPOCH).pop(|_| true);
         bench.tidy(&a);
         assert_eq!(bench.unshelve(&a, |_| true).map(|parcel| parcel.open(&a).id), Some(0));
         assert!(!bench.is_empty(&a));

@@ -20,7 +20,7 @@ pub type FlightNumber = u64;
 
 /// A request that waits for its site.
 #[derive(Debug)]
-pub struct Item {
+pub struct QueuedRequest {
     pub job: JobKey,
     pub request: Request,
     /// When it began to wait.
@@ -29,9 +29,9 @@ pub struct Item {
     pub is_internal: bool,
 }
 
-/// What a room waits for.
+/// What a queue waits for.
 #[derive(Debug, Default)]
-pub enum Standing {
+pub enum SiteQueueState {
     /// Something else must happen first: a lookup, or a request under way.
     #[default]
     Waits,
@@ -49,8 +49,8 @@ pub enum Standing {
 
 /// The state of a site at work: the requests that wait, and what is known about the site meanwhile.
 #[derive(Debug, Default)]
-pub struct Room {
-    pub standing: Standing,
+pub struct SiteQueue {
+    pub standing: SiteQueueState,
     /// The robots.txt of each origin of the site; absent if it has not been looked up yet.
     pub robots: BTreeMap<Origin, RobotsView>,
     /// When a robots.txt of the site first became known here.
@@ -74,27 +74,27 @@ pub struct Room {
     pub in_flight: usize,
     /// The flight whose head has not been written yet. Until then, no other slot is requested.
     pub unspent: Option<FlightNumber>,
-    internal_fetches: VecDeque<Item>,
-    pages: Turns<Item>,
+    internal_fetches: VecDeque<QueuedRequest>,
+    pages: Turns<QueuedRequest>,
 }
 
-impl Room {
-    pub(super) fn new(standing: Standing) -> Room {
-        Room { standing, ..Room::default() }
+impl SiteQueue {
+    pub(super) fn new(standing: SiteQueueState) -> SiteQueue {
+        SiteQueue { standing, ..SiteQueue::default() }
     }
 
     /// The next request to send: internal fetches first, then pages of the lanes that may send.
-    pub fn next(&self, may_go: impl Fn(&Lane) -> bool) -> Option<&Item> {
+    pub fn next(&self, may_go: impl Fn(&Lane) -> bool) -> Option<&QueuedRequest> {
         self.internal_fetches.front().or_else(|| self.pages.front(may_go))
     }
 
     /// Takes the next request out.
-    pub fn pop(&mut self, may_go: impl Fn(&Lane) -> bool) -> Option<Item> {
+    pub fn pop(&mut self, may_go: impl Fn(&Lane) -> bool) -> Option<QueuedRequest> {
         self.internal_fetches.pop_front().or_else(|| self.pages.pop(may_go))
     }
 
     /// Adds a request; if `first`, before all others of its lane.
-    pub fn push(&mut self, item: Item, lane: &Lane, first: bool) {
+    pub fn push(&mut self, item: QueuedRequest, lane: &Lane, first: bool) {
         match (item.is_internal, first) {
             (true, _) => self.internal_fetches.push_back(item),
             (false, true) => self.pages.push_first(lane, item),
@@ -108,12 +108,12 @@ impl Room {
     }
 
     /// Takes out all pages beyond the first `keep`, the latest first.
-    pub fn take_beyond(&mut self, keep: usize) -> Vec<Item> {
+    pub fn take_beyond(&mut self, keep: usize) -> Vec<QueuedRequest> {
         self.pages.take_beyond(keep)
     }
 
     /// Takes out all pages of a job.
-    pub(super) fn forget(&mut self, job: JobKey) -> Vec<Item> {
+    pub(super) fn forget(&mut self, job: JobKey) -> Vec<QueuedRequest> {
         std::iter::from_fn(|| self.pages.take_first(|item| item.job == job)).collect()
     }
 
@@ -127,7 +127,7 @@ impl Room {
         self.robots.len() < before
     }
 
-    pub fn take_internal_fetches(&mut self) -> Vec<Item> {
+    pub fn take_internal_fetches(&mut self) -> Vec<QueuedRequest> {
         self.internal_fetches.drain(..).collect()
     }
 
@@ -148,22 +148,23 @@ pub(super) mod tests {
 
     use super::*;
 
-    pub(in crate::workbench) fn item(job: JobKey, is_internal: bool) -> Item {
+    pub(in crate::workbench) fn item(job: JobKey, is_internal: bool) -> QueuedRequest {
         let request = Request::page(WebUrl::parse("http://a.test/").unwrap());
-        Item { job, request, since: Time::EPOCH, is_internal }
+        QueuedRequest { job, request, since: Time::EPOCH, is_internal }
     }
 
     #[test]
     fn internal_fetches_go_first_and_are_never_too_much() {
-        let mut room = Room::default();
+        let mut site_queue = SiteQueue::default();
         for (job, is_internal, first) in
             [(1, false, false), (8, true, false), (2, false, true), (9, true, true)]
         {
-            room.push(item(job, is_internal), &Lane::default(), first);
+            site_queue.push(item(job, is_internal), &Lane::default(), first);
         }
-        assert_eq!(room.take_beyond(1).len(), 1);
-        let order: Vec<JobKey> = std::iter::from_fn(|| room.pop(|_| true)).map(|i| i.job).collect();
+        assert_eq!(site_queue.take_beyond(1).len(), 1);
+        let order: Vec<JobKey> =
+            std::iter::from_fn(|| site_queue.pop(|_| true)).map(|i| i.job).collect();
         assert_eq!(order, [8, 9, 2]);
-        assert!(room.is_empty());
+        assert!(site_queue.is_empty());
     }
 }
