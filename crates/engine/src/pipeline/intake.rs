@@ -19,7 +19,7 @@ use crate::ports::plan::Step;
 use crate::ports::source::{Demand, Taken};
 use crate::store_health::StoreCall;
 use crate::web::{Outcome, Phases};
-use crate::workbench::{JobKey, Parcel, QueuedRequest};
+use crate::workbench::{JobKey, PendingLease, QueuedRequest};
 
 /// Leases handed back to a site that is about to be closed are not due before this, so that a take in progress does not
 /// return them before the site is closed.
@@ -123,7 +123,7 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
         self.lease_came(&lease);
         match lease.job.site.clone() {
             Some(site) if lease.job.deadline.is_none_or(|deadline| now < deadline) => {
-                self.bench.shelve(&site, Parcel::of(lease, now), now);
+                self.bench.add_pending(&site, PendingLease::of(lease, now), now);
                 self.wake(&site);
                 self.keep_within_bounds(&site);
             }
@@ -159,16 +159,16 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
             if waits {
                 return;
             }
-            let Some(parcel) = self.bench.unshelve(site, may_go) else { return };
-            let since = parcel.since;
-            self.begin(parcel.open(site), since);
+            let Some(pending_lease) = self.bench.take_pending(site, may_go) else { return };
+            let since = pending_lease.since;
+            self.begin(pending_lease.open(site), since);
         }
     }
 
     pub(super) fn begin_all(&mut self, site: &Site) {
-        for parcel in self.bench.unshelve_beyond(site, 0).into_iter().rev() {
-            let since = parcel.since;
-            self.begin(parcel.open(site), since);
+        for pending_lease in self.bench.take_pending_beyond(site, 0).into_iter().rev() {
+            let since = pending_lease.since;
+            self.begin(pending_lease.open(site), since);
         }
     }
 
@@ -297,15 +297,15 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
     pub(super) fn hand_back_pages(
         &mut self,
         site: &Site,
-        parcels: Vec<Parcel>,
+        pending_leases: Vec<PendingLease>,
         items: Vec<QueuedRequest>,
         at: Time,
     ) {
-        if parcels.is_empty() && items.is_empty() {
+        if pending_leases.is_empty() && items.is_empty() {
             return;
         }
         self.supply.close(site, at);
-        self.hand_back_each(site, parcels, items, at);
+        self.hand_back_each(site, pending_leases, items, at);
     }
 
     /// Hands back these pages of a site and closes the site in the source until `until`, or until an operator's order.
@@ -313,19 +313,19 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
     pub(super) fn close(
         &mut self,
         site: &Site,
-        parcels: Vec<Parcel>,
+        pending_leases: Vec<PendingLease>,
         items: Vec<QueuedRequest>,
         until: Time,
     ) {
         let (own, redirected): (Vec<QueuedRequest>, Vec<QueuedRequest>) =
             items.into_iter().partition(|item| self.waits_under(site, item.job));
-        let goes_back = !parcels.is_empty() || !own.is_empty();
+        let goes_back = !pending_leases.is_empty() || !own.is_empty();
         match goes_back {
             true => self.supply.close_when_settled(site, until),
             false => self.supply.close(site, until),
         }
         let now = self.now();
-        self.hand_back_each(site, parcels, own, until.min(now + UNTIL_CLOSED));
+        self.hand_back_each(site, pending_leases, own, until.min(now + UNTIL_CLOSED));
         for item in redirected {
             self.hand_back_item(&item, until.min(now + REDIRECTED_WAITS));
         }
@@ -339,20 +339,20 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
     fn hand_back_each(
         &mut self,
         site: &Site,
-        parcels: Vec<Parcel>,
+        pending_leases: Vec<PendingLease>,
         items: Vec<QueuedRequest>,
         at: Time,
     ) {
-        for parcel in parcels {
-            self.hand_back_parcel(site, parcel, at);
+        for pending_lease in pending_leases {
+            self.hand_back_pending(site, pending_lease, at);
         }
         for item in items {
             self.hand_back_item(&item, at);
         }
     }
 
-    fn hand_back_parcel(&mut self, site: &Site, parcel: Parcel, at: Time) {
-        let lease = parcel.open(site);
+    fn hand_back_pending(&mut self, site: &Site, pending_lease: PendingLease, at: Time) {
+        let lease = pending_lease.open(site);
         self.lease_went(&lease);
         self.finished(lease, Vec::new(), Settlement::HandBack { at });
     }
@@ -366,8 +366,8 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
     pub(super) fn hand_back_all_that_waits(&mut self) {
         let now = self.now();
         for site in self.bench.sites() {
-            for parcel in self.bench.unshelve_beyond(&site, 0) {
-                self.hand_back_parcel(&site, parcel, now);
+            for pending_lease in self.bench.take_pending_beyond(&site, 0) {
+                self.hand_back_pending(&site, pending_lease, now);
             }
             let items = self.bench.existing(&site).map(|site_queue| site_queue.take_beyond(0));
             for item in items.unwrap_or_default() {

@@ -1,6 +1,6 @@
 //! Deadlines: a plan is told when its deadline has passed, and what delayed it.
 //!
-//! This covers all leases in the window: on a shelf, in a queue or in flight. The store hands out a job when its
+//! This covers all leases in the window: pending, in a queue or in flight. The store hands out a job when its
 //! deadline passes.
 
 use std::collections::{BTreeSet, HashMap};
@@ -25,8 +25,8 @@ pub(super) struct Deadlines {
 
 /// Where a lease is.
 enum Place {
-    /// On the shelf of this site.
-    Shelf(Site),
+    /// Pending at this site.
+    Pending(Site),
     /// It has begun, as this job.
     Job(JobKey),
 }
@@ -36,7 +36,7 @@ impl Deadlines {
     pub(super) fn came(&mut self, lease: &Lease) {
         if let (Some(deadline), Some(site)) = (lease.job.deadline, lease.job.site.clone()) {
             self.agenda.insert((deadline, lease.id));
-            self.places.insert(lease.id, Place::Shelf(site));
+            self.places.insert(lease.id, Place::Pending(site));
         }
     }
 
@@ -94,10 +94,10 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
                     let unanswered = self.call_off(job);
                     self.tell(job, unanswered);
                 }
-                Place::Shelf(site) => {
-                    if let Some(parcel) = self.bench.unshelve_lease(&site, lease) {
-                        let since = parcel.since;
-                        self.begin(parcel.open(&site), since);
+                Place::Pending(site) => {
+                    if let Some(pending_lease) = self.bench.take_pending_lease(&site, lease) {
+                        let since = pending_lease.since;
+                        self.begin(pending_lease.open(&site), since);
                     }
                 }
             }

@@ -23,7 +23,7 @@ use crate::ports::job::Lease;
 use crate::ports::politeness::{ORDERS_TOLD_FOR, SiteAsk, SiteReport, Turn};
 use crate::store_health::StoreCall;
 use crate::web::{Outcome, Why};
-use crate::workbench::{JobKey, Parcel, QueuedRequest};
+use crate::workbench::{JobKey, PendingLease, QueuedRequest};
 
 /// A wait of a site is logged if it is longer than this.
 const WORTH_A_LINE: Duration = Duration::from_secs(1);
@@ -247,8 +247,8 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
         self.bench.wait(site);
         let (parked, pages): (Vec<QueuedRequest>, Vec<QueuedRequest>) =
             pages.into_iter().partition(|item| self.has_results_in_hand(item.job));
-        let parcels = self.bench.unshelve_beyond(site, 0);
-        self.close(site, parcels, pages, until.min(gives_up_at));
+        let pending_leases = self.bench.take_pending_beyond(site, 0);
+        self.close(site, pending_leases, pages, until.min(gives_up_at));
         for item in internal_fetches {
             // A robots.txt that could not be requested was not tried. It is requested when its pages come again.
             if !self.forget_own_fetch(site, item.job) {
@@ -285,12 +285,12 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
             (failed_probes.since(lease.accepted_at) >= left).then_some(left)
         };
         let now = self.now();
-        for parcel in self.bench.unshelve_beyond(site, 0).into_iter().rev() {
-            let since = parcel.since;
-            let lease = parcel.open(site);
+        for pending_lease in self.bench.take_pending_beyond(site, 0).into_iter().rev() {
+            let since = pending_lease.since;
+            let lease = pending_lease.open(site);
             match waited_enough(&lease) {
                 Some(_) => self.begin(lease, since), // Its request is answered below.
-                None => self.bench.shelve(site, Parcel::of(lease, since), now),
+                None => self.bench.add_pending(site, PendingLease::of(lease, since), now),
             }
         }
         let pages = self
@@ -354,14 +354,14 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
     /// order. What must stay asks again at `ask_again_at`.
     fn paused(&mut self, site: &Site, ask_again_at: Time) {
         let now = self.now();
-        let parcels = self.bench.unshelve_beyond(site, 0);
+        let pending_leases = self.bench.take_pending_beyond(site, 0);
         let Some(site_queue) = self.bench.existing(site) else { return };
         let pages = site_queue.take_beyond(0);
         let internal_fetches = site_queue.take_internal_fetches();
         let (parked, pages): (Vec<QueuedRequest>, Vec<QueuedRequest>) =
             pages.into_iter().partition(|item| self.has_results_in_hand(item.job));
         info!("{site} is paused by an operator: its URLs wait");
-        self.close(site, parcels, pages, now + PAUSED_CLOSED_FOR);
+        self.close(site, pending_leases, pages, now + PAUSED_CLOSED_FOR);
         let needed = internal_fetches
             .into_iter()
             .filter(|internal_fetch| !self.forget_own_fetch(site, internal_fetch.job));
@@ -540,9 +540,9 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
             } else if enough == 1 {
                 self.log_wait(site, wait); // Even the next page waits in the store.
             }
-            let parcels = self.bench.unshelve_beyond(site, enough);
+            let pending_leases = self.bench.take_pending_beyond(site, enough);
             let items = self.bench.existing(site).map(|site_queue| site_queue.take_beyond(enough));
-            self.hand_back_pages(site, parcels, items.unwrap_or_default(), at);
+            self.hand_back_pages(site, pending_leases, items.unwrap_or_default(), at);
         }
     }
 

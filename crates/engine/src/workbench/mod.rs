@@ -4,7 +4,7 @@
 //! either: they wait on its shelf in a compact form. The workbench knows nothing of stores, robots.txt or the web; time
 //! is an argument.
 
-mod shelf;
+mod pending;
 mod site_queue;
 mod turns;
 
@@ -18,7 +18,7 @@ use fetchwell_policy::url::Site;
 
 use crate::ports::job::{Lane, LeaseId};
 
-pub use shelf::Parcel;
+pub use pending::PendingLease;
 pub use site_queue::{FlightNumber, JobKey, QueuedRequest, SiteQueue, SiteQueueState};
 use turns::Turns;
 
@@ -42,7 +42,7 @@ struct Place {
     /// How late it last asked the gate, in milliseconds, because the limit on concurrent requests was reached.
     overdue_ms: u32,
     /// Leases that have not begun.
-    shelf: Turns<Parcel>,
+    pending: Turns<PendingLease>,
     /// Present while the site is at work. A site without a queue is due to ask.
     site_queue: Option<Box<SiteQueue>>,
 }
@@ -51,7 +51,7 @@ impl Place {
     fn is_idle(&self) -> bool {
         let queue_is_idle =
             |site_queue: &SiteQueue| site_queue.is_empty() && site_queue.in_flight == 0;
-        self.shelf.is_empty() && self.site_queue.as_deref().is_none_or(queue_is_idle)
+        self.pending.is_empty() && self.site_queue.as_deref().is_none_or(queue_is_idle)
     }
 }
 
@@ -69,42 +69,46 @@ impl Workbench {
     }
 
     /// Puts a lease that has not begun on the shelf of its site.
-    pub fn shelve(&mut self, site: &Site, parcel: Parcel, now: Time) {
-        let lane = parcel.lane().cloned().unwrap_or_default();
-        self.place(site, now).shelf.push(&lane, parcel);
+    pub fn add_pending(&mut self, site: &Site, pending_lease: PendingLease, now: Time) {
+        let lane = pending_lease.lane().cloned().unwrap_or_default();
+        self.place(site, now).pending.push(&lane, pending_lease);
     }
 
-    /// Takes the next lease off a shelf, from the lanes that may send.
-    pub fn unshelve(&mut self, site: &Site, may_go: impl Fn(&Lane) -> bool) -> Option<Parcel> {
-        self.places.get_mut(site)?.shelf.pop(may_go)
+    /// Takes the next pending lease, from the lanes that may send.
+    pub fn take_pending(
+        &mut self,
+        site: &Site,
+        may_go: impl Fn(&Lane) -> bool,
+    ) -> Option<PendingLease> {
+        self.places.get_mut(site)?.pending.pop(may_go)
     }
 
     /// The lanes with something waiting for a site, on its shelf or in its queue, except the default lane.
     pub fn lanes(&self, site: &Site) -> impl Iterator<Item = &Lane> {
         let place = self.places.get(site);
         let in_queue = place.and_then(|place| place.site_queue.as_deref()).map(SiteQueue::lanes);
-        let on_shelf = place.map(|place| place.shelf.lanes());
-        on_shelf.into_iter().flatten().chain(in_queue.into_iter().flatten())
+        let in_pending = place.map(|place| place.pending.lanes());
+        in_pending.into_iter().flatten().chain(in_queue.into_iter().flatten())
     }
 
     /// Takes leases off a shelf, the latest first, until at most `keep` pages wait there and in the queue.
-    pub fn unshelve_beyond(&mut self, site: &Site, keep: usize) -> Vec<Parcel> {
+    pub fn take_pending_beyond(&mut self, site: &Site, keep: usize) -> Vec<PendingLease> {
         let Some(place) = self.places.get_mut(site) else { return Vec::new() };
         let in_queue = place.site_queue.as_deref().map_or(0, SiteQueue::pages);
-        place.shelf.take_beyond(keep.saturating_sub(in_queue))
+        place.pending.take_beyond(keep.saturating_sub(in_queue))
     }
 
-    /// The number of pages that wait for a site, on its shelf and in its queue.
+    /// The number of pages that wait for a site, pending and in its queue.
     pub fn pages(&self, site: &Site) -> usize {
         self.places.get(site).map_or(0, |place| {
-            place.shelf.len() + place.site_queue.as_deref().map_or(0, SiteQueue::pages)
+            place.pending.len() + place.site_queue.as_deref().map_or(0, SiteQueue::pages)
         })
     }
 
     /// Whether nothing waits for a site.
     pub fn is_empty(&self, site: &Site) -> bool {
         self.places.get(site).is_none_or(|place| {
-            place.shelf.is_empty() && place.site_queue.as_deref().is_none_or(SiteQueue::is_empty)
+            place.pending.is_empty() && place.site_queue.as_deref().is_none_or(SiteQueue::is_empty)
         })
     }
 
@@ -165,9 +169,9 @@ impl Workbench {
         }
     }
 
-    /// Takes this lease off a shelf, if it is there.
-    pub fn unshelve_lease(&mut self, site: &Site, lease: LeaseId) -> Option<Parcel> {
-        self.places.get_mut(site)?.shelf.take_first(|parcel| parcel.id() == lease)
+    /// Takes this lease out, if it is pending.
+    pub fn take_pending_lease(&mut self, site: &Site, lease: LeaseId) -> Option<PendingLease> {
+        self.places.get_mut(site)?.pending.take_first(|pending_lease| pending_lease.id() == lease)
     }
 
     /// Takes out all waiting requests of a job, at all sites.
@@ -251,11 +255,15 @@ mod tests {
     }
 
     #[test]
-    fn a_shelf_is_part_of_what_waits_for_its_site() {
+    fn pending_leases_are_part_of_what_waits_for_a_site() {
         let mut bench = Workbench::default();
         let a = site("a.test");
         for id in 0..4 {
-            bench.shelve(&a, Parcel::of(shelf::tests::lease(id, None), Time::EPOCH), Time::EPOCH);
+            bench.add_pending(
+                &a,
+                PendingLease::of(pending::tests::lease(id, None), Time::EPOCH),
+                Time::EPOCH,
+            );
         }
         assert_eq!(bench.pop_ask(Time::EPOCH), Some(a.clone()));
         bench.site_queue(&a, Time::EPOCH).push(
@@ -264,13 +272,19 @@ mod tests {
             false,
         );
         assert_eq!((bench.pages(&a), bench.pop_ask(Time::EPOCH)), (5, None));
-        let beyond = bench.unshelve_beyond(&a, 3).into_iter().map(|parcel| parcel.open(&a).id);
+        let beyond = bench
+            .take_pending_beyond(&a, 3)
+            .into_iter()
+            .map(|pending_lease| pending_lease.open(&a).id);
         assert_eq!((beyond.collect::<Vec<_>>(), bench.pages(&a)), (vec![3, 2], 3));
         bench.site_queue(&a, Time::EPOCH).pop(|_| true);
         bench.tidy(&a);
-        assert_eq!(bench.unshelve(&a, |_| true).map(|parcel| parcel.open(&a).id), Some(0));
+        assert_eq!(
+            bench.take_pending(&a, |_| true).map(|pending_lease| pending_lease.open(&a).id),
+            Some(0)
+        );
         assert!(!bench.is_empty(&a));
-        bench.unshelve(&a, |_| true);
+        bench.take_pending(&a, |_| true);
         bench.tidy(&a);
         assert!(bench.sites().is_empty());
     }

@@ -8,7 +8,7 @@ use crate::ports::job::{Job, Lane, Lease, LeaseId};
 
 /// A lease that waits for its turn. It does not store its site, because it waits on the shelf of that site.
 #[derive(Debug)]
-pub struct Parcel {
+pub struct PendingLease {
     /// When it began to wait.
     pub since: Time,
     id: LeaseId,
@@ -27,14 +27,14 @@ struct Rest {
     interruptions: u32,
 }
 
-impl Parcel {
+impl PendingLease {
     /// Converts a lease to the compact form.
-    pub fn of(lease: Lease, since: Time) -> Parcel {
+    pub fn of(lease: Lease, since: Time) -> PendingLease {
         let Lease { id, job, history, interruptions, accepted_at } = lease;
         let Job { url, site, lane, deadline, payload } = job;
         let rest = Rest { lane, deadline, payload, history, interruptions };
         let rest = (rest != Rest::default()).then(|| Box::new(rest));
-        Parcel { since, id, address: Address::of(&url, site.as_ref()), accepted_at, rest }
+        PendingLease { since, id, address: Address::of(&url, site.as_ref()), accepted_at, rest }
     }
 
     /// Converts it back to the lease.
@@ -128,9 +128,9 @@ pub(super) mod tests {
         full.history = History { url_failures: 1, ..History::default() };
         full.interruptions = 2;
         for before in [plain, full] {
-            let parcel = Parcel::of(before.clone(), Time::EPOCH);
-            assert_eq!(parcel.lane().cloned().unwrap_or_default(), before.job.lane);
-            let after = parcel.open(&Site::parse("a.test").unwrap());
+            let pending_lease = PendingLease::of(before.clone(), Time::EPOCH);
+            assert_eq!(pending_lease.lane().cloned().unwrap_or_default(), before.job.lane);
+            let after = pending_lease.open(&Site::parse("a.test").unwrap());
             assert_eq!((after.id, &after.job), (before.id, &before.job));
             assert_eq!(
                 (after.history, after.interruptions),
@@ -142,7 +142,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_plain_lease_is_small() {
-        assert_eq!(size_of::<Parcel>(), 48);
-        assert!(Parcel::of(lease(1, None), Time::EPOCH).rest.is_none());
+        assert_eq!(size_of::<PendingLease>(), 48);
+        assert!(PendingLease::of(lease(1, None), Time::EPOCH).rest.is_none());
     }
 }
