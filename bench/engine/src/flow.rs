@@ -151,7 +151,7 @@ async fn run(
         source,
         planner: Arc::new(plan),
         finish: Arc::new(finish),
-        obituary: Arc::new(|_, _, _| Vec::new()),
+        give_up_record: Arc::new(|_, _, _| Vec::new()),
     };
     let limits = Limits { max_in_flight: load.connections, ..Limits::default() };
     let gate = Gate::new(politeness, rules(Duration::ZERO), clock.clone());

@@ -41,7 +41,7 @@ pub async fn engine_bytes_per_site(sites: usize) -> Result<f64> {
         source: rounds.clone(),
         planner: Arc::new(plan),
         finish: rounds.clone(),
-        obituary: Arc::new(|_, _, _| Vec::new()),
+        give_up_record: Arc::new(|_, _, _| Vec::new()),
     };
     let elsewhere = Arc::new(Elsewhere(clock.clone()));
     let gate = Gate::new(elsewhere, rules(Duration::from_secs(1)), clock.clone());

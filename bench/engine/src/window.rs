@@ -35,7 +35,7 @@ pub async fn bytes_per_url(urls: usize, sites: usize) -> Result<f64> {
         source: source.clone(),
         planner: Arc::new(plan),
         finish: Arc::new(Keeps),
-        obituary: Arc::new(|_, _, _| Vec::new()),
+        give_up_record: Arc::new(|_, _, _| Vec::new()),
     };
     let politeness = Arc::new(MemoryPoliteness::new(clock.clone(), BreakerRule::default(), 7));
     let gate = Gate::new(politeness, rules(Duration::from_millis(100)), clock.clone());

@@ -146,7 +146,7 @@ impl Rig {
             source: instance.clone(),
             planner: Arc::new(move |lease| Box::new(PagePlan::new(lease, retry, patience))),
             finish: Arc::new(Rows { rows: self.rows.clone(), source: instance }),
-            obituary: Arc::new(|_, _, _| Vec::new()),
+            give_up_record: Arc::new(|_, _, _| Vec::new()),
         };
         self.run_door(door, stop).await
     }

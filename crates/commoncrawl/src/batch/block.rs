@@ -166,7 +166,7 @@ pub fn plan(batching: &Batching, lease: &Lease) -> Box<dyn Plan<BlockEnd>> {
 }
 
 /// The record of a block that was given up because of an internal error.
-pub fn obituary(lease: &Lease, cause: GiveUp, reason: &str) -> Vec<BlockEnd> {
+pub fn give_up_record(lease: &Lease, cause: GiveUp, reason: &str) -> Vec<BlockEnd> {
     let block = serde_json::from_slice(&lease.job.payload).ok();
     let kind = match cause {
         GiveUp::Internal => "program",
@@ -415,7 +415,7 @@ mod tests {
         };
         assert!(matches!(ends[0].what, BlockYield::NoBlock(_)));
         for (cause, kind) in [(GiveUp::Internal, "program"), (GiveUp::TooLarge, "answer")] {
-            let given_up = obituary(&garbage, cause, "so it is").remove(0);
+            let given_up = give_up_record(&garbage, cause, "so it is").remove(0);
             assert_eq!(given_up.block, ends[0].block);
             assert_eq!(given_up.what, unread(kind, &"so it is"));
         }

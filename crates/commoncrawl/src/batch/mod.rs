@@ -108,7 +108,7 @@ impl Batcher<'_> {
                 Box::new(Bounded::new(plan, ahead.clone(), lease))
             }),
             finish: publisher.clone(),
-            obituary: Arc::new(block::obituary),
+            give_up_record: Arc::new(block::give_up_record),
         };
         let ended = pipeline::run(door, runtime, run_ends).await?;
         let checkpoint = publisher.close(ended == Ended::Exhausted).await?;

@@ -94,7 +94,7 @@ pub(super) async fn run<E: Lookup>(
             Box::new(LookupPlan { lookup, progress, root, history: lease.history })
         }),
         finish: Arc::new(SinkThenSettle { sink: Keep(kept.clone()), source: instance }),
-        obituary: Arc::new(|_, _, reason| vec![End::GivenUp(reason.to_owned())]),
+        give_up_record: Arc::new(|_, _, reason| vec![End::GivenUp(reason.to_owned())]),
     };
     let ended = pipeline::run(door, runtime, stop).await.map_err(CommonCrawlError::from)?;
     let end = kept.lock().take();

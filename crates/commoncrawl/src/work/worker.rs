@@ -118,7 +118,7 @@ impl Worker {
                 on_settled: Box::new(move |finished, settled| report(finished, settled, &metrics)),
             }),
             // A batch that is given up goes to the dead batches, with the reason.
-            obituary: Arc::new(|_, _, _| Vec::new()),
+            give_up_record: Arc::new(|_, _, _| Vec::new()),
         };
         runtime.limits.window = self.rules.prefetch.into();
         runtime.limits.max_per_site = runtime.limits.window;

@@ -62,7 +62,12 @@ pub fn plan(lease: &Lease, rules: LinkRules) -> Box<dyn Plan<ArticleRecord>> {
 }
 
 /// What is kept of a link that was given up. An internal error leaves nothing: the link counts as not attempted.
-pub fn obituary(lease: &Lease, cause: GiveUp, reason: &str, wall: Time) -> Vec<ArticleRecord> {
+pub fn give_up_record(
+    lease: &Lease,
+    cause: GiveUp,
+    reason: &str,
+    wall: Time,
+) -> Vec<ArticleRecord> {
     let url = lease.job.url.as_str();
     if cause == GiveUp::Internal {
         error!(url, reason, "[canon] ⚠️ Internal error → left unattempted");
@@ -301,13 +306,13 @@ mod tests {
         };
         assert_eq!(failure.reason, FailCode::Refused);
         let lease = lease("http://a.test/", LINK);
-        assert_eq!(obituary(&lease, GiveUp::Internal, "it panicked", NOW), []);
+        assert_eq!(give_up_record(&lease, GiveUp::Internal, "it panicked", NOW), []);
     }
 
     #[test]
     fn an_article_too_large_for_the_store_fails_as_a_page_over_the_limit_does() {
         let records =
-            obituary(&lease("http://a.test/", LINK), GiveUp::TooLarge, "a row of 2 GiB", NOW);
+            give_up_record(&lease("http://a.test/", LINK), GiveUp::TooLarge, "a row of 2 GiB", NOW);
         let [ArticleRecord::Failed { failure, what, is_of_site: false }] = records.as_slice()
         else {
             panic!("{records:?}")

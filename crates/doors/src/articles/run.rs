@@ -20,7 +20,7 @@ use tracing::{info, warn};
 
 use super::ArticlePorts;
 use super::finish::{KeepThenSettle, Tally};
-use super::plan::{Link, LinkRules, obituary, plan};
+use super::plan::{Link, LinkRules, give_up_record, plan};
 use super::record::{ArticleRecord, uid};
 use super::unattempted::Unattempted;
 
@@ -113,8 +113,8 @@ impl ArticleRun {
             source: source.clone(),
             planner: planner(rules.link),
             finish: Arc::new(KeepThenSettle { articles, run, ends, tally: tally.clone() }),
-            obituary: Arc::new(move |lease, cause, reason| {
-                obituary(lease, cause, reason, wall.wall())
+            give_up_record: Arc::new(move |lease, cause, reason| {
+                give_up_record(lease, cause, reason, wall.wall())
             }),
         };
         let enough = stop.child_token();

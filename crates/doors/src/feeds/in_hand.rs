@@ -72,7 +72,7 @@ mod tests {
     use fetchwell_policy::url::WebUrl;
     use fetchwell_testkit::samples::{NOW, lease};
 
-    use super::super::plan::{FeedJob, Found, Validators, job, obituary};
+    use super::super::plan::{FeedJob, Found, Validators, give_up_record, job};
     use super::*;
 
     #[test]
@@ -80,9 +80,9 @@ mod tests {
         let url = "http://a.test/rss";
         let payload = job(url, &FeedJob::Feed(Validators::default()), NOW).job.payload;
         let lease = lease(url, std::str::from_utf8(&payload).unwrap());
-        let internal = obituary(&lease, GiveUp::Internal, "it panicked");
+        let internal = give_up_record(&lease, GiveUp::Internal, "it panicked");
         let not_reached = Reading::NotReached { why: "internal: it panicked".to_owned() };
-        let too_large = obituary(&lease, GiveUp::TooLarge, "a row of 2 GiB");
+        let too_large = give_up_record(&lease, GiveUp::TooLarge, "a row of 2 GiB");
         let failed = Reading::Failed { problem: "a row of 2 GiB".to_owned(), retry_after: None };
         for (found, expected) in [(internal, not_reached), (too_large, failed)] {
             let expected = [Found::Feed { url: url.to_owned(), reading: expected }];
@@ -98,7 +98,7 @@ mod tests {
         let feed_job = FeedJob::Link { feed: found_at.to_string(), home: feed.home.clone() };
         let payload = job("https://t.co/x", &feed_job, NOW).job.payload;
         let lease = lease("https://t.co/x", std::str::from_utf8(&payload).unwrap());
-        let found = obituary(&lease, GiveUp::Internal, "it panicked");
+        let found = give_up_record(&lease, GiveUp::Internal, "it panicked");
         let [Found::Link { feed: of, link, page: None }] = found.as_slice() else {
             panic!("{found:?}")
         };

@@ -22,7 +22,7 @@ use tracing::{info, warn};
 use super::in_hand::InHand;
 use super::links::sort;
 use super::memory::{is_due, validators};
-use super::plan::{FeedJob, Found, Reading, job, obituary, plan};
+use super::plan::{FeedJob, Found, Reading, give_up_record, job, plan};
 use super::subscribed::Subscribed;
 use super::{FeedPorts, FeedRules};
 
@@ -175,7 +175,7 @@ impl FeedRound {
             source: instance.clone(),
             planner: Arc::new(move |lease| plan(lease, max_redirects)),
             finish: Arc::new(AddThenSettle { round: self.clone(), instance }),
-            obituary: Arc::new(obituary),
+            give_up_record: Arc::new(give_up_record),
         }
     }
 

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::FeedRules;
 use super::links::sort;
-use super::plan::{FeedJob, Found, Reading, Validators, job, obituary, plan};
+use super::plan::{FeedJob, Found, Reading, Validators, give_up_record, job, plan};
 use super::round::LEASE_TTL;
 
 /// A trial run on a queue in memory.
@@ -71,7 +71,7 @@ impl Trial<'_> {
             source: instance.clone(),
             planner: Arc::new(move |lease| plan(lease, max_redirects)),
             finish: Arc::new(SinkThenSettle { sink: found.clone(), source: instance }),
-            obituary: Arc::new(obituary),
+            give_up_record: Arc::new(give_up_record),
         };
         pipeline::run(door, (self.runtime)(), self.stop.clone()).await?;
         let found = std::mem::take(&mut *found.0.lock());

@@ -28,7 +28,7 @@ pub fn door(
         source,
         planner: Arc::new(move |lease| Box::new(FetchPlan::new(lease, rules))),
         finish,
-        obituary: Arc::new(move |lease, cause, reason| {
+        give_up_record: Arc::new(move |lease, cause, reason| {
             vec![Row::given_up(lease, cause, reason, clock.wall())]
         }),
     }

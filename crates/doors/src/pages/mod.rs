@@ -20,7 +20,7 @@ use fetchwell_engine::ports::url_queue::UrlQueue;
 pub use finish::{CacheThenEvent, Written};
 pub use log_health::WatchedLog;
 pub use metrics::PageMetrics;
-pub use plan::{PageRules, obituary, plan};
+pub use plan::{PageRules, give_up_record, plan};
 pub use record::{DeadLetterDetails, LetterFailure, PageRecord, WebpageFetched, cache_key};
 pub use run::{PageDoor, PageDoorRules};
 

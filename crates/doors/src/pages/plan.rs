@@ -49,7 +49,7 @@ pub fn plan(lease: &Lease, rules: PageRules) -> Box<dyn Plan<PageRecord>> {
 }
 
 /// The dead letter of a URL that the engine gave up.
-pub fn obituary(lease: &Lease, cause: GiveUp, error: &str, now: Time) -> PageRecord {
+pub fn give_up_record(lease: &Lease, cause: GiveUp, error: &str, now: Time) -> PageRecord {
     let failures = lease.history.failures();
     let internal = DeadLetterDetails {
         failure: LetterFailure::Internal,
@@ -183,7 +183,7 @@ mod tests {
     fn a_fault_of_ours_is_no_failure_of_the_url() {
         let lease = lease("http://a.test/", "");
         let PageRecord::DeadLetter { details, .. } =
-            obituary(&lease, GiveUp::Internal, "it panicked", NOW)
+            give_up_record(&lease, GiveUp::Internal, "it panicked", NOW)
         else {
             panic!("it is no letter")
         };
@@ -198,7 +198,7 @@ mod tests {
     fn a_page_too_large_for_the_store_is_a_failure_of_the_url() {
         let lease = lease("http://a.test/", "");
         let PageRecord::DeadLetter { details, .. } =
-            obituary(&lease, GiveUp::TooLarge, "a row of 2 GiB", NOW)
+            give_up_record(&lease, GiveUp::TooLarge, "a row of 2 GiB", NOW)
         else {
             panic!("it is no letter")
         };

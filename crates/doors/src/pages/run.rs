@@ -19,7 +19,7 @@ use super::PagePorts;
 use super::finish::{CacheThenEvent, Written};
 use super::log_health::WatchedLog;
 use super::metrics::PageMetrics;
-use super::plan::{PageRules, obituary, plan};
+use super::plan::{PageRules, give_up_record, plan};
 use super::record::PageRecord;
 
 /// The time reserved for handing back leases, even if the last requests used up the grace period.
@@ -95,8 +95,8 @@ impl PageDoor {
                     }),
                 },
             }),
-            obituary: Arc::new(move |lease, cause, reason| {
-                vec![obituary(lease, cause, reason, clock.wall())]
+            give_up_record: Arc::new(move |lease, cause, reason| {
+                vec![give_up_record(lease, cause, reason, clock.wall())]
             }),
         };
         let running = async {

@@ -9,5 +9,5 @@ mod run;
 mod storied;
 
 pub use deliveries::Encode;
-pub use plan::{obituary, plan, retry_rule};
+pub use plan::{give_up_record, plan, retry_rule};
 pub use run::{MessageRules, OnResult, deliver, delivery_gate, flow, messages, prune};

@@ -58,7 +58,7 @@ pub fn plan(
 }
 
 /// The result of a message that the engine gave up.
-pub fn obituary(lease: &Lease, cause: GiveUp, reason: &str) -> FetchResult {
+pub fn give_up_record(lease: &Lease, cause: GiveUp, reason: &str) -> FetchResult {
     let failures = lease.history.failures();
     let error = format!("given up: {reason}");
     match cause {
@@ -262,14 +262,15 @@ mod tests {
 
     #[test]
     fn a_message_that_is_given_up_for_a_fault_of_ours_says_so() {
-        let result = obituary(&message("{}"), GiveUp::Internal, "it made the program panic: oh");
+        let result =
+            give_up_record(&message("{}"), GiveUp::Internal, "it made the program panic: oh");
         assert_eq!(result.status, "internal_error");
         assert!(result.error.unwrap().contains("oh"));
     }
 
     #[test]
     fn a_result_too_large_for_the_store_fails_as_a_page_over_the_limit_does() {
-        let result = obituary(&message("{}"), GiveUp::TooLarge, "a row of 2 GiB");
+        let result = give_up_record(&message("{}"), GiveUp::TooLarge, "a row of 2 GiB");
         assert_eq!((result.status.as_str(), result.attempts), ("http_error", 1));
         assert!(result.error.unwrap().contains("a row of 2 GiB"));
     }

@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use super::deliveries::{Encode, Ready, Secrets};
-use super::plan::{obituary, plan, retry_rule};
+use super::plan::{give_up_record, plan, retry_rule};
 use crate::read_limits::ReadLimits;
 use crate::webhooks;
 
@@ -84,7 +84,7 @@ pub fn messages(
             inner: store.messages.finish.clone(),
             on_settled: Box::new(move |finished, settled| report(finished, settled, &on_result)),
         }),
-        obituary: Arc::new(|lease, cause, reason| vec![obituary(lease, cause, reason)]),
+        give_up_record: Arc::new(|lease, cause, reason| vec![give_up_record(lease, cause, reason)]),
     }
 }
 
@@ -151,7 +151,7 @@ fn deliveries(store: &RetrieverStore, encode: Encode) -> Door<Infallible> {
         source: Arc::new(WrappedSource::new(store.deliveries.source.clone(), Arc::new(ready))),
         planner: Arc::new(move |lease| webhooks::plan(&sign, lease)),
         finish: store.deliveries.finish.clone(),
-        obituary: Arc::new(|_, _, _| Vec::new()),
+        give_up_record: Arc::new(|_, _, _| Vec::new()),
     }
 }
 

@@ -128,7 +128,9 @@ impl Sitemaps {
             source: instance.clone(),
             planner: Arc::new(plan),
             finish: Arc::new(PutThenSettle { sitemaps: self.clone(), instance }),
-            obituary: Arc::new(|lease, _, reason| obituary(lease, reason).into_iter().collect()),
+            give_up_record: Arc::new(|lease, _, reason| {
+                give_up_record(lease, reason).into_iter().collect()
+            }),
         }
     }
 
@@ -296,7 +298,7 @@ fn read(body: &[u8], content_type: Option<&str>, sites: &[Site]) -> Result<Sitem
 }
 
 /// A sitemap that was given up without its plan has come to an end, too: for every cause it could not be read.
-fn obituary(lease: &Lease, reason: &str) -> Option<Found> {
+fn give_up_record(lease: &Lease, reason: &str) -> Option<Found> {
     let sitemap_job = serde_json::from_slice(&lease.job.payload).ok()?;
     let what = Err(SitemapError::GivenUp(reason.to_owned()));
     Some(Found { sitemap_job, url: lease.job.url.clone(), what })

@@ -145,7 +145,7 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
 
     /// Gives up a lease because of a fault of this program.
     pub(super) fn quarantine(&self, lease: &Lease, reason: &str) -> (Vec<R>, Settlement) {
-        let record = || (self.door.obituary)(lease, GiveUp::Internal, reason);
+        let record = || (self.door.give_up_record)(lease, GiveUp::Internal, reason);
         let records = guarded(record).unwrap_or_default();
         (records, Settlement::Dead { reason: INTERNAL.to_owned() })
     }

@@ -75,7 +75,7 @@ pub enum GiveUp {
 }
 
 /// Creates the records of a lease that the engine gives up, from the cause and a description of it.
-pub type Obituary<R> = Arc<dyn Fn(&Lease, GiveUp, &str) -> Vec<R> + Send + Sync>;
+pub type GiveUpRecord<R> = Arc<dyn Fn(&Lease, GiveUp, &str) -> Vec<R> + Send + Sync>;
 
 /// A door: where its work comes from, how it is processed, and where the results go.
 pub struct Door<R> {
@@ -83,7 +83,7 @@ pub struct Door<R> {
     pub planner: Planner<R>,
     /// Stores the records and settles the leases.
     pub finish: Arc<dyn Finish<R>>,
-    pub obituary: Obituary<R>,
+    pub give_up_record: GiveUpRecord<R>,
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -73,7 +73,8 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
             if !is_dead {
                 let reason = fault.detail();
                 warn!(url = finished.lease.job.url, reason, "the result is too large to be stored");
-                let record = || (self.door.obituary)(&finished.lease, GiveUp::TooLarge, &reason);
+                let record =
+                    || (self.door.give_up_record)(&finished.lease, GiveUp::TooLarge, &reason);
                 finished.records = guarded(record).unwrap_or_default();
                 finished.settlement = Settlement::Dead { reason };
             }

@@ -103,7 +103,7 @@ fn door(
         source: Arc::new(Failing { source: instance.clone(), takes_left, fail }),
         planner: Arc::new(|lease| Box::new(OnePage(lease.job.url.clone()))),
         finish: Arc::new(Choosy { source: instance, refuse }),
-        obituary: Arc::new(|_, cause, reason| vec![format!("given up, {cause:?}: {reason}")]),
+        give_up_record: Arc::new(|_, cause, reason| vec![format!("given up, {cause:?}: {reason}")]),
     }
 }
 

@@ -58,7 +58,7 @@ async fn run(rig: &Rig) {
         source: instance.clone(),
         planner: Arc::new(plan),
         finish: Arc::new(SinkThenSettle { sink: Nowhere, source: instance }),
-        obituary: Arc::new(|_, _, _| Vec::new()),
+        give_up_record: Arc::new(|_, _, _| Vec::new()),
     };
     rig.run_door(door, CancellationToken::new()).await.unwrap();
 }

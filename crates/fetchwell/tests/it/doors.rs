@@ -70,7 +70,7 @@ async fn run<R: Clone + Send + Sync + 'static>(
         source: instance.clone(),
         planner,
         finish: Arc::new(SinkThenSettle { sink: Kept(records.clone()), source: instance }),
-        obituary: Arc::new(|_, _, _| Vec::new()),
+        give_up_record: Arc::new(|_, _, _| Vec::new()),
     };
     let stop = CancellationToken::new();
     pipeline::run(door, runtime(web, clock), stop).await.unwrap();

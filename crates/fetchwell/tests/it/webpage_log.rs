@@ -55,7 +55,7 @@ async fn run_the_door() -> (Arc<MemoryPages>, Vec<LogEvent>) {
             log: log.clone(),
             then,
         }),
-        obituary: Arc::new(|_, _, _| Vec::new()),
+        give_up_record: Arc::new(|_, _, _| Vec::new()),
     };
     rig.run_door(door, CancellationToken::new()).await.unwrap();
     let ledger = rig.queue.ledger();

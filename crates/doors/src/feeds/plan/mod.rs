@@ -132,7 +132,7 @@ pub(super) fn plan(lease: &Lease, max_redirects: u32) -> Box<dyn Plan<Found>> {
 }
 
 /// What is recorded of a job that was given up. By an internal error a feed has not failed: it was not reached.
-pub(super) fn obituary(lease: &Lease, cause: GiveUp, reason: &str) -> Vec<Found> {
+pub(super) fn give_up_record(lease: &Lease, cause: GiveUp, reason: &str) -> Vec<Found> {
     let url = lease.job.url.clone();
     let Ok(feed_job) = serde_json::from_slice::<FeedJob>(&lease.job.payload) else {
         return Vec::new();

@@ -114,7 +114,9 @@ async fn batches(total: usize, held_bytes: usize) -> Vec<Vec<usize>> {
             Box::new(Reader { url, budget, total, held_bytes })
         }),
         finish: Arc::new(Weighing { source: instance, batches: batches.clone() }),
-        obituary: Arc::new(|lease, _, reason| vec![format!("{} died: {reason}", lease.job.url)]),
+        give_up_record: Arc::new(|lease, _, reason| {
+            vec![format!("{} died: {reason}", lease.job.url)]
+        }),
     };
     rig.run_door(door, CancellationToken::new()).await.unwrap();
     assert_eq!((rig.queue.ledger().done, budget.free_bytes()), (20, total));
@@ -159,7 +161,9 @@ async fn who_waits_for_its_next_page_holds_no_memory_that_others_wait_for() {
             Box::new(Twice { pages_left: vec![second, first] })
         }),
         finish: Arc::new(Weighing { source: instance, batches: Arc::default() }),
-        obituary: Arc::new(|lease, _, reason| vec![format!("{} died: {reason}", lease.job.url)]),
+        give_up_record: Arc::new(|lease, _, reason| {
+            vec![format!("{} died: {reason}", lease.job.url)]
+        }),
     };
     let running = rig.run_door(door, CancellationToken::new());
     let ended = tokio::time::timeout(Duration::from_secs(3_600), running).await;

@@ -76,7 +76,9 @@ async fn run(rig: &Rig, sink_failures: usize) -> (Ended, Vec<String>) {
             records: records.clone(),
             source: instance,
         }),
-        obituary: Arc::new(|lease, _, reason| vec![format!("{} died: {reason}", lease.job.url)]),
+        give_up_record: Arc::new(|lease, _, reason| {
+            vec![format!("{} died: {reason}", lease.job.url)]
+        }),
     };
     let ended = rig.run_door(door, CancellationToken::new()).await.unwrap();
     let mut records = records.lock().clone();
@@ -94,6 +96,6 @@ fn odd_door(source: Arc<dyn Source>, settles: Arc<impl Settle + 'static>) -> Doo
             records: Arc::default(),
             source: settles,
         }),
-        obituary: Arc::new(|_, _, _| Vec::new()),
+        give_up_record: Arc::new(|_, _, _| Vec::new()),
     }
 }

@@ -78,7 +78,9 @@ async fn steps_that_panic_for_a_while_cost_no_url_its_result() {
             records: records.clone(),
             source: instance,
         }),
-        obituary: Arc::new(|lease, _, reason| vec![format!("{} died: {reason}", lease.job.url)]),
+        give_up_record: Arc::new(|lease, _, reason| {
+            vec![format!("{} died: {reason}", lease.job.url)]
+        }),
     };
     assert_eq!(rig.run_door(door, CancellationToken::new()).await.unwrap(), Ended::Exhausted);
     let mut records = records.lock().clone();

@@ -78,7 +78,7 @@ async fn who_is_stopped_while_its_sink_is_gone_ends_when_its_grace_is_over() {
         source: instance.clone(),
         planner: Arc::new(|lease| Box::new(Odd(lease.job.url.clone()))),
         finish: Arc::new(SinkThenSettle { sink: Nowhere, source: instance }),
-        obituary: Arc::new(|_, _, _| Vec::new()),
+        give_up_record: Arc::new(|_, _, _| Vec::new()),
     };
     let stop = CancellationToken::new();
     let stopping = stop.clone();
@@ -106,7 +106,7 @@ async fn who_is_to_give_up_does_so_when_its_store_has_failed_for_that_long() {
         source: instance.clone(),
         planner: Arc::new(|lease| Box::new(Odd(lease.job.url.clone()))),
         finish: Arc::new(SinkThenSettle { sink: Nowhere, source: instance }),
-        obituary: Arc::new(|_, _, _| Vec::new()),
+        give_up_record: Arc::new(|_, _, _| Vec::new()),
     };
     let began = rig.clock.now();
     let fault = rig.run_door(door, CancellationToken::new()).await.unwrap_err();

@@ -219,7 +219,7 @@ async fn fetch_robots(
         source: instance.clone(),
         planner: Arc::new(move |_| Box::new(RobotsPlan(robots_fetch.clone()))),
         finish: Arc::new(SinkThenSettle { sink: Keep(learnt.clone()), source: instance }),
-        obituary: Arc::new(|_, _, _| Vec::new()),
+        give_up_record: Arc::new(|_, _, _| Vec::new()),
     };
     // Do not wait for a site whose breaker is open.
     let gate = parts.gate(settings, Some(Duration::ZERO));

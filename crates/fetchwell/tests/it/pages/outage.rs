@@ -141,7 +141,7 @@ async fn run_simulated(rig: &mut Rig) -> Vec<PageRecord> {
             log: Arc::new(MemoryEvents::default()),
             then: SinkThenSettle { sink: letters.clone(), source: instance },
         }),
-        obituary: Arc::new(|_, _, _| Vec::new()),
+        give_up_record: Arc::new(|_, _, _| Vec::new()),
     };
     rig.run_door(door, CancellationToken::new()).await.unwrap();
     letters.0.lock().clone()
