@@ -5,7 +5,7 @@ use fetchwell_archive::cdxj::{Filter, Line, MalformedLine, Sieve, Sifted};
 use fetchwell_archive::cluster_idx::{self, ClusterEntry, IndexLine};
 use fetchwell_archive::gzip::{InflateFault, inflate_pieces, stated_size};
 use fetchwell_engine::pipeline::GiveUp;
-use fetchwell_engine::plan::immediate::{Foregone, by_payload};
+use fetchwell_engine::plan::immediate::{ImmediatePlan, decode_payload};
 use fetchwell_engine::ports::finish::Settlement;
 use fetchwell_engine::ports::job::{Job, Lane, Lease};
 use fetchwell_engine::ports::plan::{Moment, Plan, Step};
@@ -147,7 +147,7 @@ pub fn job(indexes: &WebUrl, number: u64, line: &IndexLine) -> Result<Job, UrlFa
 }
 
 pub fn plan(batching: &Batching, lease: &Lease) -> Box<dyn Plan<BlockEnd>> {
-    by_payload(lease, |block: IndexBlock| {
+    decode_payload(lease, |block: IndexBlock| {
         let line = block.line.clone();
         let entry = line.and_then(|line| cluster_idx::parse_line(&line).map_err(|f| f.to_string()));
         let url = WebUrl::parse(&lease.job.url).map_err(|fault| fault.to_string());
@@ -157,7 +157,7 @@ pub fn plan(batching: &Batching, lease: &Lease) -> Box<dyn Plan<BlockEnd>> {
                 let history = lease.history;
                 Box::new(BlockPlan { block, entry, url, batching, history })
             }
-            (Err(fault), _) | (_, Err(fault)) => Box::new(Foregone(move |_: Moment| {
+            (Err(fault), _) | (_, Err(fault)) => Box::new(ImmediatePlan(move |_: Moment| {
                 let what = BlockYield::NoBlock(fault.clone());
                 (vec![BlockEnd { block: block.clone(), what }], Settlement::Done)
             })),

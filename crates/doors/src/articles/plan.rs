@@ -1,7 +1,7 @@
 //! The plan of a link: fetch its page and read the article.
 
 use fetchwell_engine::pipeline::GiveUp;
-use fetchwell_engine::plan::immediate::{Foregone, by_payload};
+use fetchwell_engine::plan::immediate::{ImmediatePlan, decode_payload};
 use fetchwell_engine::plan::one_page::{End, OnePage};
 use fetchwell_engine::plan::redirect_chain::Arrival;
 use fetchwell_engine::ports::finish::Settlement;
@@ -42,7 +42,7 @@ pub struct LinkRules {
 }
 
 pub fn plan(lease: &Lease, rules: LinkRules) -> Box<dyn Plan<ArticleRecord>> {
-    by_payload(lease, |link: Link| {
+    decode_payload(lease, |link: Link| {
         let queued = lease.job.url.clone();
         match WebUrl::parse(&queued) {
             Ok(url) => {
@@ -53,7 +53,7 @@ pub fn plan(lease: &Lease, rules: LinkRules) -> Box<dyn Plan<ArticleRecord>> {
                 let page = page.with_timeouts(rules.timeouts).with_working_bytes(working_bytes);
                 Box::new(page.with_max_redirects(rules.max_redirects))
             }
-            Err(fault) => Box::new(Foregone(move |moment: Moment| {
+            Err(fault) => Box::new(ImmediatePlan(move |moment: Moment| {
                 let happened = FetchOutcome::Refused(fault.to_string());
                 failed(&queued, &link, FailCode::Refused, &happened, moment)
             })),

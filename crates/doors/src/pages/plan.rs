@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use fetchwell_engine::pipeline::{GiveUp, INTERNAL};
-use fetchwell_engine::plan::immediate::Foregone;
+use fetchwell_engine::plan::immediate::ImmediatePlan;
 use fetchwell_engine::plan::one_page::{DEFAULT_MAX_REDIRECTS, End, OnePage};
 use fetchwell_engine::plan::redirect_chain::Arrival;
 use fetchwell_engine::ports::finish::Settlement;
@@ -41,7 +41,7 @@ pub fn plan(lease: &Lease, rules: PageRules) -> Box<dyn Plan<PageRecord>> {
             });
             Box::new(page.with_max_redirects(rules.max_redirects))
         }
-        Err(fault) => Box::new(Foregone(move |moment: Moment| {
+        Err(fault) => Box::new(ImmediatePlan(move |moment: Moment| {
             let happened = FetchOutcome::Refused(fault.to_string());
             dead_letter(&queued, accepted_at, &happened, 0, moment.wall)
         })),

@@ -1,7 +1,7 @@
 //! The plan of a message. It is pure.
 
 use fetchwell_engine::pipeline::GiveUp;
-use fetchwell_engine::plan::immediate::{Foregone, by_payload};
+use fetchwell_engine::plan::immediate::{ImmediatePlan, decode_payload};
 use fetchwell_engine::plan::one_page::{End, OnePage};
 use fetchwell_engine::plan::redirect_chain::Arrival;
 use fetchwell_engine::ports::finish::Settlement;
@@ -34,7 +34,7 @@ pub fn plan(
     max_redirects: u32,
     limits: ReadLimits,
 ) -> Box<dyn Plan<FetchResult>> {
-    by_payload(lease, |options: Options| match WebUrl::parse(&lease.job.url) {
+    decode_payload(lease, |options: Options| match WebUrl::parse(&lease.job.url) {
         Ok(url) => {
             let headers = options.request_headers();
             let before = lease.history;
@@ -52,7 +52,7 @@ pub fn plan(
         // The API refuses such a URL at once; this handles one that was queued in another way.
         Err(fault) => {
             let result = failed("refused", format!("refused: {fault}"), lease.history.failures());
-            Box::new(Foregone(move |_| (vec![result.clone()], Settlement::Done)))
+            Box::new(ImmediatePlan(move |_| (vec![result.clone()], Settlement::Done)))
         }
     })
 }

@@ -13,7 +13,7 @@ use fetchwell_archive::gzip::{InflateFault, inflate_member};
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::memory::{MemoryInstance, MemoryQueue};
 use fetchwell_engine::pipeline::Door;
-use fetchwell_engine::plan::immediate::{by_payload, dead};
+use fetchwell_engine::plan::immediate::{dead, decode_payload};
 use fetchwell_engine::plan::one_page::{OnePage, Weighed};
 use fetchwell_engine::plan::redirect_chain::Arrival;
 use fetchwell_engine::ports::error::StoreError;
@@ -262,7 +262,7 @@ fn job(url: &str, sitemap_job: &SitemapJob) -> NewJob {
 }
 
 fn plan(lease: &Lease) -> Box<dyn Plan<Found>> {
-    by_payload(lease, |sitemap_job: SitemapJob| {
+    decode_payload(lease, |sitemap_job: SitemapJob| {
         let url = match WebUrl::parse(&lease.job.url) {
             Ok(url) => url,
             Err(fault) => return dead(fault.to_string()),

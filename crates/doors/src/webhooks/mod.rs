@@ -8,7 +8,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fetchwell_engine::plan::immediate::{Foregone, by_payload, dead};
+use fetchwell_engine::plan::immediate::{ImmediatePlan, dead, decode_payload};
 use fetchwell_engine::ports::finish::Settlement;
 use fetchwell_engine::ports::job::Lease;
 use fetchwell_engine::ports::plan::{Moment, Plan, Step};
@@ -55,7 +55,7 @@ pub struct Letter {
 pub type Sign = Arc<dyn Fn(&str, &str) -> Option<String> + Send + Sync>;
 
 pub fn plan(sign: &Sign, lease: &Lease) -> Box<dyn Plan<Infallible>> {
-    by_payload(lease, |delivery: Delivery| {
+    decode_payload(lease, |delivery: Delivery| {
         let letter = match delivery {
             Delivery::Post(letter) => letter,
             Delivery::Dead(reason) => return dead(reason),
@@ -63,7 +63,7 @@ pub fn plan(sign: &Sign, lease: &Lease) -> Box<dyn Plan<Infallible>> {
                 let later = |moment: Moment| {
                     (Vec::new(), Settlement::HandBack { at: moment.now + NOT_READY })
                 };
-                return Box::new(Foregone(later));
+                return Box::new(ImmediatePlan(later));
             }
         };
         match WebUrl::parse(&lease.job.url) {

@@ -9,9 +9,9 @@ use crate::ports::plan::{Moment, Plan, Step};
 use crate::web::Outcome;
 
 /// Ends at its first step, with the result of the function.
-pub struct Foregone<F>(pub F);
+pub struct ImmediatePlan<F>(pub F);
 
-impl<R, F: FnMut(Moment) -> End<R> + Send> Plan<R> for Foregone<F> {
+impl<R, F: FnMut(Moment) -> End<R> + Send> Plan<R> for ImmediatePlan<F> {
     fn step(&mut self, _: Option<Outcome>, moment: Moment) -> Step<R> {
         let (records, settlement) = (self.0)(moment);
         Step::Finish(records, settlement)
@@ -19,7 +19,7 @@ impl<R, F: FnMut(Moment) -> End<R> + Send> Plan<R> for Foregone<F> {
 }
 
 /// Parses the payload of a lease and creates its plan. A lease whose payload cannot be parsed is given up.
-pub fn by_payload<P: DeserializeOwned, R: 'static>(
+pub fn decode_payload<P: DeserializeOwned, R: 'static>(
     lease: &Lease,
     plan: impl FnOnce(P) -> Box<dyn Plan<R>>,
 ) -> Box<dyn Plan<R>> {
@@ -32,5 +32,5 @@ pub fn by_payload<P: DeserializeOwned, R: 'static>(
 /// A plan that gives up its lease.
 pub fn dead<R: 'static>(reason: String) -> Box<dyn Plan<R>> {
     let end = move |_: Moment| (Vec::new(), Settlement::Dead { reason: reason.clone() });
-    Box::new(Foregone(end))
+    Box::new(ImmediatePlan(end))
 }

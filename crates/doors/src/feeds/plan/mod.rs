@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fetchwell_engine::pipeline::{GiveUp, INTERNAL};
-use fetchwell_engine::plan::immediate::{Foregone, by_payload};
+use fetchwell_engine::plan::immediate::{ImmediatePlan, decode_payload};
 use fetchwell_engine::plan::redirect_chain::{Arrival, Journey, Stage};
 use fetchwell_engine::ports::finish::Settlement;
 use fetchwell_engine::ports::job::{Job, Lane, Lease, NewJob};
@@ -109,13 +109,15 @@ pub(super) fn job(url: &str, feed_job: &FeedJob, deadline: Time) -> NewJob {
 }
 
 pub(super) fn plan(lease: &Lease, max_redirects: u32) -> Box<dyn Plan<Found>> {
-    by_payload(lease, |feed_job: FeedJob| {
+    decode_payload(lease, |feed_job: FeedJob| {
         let url = lease.job.url.clone();
         match (WebUrl::parse(&url), feed_job) {
             (Err(fault), feed_job) => {
                 let problem = format!("its URL is invalid: {fault}");
                 let mut end = Some(unread(url, feed_job, problem));
-                Box::new(Foregone(move |_| (end.take().into_iter().collect(), Settlement::Done)))
+                Box::new(ImmediatePlan(move |_| {
+                    (end.take().into_iter().collect(), Settlement::Done)
+                }))
             }
             (Ok(at), FeedJob::Feed(validators)) => {
                 let journey = Journey::new(at, RetryRule::FEEDS, max_redirects, lease.history)
