@@ -15,7 +15,7 @@ use fetchwell_engine::gate::{Gate, GateRules, GroupPace, PaceRules, RobotsRules}
 use fetchwell_engine::http::{Client, DnsSettings, HttpLimits, HttpSettings, OwnListeners};
 use fetchwell_engine::memory::{MemoryPoliteness, MemoryQueue};
 use fetchwell_engine::pipeline::{self, Door, Ended, Limits, Runtime};
-use fetchwell_engine::plan::redirect_chain::{Journey, Stage};
+use fetchwell_engine::plan::redirect_chain::{RedirectChain, Stage};
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Finish, Settlement, Sink};
 use fetchwell_engine::ports::job::{Job, Lane, Lease, NewJob};
@@ -70,7 +70,7 @@ pub struct Row {
 }
 
 /// Fetches one page.
-struct PagePlan(Journey);
+struct PagePlan(RedirectChain);
 
 impl Plan<Row> for PagePlan {
     fn step(&mut self, last: Option<Outcome>, moment: Moment) -> Step<Row> {
@@ -80,11 +80,11 @@ impl Plan<Row> for PagePlan {
             Stage::Retry { at, history } => {
                 Step::Finish(Vec::new(), Settlement::retry(at, history))
             }
-            Stage::Over(arrival) => {
+            Stage::Over(fetch_end) => {
                 let row = Row {
-                    url: arrival.final_url.as_str().to_owned(),
-                    status: arrival.happened.status(),
-                    bytes: arrival.answer.map_or(0, |answer| answer.body.len()),
+                    url: fetch_end.final_url.as_str().to_owned(),
+                    status: fetch_end.happened.status(),
+                    bytes: fetch_end.answer.map_or(0, |answer| answer.body.len()),
                 };
                 Step::Finish(vec![row], Settlement::Done)
             }
@@ -165,7 +165,7 @@ async fn run(
 #[expect(clippy::expect_used, reason = "all URLs are made here")]
 pub fn plan(lease: &Lease) -> Box<dyn Plan<Row>> {
     let url = WebUrl::parse(&lease.job.url).expect("a URL");
-    Box::new(PagePlan(Journey::new(url, RetryRule::FETCH, 5, lease.history)))
+    Box::new(PagePlan(RedirectChain::new(url, RetryRule::FETCH, 5, lease.history)))
 }
 
 /// All that a pipeline needs besides a door.

@@ -9,7 +9,7 @@ use fetchwell_engine::clock::Clock;
 use fetchwell_engine::gate::{Gate, GateRules, GroupPace, PaceRules, RobotsRules};
 use fetchwell_engine::memory::{MemoryPoliteness, MemoryQueue};
 use fetchwell_engine::pipeline::{self, Door, Ended, EventSink, Limits, Runtime};
-use fetchwell_engine::plan::redirect_chain::{Journey, Patience, Stage};
+use fetchwell_engine::plan::redirect_chain::{Patience, RedirectChain, Stage};
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Finish, Finished, Settle, Settled, Settlement};
 use fetchwell_engine::ports::job::{Job, Lane, Lease, NewJob};
@@ -192,40 +192,40 @@ pub fn job(url: &str) -> Job {
 /// Fetches one page.
 struct PagePlan {
     url: String,
-    journey: Option<Journey>,
+    chain: Option<RedirectChain>,
 }
 
 impl PagePlan {
     fn new(lease: &Lease, retry: RetryRule, patience: Option<Patience>) -> PagePlan {
         let url = lease.job.url.clone();
-        let journey = WebUrl::parse(&url).ok().map(|at| {
-            let journey = Journey::new(at, retry, 5, lease.history);
+        let chain = WebUrl::parse(&url).ok().map(|at| {
+            let chain = RedirectChain::new(at, retry, 5, lease.history);
             match patience {
-                Some(patience) => journey.with_patience(patience),
-                None => journey,
+                Some(patience) => chain.with_patience(patience),
+                None => chain,
             }
         });
-        PagePlan { url, journey }
+        PagePlan { url, chain }
     }
 }
 
 impl Plan<Row> for PagePlan {
     fn step(&mut self, last: Option<Outcome>, moment: Moment) -> Step<Row> {
-        let Some(journey) = &mut self.journey else {
+        let Some(chain) = &mut self.chain else {
             return Step::Finish(Vec::new(), Settlement::Dead { reason: "no URL".to_owned() });
         };
-        let Some(outcome) = last else { return Step::Fetch(vec![journey.request()]) };
-        match journey.step(outcome, moment) {
+        let Some(outcome) = last else { return Step::Fetch(vec![chain.request()]) };
+        match chain.step(outcome, moment) {
             Stage::Fetch(request) => Step::Fetch(vec![request]),
             Stage::Retry { at, history } => {
                 Step::Finish(Vec::new(), Settlement::retry(at, history))
             }
-            Stage::Over(arrival) => {
+            Stage::Over(fetch_end) => {
                 let row = Row {
                     url: self.url.clone(),
-                    happened: arrival.happened,
-                    attempts: arrival.attempts,
-                    held_up_by: arrival.why.held_up_by,
+                    happened: fetch_end.happened,
+                    attempts: fetch_end.attempts,
+                    held_up_by: fetch_end.why.held_up_by,
                 };
                 Step::Finish(vec![row], Settlement::Done)
             }

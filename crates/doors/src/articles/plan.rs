@@ -3,7 +3,7 @@
 use fetchwell_engine::pipeline::GiveUp;
 use fetchwell_engine::plan::immediate::{ImmediatePlan, decode_payload};
 use fetchwell_engine::plan::one_page::{End, OnePage};
-use fetchwell_engine::plan::redirect_chain::Arrival;
+use fetchwell_engine::plan::redirect_chain::FetchEnd;
 use fetchwell_engine::ports::finish::Settlement;
 use fetchwell_engine::ports::job::Lease;
 use fetchwell_engine::ports::plan::{Moment, Plan};
@@ -46,9 +46,10 @@ pub fn plan(lease: &Lease, rules: LinkRules) -> Box<dyn Plan<ArticleRecord>> {
         let queued = lease.job.url.clone();
         match WebUrl::parse(&queued) {
             Ok(url) => {
-                let page = OnePage::new(lease, url, RetryRule::ARTICLES, move |arrival, moment| {
-                    conclude(&queued, &link, &arrival, rules.reading, moment)
-                });
+                let page =
+                    OnePage::new(lease, url, RetryRule::ARTICLES, move |fetch_end, moment| {
+                        conclude(&queued, &link, &fetch_end, rules.reading, moment)
+                    });
                 let working_bytes = move |bytes| rules.reading.working_bytes(bytes);
                 let page = page.with_timeouts(rules.timeouts).with_working_bytes(working_bytes);
                 Box::new(page.with_max_redirects(rules.max_redirects))
@@ -83,11 +84,11 @@ pub fn give_up_record(
 fn conclude(
     queued: &str,
     link: &Link,
-    arrival: &Arrival,
+    fetch_end: &FetchEnd,
     reading: ReadLimits,
     moment: Moment,
 ) -> End<ArticleRecord> {
-    let Arrival { final_url, happened, answer, .. } = arrival;
+    let FetchEnd { final_url, happened, answer, .. } = fetch_end;
     let read = match (happened, answer) {
         (FetchOutcome::Answered(200..=299), Some(answer)) => {
             read(queued, link, final_url, answer, reading, moment)

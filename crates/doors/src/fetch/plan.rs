@@ -1,7 +1,7 @@
 //! The plan of a URL.
 
 use fetchwell_engine::plan::one_page::{Weighed, decoding_bytes};
-use fetchwell_engine::plan::redirect_chain::{Arrival, Journey, Patience, Stage};
+use fetchwell_engine::plan::redirect_chain::{FetchEnd, Patience, RedirectChain, Stage};
 use fetchwell_engine::ports::finish::Settlement;
 use fetchwell_engine::ports::job::Lease;
 use fetchwell_engine::ports::plan::{Moment, Plan, Step};
@@ -29,7 +29,7 @@ pub struct FetchRules {
 /// Fetches one page and turns the outcome into a row.
 pub(super) struct FetchPlan {
     url: String,
-    journey: Result<Journey, UrlFault>,
+    chain: Result<RedirectChain, UrlFault>,
     format: OutputFormat,
     reading: ReadLimits,
     /// The size of the finished row.
@@ -42,36 +42,36 @@ impl FetchPlan {
     pub(super) fn new(lease: &Lease, rules: FetchRules) -> FetchPlan {
         let FetchRules { format, reading, max_redirects, patience } = rules;
         let url = lease.job.url.clone();
-        let journey = WebUrl::parse(&url).map(|at| {
-            let journey = Journey::new(at, RetryRule::FETCH, max_redirects, lease.history);
-            journey.with_patience(patience)
+        let chain = WebUrl::parse(&url).map(|at| {
+            let chain = RedirectChain::new(at, RetryRule::FETCH, max_redirects, lease.history);
+            chain.with_patience(patience)
         });
-        FetchPlan { url, journey, format, reading, held_bytes: None, captures: Vec::new() }
+        FetchPlan { url, chain, format, reading, held_bytes: None, captures: Vec::new() }
     }
 }
 
 impl Plan<Row> for FetchPlan {
     fn step(&mut self, last: Option<Outcome>, moment: Moment) -> Step<Row> {
-        let journey = match &mut self.journey {
-            Ok(journey) => journey,
+        let chain = match &mut self.chain {
+            Ok(chain) => chain,
             Err(fault) => {
                 let row = Row::refused(&self.url, &fault.to_string(), moment.wall);
                 return Step::Finish(vec![row], Settlement::Done);
             }
         };
-        let Some(outcome) = last else { return Step::Fetch(vec![journey.request()]) };
+        let Some(outcome) = last else { return Step::Fetch(vec![chain.request()]) };
         if self.format.content() == FormatContent::Exchanges {
-            self.captures.extend(Capture::of(journey.at(), &outcome, moment.wall));
+            self.captures.extend(Capture::of(chain.at(), &outcome, moment.wall));
         }
-        match journey.step(outcome, moment) {
+        match chain.step(outcome, moment) {
             Stage::Fetch(request) => Step::Fetch(vec![request]),
             Stage::Retry { at, history } => {
                 Step::Finish(Vec::new(), Settlement::retry(at, history))
             }
-            Stage::Over(arrival) => {
-                let settlement = settlement(&arrival);
+            Stage::Over(fetch_end) => {
+                let settlement = settlement(&fetch_end);
                 let mut row =
-                    Row::arrived(&self.url, *arrival, self.format, self.reading, moment.wall);
+                    Row::arrived(&self.url, *fetch_end, self.format, self.reading, moment.wall);
                 row.archive(&std::mem::take(&mut self.captures));
                 self.held_bytes = Some(row.weight());
                 Step::Finish(vec![row], settlement)
@@ -92,8 +92,8 @@ impl Plan<Row> for FetchPlan {
 }
 
 /// Every URL gets a row, so none becomes a dead letter.
-fn settlement(arrival: &Arrival) -> Settlement {
-    match arrival.happened {
+fn settlement(fetch_end: &FetchEnd) -> Settlement {
+    match fetch_end.happened {
         FetchOutcome::RobotsDisallow => Settlement::Skipped,
         _ => Settlement::Done,
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fetchwell_engine::pipeline::{GiveUp, INTERNAL};
 use fetchwell_engine::plan::one_page::Weighed;
-use fetchwell_engine::plan::redirect_chain::Arrival;
+use fetchwell_engine::plan::redirect_chain::FetchEnd;
 use fetchwell_engine::ports::job::Lease;
 use fetchwell_engine::web::Why;
 use fetchwell_extract::{Article, decode, is_html, is_text};
@@ -151,12 +151,12 @@ impl Row {
     /// The row of a URL that was fetched or failed.
     pub(super) fn arrived(
         url: &str,
-        arrival: Arrival,
+        fetch_end: FetchEnd,
         format: OutputFormat,
         reading: ReadLimits,
         now: Time,
     ) -> Row {
-        let Arrival { final_url, happened, answer, attempts, why, phases, .. } = arrival;
+        let FetchEnd { final_url, happened, answer, attempts, why, phases, .. } = fetch_end;
         let status = happened.status().or(answer.as_ref().map(|answer| answer.status));
         let mut row = Row {
             final_url: Some(final_url.as_str().to_owned()),

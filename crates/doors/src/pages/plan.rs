@@ -4,7 +4,7 @@ use bytes::Bytes;
 use fetchwell_engine::pipeline::{GiveUp, INTERNAL};
 use fetchwell_engine::plan::immediate::ImmediatePlan;
 use fetchwell_engine::plan::one_page::{DEFAULT_MAX_REDIRECTS, End, OnePage};
-use fetchwell_engine::plan::redirect_chain::Arrival;
+use fetchwell_engine::plan::redirect_chain::FetchEnd;
 use fetchwell_engine::ports::finish::Settlement;
 use fetchwell_engine::ports::job::Lease;
 use fetchwell_engine::ports::plan::{Moment, Plan};
@@ -36,8 +36,8 @@ pub fn plan(lease: &Lease, rules: PageRules) -> Box<dyn Plan<PageRecord>> {
     let accepted_at = lease.accepted_at;
     match WebUrl::parse(&queued) {
         Ok(url) => {
-            let page = OnePage::new(lease, url, rules.retry, move |arrival, moment| {
-                conclude(&queued, accepted_at, &arrival, moment.wall)
+            let page = OnePage::new(lease, url, rules.retry, move |fetch_end, moment| {
+                conclude(&queued, accepted_at, &fetch_end, moment.wall)
             });
             Box::new(page.with_max_redirects(rules.max_redirects))
         }
@@ -73,13 +73,13 @@ pub fn give_up_record(lease: &Lease, cause: GiveUp, error: &str, now: Time) -> P
     PageRecord::DeadLetter { url: lease.job.url.clone(), details }
 }
 
-fn conclude(queued: &str, accepted_at: Time, arrival: &Arrival, now: Time) -> End<PageRecord> {
-    match (&arrival.happened, &arrival.answer) {
+fn conclude(queued: &str, accepted_at: Time, fetch_end: &FetchEnd, now: Time) -> End<PageRecord> {
+    match (&fetch_end.happened, &fetch_end.answer) {
         (FetchOutcome::RobotsDisallow, _) => (Vec::new(), Settlement::Skipped),
         (FetchOutcome::Answered(200..=299), Some(answer)) => {
             (vec![fetched(queued, answer, now)], Settlement::Done)
         }
-        (happened, _) => dead_letter(queued, accepted_at, happened, arrival.attempts, now),
+        (happened, _) => dead_letter(queued, accepted_at, happened, fetch_end.attempts, now),
     }
 }
 

@@ -3,7 +3,7 @@
 use fetchwell_engine::pipeline::GiveUp;
 use fetchwell_engine::plan::immediate::{ImmediatePlan, decode_payload};
 use fetchwell_engine::plan::one_page::{End, OnePage};
-use fetchwell_engine::plan::redirect_chain::Arrival;
+use fetchwell_engine::plan::redirect_chain::FetchEnd;
 use fetchwell_engine::ports::finish::Settlement;
 use fetchwell_engine::ports::inbox::FetchResult;
 use fetchwell_engine::ports::inbox::options::{Extracted, Options};
@@ -39,8 +39,8 @@ pub fn plan(
             let headers = options.request_headers();
             let before = lease.history;
             let extract = options.extract.then_some(limits);
-            let page = OnePage::new(lease, url, rule, move |arrival, _| {
-                end(arrival, extract.as_ref(), &before)
+            let page = OnePage::new(lease, url, rule, move |fetch_end, _| {
+                end(fetch_end, extract.as_ref(), &before)
             });
             let page = page.with_headers(headers).with_timeouts(timeouts);
             let page = match options.extract {
@@ -70,33 +70,37 @@ pub fn give_up_record(lease: &Lease, cause: GiveUp, reason: &str) -> FetchResult
     }
 }
 
-fn end(mut arrival: Arrival, extract: Option<&ReadLimits>, before: &History) -> End<FetchResult> {
-    let filled = match &arrival.answer {
-        Some(answer) if status(&arrival.happened) == FetchResult::SUCCESS => {
-            fill(answer, extract, &arrival)
+fn end(
+    mut fetch_end: FetchEnd,
+    extract: Option<&ReadLimits>,
+    before: &History,
+) -> End<FetchResult> {
+    let filled = match &fetch_end.answer {
+        Some(answer) if status(&fetch_end.happened) == FetchResult::SUCCESS => {
+            fill(answer, extract, &fetch_end)
         }
         _ => Ok(Content::default()),
     };
     let content = filled.unwrap_or_else(|happened| {
-        arrival.happened = happened;
+        fetch_end.happened = happened;
         Content::default()
     });
-    let status = status(&arrival.happened);
-    let answer = arrival.answer.as_ref();
+    let status = status(&fetch_end.happened);
+    let answer = fetch_end.answer.as_ref();
     let mut result = FetchResult {
         content_type: answer.and_then(|answer| answer.header("content-type")).map(str::to_owned),
-        http_status: arrival.happened.status(),
-        ..failed(status, String::new(), arrival.attempts)
+        http_status: fetch_end.happened.status(),
+        ..failed(status, String::new(), fetch_end.attempts)
     };
     if status == FetchResult::SUCCESS && answer.is_some() {
         result.content = content.text;
         result.extracted = content.extracted;
         result.error = content.not_stored_because;
     } else {
-        result.error = Some(why_not(&arrival, before));
+        result.error = Some(why_not(&fetch_end, before));
     }
     // Even a failure is a result for the caller, so the message is done.
-    let skipped = arrival.happened == FetchOutcome::RobotsDisallow;
+    let skipped = fetch_end.happened == FetchOutcome::RobotsDisallow;
     (vec![result], if skipped { Settlement::Skipped } else { Settlement::Done })
 }
 
@@ -149,7 +153,7 @@ struct Content {
 fn fill(
     answer: &Answer,
     extract: Option<&ReadLimits>,
-    arrival: &Arrival,
+    fetch_end: &FetchEnd,
 ) -> Result<Content, FetchOutcome> {
     let mut content = Content::default();
     if answer.status == 304 {
@@ -164,7 +168,7 @@ fn fill(
     if let Some(limits) = extract
         && fetchwell_extract::is_html(content_type, &answer.body)
     {
-        content.extracted = extracted(&text, arrival.final_url.as_str(), limits)?;
+        content.extracted = extracted(&text, fetch_end.final_url.as_str(), limits)?;
     }
     // PostgreSQL's text type cannot hold NUL, and NUL has no meaning in a page.
     content.text = Some(if text.contains('\0') { text.replace('\0', "") } else { text.into() });
@@ -185,13 +189,13 @@ fn extracted(html: &str, url: &str, limits: &ReadLimits) -> Result<Option<String
 
 /// Describes what went wrong. A passed deadline explains little by itself, so the text adds what the message waited
 /// for, or that a request was in progress.
-fn why_not(arrival: &Arrival, before: &History) -> String {
-    if arrival.happened != FetchOutcome::DeadlinePassed {
-        return match &arrival.why.robots {
-            Some(line) if arrival.happened == FetchOutcome::RobotsDisallow => {
-                format!("{} ({line})", arrival.happened)
+fn why_not(fetch_end: &FetchEnd, before: &History) -> String {
+    if fetch_end.happened != FetchOutcome::DeadlinePassed {
+        return match &fetch_end.why.robots {
+            Some(line) if fetch_end.happened == FetchOutcome::RobotsDisallow => {
+                format!("{} ({line})", fetch_end.happened)
             }
-            _ => arrival.happened.to_string(),
+            _ => fetch_end.happened.to_string(),
         };
     }
     let times = |count: u32| if count == 1 { "once".to_owned() } else { format!("{count} times") };
@@ -205,14 +209,14 @@ fn why_not(arrival: &Arrival, before: &History) -> String {
     if before.url_failures > 0 {
         causes.push(format!("the page had failed {}", times(before.url_failures)));
     }
-    causes.extend(arrival.why.held_up_by.clone());
-    if arrival.was_sent {
-        return format!("{} before there was an answer: {}", arrival.happened, causes.join(", "));
+    causes.extend(fetch_end.why.held_up_by.clone());
+    if fetch_end.was_sent {
+        return format!("{} before there was an answer: {}", fetch_end.happened, causes.join(", "));
     }
     if causes.is_empty() {
         causes.push("its turn had not come".to_owned());
     }
-    format!("{} while it waited: {}", arrival.happened, causes.join(", "))
+    format!("{} while it waited: {}", fetch_end.happened, causes.join(", "))
 }
 
 #[cfg(test)]

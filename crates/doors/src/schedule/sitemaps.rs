@@ -15,7 +15,7 @@ use fetchwell_engine::memory::{MemoryInstance, MemoryQueue};
 use fetchwell_engine::pipeline::Door;
 use fetchwell_engine::plan::immediate::{dead, decode_payload};
 use fetchwell_engine::plan::one_page::{OnePage, Weighed};
-use fetchwell_engine::plan::redirect_chain::Arrival;
+use fetchwell_engine::plan::redirect_chain::FetchEnd;
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Finish, Finished, Settle, Settled, Settlement};
 use fetchwell_engine::ports::job::{Job, Lane, Lease, NewJob};
@@ -269,9 +269,9 @@ fn plan(lease: &Lease) -> Box<dyn Plan<Found>> {
         };
         let queued = lease.job.url.clone();
         let own_site = url.site();
-        Box::new(OnePage::new(lease, url, RetryRule::PAGES, move |arrival, _| {
-            let sites = [own_site.clone(), arrival.final_url.site()];
-            let what = listed(&arrival, &sites);
+        Box::new(OnePage::new(lease, url, RetryRule::PAGES, move |fetch_end, _| {
+            let sites = [own_site.clone(), fetch_end.final_url.site()];
+            let what = listed(&fetch_end, &sites);
             (
                 vec![Found { sitemap_job: sitemap_job.clone(), url: queued.clone(), what }],
                 Settlement::Done,
@@ -280,8 +280,8 @@ fn plan(lease: &Lease) -> Box<dyn Plan<Found>> {
     })
 }
 
-fn listed(arrival: &Arrival, sites: &[Site]) -> Result<Sitemap, SitemapError> {
-    match (&arrival.happened, &arrival.answer) {
+fn listed(fetch_end: &FetchEnd, sites: &[Site]) -> Result<Sitemap, SitemapError> {
+    match (&fetch_end.happened, &fetch_end.answer) {
         (FetchOutcome::Answered(200..=299), Some(answer)) => {
             read(&answer.body, answer.header("content-type"), sites)
         }

@@ -3,7 +3,7 @@
 use fetchwell_policy::retry::RetryRule;
 use fetchwell_policy::url::WebUrl;
 
-use crate::plan::redirect_chain::{Arrival, Journey, Stage};
+use crate::plan::redirect_chain::{FetchEnd, RedirectChain, Stage};
 use crate::ports::finish::Settlement;
 use crate::ports::inbox::FetchResult;
 use crate::ports::job::Lease;
@@ -24,7 +24,7 @@ pub trait Weighed {
 
 /// Fetches one page; `conclude` decides what the end means for this door.
 pub struct OnePage<F> {
-    journey: Journey,
+    chain: RedirectChain,
     conclude: F,
     /// The memory that `conclude` needs besides a body of a given size.
     working_bytes: Box<dyn Fn(usize) -> usize + Send>,
@@ -36,10 +36,10 @@ impl<F> OnePage<F> {
     /// Starts at `url`, with the history of the lease.
     pub fn new<R>(lease: &Lease, url: WebUrl, rule: RetryRule, conclude: F) -> OnePage<F>
     where
-        F: FnMut(Arrival, Moment) -> End<R>,
+        F: FnMut(FetchEnd, Moment) -> End<R>,
     {
-        let journey = Journey::new(url, rule, DEFAULT_MAX_REDIRECTS, lease.history);
-        OnePage { journey, conclude, working_bytes: Box::new(decoding_bytes), held_bytes: None }
+        let chain = RedirectChain::new(url, rule, DEFAULT_MAX_REDIRECTS, lease.history);
+        OnePage { chain, conclude, working_bytes: Box::new(decoding_bytes), held_bytes: None }
     }
 
     /// Sets how much memory `conclude` needs for a body of a given size, if it does more than decode it.
@@ -53,31 +53,31 @@ impl<F> OnePage<F> {
 
     /// Sets headers, which are not carried to another origin.
     pub fn with_headers(mut self, headers: Vec<(&'static str, String)>) -> OnePage<F> {
-        self.journey = self.journey.with_headers(headers);
+        self.chain = self.chain.with_headers(headers);
         self
     }
 
     pub fn with_max_redirects(mut self, most: u32) -> OnePage<F> {
-        self.journey = self.journey.with_max_redirects(most);
+        self.chain = self.chain.with_max_redirects(most);
         self
     }
 
     pub fn with_timeouts(mut self, timeouts: Timeouts) -> OnePage<F> {
-        self.journey = self.journey.with_timeouts(timeouts);
+        self.chain = self.chain.with_timeouts(timeouts);
         self
     }
 }
 
-impl<R: Weighed, F: FnMut(Arrival, Moment) -> End<R> + Send> Plan<R> for OnePage<F> {
+impl<R: Weighed, F: FnMut(FetchEnd, Moment) -> End<R> + Send> Plan<R> for OnePage<F> {
     fn step(&mut self, last: Option<Outcome>, moment: Moment) -> Step<R> {
-        let Some(outcome) = last else { return Step::Fetch(vec![self.journey.request()]) };
-        match self.journey.step(outcome, moment) {
+        let Some(outcome) = last else { return Step::Fetch(vec![self.chain.request()]) };
+        match self.chain.step(outcome, moment) {
             Stage::Fetch(request) => Step::Fetch(vec![request]),
             Stage::Retry { at, history } => {
                 Step::Finish(Vec::new(), Settlement::retry(at, history))
             }
-            Stage::Over(arrival) => {
-                let (records, settlement) = (self.conclude)(*arrival, moment);
+            Stage::Over(fetch_end) => {
+                let (records, settlement) = (self.conclude)(*fetch_end, moment);
                 self.held_bytes = Some(records.iter().map(Weighed::weight).sum());
                 Step::Finish(records, settlement)
             }

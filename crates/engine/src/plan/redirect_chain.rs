@@ -14,7 +14,7 @@ use crate::web::{Answer, Outcome, Phases, Request, Timeouts, Why};
 
 /// A URL in progress.
 #[derive(Debug)]
-pub struct Journey {
+pub struct RedirectChain {
     at: WebUrl,
     headers: Vec<(&'static str, String)>,
     timeouts: Timeouts,
@@ -45,12 +45,12 @@ pub enum Stage {
         /// Including the last failure.
         history: History,
     },
-    Over(Box<Arrival>),
+    Over(Box<FetchEnd>),
 }
 
 /// The end of a redirect chain.
 #[derive(Debug)]
-pub struct Arrival {
+pub struct FetchEnd {
     /// The last URL.
     pub final_url: WebUrl,
     pub happened: FetchOutcome,
@@ -65,34 +65,48 @@ pub struct Arrival {
     pub phases: Phases,
 }
 
-impl Journey {
+impl RedirectChain {
     /// Starts at `url`.
-    pub fn new(url: WebUrl, rule: RetryRule, max_redirects: u32, history: History) -> Journey {
+    pub fn new(
+        url: WebUrl,
+        rule: RetryRule,
+        max_redirects: u32,
+        history: History,
+    ) -> RedirectChain {
         let headers = Vec::new();
         let timeouts = Timeouts::default();
         let redirects = 0;
         let patience = None;
-        Journey { at: url, headers, timeouts, redirects, max_redirects, rule, history, patience }
+        RedirectChain {
+            at: url,
+            headers,
+            timeouts,
+            redirects,
+            max_redirects,
+            rule,
+            history,
+            patience,
+        }
     }
 
     /// Limits how long to wait for a failing site.
-    pub fn with_patience(mut self, patience: Patience) -> Journey {
+    pub fn with_patience(mut self, patience: Patience) -> RedirectChain {
         self.patience = Some(patience);
         self
     }
 
     /// Sets headers, which are not carried to another origin.
-    pub fn with_headers(mut self, headers: Vec<(&'static str, String)>) -> Journey {
+    pub fn with_headers(mut self, headers: Vec<(&'static str, String)>) -> RedirectChain {
         self.headers = headers;
         self
     }
 
-    pub fn with_max_redirects(mut self, most: u32) -> Journey {
+    pub fn with_max_redirects(mut self, most: u32) -> RedirectChain {
         self.max_redirects = most;
         self
     }
 
-    pub fn with_timeouts(mut self, timeouts: Timeouts) -> Journey {
+    pub fn with_timeouts(mut self, timeouts: Timeouts) -> RedirectChain {
         self.timeouts = timeouts;
         self
     }
@@ -137,7 +151,7 @@ impl Journey {
         }
         let last_ones =
             outcome.happened.failed_probes().saturating_add(u32::from(outcome.was_sent));
-        Stage::Over(Box::new(Arrival {
+        Stage::Over(Box::new(FetchEnd {
             final_url: self.at.clone(),
             happened: outcome.happened,
             answer: outcome.answer,
@@ -205,9 +219,9 @@ mod tests {
         Moment { now, wall: now, chance: 0.5 }
     }
 
-    fn journey(rule: RetryRule) -> Journey {
+    fn chain(rule: RetryRule) -> RedirectChain {
         let url = WebUrl::parse("https://a.test/start").unwrap();
-        Journey::new(url, rule, 2, History::default())
+        RedirectChain::new(url, rule, 2, History::default())
             .with_headers(vec![("authorization", "secret".to_owned())])
     }
 
@@ -230,25 +244,25 @@ mod tests {
         }
     }
 
-    fn over(stage: Stage) -> Arrival {
+    fn over(stage: Stage) -> FetchEnd {
         match stage {
-            Stage::Over(arrival) => *arrival,
+            Stage::Over(fetch_end) => *fetch_end,
             other => panic!("{other:?}"),
         }
     }
 
     #[test]
     fn redirects_are_followed_up_to_the_limit_and_secrets_stay_at_home() {
-        let mut journey = journey(RetryRule::FETCH);
-        let Stage::Fetch(next) = journey.step(answered(302, Some("/next")), moment(0)) else {
+        let mut chain = chain(RetryRule::FETCH);
+        let Stage::Fetch(next) = chain.step(answered(302, Some("/next")), moment(0)) else {
             panic!()
         };
         assert_eq!((next.url.as_str(), next.headers.len()), ("https://a.test/next", 1));
-        let Stage::Fetch(next) = journey.step(answered(301, Some("//b.test/")), moment(0)) else {
+        let Stage::Fetch(next) = chain.step(answered(301, Some("//b.test/")), moment(0)) else {
             panic!()
         };
         assert_eq!((next.url.as_str(), next.headers.len()), ("https://b.test/", 0));
-        let end = over(journey.step(answered(307, Some("/too/far")), moment(0)));
+        let end = over(chain.step(answered(307, Some("/too/far")), moment(0)));
         assert_eq!(end.happened, FetchOutcome::BadAnswer(AnswerFault::TooManyRedirects));
     }
 
@@ -262,19 +276,19 @@ mod tests {
             ("https://www.a.test/x", false),
             ("https://a.test.evil.test/x", false),
         ] {
-            let mut journey = journey(RetryRule::FETCH);
-            let Stage::Fetch(next) = journey.step(answered(307, Some(location)), moment(0)) else {
+            let mut chain = chain(RetryRule::FETCH);
+            let Stage::Fetch(next) = chain.step(answered(307, Some(location)), moment(0)) else {
                 panic!("{location}")
             };
             assert_eq!(next.headers.len(), usize::from(carried), "{location}");
             let home = answered(307, Some("https://a.test/home"));
-            let Stage::Fetch(back) = journey.step(home, moment(0)) else { panic!("{location}") };
+            let Stage::Fetch(back) = chain.step(home, moment(0)) else { panic!("{location}") };
             assert_eq!(back.headers.len(), usize::from(carried), "back home from {location}");
         }
     }
 
     #[test]
-    fn a_redirect_that_leads_nowhere_ends_the_journey() {
+    fn a_redirect_that_leads_nowhere_ends_the_chain() {
         for (location, refused) in [
             (None, false),
             (Some("http://["), false),
@@ -282,7 +296,7 @@ mod tests {
             (Some("http://user@b.test/"), true),
             (Some("http://b.test:22/"), true),
         ] {
-            let end = over(journey(RetryRule::FETCH).step(answered(302, location), moment(0)));
+            let end = over(chain(RetryRule::FETCH).step(answered(302, location), moment(0)));
             let is_refused = matches!(end.happened, FetchOutcome::Refused(_));
             assert_eq!(is_refused, refused, "{location:?}: {:?}", end.happened);
             assert_ne!(end.happened, FetchOutcome::Answered(302), "{location:?}");
@@ -294,7 +308,7 @@ mod tests {
         let patience = Patience { since: NOW, lasts: Duration::from_secs(60) };
         let mut history = History::default();
         for secs in [0, 10, 59] {
-            let mut again = journey(RetryRule::FETCH).with_patience(patience);
+            let mut again = chain(RetryRule::FETCH).with_patience(patience);
             again.history = history;
             match again.step(answered(503, None), moment(secs)) {
                 Stage::Retry { at, history: later } => {
@@ -304,7 +318,7 @@ mod tests {
                 other => panic!("{secs}: {other:?}"),
             }
         }
-        let mut last = journey(RetryRule::FETCH).with_patience(patience);
+        let mut last = chain(RetryRule::FETCH).with_patience(patience);
         last.history = history;
         let end = over(last.step(answered(503, None), moment(60)));
         assert_eq!((end.happened, end.attempts), (FetchOutcome::Answered(503), 4));
@@ -313,13 +327,13 @@ mod tests {
     #[test]
     fn failed_probes_are_attempts_and_so_is_a_request_that_a_deadline_cut_off() {
         let down = FetchOutcome::ProbesFailed { count: 2, last: SiteFault::Network };
-        let mut again = journey(RetryRule::RETRIEVER);
+        let mut again = chain(RetryRule::RETRIEVER);
         again.history.site_failures = 1;
         let end = over(again.step(Outcome::unsent(down, Why::default()), moment(0)));
         assert_eq!((end.attempts, end.was_sent), (3, false));
         let late = Outcome::unsent(FetchOutcome::DeadlinePassed, Why::default());
         let cut_off = Outcome { was_sent: true, ..late };
-        let end = over(journey(RetryRule::RETRIEVER).step(cut_off, moment(0)));
+        let end = over(chain(RetryRule::RETRIEVER).step(cut_off, moment(0)));
         assert_eq!((end.attempts, end.was_sent), (1, true));
     }
 
@@ -335,18 +349,21 @@ mod tests {
         ] {
             let mut outcome = answered(status, None);
             outcome.retry_after = Some(Duration::from_secs(asked_s));
-            let stage = journey(RetryRule::FETCH).with_patience(patience).step(outcome, moment(0));
+            let stage = chain(RetryRule::FETCH).with_patience(patience).step(outcome, moment(0));
             let is_over = matches!(stage, Stage::Over(_));
             assert_eq!(is_over, ends, "{status} {asked_s}: {stage:?}");
-            if let (Stage::Over(arrival), true) = (stage, status != 404) {
-                let reason = arrival.happened.to_string();
+            if let (Stage::Over(fetch_end), true) = (stage, status != 404) {
+                let reason = fetch_end.happened.to_string();
                 assert!(reason.contains("Retry-After"), "{reason}");
-                assert_eq!((arrival.attempts, arrival.answer.map(|a| a.status)), (1, Some(status)));
+                assert_eq!(
+                    (fetch_end.attempts, fetch_end.answer.map(|a| a.status)),
+                    (1, Some(status))
+                );
             }
         }
         let mut outcome = answered(429, None);
         outcome.retry_after = Some(Duration::from_secs(86_400));
-        let stage = journey(RetryRule::FETCH).step(outcome, moment(0));
+        let stage = chain(RetryRule::FETCH).step(outcome, moment(0));
         assert!(
             matches!(stage, Stage::Retry { .. }),
             "without patience it is waited for: {stage:?}"
@@ -356,6 +373,6 @@ mod tests {
     #[test]
     fn what_was_never_sent_is_no_attempt() {
         let unsent = Outcome::unsent(FetchOutcome::RobotsDisallow, Why::default());
-        assert_eq!(over(journey(RetryRule::FETCH).step(unsent, moment(0))).attempts, 0);
+        assert_eq!(over(chain(RetryRule::FETCH).step(unsent, moment(0))).attempts, 0);
     }
 }

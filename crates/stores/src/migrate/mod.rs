@@ -64,24 +64,24 @@ pub async fn move_retriever(
         rescue(queue).await?;
     }
     let identity = moving_out::identity(from).await?;
-    let arrival = Arrival::begin(to, &identity).await?;
+    let fetch_end = Arrival::begin(to, &identity).await?;
     let departure = Departure {
         clock: clock.clone(),
         to_name: to_name.to_owned(),
         differences: Differences {
-            ahead_us: arrival.now.as_micros().saturating_sub(clock.now().as_micros()),
+            ahead_us: fetch_end.now.as_micros().saturating_sub(clock.now().as_micros()),
             queues_here: queues.each_ref().map(|queue| queue.queue),
-            queues_there: arrival.queues,
+            queues_there: fetch_end.queues,
         },
         tables: tables::tables(),
     };
-    match arrival.standing.clone() {
+    match fetch_end.standing.clone() {
         Standing::HasOthers => Ok(Moved::DatabaseNotEmpty),
         Standing::HasThis { receipt } => {
             let left = from.write(move |tx| departure.mark_if(tx, &receipt)).await?;
             Ok(Moved::from(left))
         }
-        Standing::Empty => move_all(from, departure, arrival).await,
+        Standing::Empty => move_all(from, departure, fetch_end).await,
     }
 }
 
@@ -92,11 +92,15 @@ async fn rescue(queue: &SqliteQueue) -> Result<(), StoreError> {
     instance.leave().await
 }
 
-async fn move_all(from: &Db, departure: Departure, arrival: Arrival) -> Result<Moved, StoreError> {
+async fn move_all(
+    from: &Db,
+    departure: Departure,
+    fetch_end: Arrival,
+) -> Result<Moved, StoreError> {
     let (parts, coming) = mpsc::channel(PARTS_AHEAD);
     let (arrived, has_arrived) = oneshot::channel();
     let leaving = from.write(move |tx| departure.leave(tx, &parts, has_arrived));
-    let (left, counts) = tokio::join!(leaving, arrival.take_in(coming, arrived));
+    let (left, counts) = tokio::join!(leaving, fetch_end.take_in(coming, arrived));
     // Where the database could not take something in, the file's word is only that nobody listened.
     let counts = counts?;
     Ok(match left? {

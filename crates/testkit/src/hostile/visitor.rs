@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use fetchwell_engine::http::{Client, HttpLimits, HttpSettings, NameAnswer, Resolve};
-use fetchwell_engine::plan::redirect_chain::{Journey, Stage};
+use fetchwell_engine::plan::redirect_chain::{RedirectChain, Stage};
 use fetchwell_engine::ports::plan::Moment;
 use fetchwell_engine::web::{Exchange, Outcome, Phases, Request, Web, Why};
 use fetchwell_policy::address::{AddressGuard, ResolveRule};
@@ -89,12 +89,13 @@ impl Visitor {
     pub async fn visit(&self, target: &Target) -> Visit {
         let url = WebUrl::parse(&target.url).unwrap_or_else(|fault| panic!("{fault}"));
         // One attempt: retries are not tested here.
-        let mut journey = Journey::new(url, RetryRule::ARTICLES, MAX_REDIRECTS, History::default());
-        let mut request = journey.request().by(target.behaviour.method.clone());
+        let mut chain =
+            RedirectChain::new(url, RetryRule::ARTICLES, MAX_REDIRECTS, History::default());
+        let mut request = chain.request().by(target.behaviour.method.clone());
         loop {
             let outcome = self.ask(&request).await;
             let happened = outcome.happened.clone();
-            match journey.step(outcome, MOMENT) {
+            match chain.step(outcome, MOMENT) {
                 Stage::Fetch(next) => request = next,
                 Stage::Retry { .. } => return Visit { happened, body: Bytes::new() },
                 Stage::Over(end) => {

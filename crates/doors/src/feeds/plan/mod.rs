@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fetchwell_engine::pipeline::{GiveUp, INTERNAL};
 use fetchwell_engine::plan::immediate::{ImmediatePlan, decode_payload};
-use fetchwell_engine::plan::redirect_chain::{Arrival, Journey, Stage};
+use fetchwell_engine::plan::redirect_chain::{FetchEnd, RedirectChain, Stage};
 use fetchwell_engine::ports::finish::Settlement;
 use fetchwell_engine::ports::job::{Job, Lane, Lease, NewJob};
 use fetchwell_engine::ports::plan::{Moment, Plan, Step};
@@ -120,9 +120,9 @@ pub(super) fn plan(lease: &Lease, max_redirects: u32) -> Box<dyn Plan<Found>> {
                 }))
             }
             (Ok(at), FeedJob::Feed(validators)) => {
-                let journey = Journey::new(at, RetryRule::FEEDS, max_redirects, lease.history)
+                let chain = RedirectChain::new(at, RetryRule::FEEDS, max_redirects, lease.history)
                     .with_headers(validators.headers());
-                Box::new(FeedPlan { url, journey, hops: Hops::None, deadline: lease.job.deadline })
+                Box::new(FeedPlan { url, chain, hops: Hops::None, deadline: lease.job.deadline })
             }
             (Ok(at), FeedJob::Link { feed, home }) => {
                 let history = lease.history;
@@ -175,7 +175,7 @@ fn is_in_time(at: Time, now: Time, deadline: Option<Time>) -> bool {
 
 struct FeedPlan {
     url: String,
-    journey: Journey,
+    chain: RedirectChain,
     hops: Hops,
     deadline: Option<Time>,
 }
@@ -189,7 +189,7 @@ impl FeedPlan {
 
 impl Plan<Found> for FeedPlan {
     fn step(&mut self, last: Option<Outcome>, moment: Moment) -> Step<Found> {
-        let Some(outcome) = last else { return Step::Fetch(vec![self.journey.request()]) };
+        let Some(outcome) = last else { return Step::Fetch(vec![self.chain.request()]) };
         self.hops = match (outcome.answer.as_ref().map(|answer| answer.status), self.hops) {
             (Some(301 | 308), Hops::None | Hops::ForGood) => Hops::ForGood,
             (Some(301..=308), _) if !matches!(outcome.happened, FetchOutcome::Answered(304)) => {
@@ -198,27 +198,27 @@ impl Plan<Found> for FeedPlan {
             (_, hops) => hops,
         };
         let failure = failed(&outcome.happened, outcome.answer.as_ref(), moment.wall);
-        match self.journey.step(outcome, moment) {
+        match self.chain.step(outcome, moment) {
             Stage::Fetch(request) => Step::Fetch(vec![request]),
             Stage::Retry { at, history } if is_in_time(at, moment.now, self.deadline) => {
                 Step::Finish(Vec::new(), Settlement::retry(at, history))
             }
             // The next attempt would come after the deadline, so this one was the last.
             Stage::Retry { .. } => self.end(failure),
-            Stage::Over(arrival) => self.end(reading(&arrival, self.hops, moment.wall)),
+            Stage::Over(fetch_end) => self.end(reading(&fetch_end, self.hops, moment.wall)),
         }
     }
 }
 
-fn reading(arrival: &Arrival, hops: Hops, wall: Time) -> Reading {
-    match (&arrival.happened, &arrival.answer) {
+fn reading(fetch_end: &FetchEnd, hops: Hops, wall: Time) -> Reading {
+    match (&fetch_end.happened, &fetch_end.answer) {
         (FetchOutcome::Answered(200..=299), Some(answer)) => {
             let content_type = answer.header("content-type");
-            match fetchwell_feed::read(&answer.body, content_type, &arrival.final_url) {
+            match fetchwell_feed::read(&answer.body, content_type, &fetch_end.final_url) {
                 Ok(feed) => Reading::Read {
                     feed,
                     validators: Validators::of(answer),
-                    moved_to: (hops == Hops::ForGood).then(|| arrival.final_url.clone()),
+                    moved_to: (hops == Hops::ForGood).then(|| fetch_end.final_url.clone()),
                 },
                 Err(no_feed) => Reading::Failed { problem: no_feed.to_string(), retry_after: None },
             }
@@ -227,11 +227,11 @@ fn reading(arrival: &Arrival, hops: Hops, wall: Time) -> Reading {
         (FetchOutcome::Answered(410), _) => Reading::Gone,
         (FetchOutcome::RobotsDisallow, _) => Reading::Disallowed,
         // A request that our own deadline cut off is not a failure of the feed.
-        (FetchOutcome::DeadlinePassed, _) if arrival.attempts > u32::from(arrival.was_sent) => {
+        (FetchOutcome::DeadlinePassed, _) if fetch_end.attempts > u32::from(fetch_end.was_sent) => {
             Reading::Failed {
                 problem: format!(
                     "failed attempts: {}; no time left for another",
-                    arrival.attempts - u32::from(arrival.was_sent)
+                    fetch_end.attempts - u32::from(fetch_end.was_sent)
                 ),
                 retry_after: None,
             }
