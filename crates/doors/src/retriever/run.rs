@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::finish::Observed;
-use fetchwell_engine::gate::namespaced::Apart;
+use fetchwell_engine::gate::namespaced::NamespacedPoliteness;
 use fetchwell_engine::gate::{Gate, GateRules, GroupPace, PaceRules};
 use fetchwell_engine::pipeline::{self, Door, Limits, Runtime};
 use fetchwell_engine::ports::error::StoreError;
@@ -127,7 +127,7 @@ pub fn delivery_gate(
         concurrency: HashMap::new(),
         groups: GroupPace::default(),
     };
-    let politeness = Arc::new(Apart::new(politeness, "webhook"));
+    let politeness = Arc::new(NamespacedPoliteness::new(politeness, "webhook"));
     Gate::new(politeness, GateRules { pace, ..rules }, clock)
 }
 

@@ -15,15 +15,15 @@ use crate::ports::error::StoreError;
 use crate::ports::politeness::{Politeness, RobotsRecord, SiteAsk, SiteReport, Turn};
 
 /// The sites of `inner` in one namespace.
-pub struct Apart {
+pub struct NamespacedPoliteness {
     inner: Arc<dyn Politeness>,
     realm: &'static str,
 }
 
-impl Apart {
+impl NamespacedPoliteness {
     /// Keeps the sites of `realm` separate from all others in `inner`.
-    pub fn new(inner: Arc<dyn Politeness>, realm: &'static str) -> Apart {
-        Apart { inner, realm }
+    pub fn new(inner: Arc<dyn Politeness>, realm: &'static str) -> NamespacedPoliteness {
+        NamespacedPoliteness { inner, realm }
     }
 
     fn site(&self, site: &Site) -> Site {
@@ -32,7 +32,7 @@ impl Apart {
 }
 
 #[async_trait]
-impl Politeness for Apart {
+impl Politeness for NamespacedPoliteness {
     async fn turn(&self, reports: &[SiteReport], asks: &[SiteAsk]) -> Result<Turn, StoreError> {
         let moved_reports: Vec<SiteReport> = reports
             .iter()
@@ -96,7 +96,7 @@ mod tests {
         let clock = Clock::new(|| Time::from_secs(1_000));
         let rule = BreakerRule { failure_threshold: 1, ..BreakerRule::default() };
         let web: Arc<dyn Politeness> = Arc::new(MemoryPoliteness::new(clock, rule, 1));
-        let webhooks = Apart::new(web.clone(), "webhook");
+        let webhooks = NamespacedPoliteness::new(web.clone(), "webhook");
         let site = Site::parse("a.test").unwrap();
         let turn = webhooks.turn(&[], &ask(&site)).await.unwrap();
         let Verdict::Go(permit) = &turn.verdicts[0] else { panic!("{:?}", turn.verdicts) };
