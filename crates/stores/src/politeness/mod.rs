@@ -4,13 +4,13 @@
 //! It is written only if the site has not changed meanwhile; otherwise it is computed again. No lock is held in
 //! between, so a process that stalls does not block any other.
 
+mod clock_jump_guard;
 mod keeper;
 mod shared;
 mod sites;
 mod texts;
-mod vigilant;
 
+pub use clock_jump_guard::ClockJumpGuard;
 pub use keeper::{Change, Keeper, Reading};
 pub use shared::SharedPoliteness;
 pub use texts::Texts;
-pub use vigilant::Vigilant;

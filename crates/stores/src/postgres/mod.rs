@@ -50,11 +50,11 @@ pub use moment::StoreClock;
 pub use queue::PostgresQueue;
 pub use taking::DUE;
 
-use crate::politeness::Vigilant;
+use crate::politeness::ClockJumpGuard;
 
 /// Connects to the server of a `postgres://` URL, for politeness.
-pub async fn open_keeper(url: &str) -> Result<Vigilant<PostgresKeeper>, StoreError> {
-    Ok(Vigilant::new(PostgresKeeper::open(url).await?))
+pub async fn open_keeper(url: &str) -> Result<ClockJumpGuard<PostgresKeeper>, StoreError> {
+    Ok(ClockJumpGuard::new(PostgresKeeper::open(url).await?))
 }
 
 /// Converts a number of rows to the server's type.

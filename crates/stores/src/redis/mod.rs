@@ -20,9 +20,9 @@ pub use links::RedisLinks;
 pub use pages::RedisPages;
 pub use queue::{DEFAULT_POLL, QueueNames, RedisInstance, RedisQueue, UnparkStep, Unparking};
 
-use crate::politeness::Vigilant;
+use crate::politeness::ClockJumpGuard;
 
 /// Connects to the server of a `redis://` or `rediss://` URL, for politeness.
-pub async fn open_keeper(url: &str) -> Result<Vigilant<RedisKeeper>, StoreError> {
-    Ok(Vigilant::new(RedisKeeper::open(url).await?))
+pub async fn open_keeper(url: &str) -> Result<ClockJumpGuard<RedisKeeper>, StoreError> {
+    Ok(ClockJumpGuard::new(RedisKeeper::open(url).await?))
 }

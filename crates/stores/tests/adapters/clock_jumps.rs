@@ -13,7 +13,9 @@ use fetchwell_policy::pace::Rate;
 use fetchwell_policy::site::Verdict;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site};
-use fetchwell_stores::politeness::{Change, Keeper, Reading, SharedPoliteness, Texts, Vigilant};
+use fetchwell_stores::politeness::{
+    Change, ClockJumpGuard, Keeper, Reading, SharedPoliteness, Texts,
+};
 use parking_lot::Mutex;
 use tokio::time::sleep;
 
@@ -104,10 +106,10 @@ impl Keeper for Jumpy {
     }
 }
 
-type Watched = SharedPoliteness<Vigilant<Jumpy>>;
+type Watched = SharedPoliteness<ClockJumpGuard<Jumpy>>;
 
 fn watched(server: &Jumpy) -> Watched {
-    SharedPoliteness::new(Vigilant::new(server.clone()), BreakerRule::default(), 7)
+    SharedPoliteness::new(ClockJumpGuard::new(server.clone()), BreakerRule::default(), 7)
 }
 
 fn site(name: &str) -> Site {

@@ -20,55 +20,55 @@ const DRIFT: u32 = 1_000;
 
 /// Compares the server's clock with the monotonic clock of this machine. After a jump, all reserved slots have the
 /// wrong time, so the past is not trusted.
-pub struct Vigilant<S> {
+pub struct ClockJumpGuard<S> {
     keeper: S,
-    last: Mutex<Option<Glance>>,
+    last: Mutex<Option<ClockReading>>,
 }
 
 /// A reading of the server's time, and the local instants before and after it.
 #[derive(Clone, Copy)]
-struct Glance {
+struct ClockReading {
     asked: Instant,
     answered: Instant,
     showed: Time,
 }
 
-impl<S> Vigilant<S> {
+impl<S> ClockJumpGuard<S> {
     /// Watches the clock of this keeper.
-    pub fn new(keeper: S) -> Vigilant<S> {
-        Vigilant { keeper, last: Mutex::default() }
+    pub fn new(keeper: S) -> ClockJumpGuard<S> {
+        ClockJumpGuard { keeper, last: Mutex::default() }
     }
 
     /// How far the clock has jumped since the last reading.
-    fn look(&self, glance: Glance) -> Duration {
-        let last = self.last.lock().replace(glance);
-        last.map_or(Duration::ZERO, |last| jump(last, glance))
+    fn look(&self, reading: ClockReading) -> Duration {
+        let last = self.last.lock().replace(reading);
+        last.map_or(Duration::ZERO, |last| jump(last, reading))
     }
 }
 
 /// The difference that the time elapsed here does not explain. Readings may overlap and arrive in any order: each saw
 /// the clock at some instant between its request and its response.
-fn jump(one: Glance, other: Glance) -> Duration {
+fn jump(one: ClockReading, other: ClockReading) -> Duration {
     let ahead = beyond(one, other).max(beyond(other, one));
     let between = one.asked.max(other.answered).duration_since(one.asked.min(other.asked));
     if ahead > LEEWAY + between / DRIFT { ahead } else { Duration::ZERO }
 }
 
 /// How much further the clock moved from `first` to `then` than the longest time that can have passed between them.
-fn beyond(first: Glance, then: Glance) -> Duration {
+fn beyond(first: ClockReading, then: ClockReading) -> Duration {
     let longest = then.answered.saturating_duration_since(first.asked);
     let not_even_that = first.asked.saturating_duration_since(then.answered);
     (then.showed + not_even_that).since(first.showed + longest)
 }
 
 #[async_trait]
-impl<S: Keeper> Keeper for Vigilant<S> {
+impl<S: Keeper> Keeper for ClockJumpGuard<S> {
     async fn read(&self, sites: &[Site]) -> Result<Reading, StoreError> {
         loop {
             let asked = Instant::now();
             let reading = self.keeper.read(sites).await?;
             let showed = reading.now;
-            let jumped = self.look(Glance { asked, answered: Instant::now(), showed });
+            let jumped = self.look(ClockReading { asked, answered: Instant::now(), showed });
             if jumped.is_zero() {
                 return Ok(reading);
             }
@@ -132,8 +132,8 @@ mod tests {
     use super::*;
 
     /// A look from `asked_ms` to `answered_ms` by our clock that saw `showed_ms` by the server's.
-    fn glance(start: Instant, asked_ms: u64, answered_ms: u64, showed_ms: i64) -> Glance {
-        Glance {
+    fn reading(start: Instant, asked_ms: u64, answered_ms: u64, showed_ms: i64) -> ClockReading {
+        ClockReading {
             asked: start + Duration::from_millis(asked_ms),
             answered: start + Duration::from_millis(answered_ms),
             showed: Time::from_micros(1_700_000_000_000_000 + showed_ms * 1_000),
@@ -155,7 +155,7 @@ mod tests {
         ] {
             let a: (u64, u64, i64) = first;
             let b: (u64, u64, i64) = then;
-            let found = jump(glance(start, a.0, a.1, a.2), glance(start, b.0, b.1, b.2));
+            let found = jump(reading(start, a.0, a.1, a.2), reading(start, b.0, b.1, b.2));
             assert_eq!(found, Duration::from_millis(jumped_ms), "{first:?} {then:?}");
         }
     }
