@@ -182,12 +182,12 @@ impl Store {
             }
             #[cfg(feature = "postgres")]
             Kind::Postgres(url) => {
-                let keeper = postgres::open_keeper(url.reveal()).await?;
+                let keeper = postgres::open_site_states(url.reveal()).await?;
                 Arc::new(SharedPoliteness::new(keeper, rule, seed))
             }
             #[cfg(feature = "redis")]
             Kind::Redis(url) => {
-                let keeper = redis::open_keeper(url.reveal()).await?;
+                let keeper = redis::open_site_states(url.reveal()).await?;
                 Arc::new(SharedPoliteness::new(keeper, rule, seed))
             }
         })

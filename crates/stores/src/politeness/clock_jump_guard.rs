@@ -1,4 +1,4 @@
-//! A keeper that detects jumps of the server's clock.
+//! A store of site states that detects jumps of the server's clock.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 use tracing::warn;
 
-use super::{Change, Keeper, Reading};
+use super::{Change, SiteStateStore, SiteStates};
 
 /// The tolerated difference between the clocks…
 const LEEWAY: Duration = Duration::from_millis(100);
@@ -21,7 +21,7 @@ const DRIFT: u32 = 1_000;
 /// Compares the server's clock with the monotonic clock of this machine. After a jump, all reserved slots have the
 /// wrong time, so the past is not trusted.
 pub struct ClockJumpGuard<S> {
-    keeper: S,
+    site_states: S,
     last: Mutex<Option<ClockReading>>,
 }
 
@@ -34,9 +34,9 @@ struct ClockReading {
 }
 
 impl<S> ClockJumpGuard<S> {
-    /// Watches the clock of this keeper.
-    pub fn new(keeper: S) -> ClockJumpGuard<S> {
-        ClockJumpGuard { keeper, last: Mutex::default() }
+    /// Watches the clock of this store of site states.
+    pub fn new(site_states: S) -> ClockJumpGuard<S> {
+        ClockJumpGuard { site_states, last: Mutex::default() }
     }
 
     /// How far the clock has jumped since the last reading.
@@ -62,11 +62,11 @@ fn beyond(first: ClockReading, then: ClockReading) -> Duration {
 }
 
 #[async_trait]
-impl<S: Keeper> Keeper for ClockJumpGuard<S> {
-    async fn read(&self, sites: &[Site]) -> Result<Reading, StoreError> {
+impl<S: SiteStateStore> SiteStateStore for ClockJumpGuard<S> {
+    async fn read(&self, sites: &[Site]) -> Result<SiteStates, StoreError> {
         loop {
             let asked = Instant::now();
-            let reading = self.keeper.read(sites).await?;
+            let reading = self.site_states.read(sites).await?;
             let showed = reading.now;
             let jumped = self.look(ClockReading { asked, answered: Instant::now(), showed });
             if jumped.is_zero() {
@@ -76,16 +76,16 @@ impl<S: Keeper> Keeper for ClockJumpGuard<S> {
                 "the politeness store's clock jumped by {:.1} s: every site waits for a whole interval",
                 jumped.as_secs_f64()
             );
-            self.keeper.distrust_the_past().await?;
+            self.site_states.distrust_the_past().await?;
         }
     }
 
     async fn replace(&self, changes: &[Change]) -> Result<Vec<bool>, StoreError> {
-        self.keeper.replace(changes).await
+        self.site_states.replace(changes).await
     }
 
     async fn distrust_the_past(&self) -> Result<(), StoreError> {
-        self.keeper.distrust_the_past().await
+        self.site_states.distrust_the_past().await
     }
 
     async fn names(
@@ -94,7 +94,7 @@ impl<S: Keeper> Keeper for ClockJumpGuard<S> {
         notable: bool,
         most: usize,
     ) -> Result<Vec<String>, StoreError> {
-        self.keeper.names(after, notable, most).await
+        self.site_states.names(after, notable, most).await
     }
 
     async fn note_order(
@@ -103,27 +103,27 @@ impl<S: Keeper> Keeper for ClockJumpGuard<S> {
         at: Time,
         forget_before: Time,
     ) -> Result<(), StoreError> {
-        self.keeper.note_order(site, at, forget_before).await
+        self.site_states.note_order(site, at, forget_before).await
     }
 
     async fn ordered(&self, since: Time, most: usize) -> Result<Vec<(String, Time)>, StoreError> {
-        self.keeper.ordered(since, most).await
+        self.site_states.ordered(since, most).await
     }
 
     async fn robots(&self, origins: &[Origin]) -> Result<Vec<Option<RobotsRecord>>, StoreError> {
-        self.keeper.robots(origins).await
+        self.site_states.robots(origins).await
     }
 
     async fn forget_robots(&self, origins: &[Origin]) -> Result<(), StoreError> {
-        self.keeper.forget_robots(origins).await
+        self.site_states.forget_robots(origins).await
     }
 
     async fn keep_robots(&self, origin: &Origin, record: &RobotsRecord) -> Result<(), StoreError> {
-        self.keeper.keep_robots(origin, record).await
+        self.site_states.keep_robots(origin, record).await
     }
 
     async fn sweep(&self, now: Time) -> Result<u64, StoreError> {
-        self.keeper.sweep(now).await
+        self.site_states.sweep(now).await
     }
 }
 

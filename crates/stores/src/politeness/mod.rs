@@ -5,12 +5,12 @@
 //! between, so a process that stalls does not block any other.
 
 mod clock_jump_guard;
-mod keeper;
 mod shared;
+mod site_state_store;
 mod sites;
 mod texts;
 
 pub use clock_jump_guard::ClockJumpGuard;
-pub use keeper::{Change, Keeper, Reading};
 pub use shared::SharedPoliteness;
+pub use site_state_store::{Change, SiteStateStore, SiteStates};
 pub use texts::Texts;

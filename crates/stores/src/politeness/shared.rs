@@ -1,4 +1,4 @@
-//! Implements the politeness port on any keeper.
+//! Implements the politeness port on any store of site states.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site};
 use parking_lot::Mutex;
 
-use super::{Change, Keeper, Texts};
+use super::{Change, SiteStateStore, Texts};
 use crate::shared::coalescer::{BatchRule, Coalescer, RunBatch};
 
 /// The number of sites per request, which keeps each request to the server short.
@@ -43,23 +43,23 @@ struct ToSpend {
 
 /// Changes stored states by the pure rules.
 pub(super) struct SiteUpdater<S> {
-    pub(super) keeper: S,
+    pub(super) site_states: S,
     rule: BreakerRule,
     chance: Mutex<Chance>,
 }
 
-impl<S: Keeper> SharedPoliteness<S> {
+impl<S: SiteStateStore> SharedPoliteness<S> {
     /// `seed` is for the jitter of breakers. Must be called within a tokio runtime.
-    pub fn new(keeper: S, rule: BreakerRule, seed: u64) -> SharedPoliteness<S> {
+    pub fn new(site_states: S, rule: BreakerRule, seed: u64) -> SharedPoliteness<S> {
         let chance = Mutex::new(Chance::seeded(seed));
-        let updater = Arc::new(SiteUpdater { keeper, rule, chance });
+        let updater = Arc::new(SiteUpdater { site_states, rule, chance });
         let spends = Coalescer::start(&updater, BatchRule::ROUND_TRIPS);
         let asks = Coalescer::start(&updater, BatchRule::ROUND_TRIPS);
         SharedPoliteness { updater, spends, asks }
     }
 }
 
-impl<S: Keeper> SiteUpdater<S> {
+impl<S: SiteStateStore> SiteUpdater<S> {
     /// Changes sites by a rule, each atomically. The rule is called again for a site that another process changed
     /// meanwhile; its last answer counts. Returns the answers and the server's time.
     pub(super) async fn amend<T>(
@@ -71,7 +71,7 @@ impl<S: Keeper> SiteUpdater<S> {
         let mut open: Vec<usize> = (0..sites.len()).collect();
         let mut now = Time::EPOCH;
         if open.is_empty() {
-            now = self.keeper.read(&[]).await?.now;
+            now = self.site_states.read(&[]).await?.now;
         }
         for _ in 0..MAX_ROUNDS {
             if open.is_empty() {
@@ -80,7 +80,7 @@ impl<S: Keeper> SiteUpdater<S> {
             let mut beaten = Vec::new();
             for step in open.chunks(STEP_SITES) {
                 let step_sites: Vec<Site> = step.iter().map(|&i| sites[i].clone()).collect();
-                let reading = self.keeper.read(&step_sites).await?;
+                let reading = self.site_states.read(&step_sites).await?;
                 now = reading.now;
                 let moment = Moment { now, lost_until: reading.lost_until };
                 let mut changes = Vec::new();
@@ -110,7 +110,7 @@ impl<S: Keeper> SiteUpdater<S> {
                         changed.push(i);
                     }
                 }
-                let made = self.keeper.replace(&changes).await?;
+                let made = self.site_states.replace(&changes).await?;
                 beaten.extend(changed.into_iter().zip(made).filter(|(_, made)| !made));
             }
             open = beaten.into_iter().map(|(i, _)| i).collect();
@@ -155,7 +155,7 @@ impl<S: Keeper> SiteUpdater<S> {
 }
 
 /// Spends permits in one request, each at the server's time.
-impl<S: Keeper> RunBatch<ToSpend, (Spend, Time)> for SiteUpdater<S> {
+impl<S: SiteStateStore> RunBatch<ToSpend, (Spend, Time)> for SiteUpdater<S> {
     async fn run(&self, batch: Vec<ToSpend>) -> Vec<Result<(Spend, Time), StoreError>> {
         let (sites, of_site) = by_site(batch.iter().map(|to_spend| &to_spend.site));
         let rule = |i: usize, state: &mut SiteState, moment: Moment| {
@@ -174,7 +174,7 @@ impl<S: Keeper> RunBatch<ToSpend, (Spend, Time)> for SiteUpdater<S> {
 }
 
 /// Answers asks in one request.
-impl<S: Keeper> RunBatch<SiteAsk, (Verdict, Time)> for SiteUpdater<S> {
+impl<S: SiteStateStore> RunBatch<SiteAsk, (Verdict, Time)> for SiteUpdater<S> {
     async fn run(&self, batch: Vec<SiteAsk>) -> Vec<Result<(Verdict, Time), StoreError>> {
         match self.turn(&[], &batch).await {
             Ok(turn) => turn.verdicts.into_iter().map(|verdict| Ok((verdict, turn.now))).collect(),
@@ -203,7 +203,7 @@ impl Moment {
 }
 
 #[async_trait]
-impl<S: Keeper> Politeness for SharedPoliteness<S> {
+impl<S: SiteStateStore> Politeness for SharedPoliteness<S> {
     async fn turn(&self, reports: &[SiteReport], asks: &[SiteAsk]) -> Result<Turn, StoreError> {
         let ([], [alone]) = (reports, asks) else {
             return self.updater.turn(reports, asks).await;
@@ -222,28 +222,28 @@ impl<S: Keeper> Politeness for SharedPoliteness<S> {
     }
 
     async fn robots(&self, origin: &Origin) -> Result<Option<RobotsRecord>, StoreError> {
-        let records = self.updater.keeper.robots(std::slice::from_ref(origin)).await?;
+        let records = self.updater.site_states.robots(std::slice::from_ref(origin)).await?;
         Ok(records.into_iter().next().flatten())
     }
 
     async fn keep_robots(&self, origin: &Origin, record: &RobotsRecord) -> Result<(), StoreError> {
-        self.updater.keeper.keep_robots(origin, record).await
+        self.updater.site_states.keep_robots(origin, record).await
     }
 
     async fn look(&self, site: &Site) -> Result<(Option<SiteState>, Time), StoreError> {
-        let reading = self.updater.keeper.read(std::slice::from_ref(site)).await?;
+        let reading = self.updater.site_states.read(std::slice::from_ref(site)).await?;
         let kept = reading.sites.first().filter(|texts| !texts.is_empty());
         Ok((kept.map(Texts::state), reading.now))
     }
 
     async fn sweep(&self) -> Result<u64, StoreError> {
-        let now = self.updater.keeper.read(&[]).await?.now;
-        self.updater.keeper.sweep(now).await
+        let now = self.updater.site_states.read(&[]).await?.now;
+        self.updater.site_states.sweep(now).await
     }
 
     async fn orders_since(&self, since: Time) -> Result<RecentOrders, StoreError> {
-        let now = self.updater.keeper.read(&[]).await?.now;
-        let ordered = self.updater.keeper.ordered(since, ORDERS_AT_ONCE).await?;
+        let now = self.updater.site_states.read(&[]).await?.now;
+        let ordered = self.updater.site_states.ordered(since, ORDERS_AT_ONCE).await?;
         let sites = ordered.iter().filter_map(|(name, at)| Some((Site::parse(name).ok()?, *at)));
         Ok(RecentOrders { now, sites: sites.collect() })
     }
@@ -282,7 +282,7 @@ mod tests {
     use async_trait::async_trait;
 
     use super::*;
-    use crate::politeness::Reading;
+    use crate::politeness::SiteStates;
 
     /// A server that keeps one site, takes its time, and counts its answers.
     #[derive(Default)]
@@ -292,14 +292,14 @@ mod tests {
     }
 
     #[async_trait]
-    impl Keeper for Counting {
-        async fn read(&self, sites: &[Site]) -> Result<Reading, StoreError> {
+    impl SiteStateStore for Counting {
+        async fn read(&self, sites: &[Site]) -> Result<SiteStates, StoreError> {
             tokio::task::yield_now().await;
             *self.answers.lock() += 1;
             let kept = self.kept.lock().clone();
             let now = Time::from_secs(1_000);
             let lost_until = Time::EPOCH;
-            Ok(Reading { now, lost_until, sites: vec![kept; sites.len()] })
+            Ok(SiteStates { now, lost_until, sites: vec![kept; sites.len()] })
         }
 
         async fn replace(&self, changes: &[Change]) -> Result<Vec<bool>, StoreError> {
@@ -362,7 +362,7 @@ mod tests {
                 other => panic!("{other:?}"),
             }
         }
-        let answers = *store.updater.keeper.answers.lock();
+        let answers = *store.updater.site_states.answers.lock();
         assert!(answers <= 3, "the server was asked {answers} times");
         slots.sort();
         let last = slots.last().map(|at| at.since(Time::from_secs(1_000)));

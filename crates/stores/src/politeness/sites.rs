@@ -11,19 +11,19 @@ use fetchwell_policy::site::SiteState;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::Site;
 
-use super::{Keeper, SharedPoliteness, Texts};
+use super::{SharedPoliteness, SiteStateStore, Texts};
 use crate::politeness::shared::Moment;
 
 #[async_trait]
-impl<S: Keeper> Sites for SharedPoliteness<S> {
+impl<S: SiteStateStore> Sites for SharedPoliteness<S> {
     async fn sites(&self, query: &SiteQuery) -> Result<SitesPage, StoreError> {
-        let now = self.updater.keeper.read(&[]).await?.now;
+        let now = self.updater.site_states.read(&[]).await?.now;
         let mut making = PageInMaking::new(query, now);
         let mut at_end = false;
         while !making.is_full() && !at_end {
             let notable = query.condition.is_some();
             let stride = making.stride();
-            let names = self.updater.keeper.names(making.after(), notable, stride).await?;
+            let names = self.updater.site_states.names(making.after(), notable, stride).await?;
             at_end = names.len() < stride;
             self.offer(&mut making, query, names).await?;
         }
@@ -33,7 +33,7 @@ impl<S: Keeper> Sites for SharedPoliteness<S> {
     }
 
     async fn site(&self, site: &Site) -> Result<(KnownSite, Time), StoreError> {
-        let reading = self.updater.keeper.read(std::slice::from_ref(site)).await?;
+        let reading = self.updater.site_states.read(std::slice::from_ref(site)).await?;
         let state = reading.sites.first().map(Texts::state).unwrap_or_default();
         let mut known = [KnownSite { site: site.clone(), state, robots: Vec::new() }];
         self.add_robots(&mut known).await?;
@@ -44,18 +44,18 @@ impl<S: Keeper> Sites for SharedPoliteness<S> {
     async fn order(&self, site: &Site, order: Order, by: &str) -> Result<bool, StoreError> {
         // Delete the record first: a process that sees the order must not find it any more.
         if order == Order::ForgetRobots {
-            self.updater.keeper.forget_robots(&origins_of(site)).await?;
+            self.updater.site_states.forget_robots(&origins_of(site)).await?;
         }
         let obey = |_, state: &mut SiteState, moment: Moment| state.obey(order, by, moment.now);
         let (changed, at) = self.updater.amend(std::slice::from_ref(site), obey).await?;
         if order.may_end_a_wait() {
-            self.updater.keeper.note_order(site, at, at - ORDERS_TOLD_FOR).await?;
+            self.updater.site_states.note_order(site, at, at - ORDERS_TOLD_FOR).await?;
         }
         Ok(changed.first().copied().unwrap_or(false))
     }
 }
 
-impl<S: Keeper> SharedPoliteness<S> {
+impl<S: SiteStateStore> SharedPoliteness<S> {
     /// Adds these sites to a page. Reads only those whose names match the query.
     async fn offer(
         &self,
@@ -67,7 +67,7 @@ impl<S: Keeper> SharedPoliteness<S> {
         let wanted: Vec<Site> = wanted.filter_map(|name| Site::parse(name).ok()).collect();
         let mut texts = Vec::new();
         if !wanted.is_empty() {
-            texts = self.updater.keeper.read(&wanted).await?.sites;
+            texts = self.updater.site_states.read(&wanted).await?.sites;
         }
         let mut read = wanted.iter().zip(&texts).peekable();
         for name in &names {
@@ -83,7 +83,7 @@ impl<S: Keeper> SharedPoliteness<S> {
             origins.extend(origins_of(&known.site));
         }
         let mut records =
-            origins.clone().into_iter().zip(self.updater.keeper.robots(&origins).await?);
+            origins.clone().into_iter().zip(self.updater.site_states.robots(&origins).await?);
         for known in sites {
             let own = records.by_ref().take(origins_of(&known.site).len());
             known.robots = own.filter_map(|(origin, record)| Some((origin, record?))).collect();

@@ -12,7 +12,6 @@ mod following;
 mod id_stock;
 mod inbox;
 mod instance;
-mod keeper;
 mod lanes;
 mod ledger;
 pub(super) mod message_row;
@@ -32,6 +31,7 @@ mod schema;
 mod settling;
 mod share;
 mod sharing;
+mod site_states;
 mod submission;
 mod submitting;
 mod taking;
@@ -44,17 +44,17 @@ pub use database::Database;
 pub use examination::{PostgresFacts, examine};
 pub use inbox::open_retriever;
 pub use instance::PostgresInstance;
-pub use keeper::PostgresKeeper;
 pub use meta::bind_politeness;
 pub use moment::StoreClock;
 pub use queue::PostgresQueue;
+pub use site_states::PostgresSiteStates;
 pub use taking::DUE;
 
 use crate::politeness::ClockJumpGuard;
 
 /// Connects to the server of a `postgres://` URL, for politeness.
-pub async fn open_keeper(url: &str) -> Result<ClockJumpGuard<PostgresKeeper>, StoreError> {
-    Ok(ClockJumpGuard::new(PostgresKeeper::open(url).await?))
+pub async fn open_site_states(url: &str) -> Result<ClockJumpGuard<PostgresSiteStates>, StoreError> {
+    Ok(ClockJumpGuard::new(PostgresSiteStates::open(url).await?))
 }
 
 /// Converts a number of rows to the server's type.

@@ -14,7 +14,7 @@ use fetchwell_policy::site::Verdict;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site};
 use fetchwell_stores::politeness::{
-    Change, ClockJumpGuard, Keeper, Reading, SharedPoliteness, Texts,
+    Change, ClockJumpGuard, SharedPoliteness, SiteStateStore, SiteStates, Texts,
 };
 use parking_lot::Mutex;
 use tokio::time::sleep;
@@ -50,12 +50,12 @@ impl Jumpy {
 }
 
 #[async_trait]
-impl Keeper for Jumpy {
-    async fn read(&self, sites: &[Site]) -> Result<Reading, StoreError> {
+impl SiteStateStore for Jumpy {
+    async fn read(&self, sites: &[Site]) -> Result<SiteStates, StoreError> {
         let server = self.0.lock();
         let texts = |site| server.sites.get(site).cloned().unwrap_or_default();
         let sites = sites.iter().map(texts).collect();
-        Ok(Reading { now: server.clock.now(), lost_until: server.lost_until, sites })
+        Ok(SiteStates { now: server.clock.now(), lost_until: server.lost_until, sites })
     }
 
     async fn replace(&self, changes: &[Change]) -> Result<Vec<bool>, StoreError> {

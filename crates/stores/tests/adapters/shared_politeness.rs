@@ -10,9 +10,9 @@ use fetchwell_policy::pace::Rate;
 use fetchwell_policy::site::{Mark, Permit, Report, Spend, Verdict};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::Site;
-use fetchwell_stores::politeness::{Keeper, SharedPoliteness};
-use fetchwell_stores::postgres::PostgresKeeper;
-use fetchwell_stores::redis::RedisKeeper;
+use fetchwell_stores::politeness::{SharedPoliteness, SiteStateStore};
+use fetchwell_stores::postgres::PostgresSiteStates;
+use fetchwell_stores::redis::RedisSiteStates;
 use fetchwell_testkit::conformance::servers::{redis_connection, unused_redis};
 use fetchwell_testkit::crash::OwnServer;
 use fetchwell_testkit::eventually::{eventually, eventually_ok};
@@ -30,16 +30,16 @@ const HOUR: Duration = Duration::from_secs(3_600);
 struct Store(Box<dyn Politeness>);
 
 impl Store {
-    fn on(keeper: impl Keeper + 'static) -> Store {
-        Store(Box::new(SharedPoliteness::new(keeper, BreakerRule::default(), 7)))
+    fn on(site_states: impl SiteStateStore + 'static) -> Store {
+        Store(Box::new(SharedPoliteness::new(site_states, BreakerRule::default(), 7)))
     }
 
     async fn on_redis(url: &str) -> Store {
-        Store::on(RedisKeeper::open(url).await.unwrap())
+        Store::on(RedisSiteStates::open(url).await.unwrap())
     }
 
     async fn on_postgres(url: &str) -> Store {
-        Store::on(PostgresKeeper::open(url).await.unwrap())
+        Store::on(PostgresSiteStates::open(url).await.unwrap())
     }
 
     /// A slot, by the server's time; and that time.
@@ -241,12 +241,12 @@ async fn keys_of_somebody_elses_making_in_redis_stop_nobody() {
 async fn a_past_that_is_not_relied_on_makes_all_wait() {
     if let Some(url) = unused_redis().await {
         let (store, _) = trusted_redis(&url).await;
-        let other = RedisKeeper::open(&url).await.unwrap();
+        let other = RedisSiteStates::open(&url).await.unwrap();
         lose(&store, async || other.distrust_the_past().await.unwrap()).await;
     }
     if let Some(server) = OwnServer::start("postgres").await {
         let store = trusted_postgres(server.url()).await;
-        let other = PostgresKeeper::open(server.url()).await.unwrap();
+        let other = PostgresSiteStates::open(server.url()).await.unwrap();
         lose(&store, async || other.distrust_the_past().await.unwrap()).await;
     }
 }

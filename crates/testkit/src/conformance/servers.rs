@@ -18,9 +18,9 @@ use fetchwell_policy::breaker::BreakerRule;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site};
 use fetchwell_stores::StoreClock;
-use fetchwell_stores::politeness::{Change, Keeper, Reading, SharedPoliteness};
-use fetchwell_stores::postgres::{Database, PostgresKeeper, PostgresQueue, open_retriever};
-use fetchwell_stores::redis::{QueueNames, RedisFeeds, RedisKeeper, RedisQueue};
+use fetchwell_stores::politeness::{Change, SharedPoliteness, SiteStateStore, SiteStates};
+use fetchwell_stores::postgres::{Database, PostgresQueue, PostgresSiteStates, open_retriever};
+use fetchwell_stores::redis::{QueueNames, RedisFeeds, RedisQueue, RedisSiteStates};
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use redis::aio::MultiplexedConnection;
@@ -88,8 +88,8 @@ impl PolitenessStore for PostgresStore {
         let schema = self.schema.clone();
         let open = async move {
             let address = schema.get_or_init(|| unused_postgres_schema(url)).await;
-            let keeper = PostgresKeeper::open(address).await.expect("the server answers");
-            Box::new(keeper) as Box<dyn Keeper>
+            let site_states = PostgresSiteStates::open(address).await.expect("the server answers");
+            Box::new(site_states) as Box<dyn SiteStateStore>
         };
         by_hand(Box::pin(open), clock, rule, self.forgets_by_itself())
     }
@@ -190,8 +190,9 @@ impl PolitenessStore for RedisStore {
         let database = self.database.clone();
         let open = async move {
             let address = database.get_or_init(|| unused_redis_database(url)).await;
-            let keeper = RedisKeeper::open(address).await.expect("the server has databases enough");
-            Box::new(keeper) as Box<dyn Keeper>
+            let site_states =
+                RedisSiteStates::open(address).await.expect("the server has databases enough");
+            Box::new(site_states) as Box<dyn SiteStateStore>
         };
         by_hand(Box::pin(open), clock, rule, self.forgets_by_itself())
     }
@@ -291,7 +292,7 @@ pub fn unique() -> u64 {
     RandomState::new().hash_one(std::process::id())
 }
 
-type Opening = BoxFuture<'static, Box<dyn Keeper>>;
+type Opening = BoxFuture<'static, Box<dyn SiteStateStore>>;
 
 fn by_hand(
     opening: Opening,
@@ -300,35 +301,35 @@ fn by_hand(
     forgets_by_itself: bool,
 ) -> Arc<dyn Sites> {
     let opening = Mutex::new(Some(opening));
-    let keeper = OnceCell::new();
-    let keeper = HandTimed { opening, keeper, clock, forgets_by_itself };
-    Arc::new(SharedPoliteness::new(keeper, rule, SEED))
+    let site_states = OnceCell::new();
+    let site_states = HandTimed { opening, site_states, clock, forgets_by_itself };
+    Arc::new(SharedPoliteness::new(site_states, rule, SEED))
 }
 
-/// A keeper that is opened on first use and has a manual clock. It never reports lost state, and nothing in it expires
+/// A store of site states that is opened on first use and has a manual clock. It never reports lost state, and nothing in it expires
 /// by itself, because the server's clock is independent of the manual one.
 struct HandTimed {
     opening: Mutex<Option<Opening>>,
-    keeper: OnceCell<Box<dyn Keeper>>,
+    site_states: OnceCell<Box<dyn SiteStateStore>>,
     clock: Clock,
     forgets_by_itself: bool,
 }
 
 impl HandTimed {
-    async fn keeper(&self) -> &dyn Keeper {
+    async fn site_states(&self) -> &dyn SiteStateStore {
         let open = || {
             let opening = self.opening.lock().take();
             opening.expect("it is opened once")
         };
-        &**self.keeper.get_or_init(open).await
+        &**self.site_states.get_or_init(open).await
     }
 }
 
 #[async_trait]
-impl Keeper for HandTimed {
-    async fn read(&self, sites: &[Site]) -> Result<Reading, StoreError> {
-        let reading = self.keeper().await.read(sites).await?;
-        Ok(Reading { now: self.clock.now(), lost_until: Time::EPOCH, ..reading })
+impl SiteStateStore for HandTimed {
+    async fn read(&self, sites: &[Site]) -> Result<SiteStates, StoreError> {
+        let reading = self.site_states().await.read(sites).await?;
+        Ok(SiteStates { now: self.clock.now(), lost_until: Time::EPOCH, ..reading })
     }
 
     async fn replace(&self, changes: &[Change]) -> Result<Vec<bool>, StoreError> {
@@ -336,11 +337,11 @@ impl Keeper for HandTimed {
         for change in changes.iter_mut().filter(|_| self.forgets_by_itself) {
             change.forgettable_at = None;
         }
-        self.keeper().await.replace(&changes).await
+        self.site_states().await.replace(&changes).await
     }
 
     async fn distrust_the_past(&self) -> Result<(), StoreError> {
-        self.keeper().await.distrust_the_past().await
+        self.site_states().await.distrust_the_past().await
     }
 
     async fn names(
@@ -349,7 +350,7 @@ impl Keeper for HandTimed {
         notable: bool,
         most: usize,
     ) -> Result<Vec<String>, StoreError> {
-        self.keeper().await.names(after, notable, most).await
+        self.site_states().await.names(after, notable, most).await
     }
 
     async fn note_order(
@@ -358,26 +359,26 @@ impl Keeper for HandTimed {
         at: Time,
         forget_before: Time,
     ) -> Result<(), StoreError> {
-        self.keeper().await.note_order(site, at, forget_before).await
+        self.site_states().await.note_order(site, at, forget_before).await
     }
 
     async fn ordered(&self, since: Time, most: usize) -> Result<Vec<(String, Time)>, StoreError> {
-        self.keeper().await.ordered(since, most).await
+        self.site_states().await.ordered(since, most).await
     }
 
     async fn robots(&self, origins: &[Origin]) -> Result<Vec<Option<RobotsRecord>>, StoreError> {
-        self.keeper().await.robots(origins).await
+        self.site_states().await.robots(origins).await
     }
 
     async fn forget_robots(&self, origins: &[Origin]) -> Result<(), StoreError> {
-        self.keeper().await.forget_robots(origins).await
+        self.site_states().await.forget_robots(origins).await
     }
 
     async fn keep_robots(&self, origin: &Origin, record: &RobotsRecord) -> Result<(), StoreError> {
-        self.keeper().await.keep_robots(origin, record).await
+        self.site_states().await.keep_robots(origin, record).await
     }
 
     async fn sweep(&self, now: Time) -> Result<u64, StoreError> {
-        self.keeper().await.sweep(now).await
+        self.site_states().await.sweep(now).await
     }
 }

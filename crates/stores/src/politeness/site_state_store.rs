@@ -10,7 +10,7 @@ use super::Texts;
 
 /// The stored state of sites.
 #[derive(Clone, Debug)]
-pub struct Reading {
+pub struct SiteStates {
     /// The server's time when it read them.
     pub now: Time,
     /// The server restarted at this time, so it may have lost what happened before.
@@ -42,9 +42,9 @@ pub struct Change {
 
 /// A server that stores the state of sites.
 #[async_trait]
-pub trait Keeper: Send + Sync + 'static {
+pub trait SiteStateStore: Send + Sync + 'static {
     /// Reads the state of these sites.
-    async fn read(&self, sites: &[Site]) -> Result<Reading, StoreError>;
+    async fn read(&self, sites: &[Site]) -> Result<SiteStates, StoreError>;
 
     /// Applies each change whose site has not changed since it was read, and returns which were applied.
     async fn replace(&self, changes: &[Change]) -> Result<Vec<bool>, StoreError>;

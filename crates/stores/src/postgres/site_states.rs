@@ -15,7 +15,7 @@ use sqlx::{Postgres, Row};
 use super::connections::{Connections, within};
 use super::database::options_of;
 use super::schema::migrate;
-use crate::politeness::{Change, Keeper, Reading, Texts};
+use crate::politeness::{Change, SiteStateStore, SiteStates, Texts};
 
 /// A copy of robots.txt replaces an unreachable one for 30 days, so it is kept a little longer.
 const ROBOTS_KEPT: Duration = Duration::from_secs(31 * 86_400);
@@ -86,16 +86,16 @@ const BEGIN_RUN: &str = "
     SET started = excluded.started, lost_until = excluded.lost_until
     WHERE $1 OR fetchwell_run.started <> excluded.started";
 
-/// The keeper on a PostgreSQL server.
-pub struct PostgresKeeper {
+/// The store of site states on a PostgreSQL server.
+pub struct PostgresSiteStates {
     connections: Connections,
     /// For changes that must survive a crash of the server: commits wait for the disk.
     lasting: Connections,
 }
 
-impl PostgresKeeper {
+impl PostgresSiteStates {
     /// Connects, and creates or migrates the tables.
-    pub async fn open(url: &str) -> Result<PostgresKeeper, StoreError> {
+    pub async fn open(url: &str) -> Result<PostgresSiteStates, StoreError> {
         let options = options_of(url)?;
         let lasting = Connections::new(options.clone().options([("synchronous_commit", "on")]));
         // A crash of the server may lose the last slots, which is provided for (see the schema), so not every request
@@ -105,7 +105,7 @@ impl PostgresKeeper {
         let version = within(migrate(&mut taken)).await;
         lasting.refuse_newer(version.map_err(|error| connections.fault(error))?)?;
         taken.keep();
-        Ok(PostgresKeeper { connections, lasting })
+        Ok(PostgresSiteStates { connections, lasting })
     }
 
     async fn begin_run(&self, anyway: bool) -> Result<(), StoreError> {
@@ -140,15 +140,15 @@ impl PostgresKeeper {
 }
 
 #[async_trait]
-impl Keeper for PostgresKeeper {
-    async fn read(&self, sites: &[Site]) -> Result<Reading, StoreError> {
+impl SiteStateStore for PostgresSiteStates {
+    async fn read(&self, sites: &[Site]) -> Result<SiteStates, StoreError> {
         let names: Vec<&str> = sites.iter().map(Site::as_str).collect();
         loop {
             let rows = self.fetch(&self.connections, sqlx::query(READ).bind(&names)).await?;
             let Some(row) = rows.first() else { continue };
             let (now, lost_until, sites) = self.sense(texts_of(row))?;
             if let Some(lost_until) = lost_until {
-                return Ok(Reading { now, lost_until: Time::from_micros(lost_until), sites });
+                return Ok(SiteStates { now, lost_until: Time::from_micros(lost_until), sites });
             }
             self.begin_run(false).await?;
         }

@@ -14,7 +14,7 @@ use fetchwell_policy::url::{Origin, Scheme, Site};
 use redis::{AsyncCommands, FromRedisValue, Script};
 
 use super::link::Link;
-use crate::politeness::{Change, Keeper, Reading, Texts};
+use crate::politeness::{Change, SiteStateStore, SiteStates, Texts};
 
 /// The run of the server that has complete data, and since when.
 const RUN_KEY: &str = "fetchwell:politeness";
@@ -37,19 +37,19 @@ const LONGEST_KEPT: Duration = Duration::from_secs(30 * 86_400);
 /// A copy of robots.txt replaces an unreachable one for 30 days, so it is kept a little longer.
 const ROBOTS_KEPT_S: u64 = 31 * 86_400;
 
-/// The keeper on a Redis server.
-pub struct RedisKeeper {
+/// The store of site states on a Redis server.
+pub struct RedisSiteStates {
     link: Link,
     step: Script,
     forget_names: Script,
 }
 
-impl RedisKeeper {
+impl RedisSiteStates {
     /// Connects to the server and checks that it is suitable.
-    pub async fn open(url: &str) -> Result<RedisKeeper, StoreError> {
+    pub async fn open(url: &str) -> Result<RedisSiteStates, StoreError> {
         let link = Link::open(url).await?;
         link.warn_of_forgetting().await?;
-        Ok(RedisKeeper {
+        Ok(RedisSiteStates {
             link,
             step: Script::new(include_str!("step.lua")),
             forget_names: Script::new(include_str!("forget_names.lua")),
@@ -89,8 +89,8 @@ impl RedisKeeper {
 }
 
 #[async_trait]
-impl Keeper for RedisKeeper {
-    async fn read(&self, sites: &[Site]) -> Result<Reading, StoreError> {
+impl SiteStateStore for RedisSiteStates {
+    async fn read(&self, sites: &[Site]) -> Result<SiteStates, StoreError> {
         let answer = self.step(sites.iter(), Vec::new()).await?;
         let mut values = answer.into_iter();
         let now = time(values.next().as_deref())?;
@@ -98,7 +98,7 @@ impl Keeper for RedisKeeper {
         let mut text = || values.next().filter(|text| !text.is_empty());
         let mut texts = || Texts { rate_limit: text(), circuit: text(), notes: text() };
         let sites = sites.iter().map(|_| texts()).collect();
-        Ok(Reading { now, lost_until, sites })
+        Ok(SiteStates { now, lost_until, sites })
     }
 
     async fn replace(&self, changes: &[Change]) -> Result<Vec<bool>, StoreError> {
