@@ -202,7 +202,7 @@ impl Deliveries {
 }
 
 /// Keeps a consumer on the queue until it is stopped.
-pub(super) struct Keeper {
+pub(super) struct Reconnector {
     pub(super) link: Link,
     pub(super) names: Arc<Names>,
     pub(super) prefetch: u16,
@@ -210,7 +210,7 @@ pub(super) struct Keeper {
     pub(super) stop: CancellationToken,
 }
 
-impl Keeper {
+impl Reconnector {
     pub(super) async fn run(self) {
         while let Err(fault) = self.consume().await {
             let line =

@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::RabbitQueue;
-use super::consumer::{Deliveries, Held, Keeper};
+use super::consumer::{Deliveries, Held, Reconnector};
 use super::link::ANSWER_WITHIN;
 use super::message::Outgoing;
 
@@ -45,14 +45,14 @@ impl RabbitInstance {
     pub(super) fn join(queue: &RabbitQueue, prefetch: u16) -> RabbitInstance {
         let deliveries = Arc::new(Deliveries::new(queue.clock.clone()));
         let stop = CancellationToken::new();
-        let keeper = Keeper {
+        let reconnector = Reconnector {
             link: queue.link.clone(),
             names: queue.names.clone(),
             prefetch,
             deliveries: deliveries.clone(),
             stop: stop.clone(),
         };
-        let keeping = Mutex::new(Some(tokio::spawn(keeper.run())));
+        let keeping = Mutex::new(Some(tokio::spawn(reconnector.run())));
         let generation = AtomicU64::new(NONE);
         RabbitInstance { queue: queue.clone(), deliveries, generation, stop, keeping }
     }
