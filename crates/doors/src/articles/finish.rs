@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
-use fetchwell_engine::ports::articles::{Articles, Gleaned};
+use fetchwell_engine::ports::articles::{ArticleResult, Articles};
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Finish, Finished, Settle, Settled, Settlement};
 use fetchwell_policy::time::Time;
@@ -30,10 +30,10 @@ pub(super) struct Tally {
 #[async_trait]
 impl Finish<ArticleRecord> for KeepThenSettle {
     async fn finish(&self, batch: &[Finished<ArticleRecord>]) -> Result<Vec<Settled>, StoreError> {
-        let gleaned: Vec<Gleaned> =
-            batch.iter().flat_map(|end| &end.records).map(ArticleRecord::gleaned).collect();
-        if !gleaned.is_empty() {
-            self.articles.keep(&gleaned.iter().collect::<Vec<_>>(), self.run).await?;
+        let article_results: Vec<ArticleResult> =
+            batch.iter().flat_map(|end| &end.records).map(ArticleRecord::article_result).collect();
+        if !article_results.is_empty() {
+            self.articles.keep(&article_results.iter().collect::<Vec<_>>(), self.run).await?;
         }
         let ends: Vec<_> =
             batch.iter().map(|end| (&end.lease, settlement(&end.settlement))).collect();

@@ -269,7 +269,7 @@ mod tests {
              on to say it at some length.</p><p>A third one ends it.</p>"
         );
         let record = end("http://a.test/x", &html, &FetchOutcome::Answered(200));
-        let kept = record.gleaned();
+        let kept = record.article_result();
         assert_eq!((kept.uid.as_str(), kept.failure), ("ba4f26aaed82d54b", None));
         assert_eq!(
             (kept.categories, kept.fetched_ts),

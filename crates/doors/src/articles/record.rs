@@ -1,7 +1,7 @@
 //! Articles and failures as the store keeps them.
 
 use fetchwell_engine::plan::one_page::Weighed;
-use fetchwell_engine::ports::articles::{Failure, Fields, Gleaned};
+use fetchwell_engine::ports::articles::{ArticleResult, Failure, Fields};
 use fetchwell_policy::digest::sha1_hex;
 use fetchwell_policy::outcome::{AnswerFault, FetchOutcome};
 use serde::Serialize;
@@ -32,16 +32,16 @@ pub enum ArticleRecord {
 
 impl ArticleRecord {
     /// Converts to the form that the store keeps.
-    pub(super) fn gleaned(&self) -> Gleaned {
+    pub(super) fn article_result(&self) -> ArticleResult {
         match self {
-            ArticleRecord::Stored { article, categories } => Gleaned {
+            ArticleRecord::Stored { article, categories } => ArticleResult {
                 uid: article.uid.clone(),
                 categories: categories.clone(),
                 fetched_ts: article.fetched_ts,
                 fields: fields(article),
                 failure: None,
             },
-            ArticleRecord::Failed { failure, is_of_site, .. } => Gleaned {
+            ArticleRecord::Failed { failure, is_of_site, .. } => ArticleResult {
                 uid: failure.uid.clone(),
                 categories: vec![failure.category.clone()],
                 fetched_ts: failure.fetched_ts,

@@ -57,7 +57,7 @@ mod tests {
     use std::time::Duration;
 
     use fetchwell_engine::memory::MemoryQueue;
-    use fetchwell_engine::ports::articles::{Counts, Fields, Gleaned, Wanted};
+    use fetchwell_engine::ports::articles::{ArticleResult, Counts, Fields, Wanted};
     use fetchwell_engine::ports::job::NewJob;
     use fetchwell_engine::ports::source::{Demand, Source, Taken};
     use fetchwell_engine::wrapped_source::WrappedSource;
@@ -87,8 +87,12 @@ mod tests {
             Ok(uids.iter().map(|uid| !attempted.contains(uid)).collect())
         }
 
-        async fn keep(&self, gleaned: &[&Gleaned], _: Time) -> Result<(), StoreError> {
-            self.attempted.lock().extend(gleaned.iter().map(|one| one.uid.clone()));
+        async fn keep(
+            &self,
+            article_results: &[&ArticleResult],
+            _: Time,
+        ) -> Result<(), StoreError> {
+            self.attempted.lock().extend(article_results.iter().map(|one| one.uid.clone()));
             Ok(())
         }
 

@@ -44,7 +44,7 @@ impl Status {
 
 /// The result of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Gleaned {
+pub struct ArticleResult {
     /// The ID of the link.
     pub uid: String,
     /// All categories that the link is in.
@@ -104,7 +104,7 @@ pub trait Articles: Send + Sync {
     /// Stores the results of links in `run`. Each result is stored atomically: the article, its index entries, and that
     /// the link was attempted. The call is idempotent. A failure never replaces an existing article, because it may
     /// come from a process that was stopped for a long time.
-    async fn keep(&self, gleaned: &[&Gleaned], run: Time) -> Result<(), StoreError>;
+    async fn keep(&self, article_results: &[&ArticleResult], run: Time) -> Result<(), StoreError>;
 
     /// Removes expired entries from the indexes.
     async fn trim(&self) -> Result<(), StoreError>;

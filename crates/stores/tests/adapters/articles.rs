@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::ports::articles::{Articles, Failure, Gleaned, Wanted};
+use fetchwell_engine::ports::articles::{ArticleResult, Articles, Failure, Wanted};
 use fetchwell_engine::ports::links::CategoryLinks;
 use fetchwell_policy::time::Time;
 use fetchwell_stores::StoreClock;
@@ -44,14 +44,14 @@ async fn open(address: &str) -> RedisArticles {
     RedisArticles::open(address, StoreClock::Server(Clock::system())).await.unwrap()
 }
 
-fn gleaned(uid: &str, failure: Option<Failure>) -> Gleaned {
+fn article_result(uid: &str, failure: Option<Failure>) -> ArticleResult {
     let status = if failure.is_some() { "failure" } else { "success" };
     let fields = BTreeMap::from([("uid", uid), ("status", status), ("category", "a")]);
     let fields = fields.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned()));
     let categories = vec!["a".to_owned(), "b".to_owned()];
     let uid = uid.to_owned();
     let fields = fields.collect();
-    Gleaned { uid, categories, fetched_ts: 1_700_000_000, fields, failure }
+    ArticleResult { uid, categories, fetched_ts: 1_700_000_000, fields, failure }
 }
 
 #[tokio::test]
@@ -69,7 +69,11 @@ async fn a_user_who_may_touch_these_keys_only_can_do_everything() {
     let articles = open(&address).await;
     let run = articles.now().await.unwrap();
     let failure = |is_of_site| Some(Failure { code: "FAIL_HTTP", is_of_site });
-    let kept = [gleaned("1", None), gleaned("2", failure(true)), gleaned("3", failure(false))];
+    let kept = [
+        article_result("1", None),
+        article_result("2", failure(true)),
+        article_result("3", failure(false)),
+    ];
     articles.keep(&kept.iter().collect::<Vec<_>>(), run).await.unwrap();
     let uids = ["1", "2", "3", "4"].map(str::to_owned);
     assert_eq!(articles.pending(&uids, run).await.unwrap(), [false, false, false, true]);
@@ -108,7 +112,7 @@ async fn what_others_take_out_of_the_set_is_new_again() {
     let Some(rig) = Rig::if_there().await else { return };
     let run = rig.articles.now().await.unwrap();
     let failure = Some(Failure { code: "FAIL_HTTP", is_of_site: false });
-    rig.articles.keep(&[&gleaned("1", failure)], run).await.unwrap();
+    rig.articles.keep(&[&article_result("1", failure)], run).await.unwrap();
     let uid = ["1".to_owned()];
     assert_eq!(rig.articles.pending(&uid, run).await.unwrap(), [false]);
     rig.ask(&format!("SREM {ATTEMPTED} 1")).await;

@@ -1,7 +1,7 @@
 //! The bookkeeping of runs: which links are pending, and which were fetched.
 
 use fetchwell_engine::ports::articles::{
-    ARTICLE_TTL, ATTEMPTED_FOR, Gleaned, RUNS_UNTIL_ATTEMPTED, SITE_FAILURES_TTL,
+    ARTICLE_TTL, ATTEMPTED_FOR, ArticleResult, RUNS_UNTIL_ATTEMPTED, SITE_FAILURES_TTL,
 };
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_policy::time::Time;
@@ -55,8 +55,12 @@ impl RedisArticles {
         self.run(&call).await
     }
 
-    pub(super) async fn keep_one(&self, gleaned: &Gleaned, run: Time) -> Result<(), StoreError> {
-        let Gleaned { uid, categories, fetched_ts, fields, failure } = gleaned;
+    pub(super) async fn keep_one(
+        &self,
+        article_result: &ArticleResult,
+        run: Time,
+    ) -> Result<(), StoreError> {
+        let ArticleResult { uid, categories, fetched_ts, fields, failure } = article_result;
         let mut call = self.call(&self.scripts.keep);
         call.key(names::INDEX).key(names::FAILURES);
         call.key(names::article(uid)).key(names::site_failures(uid));

@@ -8,7 +8,7 @@ mod trimming;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use fetchwell_engine::ports::articles::{Articles, Counts, Fields, Gleaned, Wanted};
+use fetchwell_engine::ports::articles::{ArticleResult, Articles, Counts, Fields, Wanted};
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_policy::time::Time;
 
@@ -54,9 +54,9 @@ impl Articles for RedisArticles {
         Ok(pending)
     }
 
-    async fn keep(&self, gleaned: &[&Gleaned], run: Time) -> Result<(), StoreError> {
+    async fn keep(&self, article_results: &[&ArticleResult], run: Time) -> Result<(), StoreError> {
         // All are sent at once, each as a separate change.
-        let moves = gleaned.iter().map(|gleaned| self.keep_one(gleaned, run));
+        let moves = article_results.iter().map(|article_result| self.keep_one(article_result, run));
         futures::future::try_join_all(moves).await.map(|_| ())
     }
 

@@ -5,8 +5,8 @@ mod reading;
 use async_trait::async_trait;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::articles::{
-    ARTICLE_TTL, ATTEMPTED_FOR, Articles, Counts, Failure, Fields, Gleaned, RUNS_UNTIL_ATTEMPTED,
-    SITE_FAILURES_TTL, Wanted,
+    ARTICLE_TTL, ATTEMPTED_FOR, ArticleResult, Articles, Counts, Failure, Fields,
+    RUNS_UNTIL_ATTEMPTED, SITE_FAILURES_TTL, Wanted,
 };
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_policy::time::Time;
@@ -43,13 +43,14 @@ impl Articles for SqliteArticles {
             .await
     }
 
-    async fn keep(&self, gleaned: &[&Gleaned], run: Time) -> Result<(), StoreError> {
-        let gleaned: Vec<Gleaned> = gleaned.iter().map(|one| (*one).clone()).collect();
+    async fn keep(&self, article_results: &[&ArticleResult], run: Time) -> Result<(), StoreError> {
+        let article_results: Vec<ArticleResult> =
+            article_results.iter().map(|one| (*one).clone()).collect();
         let clock = self.clock.clone();
         self.db
             .write(move |tx| {
                 let books = Books { tx, now: clock.now(), run };
-                gleaned.iter().try_for_each(|gleaned| books.keep(gleaned))
+                article_results.iter().try_for_each(|article_result| books.keep(article_result))
             })
             .await
     }
@@ -100,39 +101,43 @@ impl Books<'_> {
         Ok(failed_at.is_none_or(|at| at < self.run))
     }
 
-    fn keep(&self, gleaned: &Gleaned) -> rusqlite::Result<()> {
-        match &gleaned.failure {
-            None => self.keep_article(gleaned),
-            Some(failure) => self.keep_failure(gleaned, failure),
+    fn keep(&self, article_result: &ArticleResult) -> rusqlite::Result<()> {
+        match &article_result.failure {
+            None => self.keep_article(article_result),
+            Some(failure) => self.keep_failure(article_result, failure),
         }
     }
 
-    fn keep_article(&self, gleaned: &Gleaned) -> rusqlite::Result<()> {
-        self.write(gleaned)?;
+    fn keep_article(&self, article_result: &ArticleResult) -> rusqlite::Result<()> {
+        self.write(article_result)?;
         let mut file = self.tx.prepare_cached(
             "INSERT INTO article_category VALUES (?1, ?2) ON CONFLICT DO NOTHING",
         )?;
-        for category in &gleaned.categories {
-            file.execute((category, &gleaned.uid))?;
+        for category in &article_result.categories {
+            file.execute((category, &article_result.uid))?;
         }
         self.tx
             .prepare_cached("DELETE FROM site_failure WHERE uid = ?1")?
-            .execute([&gleaned.uid])?;
-        self.note_attempt(&gleaned.uid)
+            .execute([&article_result.uid])?;
+        self.note_attempt(&article_result.uid)
     }
 
-    fn keep_failure(&self, gleaned: &Gleaned, failure: &Failure) -> rusqlite::Result<()> {
-        let uid = &gleaned.uid;
+    fn keep_failure(
+        &self,
+        article_result: &ArticleResult,
+        failure: &Failure,
+    ) -> rusqlite::Result<()> {
+        let uid = &article_result.uid;
         if self.has_article(uid)? {
             return self.note_attempt(uid);
         }
-        self.write(gleaned)?;
+        self.write(article_result)?;
         self.tx
             .prepare_cached(
                 "INSERT INTO article_failure VALUES (?1, ?2, ?3)
                  ON CONFLICT (uid, code) DO UPDATE SET at = excluded.at",
             )?
-            .execute((uid, failure.code, gleaned.fetched_ts))?;
+            .execute((uid, failure.code, article_result.fetched_ts))?;
         if failure.is_of_site && self.count_site_failure(uid)? < RUNS_UNTIL_ATTEMPTED {
             return Ok(());
         }
@@ -183,8 +188,8 @@ impl Books<'_> {
         Ok(())
     }
 
-    fn write(&self, gleaned: &Gleaned) -> rusqlite::Result<()> {
-        let Gleaned { uid, fields, fetched_ts, failure, categories } = gleaned;
+    fn write(&self, article_result: &ArticleResult) -> rusqlite::Result<()> {
+        let ArticleResult { uid, fields, fetched_ts, failure, categories } = article_result;
         self.tx
             .prepare_cached("INSERT OR REPLACE INTO article VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?
             .execute((

@@ -46,9 +46,10 @@ pub async fn what_is_alive_stays_when_what_is_over_goes(store: &dyn ArticlesStor
 
 pub async fn more_than_fit_in_one_step_are_taken_out(store: &dyn ArticlesStore) {
     let articles = store.open_articles().await;
-    let gleaned: Vec<_> = (0..1_200).map(|n| article(&format!("{n:04}"), &["news"])).collect();
+    let article_results: Vec<_> =
+        (0..1_200).map(|n| article(&format!("{n:04}"), &["news"])).collect();
     let run = articles.now().await.expect("the store has a clock");
-    articles.keep(&gleaned.iter().collect::<Vec<_>>(), run).await.expect("they are kept");
+    articles.keep(&article_results.iter().collect::<Vec<_>>(), run).await.expect("they are kept");
     assert_eq!(count(&articles).await.articles, 1_200);
     store.let_pass(DAY * 6).await;
     Run::begin(&articles).await.keep(&article("new", &["news"])).await;

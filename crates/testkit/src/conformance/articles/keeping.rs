@@ -102,10 +102,12 @@ pub async fn the_newest_are_listed_first(store: &dyn ArticlesStore) {
 /// In any order of interleaving.
 pub async fn many_that_keep_at_once_keep_all(store: &dyn ArticlesStore) {
     let all = [store.open_articles().await, store.open_articles().await];
-    let gleaned: Vec<_> = (0..100).map(|n| article(&format!("{n:04}"), &["news"])).collect();
-    let gleaned: Vec<_> = gleaned.iter().collect();
+    let article_results: Vec<_> =
+        (0..100).map(|n| article(&format!("{n:04}"), &["news"])).collect();
+    let article_results: Vec<_> = article_results.iter().collect();
     let run = all[0].now().await.expect("the store has a clock");
-    let kept = futures::future::join_all(all.iter().map(|articles| articles.keep(&gleaned, run)));
+    let kept =
+        futures::future::join_all(all.iter().map(|articles| articles.keep(&article_results, run)));
     assert!(kept.await.iter().all(Result::is_ok));
     let counts = count(&all[0]).await;
     assert_eq!((counts.articles, counts.attempted, counts.by_category["news"]), (100, 100, 100));

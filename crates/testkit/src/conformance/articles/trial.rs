@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fetchwell_engine::ports::articles::{
-    Articles, Counts, Failure, Fields, Gleaned, Status, Wanted,
+    ArticleResult, Articles, Counts, Failure, Fields, Status, Wanted,
 };
 use fetchwell_policy::time::Time;
 
@@ -12,41 +12,41 @@ pub(super) const DAY: Duration = Duration::from_secs(86_400);
 pub(super) const SECOND: Duration = Duration::from_secs(1);
 
 /// An article that was fetched at the end of 2023, where the clocks of the cases start.
-pub(super) fn article(uid: &str, categories: &[&str]) -> Gleaned {
+pub(super) fn article(uid: &str, categories: &[&str]) -> ArticleResult {
     article_at(uid, categories, 1_700_000_000)
 }
 
-pub(super) fn article_at(uid: &str, categories: &[&str], fetched_ts: i64) -> Gleaned {
+pub(super) fn article_at(uid: &str, categories: &[&str], fetched_ts: i64) -> ArticleResult {
     let title = format!("Title of {uid} → “ä”\n");
-    gleaned(uid, categories, fetched_ts, &[("status", "success"), ("title", &title)], None)
+    article_result(uid, categories, fetched_ts, &[("status", "success"), ("title", &title)], None)
 }
 
 /// A link that failed because of its URL.
-pub(super) fn failure(uid: &str, code: &'static str) -> Gleaned {
+pub(super) fn failure(uid: &str, code: &'static str) -> ArticleResult {
     failed(uid, Failure { code, is_of_site: false })
 }
 
 /// A link that failed because of its site.
-pub(super) fn site_failure(uid: &str) -> Gleaned {
+pub(super) fn site_failure(uid: &str) -> ArticleResult {
     failed(uid, Failure { code: "FAIL_TIMEOUT", is_of_site: true })
 }
 
-fn failed(uid: &str, failure: Failure) -> Gleaned {
+fn failed(uid: &str, failure: Failure) -> ArticleResult {
     let fields = [("status", "failure"), ("reason", failure.code)];
-    gleaned(uid, &["news"], 1_700_000_000, &fields, Some(failure))
+    article_result(uid, &["news"], 1_700_000_000, &fields, Some(failure))
 }
 
-fn gleaned(
+fn article_result(
     uid: &str,
     categories: &[&str],
     fetched_ts: i64,
     fields: &[(&str, &str)],
     failure: Option<Failure>,
-) -> Gleaned {
+) -> ArticleResult {
     let fetched = fetched_ts.to_string();
     let own = [("uid", uid), ("category", categories[0]), ("fetched_ts", &fetched)];
     let fields = own.iter().chain(fields);
-    Gleaned {
+    ArticleResult {
         uid: uid.to_owned(),
         categories: categories.iter().map(|category| (*category).to_owned()).collect(),
         fetched_ts,
@@ -67,8 +67,8 @@ impl Run {
         Run { articles: articles.clone(), began }
     }
 
-    pub(super) async fn keep(&self, gleaned: &Gleaned) {
-        self.articles.keep(&[gleaned], self.began).await.expect("it is kept");
+    pub(super) async fn keep(&self, article_result: &ArticleResult) {
+        self.articles.keep(&[article_result], self.began).await.expect("it is kept");
     }
 
     pub(super) async fn is_pending(&self, uid: &str) -> bool {
