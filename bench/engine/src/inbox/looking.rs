@@ -59,8 +59,8 @@ pub async fn measure(kind: &Kind, store: &Store, messages: usize) -> Result<Vec<
     answers.push(failures.to("failures by reason and site".to_owned()));
     let newest = oversight.list(&Filter::default(), None, 1).await?;
     let Some(newest) = newest.messages.first() else { bail!("nothing is there") };
-    let dossier = time(async || oversight.dossier(newest.id).await.map(drop)).await?;
-    answers.push(dossier.to("one message".to_owned()));
+    let detail = time(async || oversight.detail(newest.id).await.map(drop)).await?;
+    answers.push(detail.to("one message".to_owned()));
     let instances = time(async || oversight.instances().await.map(drop)).await?;
     answers.push(instances.to("instances".to_owned()));
     let ledgers = time(async || oversight.ledgers().await.map(drop)).await?;

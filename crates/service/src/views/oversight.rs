@@ -2,7 +2,8 @@
 
 use fetchwell_engine::ports::inbox::{Attempt, MessageId};
 use fetchwell_engine::ports::oversight::{
-    Acted, Count, Deed, Dossier, FailureGroup, Failures, Milestone, Sighting, Sightings, timeline,
+    Acted, Count, Deed, FailureGroup, Failures, MessageDetail, MessageSummaries, MessageSummary,
+    Milestone, timeline,
 };
 use fetchwell_policy::rfc3339::rfc3339;
 use serde::Serialize;
@@ -13,7 +14,7 @@ use super::messages::OutboxView;
 /// A message of any caller.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = Sighting)]
-pub struct SightingView {
+pub struct MessageSummaryView {
     /// The id of the message.
     #[schema(example = "msg_018bcfe56800ffffffffffffffffffff", pattern = "^msg_[0-9a-f]{32}$")]
     pub id: String,
@@ -51,10 +52,10 @@ pub struct SightingView {
     pub retried_as: Option<String>,
 }
 
-impl From<Sighting> for SightingView {
-    fn from(seen: Sighting) -> SightingView {
+impl From<MessageSummary> for MessageSummaryView {
+    fn from(seen: MessageSummary) -> MessageSummaryView {
         let name = |id: Option<MessageId>| id.map(|id| id.to_string());
-        SightingView {
+        MessageSummaryView {
             id: seen.id.to_string(),
             state: seen.state.as_str(),
             reason: seen.reason,
@@ -76,9 +77,9 @@ impl From<Sighting> for SightingView {
 /// A page of messages.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = Sightings)]
-pub struct SightingsView {
+pub struct MessageSummariesView {
     /// The messages, newest first.
-    pub messages: Vec<SightingView>,
+    pub messages: Vec<MessageSummaryView>,
     /// The cursor for `after` to continue; null at the end.
     #[schema(required, example = "42", pattern = "^[0-9]+$")]
     pub next: Option<String>,
@@ -87,10 +88,10 @@ pub struct SightingsView {
     pub as_of: String,
 }
 
-impl From<Sightings> for SightingsView {
-    fn from(page: Sightings) -> SightingsView {
-        SightingsView {
-            messages: page.messages.into_iter().map(SightingView::from).collect(),
+impl From<MessageSummaries> for MessageSummariesView {
+    fn from(page: MessageSummaries) -> MessageSummariesView {
+        MessageSummariesView {
+            messages: page.messages.into_iter().map(MessageSummaryView::from).collect(),
             next: page.next.map(|next| next.to_string()),
             as_of: rfc3339(page.as_of),
         }
@@ -119,10 +120,10 @@ impl From<Count> for CountView {
 /// All details of a message.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = Dossier)]
-pub struct DossierView {
+pub struct MessageDetailView {
     /// The message.
     #[serde(flatten)]
-    pub message: SightingView,
+    pub message: MessageSummaryView,
     /// Its deadline.
     #[schema(required, format = DateTime)]
     pub deadline: Option<String>,
@@ -141,16 +142,16 @@ pub struct DossierView {
     pub outbox: Option<OutboxView>,
 }
 
-impl From<Dossier> for DossierView {
-    fn from(dossier: Dossier) -> DossierView {
-        DossierView {
-            timeline: timeline(&dossier).iter().map(MilestoneView::of).collect(),
-            last_attempts: dossier.attempts.iter().map(AttemptView::of).collect(),
-            deadline: dossier.deadline.map(rfc3339),
-            callback_url: dossier.callback_url,
-            follows: dossier.follows.map(|id| id.to_string()),
-            outbox: dossier.outbox.map(OutboxView::from),
-            message: dossier.message.into(),
+impl From<MessageDetail> for MessageDetailView {
+    fn from(detail: MessageDetail) -> MessageDetailView {
+        MessageDetailView {
+            timeline: timeline(&detail).iter().map(MilestoneView::of).collect(),
+            last_attempts: detail.attempts.iter().map(AttemptView::of).collect(),
+            deadline: detail.deadline.map(rfc3339),
+            callback_url: detail.callback_url,
+            follows: detail.follows.map(|id| id.to_string()),
+            outbox: detail.outbox.map(OutboxView::from),
+            message: detail.message.into(),
         }
     }
 }
@@ -246,7 +247,7 @@ pub struct GroupView {
     /// The number of messages.
     pub messages: u64,
     /// The newest of them.
-    pub sample: SightingView,
+    pub sample: MessageSummaryView,
 }
 
 impl From<Failures> for FailuresView {

@@ -84,7 +84,7 @@ pub struct Filter {
     pub retailer: Option<String>,
     /// The caller that sent them.
     pub caller: Option<String>,
-    /// Why they failed: see [`Sighting::reason`].
+    /// Why they failed: see [`MessageSummary::reason`].
     pub reason: Option<String>,
     /// A part of their URL; the case of ASCII letters is ignored.
     pub url_contains: Option<String>,
@@ -97,7 +97,7 @@ pub struct Filter {
 
 /// A message in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sighting {
+pub struct MessageSummary {
     /// Its ID.
     pub id: MessageId,
     /// The exact string that was posted.
@@ -131,10 +131,10 @@ pub struct Sighting {
 
 /// A page of a list, newest first.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sightings {
+pub struct MessageSummaries {
     /// The messages. There may be fewer than requested, or none, even if more follow, because the cost of a page is
     /// bounded.
-    pub messages: Vec<Sighting>,
+    pub messages: Vec<MessageSummary>,
     /// Where the next page begins; `None` at the end.
     pub next: Option<i64>,
     /// The time of the view: the filter's `as_of`, or when this query began.
@@ -154,9 +154,9 @@ pub struct Count {
 
 /// The details of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Dossier {
+pub struct MessageDetail {
     /// The message as shown in a list.
-    pub message: Sighting,
+    pub message: MessageSummary,
     /// Its deadline, by the store's clock.
     pub deadline: Option<Time>,
     /// The webhook for its result.
@@ -172,14 +172,14 @@ pub struct Dossier {
 /// Failures with the same reason at the same site.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailureGroup {
-    /// The reason; see [`Sighting::reason`].
+    /// The reason; see [`MessageSummary::reason`].
     pub reason: String,
     /// The site.
     pub site: String,
     /// The number of messages.
     pub messages: u64,
     /// The newest of these messages.
-    pub sample: Sighting,
+    pub sample: MessageSummary,
 }
 
 /// The failures by group, largest groups first.
@@ -251,13 +251,13 @@ pub trait Oversight: Send + Sync {
         filter: &Filter,
         from: Option<i64>,
         most: u32,
-    ) -> Result<Sightings, StoreError>;
+    ) -> Result<MessageSummaries, StoreError>;
 
     /// Counts the messages that match.
     async fn count(&self, filter: &Filter) -> Result<Count, StoreError>;
 
     /// The details of a message.
-    async fn dossier(&self, id: MessageId) -> Result<Option<Dossier>, StoreError>;
+    async fn detail(&self, id: MessageId) -> Result<Option<MessageDetail>, StoreError>;
 
     /// The failures, grouped by reason and site.
     async fn failures(&self) -> Result<Failures, StoreError>;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fetchwell_policy::time::Time;
 
-use super::Dossier;
+use super::MessageDetail;
 
 /// A stage of the timeline.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,10 +19,10 @@ pub struct Milestone {
 }
 
 /// The timeline of a message by its last attempt. Earlier attempts count as time in the queue.
-pub fn timeline(dossier: &Dossier) -> Vec<Milestone> {
-    let Some(last) = dossier.attempts.last() else {
-        return dossier.outbox.as_ref().map_or_else(Vec::new, |outbox| {
-            vec![stage("delivered", outbox.created_at, dossier.message.created_at)]
+pub fn timeline(detail: &MessageDetail) -> Vec<Milestone> {
+    let Some(last) = detail.attempts.last() else {
+        return detail.outbox.as_ref().map_or_else(Vec::new, |outbox| {
+            vec![stage("delivered", outbox.created_at, detail.message.created_at)]
         });
     };
     let spans = [
@@ -36,14 +36,14 @@ pub fn timeline(dossier: &Dossier) -> Vec<Milestone> {
     let spans = if last.sent { &spans[..] } else { &spans[..2] };
     let spent_us: u64 = spans.iter().map(|(_, us)| us).sum();
     let begun = last.at - Duration::from_micros(spent_us);
-    let mut way = vec![stage("queued", begun, dossier.message.created_at)];
+    let mut way = vec![stage("queued", begun, detail.message.created_at)];
     let mut at = begun;
     for (name, us) in spans {
         let took = Duration::from_micros(*us);
         at = at + took;
         way.push(Milestone { stage: name, at, took });
     }
-    if let Some(outbox) = &dossier.outbox {
+    if let Some(outbox) = &detail.outbox {
         way.push(stage("delivered", outbox.created_at, last.at));
     }
     way
@@ -57,10 +57,10 @@ fn stage(stage: &'static str, at: Time, since: Time) -> Milestone {
 mod tests {
     use super::*;
     use crate::ports::inbox::{Attempt, MessageId};
-    use crate::ports::oversight::{MessageState, Sighting};
+    use crate::ports::oversight::{MessageState, MessageSummary};
 
-    fn dossier(attempts: Vec<Attempt>) -> Dossier {
-        let message = Sighting {
+    fn detail(attempts: Vec<Attempt>) -> MessageDetail {
+        let message = MessageSummary {
             id: MessageId([1; 16]),
             url: "http://a.test/".to_owned(),
             site: "a.test".to_owned(),
@@ -80,7 +80,7 @@ mod tests {
         let callback_url = None;
         let follows = None;
         let outbox = None;
-        Dossier { message, deadline, callback_url, follows, attempts, outbox }
+        MessageDetail { message, deadline, callback_url, follows, attempts, outbox }
     }
 
     fn attempt(sent: bool) -> Attempt {
@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn the_way_ends_where_the_message_stands() {
         let told = |attempts| -> Vec<(&'static str, u64)> {
-            let way = timeline(&dossier(attempts));
+            let way = timeline(&detail(attempts));
             way.iter().map(|milestone| (milestone.stage, milestone.took.as_secs())).collect()
         };
         assert_eq!(told(vec![]), []);

@@ -1,11 +1,11 @@
 //! Prints messages, failures and ledgers, as text or JSON.
 
 use fetchwell_engine::ports::oversight::{
-    Act, Acted, Count, Dossier, Failures, Recount, Sighting, Sightings,
+    Act, Acted, Count, Failures, MessageDetail, MessageSummaries, MessageSummary, Recount,
 };
 use fetchwell_policy::rfc3339::rfc3339;
 use fetchwell_service::views::oversight::{
-    ActedView, CountView, DossierView, FailuresView, SightingView,
+    ActedView, CountView, FailuresView, MessageDetailView, MessageSummaryView,
 };
 use fetchwell_service::views::standing::QueueView;
 use serde::Serialize;
@@ -14,15 +14,19 @@ use serde_json::json;
 use crate::console::table::{plain, table};
 
 /// A list of messages, one line each.
-pub(super) fn messages(found: Sightings, as_json: bool) -> String {
+pub(super) fn messages(found: MessageSummaries, as_json: bool) -> String {
     let as_of = rfc3339(found.as_of);
     if as_json {
-        return found.messages.into_iter().map(|seen| line(&SightingView::from(seen))).collect();
+        return found
+            .messages
+            .into_iter()
+            .map(|seen| line(&MessageSummaryView::from(seen)))
+            .collect();
     }
     if found.messages.is_empty() {
         return format!("no matching messages as of {as_of}\n");
     }
-    let row = |seen: &Sighting| {
+    let row = |seen: &MessageSummary| {
         let state = match &seen.reason {
             Some(reason) => format!("{}: {reason}", seen.state.as_str()),
             None => seen.state.as_str().to_owned(),
@@ -72,8 +76,8 @@ pub(super) fn failures(failures: Failures, as_json: bool) -> String {
 }
 
 /// All details of a message.
-pub(super) fn dossier(dossier: Dossier, as_json: bool) -> String {
-    let view = DossierView::from(dossier);
+pub(super) fn detail(detail: MessageDetail, as_json: bool) -> String {
+    let view = MessageDetailView::from(detail);
     if as_json {
         return line(&view);
     }

@@ -2,7 +2,7 @@
 
 use fetchwell_engine::ports::inbox::MessageId;
 use fetchwell_engine::ports::oversight::{
-    Act, Acted, Filter, MESSAGES_PER_ACT, MESSAGES_PER_PAGE, Oversight, Sightings,
+    Act, Acted, Filter, MESSAGES_PER_ACT, MESSAGES_PER_PAGE, MessageSummaries, Oversight,
 };
 use fetchwell_service::audit::AuditLog;
 use fetchwell_settings::Settings;
@@ -63,8 +63,8 @@ async fn find(
     oversight: &dyn Oversight,
     mut filter: Filter,
     most: usize,
-) -> Result<Sightings, Exit> {
-    let mut found: Option<Sightings> = None;
+) -> Result<MessageSummaries, Exit> {
+    let mut found: Option<MessageSummaries> = None;
     loop {
         let (have, from) =
             found.as_ref().map_or((0, None), |found| (found.messages.len(), found.next));
@@ -83,8 +83,8 @@ async fn find(
 }
 
 async fn show(oversight: &dyn Oversight, id: &str, as_json: bool) -> Result<Exit, Exit> {
-    match oversight.dossier(which::message(id)?).await? {
-        Some(dossier) => print(lines::dossier(dossier, as_json).as_bytes()),
+    match oversight.detail(which::message(id)?).await? {
+        Some(detail) => print(lines::detail(detail, as_json).as_bytes()),
         None => {
             tracing::error!("there is no message {id}; run `fetchwell messages list` to see all");
             Ok(Exit::SomeFailed)

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::dead_letters::DeadLetter;
 use fetchwell_engine::ports::error::StoreError;
-use fetchwell_engine::ports::oversight::{Filter, MessageState, Oversight, QueueLedger, Sighting};
+use fetchwell_engine::ports::oversight::{
+    Filter, MessageState, MessageSummary, Oversight, QueueLedger,
+};
 use fetchwell_engine::ports::sites::{Condition, SITES_PER_PAGE, SiteQuery};
 use fetchwell_engine::ports::url_queue::UrlQueue;
 use fetchwell_policy::rfc3339::rfc3339;
@@ -141,7 +143,7 @@ fn line_of(row: &SiteRow) -> SiteLine {
     }
 }
 
-fn failure_of_message(message: &Sighting) -> FailureLine {
+fn failure_of_message(message: &MessageSummary) -> FailureLine {
     FailureLine {
         at: message.ended_at.map(rfc3339),
         site: message.site.clone(),

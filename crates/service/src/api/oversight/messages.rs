@@ -15,7 +15,7 @@ use crate::api::problems::{
 };
 use crate::api::routes::json;
 use crate::problem::{Kind, Problem};
-use crate::views::oversight::{CountView, DossierView, FailuresView, SightingsView};
+use crate::views::oversight::{CountView, FailuresView, MessageDetailView, MessageSummariesView};
 
 /// List messages of all callers
 ///
@@ -39,7 +39,7 @@ use crate::views::oversight::{CountView, DossierView, FailuresView, SightingsVie
         ("limit" = Option<u32>, Query, description = "maximum number of results, 1 to 200 (default 50)", minimum = 1, maximum = 200),
     ),
     responses(
-        (status = 200, description = "messages, and the time to which the list refers", body = SightingsView),
+        (status = 200, description = "messages, and the time to which the list refers", body = MessageSummariesView),
         CallerProblems, ViewerProblems, QueryProblems, StoreProblems,
     ),
     security(("token" = []))
@@ -52,7 +52,7 @@ pub(super) async fn messages(
     api.admit(&identity)?;
     let asked = Asked::read(query.as_deref().unwrap_or_default())?;
     let page = api.stored(api.oversight.list(&asked.filter, asked.after, asked.limit).await)?;
-    Ok(json(&SightingsView::from(page)))
+    Ok(json(&MessageSummariesView::from(page)))
 }
 
 /// Count messages of all callers
@@ -101,7 +101,7 @@ pub(super) async fn count(
     tag = "Oversight",
     params(("id" = String, Path, description = "the message", example = "msg_018bcfe56800ffffffffffffffffffff", pattern = "^msg_[0-9a-f]{32}$")),
     responses(
-        (status = 200, description = "the message", body = DossierView),
+        (status = 200, description = "the message", body = MessageDetailView),
         CallerProblems, ViewerProblems, MessageProblems, StoreProblems,
     ),
     security(("token" = []))
@@ -114,11 +114,11 @@ pub(super) async fn message(
     api.admit(&identity)?;
     let id = id.ok().and_then(|Path(text)| text.parse::<MessageId>().ok());
     let found = match id {
-        Some(id) => api.stored(api.oversight.dossier(id).await)?,
+        Some(id) => api.stored(api.oversight.detail(id).await)?,
         None => None,
     };
-    let dossier = found.ok_or_else(|| Problem::new(Kind::NotFound))?;
-    Ok(json(&DossierView::from(dossier)))
+    let detail = found.ok_or_else(|| Problem::new(Kind::NotFound))?;
+    Ok(json(&MessageDetailView::from(detail)))
 }
 
 /// Group failed messages by reason and site

@@ -6,7 +6,7 @@ use askama::Template;
 use axum::body::Bytes;
 use axum::response::Response;
 use fetchwell_engine::ports::oversight::{
-    Failures, Filter, MESSAGES_PER_PAGE, MessageState, Oversight, Sighting,
+    Failures, Filter, MESSAGES_PER_PAGE, MessageState, MessageSummary, Oversight,
 };
 use fetchwell_policy::rfc3339::rfc3339;
 use futures::StreamExt;
@@ -19,7 +19,7 @@ use crate::dashboard::access::Visitor;
 use crate::dashboard::fault::Fault;
 use crate::dashboard::layout::{self, Section};
 use crate::dashboard::words::{self, shell};
-use crate::views::oversight::SightingView;
+use crate::views::oversight::MessageSummaryView;
 
 #[derive(Template)]
 #[template(path = "failures.html")]
@@ -65,6 +65,6 @@ pub(super) fn lines(oversight: Arc<dyn Oversight>) -> Lines {
     .boxed()
 }
 
-fn line(message: Sighting) -> String {
-    format!("{}\n", serde_json::to_string(&SightingView::from(message)).unwrap_or_default())
+fn line(message: MessageSummary) -> String {
+    format!("{}\n", serde_json::to_string(&MessageSummaryView::from(message)).unwrap_or_default())
 }

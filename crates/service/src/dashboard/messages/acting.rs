@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::Response;
 use fetchwell_engine::ports::inbox::MessageId;
-use fetchwell_engine::ports::oversight::{Act, Count, Filter, MessageState, Sighting};
+use fetchwell_engine::ports::oversight::{Act, Count, Filter, MessageState, MessageSummary};
 
 use super::{filter, oversight};
 use crate::dashboard::Dashboard;
@@ -22,7 +22,7 @@ const ACTION: &str = "/dashboard/messages/act";
 const CANCELLING: &str = "The message ends, and its caller is told that an operator cancelled it.";
 
 /// The actions on one message.
-pub(super) fn offers_for_one(message: &Sighting) -> Vec<Offer> {
+pub(super) fn offers_for_one(message: &MessageSummary) -> Vec<Offer> {
     let offer = |act: Act, label: &str, about, mood| Offer {
         action: ACTION.to_owned(),
         label: label.to_owned(),

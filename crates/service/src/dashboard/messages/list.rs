@@ -5,7 +5,7 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
-use fetchwell_engine::ports::oversight::{Count, Filter, MessageState, Sightings};
+use fetchwell_engine::ports::oversight::{Count, Filter, MessageState, MessageSummaries};
 use http::Uri;
 
 use super::acting::{how_many, offers_for_all};
@@ -28,7 +28,7 @@ struct Page<'a> {
     back: &'a str,
     filter: &'a Filter,
     tabs: Vec<Tab>,
-    seen: Sightings,
+    seen: MessageSummaries,
     count: Count,
     next: Option<String>,
     offers: Vec<Offer>,

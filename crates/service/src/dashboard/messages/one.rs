@@ -6,7 +6,7 @@ use askama::Template;
 use axum::extract::{Path, State};
 use axum::response::Response;
 use fetchwell_engine::ports::inbox::MessageId;
-use fetchwell_engine::ports::oversight::{Dossier, Milestone, timeline};
+use fetchwell_engine::ports::oversight::{MessageDetail, Milestone, timeline};
 use http::Uri;
 
 use super::acting::offers_for_one;
@@ -26,7 +26,7 @@ const MOST_CONTENT: usize = 4_000;
 struct Page<'a> {
     visitor: &'a Visitor,
     back: &'a str,
-    dossier: &'a Dossier,
+    detail: &'a MessageDetail,
     way: Vec<Milestone>,
     content: Option<(String, usize)>,
     offers: Vec<Offer>,
@@ -44,21 +44,21 @@ pub(in super::super) async fn page(
     };
     let unknown = Fault::NotFound("there is no such message; old messages are deleted");
     let Ok(id) = id.parse::<MessageId>() else { return Err(unknown) };
-    let Some(dossier) = oversight.dossier(id).await? else { return Err(unknown) };
+    let Some(detail) = oversight.detail(id).await? else { return Err(unknown) };
     let content = Page {
         visitor: &visitor,
         back: layout::here(&uri),
-        way: timeline(&dossier),
-        content: content(&dossier),
-        offers: offers_for_one(&dossier.message),
-        dossier: &dossier,
+        way: timeline(&detail),
+        content: content(&detail),
+        offers: offers_for_one(&detail.message),
+        detail: &detail,
     };
     layout::page(&dashboard, &visitor, &uri, title, &content)
 }
 
 /// The beginning of the content, and its length in characters.
-fn content(dossier: &Dossier) -> Option<(String, usize)> {
-    let content = dossier.outbox.as_ref()?.result.content.as_ref()?;
+fn content(detail: &MessageDetail) -> Option<(String, usize)> {
+    let content = detail.outbox.as_ref()?.result.content.as_ref()?;
     Some((content.chars().take(MOST_CONTENT).collect(), content.chars().count()))
 }
 

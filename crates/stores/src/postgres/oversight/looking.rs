@@ -6,7 +6,8 @@ use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::inbox::{FetchResult, MessageId, attempts_of};
 use fetchwell_engine::ports::job::LeaseId;
 use fetchwell_engine::ports::oversight::{
-    Count, Dossier, FailureGroup, Failures, MESSAGES_PER_PAGE, MOST_COUNTED, Sighting, Sightings,
+    Count, FailureGroup, Failures, MESSAGES_PER_PAGE, MOST_COUNTED, MessageDetail,
+    MessageSummaries, MessageSummary,
 };
 use fetchwell_engine::ports::queue::Ledger;
 use fetchwell_policy::time::Time;
@@ -22,7 +23,7 @@ use crate::shared::looking::{
     Among, FAILURES_PER_LOOK, Look, MOST_GROUPS, ROWS_PER_LOOK, state_of,
 };
 
-macro_rules! sighting {
+macro_rules! summary {
     () => {
         "SELECT job.id, job.key, job.url, job.odd_url, job.site, job.retailer, job.correlation_id,
             job.caller, job.state, job.reason, job.accepted_at, job.due, job.ended_at,
@@ -71,8 +72,8 @@ const FAILED: &str = few!(
 const WAITING: &str = sql!(few!("queue = $1 AND state < {leased} AND id + 0 BETWEEN $2 AND $3"));
 const LEASED: &str = sql!(few!("state = {leased} AND id + 0 BETWEEN $2 AND $3"));
 
-const DOSSIER: &str = sql!(concat!(
-    sighting!(),
+const MESSAGE_DETAIL: &str = sql!(concat!(
+    summary!(),
     ", job.deadline, job.callback_url, job.story, leader.key AS leader,
         cursor, stored_at, status, content, content_type, http_status, error, extracted, job.attempts
     FROM fetchwell_job AS job
@@ -153,24 +154,24 @@ pub(super) async fn list(
     ledger: &Ledger,
     from: Option<i64>,
     most: u32,
-) -> Result<Sightings, StoreError> {
+) -> Result<MessageSummaries, StoreError> {
     let most = most.clamp(1, MESSAGES_PER_PAGE) as usize;
     let among = look.among(ledger);
     let stretch = stretch(db, queue, among, from).await?;
     let (place, order) = place(among);
-    let sighting = sql!(sighting!());
-    let sql = format!("{sighting}{place}{MATCHES} ORDER BY {order} LIMIT $13");
+    let summary = sql!(summary!());
+    let sql = format!("{summary}{place}{MATCHES} ORDER BY {order} LIMIT $13");
     let rows = db.read(asked(&sql, queue, look, &stretch, most + 1)).await?;
-    let read = |row: &PgRow| Ok((row.try_get("id")?, sighting_of(row)?));
-    let seen: sqlx::Result<Vec<(LeaseId, Sighting)>> = rows.iter().map(read).collect();
+    let read = |row: &PgRow| Ok((row.try_get("id")?, summary_of(row)?));
+    let seen: sqlx::Result<Vec<(LeaseId, MessageSummary)>> = rows.iter().map(read).collect();
     let mut seen = seen.map_err(|error| db.fault(error))?;
     let next = match seen.get(most) {
         Some((id, _)) => Some(*id),
         None => (!stretch.is_last).then_some(stretch.first - 1),
     };
     seen.truncate(most);
-    let messages = seen.into_iter().map(|(_, sighting)| sighting).collect();
-    Ok(Sightings { messages, next, as_of: look.as_of })
+    let messages = seen.into_iter().map(|(_, summary)| summary).collect();
+    Ok(MessageSummaries { messages, next, as_of: look.as_of })
 }
 
 /// The number of matches, as far as one query reaches.
@@ -194,14 +195,14 @@ pub(super) async fn count(
 }
 
 /// The details of a message.
-pub(super) async fn dossier(
+pub(super) async fn detail(
     db: &Database,
     queue: QueueId,
     id: MessageId,
-) -> Result<Option<Dossier>, StoreError> {
-    let rows = db.read(sqlx::query(DOSSIER).bind(queue).bind(id.0.to_vec())).await?;
-    let dossier = rows.first().map(dossier_of).transpose();
-    dossier.map_err(|error| db.fault(error))
+) -> Result<Option<MessageDetail>, StoreError> {
+    let rows = db.read(sqlx::query(MESSAGE_DETAIL).bind(queue).bind(id.0.to_vec())).await?;
+    let detail = rows.first().map(detail_of).transpose();
+    detail.map_err(|error| db.fault(error))
 }
 
 /// The newest failures that have not been retried, by reason and site.
@@ -225,10 +226,10 @@ pub(super) async fn failures(
     let groups = groups.map_err(|error| db.fault(error))?;
     let is_exact = stretch.is_last && groups.len() as i64 <= MOST_GROUPS;
     let newest: Vec<LeaseId> = groups.iter().map(|(.., id)| *id).collect();
-    let sql = sql!(concat!(sighting!(), "FROM fetchwell_job AS job WHERE job.id = ANY($1)"));
+    let sql = sql!(concat!(summary!(), "FROM fetchwell_job AS job WHERE job.id = ANY($1)"));
     let rows = db.read(sqlx::query(sql).bind(newest)).await?;
-    let samples: sqlx::Result<HashMap<LeaseId, Sighting>> =
-        rows.iter().map(|row| Ok((row.try_get("id")?, sighting_of(row)?))).collect();
+    let samples: sqlx::Result<HashMap<LeaseId, MessageSummary>> =
+        rows.iter().map(|row| Ok((row.try_get("id")?, summary_of(row)?))).collect();
     let mut samples = samples.map_err(|error| db.fault(error))?;
     let groups = groups
         .into_iter()
@@ -267,12 +268,12 @@ fn asked<'q>(
         .bind(i64::try_from(most).unwrap_or(i64::MAX))
 }
 
-fn dossier_of(row: &PgRow) -> sqlx::Result<Dossier> {
+fn detail_of(row: &PgRow) -> sqlx::Result<MessageDetail> {
     let story: Option<String> = row.try_get("story")?;
     let deadline: Option<i64> = row.try_get("deadline")?;
     let leader: Option<[u8; 16]> = row.try_get("leader")?;
-    Ok(Dossier {
-        message: sighting_of(row)?,
+    Ok(MessageDetail {
+        message: summary_of(row)?,
         deadline: deadline.map(Time::from_micros),
         callback_url: row.try_get("callback_url")?,
         follows: leader.map(MessageId),
@@ -281,12 +282,12 @@ fn dossier_of(row: &PgRow) -> sqlx::Result<Dossier> {
     })
 }
 
-fn sighting_of(row: &PgRow) -> sqlx::Result<Sighting> {
+fn summary_of(row: &PgRow) -> sqlx::Result<MessageSummary> {
     let time = |micros: Option<i64>| micros.map(Time::from_micros);
     let name = |key: Option<[u8; 16]>| key.map(MessageId);
     let stored: JobState = row.try_get("state")?;
     let requests: i64 = row.try_get("requests")?;
-    Ok(Sighting {
+    Ok(MessageSummary {
         id: MessageId(row.try_get("key")?),
         url: url_of(row)?,
         site: row.try_get("site")?,

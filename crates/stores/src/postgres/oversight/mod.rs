@@ -11,8 +11,8 @@ use async_trait::async_trait;
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::inbox::{Bell, MessageId};
 use fetchwell_engine::ports::oversight::{
-    Act, Count, Deed, Dossier, Failures, Filter, InstanceView, MESSAGES_PER_ACT, OutboxExtent,
-    Oversight, QueueLedger, Recount, Sightings,
+    Act, Count, Deed, Failures, Filter, InstanceView, MESSAGES_PER_ACT, MessageDetail,
+    MessageSummaries, OutboxExtent, Oversight, QueueLedger, Recount,
 };
 use fetchwell_engine::ports::queue::Queue;
 use fetchwell_policy::time::Time;
@@ -64,7 +64,7 @@ impl Oversight for PostgresOversight {
         filter: &Filter,
         from: Option<i64>,
         most: u32,
-    ) -> Result<Sightings, StoreError> {
+    ) -> Result<MessageSummaries, StoreError> {
         let look = self.look(filter).await?;
         let ledger = self.messages.ledger().await?;
         looking::list(&self.db, self.messages.queue, &look, &ledger, from, most).await
@@ -79,8 +79,8 @@ impl Oversight for PostgresOversight {
         }
     }
 
-    async fn dossier(&self, id: MessageId) -> Result<Option<Dossier>, StoreError> {
-        looking::dossier(&self.db, self.messages.queue, id).await
+    async fn detail(&self, id: MessageId) -> Result<Option<MessageDetail>, StoreError> {
+        looking::detail(&self.db, self.messages.queue, id).await
     }
 
     async fn failures(&self) -> Result<Failures, StoreError> {

@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use fetchwell_engine::ports::inbox::{FetchResult, MessageId, attempts_of};
 use fetchwell_engine::ports::job::LeaseId;
 use fetchwell_engine::ports::oversight::{
-    Count, Dossier, FailureGroup, Failures, MESSAGES_PER_PAGE, MOST_COUNTED, Sighting, Sightings,
+    Count, FailureGroup, Failures, MESSAGES_PER_PAGE, MOST_COUNTED, MessageDetail,
+    MessageSummaries, MessageSummary,
 };
 use fetchwell_policy::time::Time;
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -97,23 +98,23 @@ pub(super) fn list(
     look: &Look,
     from: Option<i64>,
     most: u32,
-) -> rusqlite::Result<Sightings> {
+) -> rusqlite::Result<MessageSummaries> {
     let most = most.clamp(1, MESSAGES_PER_PAGE) as usize;
     let among = look.among(&read_ledger(tx, queue)?);
     let stretch = stretch(tx, queue, among, from)?;
     let (place, condition) = place(among);
     let sql = format!("{SIGHTING}{place}{MATCHES}{condition} ORDER BY job.id DESC LIMIT ?13");
-    let mut seen: Vec<(LeaseId, Sighting)> =
+    let mut seen: Vec<(LeaseId, MessageSummary)> =
         select(tx, &sql, queue, look, &stretch, most + 1, |row| {
-            Ok((row.get(0)?, sighting_of(row)?))
+            Ok((row.get(0)?, summary_of(row)?))
         })?;
     let next = match seen.get(most) {
         Some((id, _)) => Some(*id),
         None => (!stretch.is_last).then_some(stretch.first - 1),
     };
     seen.truncate(most);
-    let messages = seen.into_iter().map(|(_, sighting)| sighting).collect();
-    Ok(Sightings { messages, next, as_of: look.as_of })
+    let messages = seen.into_iter().map(|(_, summary)| summary).collect();
+    Ok(MessageSummaries { messages, next, as_of: look.as_of })
 }
 
 /// The number of matches, as far as one query reaches.
@@ -130,11 +131,11 @@ pub(super) fn count(tx: &Connection, queue: i64, look: &Look) -> rusqlite::Resul
 }
 
 /// The details of a message.
-pub(super) fn dossier(
+pub(super) fn detail(
     tx: &Connection,
     queue: i64,
     id: MessageId,
-) -> rusqlite::Result<Option<Dossier>> {
+) -> rusqlite::Result<Option<MessageDetail>> {
     let sql = format!(
         "{SIGHTING} FROM job JOIN lane ON lane.id = job.lane WHERE job.queue = ?1 AND key = ?2"
     );
@@ -144,18 +145,18 @@ pub(super) fn dossier(
             let job: LeaseId = row.get(0)?;
             let follows: Option<LeaseId> = row.get(17)?;
             let story: Option<String> = row.get(18)?;
-            let dossier = Dossier {
-                message: sighting_of(row)?,
+            let detail = MessageDetail {
+                message: summary_of(row)?,
                 deadline: row.get::<_, Option<i64>>(15)?.map(Time::from_micros),
                 callback_url: row.get(16)?,
                 follows: None,
                 attempts: attempts_of(&story.unwrap_or_default()),
                 outbox: None,
             };
-            Ok((job, follows, dossier))
+            Ok((job, follows, detail))
         })
         .optional()?;
-    let Some((job, follows, dossier)) = found else { return Ok(None) };
+    let Some((job, follows, detail)) = found else { return Ok(None) };
     let follows = match follows {
         Some(leader) => tx
             .prepare_cached("SELECT key FROM job WHERE id = ?1")?
@@ -164,7 +165,7 @@ pub(super) fn dossier(
             .map(MessageId),
         None => None,
     };
-    Ok(Some(Dossier { follows, outbox: outbox::of_job(tx, job)?, ..dossier }))
+    Ok(Some(MessageDetail { follows, outbox: outbox::of_job(tx, job)?, ..detail }))
 }
 
 /// The newest failures that have not been retried, by reason and site.
@@ -186,7 +187,7 @@ pub(super) fn failures(tx: &Connection, queue: i64, as_of: Time) -> rusqlite::Re
     let mut samples = HashMap::new();
     let sql = format!("{SIGHTING} FROM job JOIN lane ON lane.id = job.lane WHERE job.id = ?1");
     for (.., id) in &groups {
-        samples.insert(*id, tx.prepare_cached(&sql)?.query_row([id], sighting_of)?);
+        samples.insert(*id, tx.prepare_cached(&sql)?.query_row([id], summary_of)?);
     }
     let groups = groups
         .into_iter()
@@ -231,10 +232,10 @@ fn select<T>(
         .collect()
 }
 
-fn sighting_of(row: &Row<'_>) -> rusqlite::Result<Sighting> {
+fn summary_of(row: &Row<'_>) -> rusqlite::Result<MessageSummary> {
     let time = |micros: Option<i64>| micros.map(Time::from_micros);
     let stored: JobState = row.get(7)?;
-    Ok(Sighting {
+    Ok(MessageSummary {
         id: MessageId(row.get(1)?),
         url: row.get(2)?,
         site: row.get(3)?,

@@ -12,8 +12,8 @@ use async_trait::async_trait;
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::inbox::{Bell, MessageId};
 use fetchwell_engine::ports::oversight::{
-    Act, Count, Deed, Dossier, Failures, Filter, InstanceView, MESSAGES_PER_ACT, OutboxExtent,
-    Oversight, QueueLedger, Recount, Sightings,
+    Act, Count, Deed, Failures, Filter, InstanceView, MESSAGES_PER_ACT, MessageDetail,
+    MessageSummaries, OutboxExtent, Oversight, QueueLedger, Recount,
 };
 use fetchwell_policy::time::Time;
 use fetchwell_sqlite::db::Db;
@@ -70,7 +70,7 @@ impl Oversight for SqliteOversight {
         filter: &Filter,
         from: Option<i64>,
         most: u32,
-    ) -> Result<Sightings, StoreError> {
+    ) -> Result<MessageSummaries, StoreError> {
         let queue = self.messages.queue;
         let look = self.look(filter).await?;
         self.read(move |tx| looking::list(tx, queue, &look, from, most)).await
@@ -89,9 +89,9 @@ impl Oversight for SqliteOversight {
         .await
     }
 
-    async fn dossier(&self, id: MessageId) -> Result<Option<Dossier>, StoreError> {
+    async fn detail(&self, id: MessageId) -> Result<Option<MessageDetail>, StoreError> {
         let queue = self.messages.queue;
-        self.read(move |tx| looking::dossier(tx, queue, id)).await
+        self.read(move |tx| looking::detail(tx, queue, id)).await
     }
 
     async fn failures(&self) -> Result<Failures, StoreError> {

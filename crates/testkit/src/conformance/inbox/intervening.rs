@@ -65,7 +65,7 @@ pub async fn what_has_ended_is_tried_anew_as_a_message_of_its_own(place: &dyn In
         (seen.url, seen.retailer, seen.correlation_id, seen.caller, seen.status, seen.attempts),
         (sent.url, sent.retailer, sent.correlation_id, ANNA.to_owned(), MessageStatus::Queued, 0)
     );
-    let find = async |id| trial.store.oversight.dossier(id).await.expect("a story").expect("known");
+    let find = async |id| trial.store.oversight.detail(id).await.expect("a story").expect("known");
     assert_eq!(find(old).await.message.retried_as, Some(new));
     assert_eq!(find(new).await.message.retry_of, Some(old));
     // It has the same time as the first one, counted from now.
@@ -197,7 +197,7 @@ pub async fn an_act_by_filter_hits_what_was_seen(place: &dyn InboxStore) {
     let expected: Vec<String> = (0..5).map(|n| format!("http://a.test/{n}")).collect();
     assert_eq!(urls(&leases), expected);
     for id in others.into_iter().chain([ends_later, later]) {
-        let found = trial.store.oversight.dossier(id).await.expect("a story").expect("known");
+        let found = trial.store.oversight.detail(id).await.expect("a story").expect("known");
         assert_eq!(found.message.retried_as, None, "{}", found.message.url);
     }
     let acted = trial.store.oversight.act(Act::Cancel, &filter, usize::MAX).await.expect("an act");

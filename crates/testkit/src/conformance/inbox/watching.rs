@@ -162,11 +162,11 @@ pub async fn failures_are_grouped_by_reason_and_site(place: &dyn InboxStore) {
 pub async fn a_message_has_its_story(place: &dyn InboxStore) {
     let trial = Trial::new(place).await;
     let id = trial.send(ANNA, message("http://a.test/")).await;
-    let dossier = async || {
-        let found = trial.store.oversight.dossier(id).await.expect("a story is told");
+    let detail = async || {
+        let found = trial.store.oversight.detail(id).await.expect("a story is told");
         found.expect("the message is there")
     };
-    assert_eq!((dossier().await.attempts, timeline(&dossier().await)), (vec![], vec![]));
+    assert_eq!((detail().await.attempts, timeline(&detail().await)), (vec![], vec![]));
     let mut told = Vec::new();
     for number in 1..=12_u32 {
         trial.wait(secs(1)).await;
@@ -184,20 +184,20 @@ pub async fn a_message_has_its_story(place: &dyn InboxStore) {
     trial.wait(secs(2)).await;
     trial.end(&trial.lease_one().await, last).await;
 
-    let dossier = dossier().await;
-    let kept = dossier.attempts.len();
+    let detail = detail().await;
+    let kept = detail.attempts.len();
     assert!((6..=10).contains(&kept), "{kept} attempts are kept");
-    assert_eq!(dossier.attempts, told[told.len() - kept..]);
-    assert_eq!((dossier.message.attempts, dossier.message.state), (13, MessageState::Failed));
-    assert_eq!(dossier.outbox.as_ref().map(|outbox| outbox.message), Some(id));
-    let way = timeline(&dossier);
+    assert_eq!(detail.attempts, told[told.len() - kept..]);
+    assert_eq!((detail.message.attempts, detail.message.state), (13, MessageState::Failed));
+    assert_eq!(detail.outbox.as_ref().map(|outbox| outbox.message), Some(id));
+    let way = timeline(&detail);
     let stages: Vec<&str> = way.iter().map(|milestone| milestone.stage).collect();
     assert_eq!(
         stages,
         ["queued", "robots", "slot", "connect", "first_byte", "extracted", "delivered"]
     );
     let total: std::time::Duration = way.iter().map(|milestone| milestone.took).sum();
-    assert_eq!(way.last().map(|last| last.at), Some(dossier.message.created_at + total));
+    assert_eq!(way.last().map(|last| last.at), Some(detail.message.created_at + total));
     assert_eq!(way[4].took, std::time::Duration::from_micros(50_000));
 }
 
@@ -206,7 +206,7 @@ pub async fn a_follower_says_whom_it_follows(place: &dyn InboxStore) {
     let trial = Trial::new(place).await;
     let leader = trial.send(ANNA, shared("http://a.test/", 1, secs(60))).await;
     let follower = trial.send(ANNA, shared("http://a.test/", 1, secs(60))).await;
-    let find = async |id| trial.store.oversight.dossier(id).await.expect("a story is told");
+    let find = async |id| trial.store.oversight.detail(id).await.expect("a story is told");
     assert_eq!(find(follower).await.and_then(|found| found.follows), Some(leader));
     assert_eq!(find(leader).await.and_then(|found| found.follows), None);
     assert_eq!(find(MessageId([9; 16])).await, None);
