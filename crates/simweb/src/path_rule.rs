@@ -10,7 +10,7 @@ pub(crate) struct PathRule {
     /// Compared with path and query; a trailing `*` makes it a prefix.
     pub(crate) path: String,
     #[serde(flatten)]
-    pub(crate) act: Act,
+    pub(crate) act: PathAction,
 }
 
 impl PathRule {
@@ -25,7 +25,7 @@ impl PathRule {
 /// What a path returns instead of its generated page.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Act {
+pub(crate) enum PathAction {
     /// 302 to this location.
     Redirect(String),
     /// 301 to this location.

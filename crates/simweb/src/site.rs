@@ -9,7 +9,7 @@ use parking_lot::{Mutex, MutexGuard};
 use crate::exchange::{Answer, Request};
 use crate::hit::{Hit, HitKind};
 use crate::page;
-use crate::path_rule::Act;
+use crate::path_rule::PathAction;
 use crate::script::SiteScript;
 
 /// A running site: its script and its state.
@@ -112,32 +112,34 @@ impl Site {
         &self,
         past: &mut Past,
         index: usize,
-        act: &Act,
+        act: &PathAction,
         request: &Request<'_>,
     ) -> Option<Answer> {
         let path = request.path_and_query;
         Some(match act {
-            Act::Redirect(location) => Answer::redirect(302, location),
-            Act::Moved(location) => Answer::redirect(301, location),
-            Act::Status(status) => Answer::of_status(*status),
-            Act::Busy { status, retry_after } => {
+            PathAction::Redirect(location) => Answer::redirect(302, location),
+            PathAction::Moved(location) => Answer::redirect(301, location),
+            PathAction::Status(status) => Answer::of_status(*status),
+            PathAction::Busy { status, retry_after } => {
                 Answer::of_status(*status).with_retry_after(Some(*retry_after))
             }
-            Act::Tagged { etag, .. } if request.if_none_match == etag => {
+            PathAction::Tagged { etag, .. } if request.if_none_match == etag => {
                 Answer::of_status(304).with_header("etag", etag)
             }
-            Act::Tagged { content_type, text, etag } => {
+            PathAction::Tagged { content_type, text, etag } => {
                 Answer::new(200, content_type, text.clone()).with_header("etag", etag)
             }
-            Act::FailsFirst { times, status } => {
+            PathAction::FailsFirst { times, status } => {
                 return past.fails_again(index, path, *times).then(|| Answer::of_status(*status));
             }
-            Act::Text { content_type, text } => Answer::new(200, content_type, text.clone()),
-            Act::Gzip { content_type, text } => Answer::new(200, content_type, page::gzip(text)),
-            Act::Binary { content_type, size_bytes } => {
+            PathAction::Text { content_type, text } => Answer::new(200, content_type, text.clone()),
+            PathAction::Gzip { content_type, text } => {
+                Answer::new(200, content_type, page::gzip(text))
+            }
+            PathAction::Binary { content_type, size_bytes } => {
                 Answer::new(200, content_type, page::noise(&self.name, path, *size_bytes))
             }
-            Act::Manner(manner) => self.page(path).with_manner(*manner),
+            PathAction::Manner(manner) => self.page(path).with_manner(*manner),
         })
     }
 
