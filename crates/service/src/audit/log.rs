@@ -6,7 +6,7 @@ use std::sync::Arc;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::inbox::{AuditEntry, Inbox};
-use fetchwell_engine::ports::oversight::{Act, Acted};
+use fetchwell_engine::ports::oversight::{Acted, Action};
 use parking_lot::Mutex;
 use tracing::info;
 
@@ -61,7 +61,7 @@ impl AuditLog {
     pub async fn note_act(
         &self,
         who: &str,
-        act: Act,
+        act: Action,
         acted: &Acted,
         what: &str,
         from: &str,
@@ -120,7 +120,7 @@ mod tests {
     async fn an_act_on_messages_is_written_with_its_counts() {
         let audit = AuditLog::of_process(Clock::system());
         let acted = Acted { done: 2, left_alone: 1, ..Acted::default() };
-        audit.note_act("me", Act::Retry, &acted, "a b c", "::1").await.unwrap();
+        audit.note_act("me", Action::Retry, &acted, "a b c", "::1").await.unwrap();
         let latest = audit.latest(1).await.unwrap();
         assert_eq!(latest[0].caller.as_deref(), Some("me"));
         assert_eq!(latest[0].action, "retry_messages");

@@ -2,8 +2,8 @@
 
 use fetchwell_engine::ports::inbox::{Attempt, MessageId};
 use fetchwell_engine::ports::oversight::{
-    Acted, Count, Deed, FailureGroup, Failures, MessageDetail, MessageSummaries, MessageSummary,
-    Milestone, timeline,
+    Acted, ActionResult, Count, FailureGroup, Failures, MessageDetail, MessageSummaries,
+    MessageSummary, Milestone, timeline,
 };
 use fetchwell_policy::rfc3339::rfc3339;
 use serde::Serialize;
@@ -269,7 +269,7 @@ impl From<Failures> for FailuresView {
 /// The outcome of an action for one message.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = Deed)]
-pub struct DeedView {
+pub struct ActionResultView {
     /// The message.
     pub id: String,
     /// `renewed`, `hastened` or `cancelled`; or why it was not changed: `retried_before`, `is_due`,
@@ -282,9 +282,9 @@ pub struct DeedView {
     pub told: String,
 }
 
-impl DeedView {
-    pub fn of(id: MessageId, deed: Deed) -> DeedView {
-        DeedView {
+impl ActionResultView {
+    pub fn of(id: MessageId, deed: ActionResult) -> ActionResultView {
+        ActionResultView {
             id: id.to_string(),
             deed: deed.as_str(),
             retried_as: deed.another_try().map(|id| id.to_string()),
@@ -301,12 +301,12 @@ pub struct ActedView {
     /// How many were not changed.
     pub left_alone: u64,
     /// The outcome for each message, up to 200.
-    pub deeds: Vec<DeedView>,
+    pub deeds: Vec<ActionResultView>,
 }
 
 impl From<&Acted> for ActedView {
     fn from(acted: &Acted) -> ActedView {
-        let deeds = acted.deeds.iter().map(|(id, deed)| DeedView::of(*id, *deed));
+        let deeds = acted.deeds.iter().map(|(id, deed)| ActionResultView::of(*id, *deed));
         ActedView { done: acted.done, left_alone: acted.left_alone, deeds: deeds.collect() }
     }
 }

@@ -1,7 +1,7 @@
 //! Decides what an operator's action does, depending on the state of a message. Pure, and the same for every store.
 
 use fetchwell_engine::ports::inbox::{FetchResult, MessageId};
-use fetchwell_engine::ports::oversight::{Act, Deed};
+use fetchwell_engine::ports::oversight::{Action, ActionResult};
 use fetchwell_policy::time::Time;
 use sha2::{Digest, Sha256};
 
@@ -25,26 +25,28 @@ pub(crate) enum Verdict {
     Renew,
     Hasten,
     Cancel,
-    LeaveAlone(Deed),
+    LeaveAlone(ActionResult),
 }
 
 impl Standing {
-    pub(crate) fn verdict(&self, act: Act, as_of: Option<Time>) -> Verdict {
+    pub(crate) fn verdict(&self, act: Action, as_of: Option<Time>) -> Verdict {
         let came_later = |as_of: Time| {
             self.accepted_at > as_of || self.ended_at.is_some_and(|ended_at| ended_at > as_of)
         };
         if as_of.is_some_and(came_later) {
-            return Verdict::LeaveAlone(Deed::CameLater);
+            return Verdict::LeaveAlone(ActionResult::CameLater);
         }
         match (act, self.state) {
-            (_, JobState::Leased) => Verdict::LeaveAlone(Deed::InFlight),
-            (Act::Cancel, JobState::Queued | JobState::Delayed) => Verdict::Cancel,
-            (Act::Cancel, _) => Verdict::LeaveAlone(Deed::HasEnded),
-            (Act::Retry, JobState::Queued) => Verdict::LeaveAlone(Deed::IsDue),
-            (Act::Retry, JobState::Delayed) if self.follows => Verdict::LeaveAlone(Deed::Follows),
-            (Act::Retry, JobState::Delayed) => Verdict::Hasten,
-            (Act::Retry, _) => match self.retried_as {
-                Some(new) => Verdict::LeaveAlone(Deed::RetriedBefore(new)),
+            (_, JobState::Leased) => Verdict::LeaveAlone(ActionResult::InFlight),
+            (Action::Cancel, JobState::Queued | JobState::Delayed) => Verdict::Cancel,
+            (Action::Cancel, _) => Verdict::LeaveAlone(ActionResult::HasEnded),
+            (Action::Retry, JobState::Queued) => Verdict::LeaveAlone(ActionResult::IsDue),
+            (Action::Retry, JobState::Delayed) if self.follows => {
+                Verdict::LeaveAlone(ActionResult::Follows)
+            }
+            (Action::Retry, JobState::Delayed) => Verdict::Hasten,
+            (Action::Retry, _) => match self.retried_as {
+                Some(new) => Verdict::LeaveAlone(ActionResult::RetriedBefore(new)),
                 None => Verdict::Renew,
             },
         }
@@ -93,27 +95,31 @@ mod tests {
         };
         let alone = Verdict::LeaveAlone;
         for (standing, retry, cancel) in [
-            (at(Queued), alone(Deed::IsDue), Verdict::Cancel),
+            (at(Queued), alone(ActionResult::IsDue), Verdict::Cancel),
             (at(Delayed), Verdict::Hasten, Verdict::Cancel),
-            (Standing { follows: true, ..at(Delayed) }, alone(Deed::Follows), Verdict::Cancel),
-            (at(Leased), alone(Deed::InFlight), alone(Deed::InFlight)),
-            (at(Dead), Verdict::Renew, alone(Deed::HasEnded)),
-            (at(Completed), Verdict::Renew, alone(Deed::HasEnded)),
-            (at(Failed), Verdict::Renew, alone(Deed::HasEnded)),
+            (
+                Standing { follows: true, ..at(Delayed) },
+                alone(ActionResult::Follows),
+                Verdict::Cancel,
+            ),
+            (at(Leased), alone(ActionResult::InFlight), alone(ActionResult::InFlight)),
+            (at(Dead), Verdict::Renew, alone(ActionResult::HasEnded)),
+            (at(Completed), Verdict::Renew, alone(ActionResult::HasEnded)),
+            (at(Failed), Verdict::Renew, alone(ActionResult::HasEnded)),
             (
                 Standing { retried_as: Some(other), ..at(Failed) },
-                alone(Deed::RetriedBefore(other)),
-                alone(Deed::HasEnded),
+                alone(ActionResult::RetriedBefore(other)),
+                alone(ActionResult::HasEnded),
             ),
         ] {
-            assert_eq!(standing.verdict(Act::Retry, None), retry, "{standing:?}");
+            assert_eq!(standing.verdict(Action::Retry, None), retry, "{standing:?}");
             let seen = Some(Time::from_secs(20));
-            assert_eq!(standing.verdict(Act::Cancel, seen), cancel, "{standing:?}");
+            assert_eq!(standing.verdict(Action::Cancel, seen), cancel, "{standing:?}");
             for too_early in
                 [Time::from_secs(9), standing.ended_at.map_or(Time::EPOCH, |_| Time::from_secs(19))]
             {
-                let verdict = standing.verdict(Act::Retry, Some(too_early));
-                assert_eq!(verdict, alone(Deed::CameLater), "{standing:?}");
+                let verdict = standing.verdict(Action::Retry, Some(too_early));
+                assert_eq!(verdict, alone(ActionResult::CameLater), "{standing:?}");
             }
         }
     }

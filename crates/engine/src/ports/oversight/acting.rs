@@ -11,26 +11,26 @@ pub const MESSAGES_PER_ACT: usize = MESSAGES_PER_PAGE as usize;
 
 /// An action on messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Act {
+pub enum Action {
     /// Retries a message that has ended, as a new message; makes a delayed message due at once.
     Retry,
     /// Ends a waiting message. Its caller gets a result with the status `cancelled`.
     Cancel,
 }
 
-impl Act {
+impl Action {
     /// The name of the action.
     pub fn as_str(self) -> &'static str {
         match self {
-            Act::Retry => "retry",
-            Act::Cancel => "cancel",
+            Action::Retry => "retry",
+            Action::Cancel => "cancel",
         }
     }
 }
 
 /// The effect of an action on a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deed {
+pub enum ActionResult {
     /// It had ended; this new message repeats it.
     Renewed(MessageId),
     /// It was delayed, and is due now.
@@ -53,32 +53,32 @@ pub enum Deed {
     Unknown,
 }
 
-impl Deed {
+impl ActionResult {
     /// Whether the message was changed.
     pub fn is_done(self) -> bool {
-        matches!(self, Deed::Renewed(_) | Deed::Hastened | Deed::Cancelled)
+        matches!(self, ActionResult::Renewed(_) | ActionResult::Hastened | ActionResult::Cancelled)
     }
 
     /// The name of the effect.
     pub fn as_str(self) -> &'static str {
         match self {
-            Deed::Renewed(_) => "renewed",
-            Deed::Hastened => "hastened",
-            Deed::Cancelled => "cancelled",
-            Deed::RetriedBefore(_) => "retried_before",
-            Deed::IsDue => "is_due",
-            Deed::Follows => "follows",
-            Deed::InFlight => "in_flight",
-            Deed::HasEnded => "has_ended",
-            Deed::CameLater => "came_later",
-            Deed::Unknown => "unknown",
+            ActionResult::Renewed(_) => "renewed",
+            ActionResult::Hastened => "hastened",
+            ActionResult::Cancelled => "cancelled",
+            ActionResult::RetriedBefore(_) => "retried_before",
+            ActionResult::IsDue => "is_due",
+            ActionResult::Follows => "follows",
+            ActionResult::InFlight => "in_flight",
+            ActionResult::HasEnded => "has_ended",
+            ActionResult::CameLater => "came_later",
+            ActionResult::Unknown => "unknown",
         }
     }
 
     /// The message that retries it.
     pub fn another_try(self) -> Option<MessageId> {
         match self {
-            Deed::Renewed(new) | Deed::RetriedBefore(new) => Some(new),
+            ActionResult::Renewed(new) | ActionResult::RetriedBefore(new) => Some(new),
             _ => None,
         }
     }
@@ -86,22 +86,22 @@ impl Deed {
     /// A description that follows the ID of the message.
     pub fn told(self) -> String {
         match self {
-            Deed::Renewed(new) => format!("is retried as {new}"),
-            Deed::Hastened => "is due now".to_owned(),
-            Deed::Cancelled => "was cancelled".to_owned(),
-            Deed::RetriedBefore(new) => {
+            ActionResult::Renewed(new) => format!("is retried as {new}"),
+            ActionResult::Hastened => "is due now".to_owned(),
+            ActionResult::Cancelled => "was cancelled".to_owned(),
+            ActionResult::RetriedBefore(new) => {
                 format!("was not changed: it was already retried as {new}")
             }
-            Deed::IsDue => "was not changed: it is due, and waits for its turn".to_owned(),
-            Deed::Follows => {
+            ActionResult::IsDue => "was not changed: it is due, and waits for its turn".to_owned(),
+            ActionResult::Follows => {
                 "was not changed: it waits for the result of an identical request".to_owned()
             }
-            Deed::InFlight => "was not changed: an instance is processing it".to_owned(),
-            Deed::HasEnded => "was not changed: it has ended".to_owned(),
-            Deed::CameLater => {
+            ActionResult::InFlight => "was not changed: an instance is processing it".to_owned(),
+            ActionResult::HasEnded => "was not changed: it has ended".to_owned(),
+            ActionResult::CameLater => {
                 "was not changed: it was accepted or ended after that time".to_owned()
             }
-            Deed::Unknown => "does not exist".to_owned(),
+            ActionResult::Unknown => "does not exist".to_owned(),
         }
     }
 }
@@ -110,7 +110,7 @@ impl Deed {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Acted {
     /// The effect on each message, newest first; at most [`MESSAGES_PER_ACT`].
-    pub deeds: Vec<(MessageId, Deed)>,
+    pub deeds: Vec<(MessageId, ActionResult)>,
     /// The number of changed messages.
     pub done: u64,
     /// The number of unchanged messages.
@@ -119,7 +119,7 @@ pub struct Acted {
 
 impl Acted {
     /// Adds the effect on a message.
-    pub fn enter(&mut self, message: MessageId, deed: Deed) {
+    pub fn enter(&mut self, message: MessageId, deed: ActionResult) {
         if deed.is_done() {
             self.done += 1;
         } else {
@@ -134,7 +134,7 @@ impl Acted {
 /// Acts page by page. Each page is one call, unless it has more messages than are wanted.
 pub(super) async fn act_on_matches<O: Oversight + ?Sized>(
     store: &O,
-    act: Act,
+    act: Action,
     filter: &Filter,
     most: usize,
 ) -> Result<Acted, StoreError> {

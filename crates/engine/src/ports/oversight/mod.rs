@@ -17,7 +17,7 @@ use crate::ports::error::StoreError;
 use crate::ports::inbox::{Attempt, MessageId, OutboxMessage};
 use crate::ports::queue::Ledger;
 
-pub use acting::{Act, Acted, Deed, MESSAGES_PER_ACT};
+pub use acting::{Acted, Action, ActionResult, MESSAGES_PER_ACT};
 pub use timeline::{Milestone, timeline};
 
 /// The maximum number of messages per page.
@@ -266,14 +266,14 @@ pub trait Oversight: Send + Sync {
     /// `as_of` are not changed. Returns the effect on each message, in order.
     async fn act_on(
         &self,
-        act: Act,
+        act: Action,
         ids: &[MessageId],
         as_of: Option<Time>,
-    ) -> Result<Vec<Deed>, StoreError>;
+    ) -> Result<Vec<ActionResult>, StoreError>;
 
     /// Acts on messages that match, newest first, until `most` are changed. Messages that are accepted or end
     /// meanwhile, or after the filter's `as_of`, are not changed.
-    async fn act(&self, act: Act, filter: &Filter, most: usize) -> Result<Acted, StoreError> {
+    async fn act(&self, act: Action, filter: &Filter, most: usize) -> Result<Acted, StoreError> {
         acting::act_on_matches(self, act, filter, most).await
     }
 

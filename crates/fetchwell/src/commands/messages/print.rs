@@ -1,7 +1,7 @@
 //! Prints messages, failures and ledgers, as text or JSON.
 
 use fetchwell_engine::ports::oversight::{
-    Act, Acted, Count, Failures, MessageDetail, MessageSummaries, MessageSummary, Recount,
+    Acted, Action, Count, Failures, MessageDetail, MessageSummaries, MessageSummary, Recount,
 };
 use fetchwell_policy::rfc3339::rfc3339;
 use fetchwell_service::views::oversight::{
@@ -127,7 +127,7 @@ pub(super) fn detail(detail: MessageDetail, as_json: bool) -> String {
 }
 
 /// The result of an action on messages.
-pub(super) fn acted(act: Act, acted: &Acted, as_json: bool) -> String {
+pub(super) fn acted(act: Action, acted: &Acted, as_json: bool) -> String {
     if as_json {
         return format!("{}\n", json!(ActedView::from(acted)));
     }
@@ -136,8 +136,8 @@ pub(super) fn acted(act: Act, acted: &Acted, as_json: bool) -> String {
         text.push_str(&format!("{id} {}\n", deed.told()));
     }
     let done = match act {
-        Act::Retry => "retried",
-        Act::Cancel => "cancelled",
+        Action::Retry => "retried",
+        Action::Cancel => "cancelled",
     };
     text.push_str(&format!("{done} {}, unchanged {}\n", acted.done, acted.left_alone));
     text

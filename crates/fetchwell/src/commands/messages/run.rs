@@ -2,7 +2,7 @@
 
 use fetchwell_engine::ports::inbox::MessageId;
 use fetchwell_engine::ports::oversight::{
-    Act, Acted, Filter, MESSAGES_PER_ACT, MESSAGES_PER_PAGE, MessageSummaries, Oversight,
+    Acted, Action, Filter, MESSAGES_PER_ACT, MESSAGES_PER_PAGE, MessageSummaries, Oversight,
 };
 use fetchwell_service::audit::AuditLog;
 use fetchwell_settings::Settings;
@@ -33,9 +33,11 @@ async fn run_inner(
     match command {
         MessagesCommand::List(args) => list(oversight, &args, as_json).await,
         MessagesCommand::Show { id } => show(oversight, &id, as_json).await,
-        MessagesCommand::Retry(which) => act(oversight, &audit, Act::Retry, &which, as_json).await,
+        MessagesCommand::Retry(which) => {
+            act(oversight, &audit, Action::Retry, &which, as_json).await
+        }
         MessagesCommand::Cancel(which) => {
-            act(oversight, &audit, Act::Cancel, &which, as_json).await
+            act(oversight, &audit, Action::Cancel, &which, as_json).await
         }
     }
 }
@@ -95,7 +97,7 @@ async fn show(oversight: &dyn Oversight, id: &str, as_json: bool) -> Result<Exit
 async fn act(
     oversight: &dyn Oversight,
     audit: &AuditLog,
-    act: Act,
+    act: Action,
     typed: &WhichMessages,
     as_json: bool,
 ) -> Result<Exit, Exit> {
@@ -116,7 +118,11 @@ async fn act(
     Ok(if untouched { Exit::SomeFailed } else { Exit::Ok })
 }
 
-async fn act_on_all(oversight: &dyn Oversight, act: Act, ids: &[MessageId]) -> Result<Acted, Exit> {
+async fn act_on_all(
+    oversight: &dyn Oversight,
+    act: Action,
+    ids: &[MessageId],
+) -> Result<Acted, Exit> {
     let mut acted = Acted::default();
     for ids in ids.chunks(MESSAGES_PER_ACT) {
         let deeds = oversight.act_on(act, ids, None).await?;

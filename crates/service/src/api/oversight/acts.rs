@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::response::Response;
-use fetchwell_engine::ports::oversight::{Act, Acted};
+use fetchwell_engine::ports::oversight::{Acted, Action};
 use serde::Deserialize;
 
 use super::asked_acts::{Matching, Named};
@@ -41,7 +41,7 @@ pub(super) async fn retry(
     identity: Identity,
     request: Request,
 ) -> Result<Response, Problem> {
-    api.act_on_named(&identity, Act::Retry, request).await
+    api.act_on_named(&identity, Action::Retry, request).await
 }
 
 /// Cancel waiting messages
@@ -64,7 +64,7 @@ pub(super) async fn cancel(
     identity: Identity,
     request: Request,
 ) -> Result<Response, Problem> {
-    api.act_on_named(&identity, Act::Cancel, request).await
+    api.act_on_named(&identity, Action::Cancel, request).await
 }
 
 /// Retry all matching messages
@@ -87,7 +87,7 @@ pub(super) async fn retry_matching(
     identity: Identity,
     request: Request,
 ) -> Result<Response, Problem> {
-    api.act_on_matching(&identity, Act::Retry, request).await
+    api.act_on_matching(&identity, Action::Retry, request).await
 }
 
 /// Cancel all matching messages
@@ -110,14 +110,14 @@ pub(super) async fn cancel_matching(
     identity: Identity,
     request: Request,
 ) -> Result<Response, Problem> {
-    api.act_on_matching(&identity, Act::Cancel, request).await
+    api.act_on_matching(&identity, Action::Cancel, request).await
 }
 
 impl Api {
     async fn act_on_named(
         &self,
         identity: &Identity,
-        act: Act,
+        act: Action,
         request: Request,
     ) -> Result<Response, Problem> {
         let named: Named = self.read_act(identity, request).await?;
@@ -134,7 +134,7 @@ impl Api {
     async fn act_on_matching(
         &self,
         identity: &Identity,
-        act: Act,
+        act: Action,
         request: Request,
     ) -> Result<Response, Problem> {
         let matching: Matching = self.read_act(identity, request).await?;
@@ -164,7 +164,7 @@ impl Api {
     async fn audit_act(
         &self,
         identity: &Identity,
-        act: Act,
+        act: Action,
         acted: &Acted,
         what: &str,
     ) -> Result<(), Problem> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::Response;
 use fetchwell_engine::ports::inbox::MessageId;
-use fetchwell_engine::ports::oversight::{Act, Count, Filter, MessageState, MessageSummary};
+use fetchwell_engine::ports::oversight::{Action, Count, Filter, MessageState, MessageSummary};
 
 use super::{filter, oversight};
 use crate::dashboard::Dashboard;
@@ -23,7 +23,7 @@ const CANCELLING: &str = "The message ends, and its caller is told that an opera
 
 /// The actions on one message.
 pub(super) fn offers_for_one(message: &MessageSummary) -> Vec<Offer> {
-    let offer = |act: Act, label: &str, about, mood| Offer {
+    let offer = |act: Action, label: &str, about, mood| Offer {
         action: ACTION.to_owned(),
         label: label.to_owned(),
         about,
@@ -35,18 +35,18 @@ pub(super) fn offers_for_one(message: &MessageSummary) -> Vec<Offer> {
     match message.state {
         MessageState::Completed | MessageState::Failed => {
             let about = "Sends a new message; this one keeps its result.";
-            vec![offer(Act::Retry, "Try again", about, Mood::First)]
+            vec![offer(Action::Retry, "Try again", about, Mood::First)]
         }
         MessageState::Delayed => vec![
             offer(
-                Act::Retry,
+                Action::Retry,
                 "Try now",
                 "It becomes due now, at the pace of its site.",
                 Mood::First,
             ),
-            offer(Act::Cancel, "Cancel", CANCELLING, Mood::Grave),
+            offer(Action::Cancel, "Cancel", CANCELLING, Mood::Grave),
         ],
-        MessageState::Queued => vec![offer(Act::Cancel, "Cancel", CANCELLING, Mood::Grave)],
+        MessageState::Queued => vec![offer(Action::Cancel, "Cancel", CANCELLING, Mood::Grave)],
         MessageState::Processing => Vec::new(),
     }
 }
@@ -57,7 +57,7 @@ pub(super) fn offers_for_all(as_seen: &Filter, count: &Count) -> Vec<Offer> {
         return Vec::new();
     }
     let number = how_many(count);
-    let offer = |act: Act, label: String, about, mood, canary: bool| {
+    let offer = |act: Action, label: String, about, mood, canary: bool| {
         let mut fields = filter::fields(as_seen);
         fields.push(("what", act.as_str().to_owned()));
         let mut command = filter::command(act.as_str(), as_seen);
@@ -71,14 +71,14 @@ pub(super) fn offers_for_all(as_seen: &Filter, count: &Count) -> Vec<Offer> {
     if let Some(MessageState::Failed | MessageState::Delayed) = as_seen.state {
         let one = "Only the newest of them, as a test.";
         let all = "Messages that arrived or ended since are not affected.";
-        offers.push(offer(Act::Retry, "Retry one".to_owned(), one, Mood::First, true));
-        offers.push(offer(Act::Retry, format!("Retry all {number}"), all, Mood::Plain, false));
+        offers.push(offer(Action::Retry, "Retry one".to_owned(), one, Mood::First, true));
+        offers.push(offer(Action::Retry, format!("Retry all {number}"), all, Mood::Plain, false));
     }
     if let Some(MessageState::Queued | MessageState::Delayed) = as_seen.state {
         let about = "They end, and their callers are told. Messages that arrived since are not \
                      affected.";
         let label = format!("Cancel all {number}");
-        offers.push(offer(Act::Cancel, label, about, Mood::Grave, false));
+        offers.push(offer(Action::Cancel, label, about, Mood::Grave, false));
     }
     offers
 }
@@ -99,8 +99,8 @@ pub(in super::super) async fn act(
     };
     let form = &order.form;
     let act = match form.need("what")? {
-        "retry" => Act::Retry,
-        "cancel" => Act::Cancel,
+        "retry" => Action::Retry,
+        "cancel" => Action::Cancel,
         _ => return Err(Fault::BadRequest("unknown action")),
     };
     let action = format!("{}_messages", act.as_str());
@@ -118,8 +118,8 @@ pub(in super::super) async fn act(
     let most = if form.text("canary").is_some() { CANARIES } else { usize::MAX };
     let acted = oversight.act(act, &filter, most).await?;
     let done = match act {
-        Act::Retry => "Retried",
-        Act::Cancel => "Cancelled",
+        Action::Retry => "Retried",
+        Action::Cancel => "Cancelled",
     };
     let text = format!(
         "{done}: {}. Unchanged: {}.",

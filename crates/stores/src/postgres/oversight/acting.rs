@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use fetchwell_engine::ports::inbox::{FetchResult, MessageId};
 use fetchwell_engine::ports::job::{Lane, LeaseId};
-use fetchwell_engine::ports::oversight::{Act, Deed};
+use fetchwell_engine::ports::oversight::{Action, ActionResult};
 use fetchwell_policy::time::Time;
 use sqlx::Row;
 use sqlx::postgres::PgRow;
@@ -55,10 +55,10 @@ struct Work {
 pub(super) async fn act_on(
     mut moves: Moves,
     (queue, deliveries): (QueueId, QueueId),
-    act: Act,
+    act: Action,
     ids: &[MessageId],
     as_of: Option<Time>,
-) -> sqlx::Result<(Vec<Deed>, BTreeSet<String>)> {
+) -> sqlx::Result<(Vec<ActionResult>, BTreeSet<String>)> {
     let lanes = moves.lanes_of(queue, ids).await?;
     let keys: Vec<Vec<u8>> = ids.iter().map(|id| id.0.to_vec()).collect();
     let rows = moves.tx.fetch(sqlx::query(STANDINGS).bind(queue).bind(keys)).await?;
@@ -72,7 +72,7 @@ pub(super) async fn act_on(
     let mut seen = HashSet::new();
     for id in ids {
         let Some(row) = found.get(id) else {
-            deeds.push(Deed::Unknown);
+            deeds.push(ActionResult::Unknown);
             continue;
         };
         let job: LeaseId = row.try_get(0)?;
@@ -88,15 +88,15 @@ pub(super) async fn act_on(
                 let key = new_name(*id, now, now);
                 let lane = lanes.get(&lane_of(row)?).copied().unwrap_or_default();
                 work.renewals.push(Renewal { old: job, key, lane });
-                Deed::Renewed(key)
+                ActionResult::Renewed(key)
             }
             Verdict::Hasten => {
                 work.hasten.push(job);
-                Deed::Hastened
+                ActionResult::Hastened
             }
             Verdict::Cancel => {
                 work.cancel.push((job, cancelled(standing.attempts)));
-                Deed::Cancelled
+                ActionResult::Cancelled
             }
         });
     }
@@ -108,14 +108,14 @@ pub(super) async fn act_on(
 }
 
 /// The answer for an id that is given again.
-fn deeds_again(ids: &[MessageId], deeds: &[Deed], id: MessageId) -> Deed {
+fn deeds_again(ids: &[MessageId], deeds: &[ActionResult], id: MessageId) -> ActionResult {
     let first = ids.iter().zip(deeds).find(|(known, _)| **known == id).map(|(_, deed)| *deed);
     match first {
-        Some(Deed::Renewed(new)) => Deed::RetriedBefore(new),
-        Some(Deed::Hastened) => Deed::IsDue,
-        Some(Deed::Cancelled) => Deed::HasEnded,
+        Some(ActionResult::Renewed(new)) => ActionResult::RetriedBefore(new),
+        Some(ActionResult::Hastened) => ActionResult::IsDue,
+        Some(ActionResult::Cancelled) => ActionResult::HasEnded,
         Some(deed) => deed,
-        None => Deed::Unknown,
+        None => ActionResult::Unknown,
     }
 }
 

@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::inbox::{Bell, MessageId};
 use fetchwell_engine::ports::oversight::{
-    Act, Count, Deed, Failures, Filter, InstanceView, MESSAGES_PER_ACT, MessageDetail,
+    Action, ActionResult, Count, Failures, Filter, InstanceView, MESSAGES_PER_ACT, MessageDetail,
     MessageSummaries, OutboxExtent, Oversight, QueueLedger, Recount,
 };
 use fetchwell_engine::ports::queue::Queue;
@@ -90,10 +90,10 @@ impl Oversight for PostgresOversight {
 
     async fn act_on(
         &self,
-        act: Act,
+        act: Action,
         ids: &[MessageId],
         as_of: Option<Time>,
-    ) -> Result<Vec<Deed>, StoreError> {
+    ) -> Result<Vec<ActionResult>, StoreError> {
         let ids = ids.get(..MESSAGES_PER_ACT).unwrap_or(ids);
         let moves = Moves::begin(&self.db, &self.clock).await?;
         let queues = (self.messages.queue, self.deliveries.queue);

@@ -2,7 +2,7 @@
 
 use fetchwell_engine::ports::inbox::MessageId;
 use fetchwell_engine::ports::job::LeaseId;
-use fetchwell_engine::ports::oversight::{Act, Deed};
+use fetchwell_engine::ports::oversight::{Action, ActionResult};
 use fetchwell_policy::time::Time;
 use rusqlite::{Connection, OptionalExtension};
 
@@ -20,17 +20,17 @@ pub(super) struct Moment {
 /// Acts on each message. Returns what was done, and the callers that have a new result.
 pub(super) fn act_on(
     tx: &Connection,
-    act: Act,
+    act: Action,
     ids: &[MessageId],
     as_of: Option<Time>,
     at: &Moment,
-) -> rusqlite::Result<(Vec<Deed>, Vec<String>)> {
+) -> rusqlite::Result<(Vec<ActionResult>, Vec<String>)> {
     let mut moves = Moves::new(tx, at.messages, at.now);
     let mut ending = Ending::new(Moves::new(tx, at.deliveries, at.now), at.wall);
     let mut deeds = Vec::with_capacity(ids.len());
     for id in ids {
         let Some((job, standing)) = standing_of(tx, at.messages, *id)? else {
-            deeds.push(Deed::Unknown);
+            deeds.push(ActionResult::Unknown);
             continue;
         };
         deeds.push(match standing.verdict(act, as_of) {
@@ -38,15 +38,15 @@ pub(super) fn act_on(
             Verdict::Renew => {
                 let new = new_name(*id, at.now, at.wall);
                 moves.renew(job, new, at.wall)?;
-                Deed::Renewed(new)
+                ActionResult::Renewed(new)
             }
             Verdict::Hasten => {
                 moves.hasten(job)?;
-                Deed::Hastened
+                ActionResult::Hastened
             }
             Verdict::Cancel => {
                 moves.cancel(job, &cancelled(standing.attempts), &mut ending)?;
-                Deed::Cancelled
+                ActionResult::Cancelled
             }
         });
     }

@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::inbox::{Bell, MessageId};
 use fetchwell_engine::ports::oversight::{
-    Act, Count, Deed, Failures, Filter, InstanceView, MESSAGES_PER_ACT, MessageDetail,
+    Action, ActionResult, Count, Failures, Filter, InstanceView, MESSAGES_PER_ACT, MessageDetail,
     MessageSummaries, OutboxExtent, Oversight, QueueLedger, Recount,
 };
 use fetchwell_policy::time::Time;
@@ -102,10 +102,10 @@ impl Oversight for SqliteOversight {
 
     async fn act_on(
         &self,
-        act: Act,
+        act: Action,
         ids: &[MessageId],
         as_of: Option<Time>,
-    ) -> Result<Vec<Deed>, StoreError> {
+    ) -> Result<Vec<ActionResult>, StoreError> {
         let ids: Vec<MessageId> = ids.iter().copied().take(MESSAGES_PER_ACT).collect();
         let messages = self.messages.queue;
         let deliveries = self.deliveries.queue;

@@ -3,7 +3,7 @@
 use fetchwell_engine::ports::finish::{Settled, Settlement};
 use fetchwell_engine::ports::inbox::{FetchResult, MessageId, MessageStatus, NewMessage};
 use fetchwell_engine::ports::job::Lease;
-use fetchwell_engine::ports::oversight::{Act, Deed, Filter, MessageState};
+use fetchwell_engine::ports::oversight::{Action, ActionResult, Filter, MessageState};
 use fetchwell_policy::retry::History;
 
 use super::InboxStore;
@@ -12,7 +12,7 @@ use super::trial::{
 };
 
 impl Trial {
-    async fn act(&self, act: Act, id: MessageId) -> Deed {
+    async fn act(&self, act: Action, id: MessageId) -> ActionResult {
         let deeds = self.store.oversight.act_on(act, &[id], None).await.expect("acts are answered");
         self.ledger().await;
         let recounted = self.store.oversight.recount().await.expect("rows are counted");
@@ -57,8 +57,10 @@ pub async fn what_has_ended_is_tried_anew_as_a_message_of_its_own(place: &dyn In
     trial.end(&trial.lease_one().await, failure("gone")).await;
     let before = trial.results(ANNA, None).await;
     trial.wait(DEADLINE).await;
-    let Deed::Renewed(new) = trial.act(Act::Retry, old).await else { panic!("it has ended") };
-    assert_eq!(trial.act(Act::Retry, old).await, Deed::RetriedBefore(new));
+    let ActionResult::Renewed(new) = trial.act(Action::Retry, old).await else {
+        panic!("it has ended")
+    };
+    assert_eq!(trial.act(Action::Retry, old).await, ActionResult::RetriedBefore(new));
     assert_eq!(trial.results(ANNA, None).await, before);
     let seen = trial.message(new).await;
     assert_eq!(
@@ -86,7 +88,9 @@ pub async fn a_new_try_expires_like_any_message(place: &dyn InboxStore) {
     let old = trial.send(ANNA, message("http://a.test/")).await;
     let dead = Settlement::Dead { reason: "it panicked".to_owned() };
     trial.finish(vec![finished(&trial.lease_one().await, dead, None)]).await;
-    let Deed::Renewed(new) = trial.act(Act::Retry, old).await else { panic!("it has ended") };
+    let ActionResult::Renewed(new) = trial.act(Action::Retry, old).await else {
+        panic!("it has ended")
+    };
     let lease = trial.lease_one().await;
     let far = trial.now() + DEADLINE + secs(9_999);
     trial.finish(vec![finished(&lease, Settlement::HandBack { at: far }, None)]).await;
@@ -101,11 +105,11 @@ pub async fn what_waits_for_a_time_is_due_at_once(place: &dyn InboxStore) {
     let trial = Trial::new(place).await;
     let id = trial.delayed(ANNA, "http://a.test/").await;
     assert_eq!(trial.lease(5).await.len(), 0);
-    assert_eq!(trial.act(Act::Retry, id).await, Deed::Hastened);
-    assert_eq!(trial.act(Act::Retry, id).await, Deed::IsDue);
+    assert_eq!(trial.act(Action::Retry, id).await, ActionResult::Hastened);
+    assert_eq!(trial.act(Action::Retry, id).await, ActionResult::IsDue);
     let lease = trial.lease_one().await;
     assert_eq!(lease.history.site_failures, 1);
-    assert_eq!(trial.act(Act::Retry, id).await, Deed::InFlight);
+    assert_eq!(trial.act(Action::Retry, id).await, ActionResult::InFlight);
 }
 
 /// A waiting message ends with a result that says so, and with a delivery; it is never leased again.
@@ -116,10 +120,10 @@ pub async fn what_waits_is_cancelled_once(place: &dyn InboxStore) {
         ..message("http://a.test/")
     };
     let queued = trial.send(ANNA, sent).await;
-    assert_eq!(trial.act(Act::Cancel, queued).await, Deed::Cancelled);
-    assert_eq!(trial.act(Act::Cancel, queued).await, Deed::HasEnded);
+    assert_eq!(trial.act(Action::Cancel, queued).await, ActionResult::Cancelled);
+    assert_eq!(trial.act(Action::Cancel, queued).await, ActionResult::HasEnded);
     let delayed = trial.delayed(ANNA, "http://b.test/").await;
-    assert_eq!(trial.act(Act::Cancel, delayed).await, Deed::Cancelled);
+    assert_eq!(trial.act(Action::Cancel, delayed).await, ActionResult::Cancelled);
     let results = trial.results(ANNA, None).await;
     let told: Vec<(MessageId, &str)> =
         results.iter().map(|result| (result.message, result.result.status.as_str())).collect();
@@ -140,10 +144,10 @@ pub async fn what_is_in_flight_is_left_alone(place: &dyn InboxStore) {
     let trial = Trial::new(place).await;
     let id = trial.send(ANNA, message("http://a.test/")).await;
     let lease = trial.lease_one().await;
-    assert_eq!(trial.act(Act::Cancel, id).await, Deed::InFlight);
+    assert_eq!(trial.act(Action::Cancel, id).await, ActionResult::InFlight);
     assert_eq!(trial.end(&lease, success("page")).await, Settled::Confirmed);
-    assert_eq!(trial.act(Act::Cancel, id).await, Deed::HasEnded);
-    assert_eq!(trial.act(Act::Cancel, MessageId([9; 16])).await, Deed::Unknown);
+    assert_eq!(trial.act(Action::Cancel, id).await, ActionResult::HasEnded);
+    assert_eq!(trial.act(Action::Cancel, MessageId([9; 16])).await, ActionResult::Unknown);
     assert_eq!(trial.results(ANNA, None).await.len(), 1);
 }
 
@@ -153,9 +157,9 @@ pub async fn a_cancelled_leader_leaves_its_followers(place: &dyn InboxStore) {
     let leader = trial.send(ANNA, shared("http://a.test/", 1, secs(60))).await;
     let follower = trial.send(ANNA, shared("http://a.test/", 1, secs(60))).await;
     let other = trial.send(ANNA, shared("http://a.test/", 1, secs(60))).await;
-    assert_eq!(trial.act(Act::Retry, follower).await, Deed::Follows);
-    assert_eq!(trial.act(Act::Cancel, other).await, Deed::Cancelled);
-    assert_eq!(trial.act(Act::Cancel, leader).await, Deed::Cancelled);
+    assert_eq!(trial.act(Action::Retry, follower).await, ActionResult::Follows);
+    assert_eq!(trial.act(Action::Cancel, other).await, ActionResult::Cancelled);
+    assert_eq!(trial.act(Action::Cancel, leader).await, ActionResult::Cancelled);
     assert_eq!(trial.end(&trial.lease_one().await, success("page")).await, Settled::Confirmed);
     assert_eq!(trial.message(follower).await.status, MessageStatus::Completed);
     assert_eq!(trial.results(ANNA, None).await.len(), 3);
@@ -187,9 +191,9 @@ pub async fn an_act_by_filter_hits_what_was_seen(place: &dyn InboxStore) {
     let later = trial.failed(ANNA, "http://a.test/later").await;
 
     let seen = Filter { as_of: Some(count.as_of), ..filter.clone() };
-    let canary = trial.store.oversight.act(Act::Retry, &seen, 1).await.expect("a canary");
+    let canary = trial.store.oversight.act(Action::Retry, &seen, 1).await.expect("a canary");
     assert_eq!((canary.done, canary.left_alone, canary.deeds[0].0), (1, 0, expected[4]));
-    let acted = trial.store.oversight.act(Act::Retry, &seen, usize::MAX).await.expect("an act");
+    let acted = trial.store.oversight.act(Action::Retry, &seen, usize::MAX).await.expect("an act");
     // The canary has already been retried, and is not retried again.
     assert_eq!((acted.done, acted.left_alone), (4, 1));
     trial.ledger().await;
@@ -200,7 +204,8 @@ pub async fn an_act_by_filter_hits_what_was_seen(place: &dyn InboxStore) {
         let found = trial.store.oversight.detail(id).await.expect("a story").expect("known");
         assert_eq!(found.message.retried_as, None, "{}", found.message.url);
     }
-    let acted = trial.store.oversight.act(Act::Cancel, &filter, usize::MAX).await.expect("an act");
+    let acted =
+        trial.store.oversight.act(Action::Cancel, &filter, usize::MAX).await.expect("an act");
     assert_eq!(acted.done, 0);
 }
 
@@ -211,7 +216,8 @@ pub async fn an_act_by_filter_goes_on_to_the_end(place: &dyn InboxStore) {
     trial.submit(ANNA, (0..450).map(many).collect()).await;
     trial.submit(BERTA, (0..20).map(many).collect()).await;
     let of_anna = Filter { caller: Some(ANNA.to_owned()), ..Filter::default() };
-    let acted = trial.store.oversight.act(Act::Cancel, &of_anna, usize::MAX).await.expect("an act");
+    let acted =
+        trial.store.oversight.act(Action::Cancel, &of_anna, usize::MAX).await.expect("an act");
     assert_eq!((acted.done, acted.left_alone, acted.deeds.len()), (450, 0, 200));
     assert_eq!(trial.results(ANNA, None).await.len(), 450);
     assert_eq!(trial.lease(1_000).await.len(), 20);
@@ -225,7 +231,7 @@ pub async fn what_is_asked_for_twice_is_done_once(place: &dyn InboxStore) {
     let beside = trial.beside(place).await;
     let failed = trial.failed(ANNA, "http://a.test/").await;
     let queued = trial.send(ANNA, message("http://b.test/")).await;
-    for (act, id) in [(Act::Retry, failed), (Act::Cancel, queued)] {
+    for (act, id) in [(Action::Retry, failed), (Action::Cancel, queued)] {
         let one = &trial.store.oversight;
         let other = &beside.store.oversight;
         let ids = [id, id];
