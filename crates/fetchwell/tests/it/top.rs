@@ -29,16 +29,21 @@ async fn a_message_that_waits(scene: Scene) {
     let body = json!({"url": "http://down.test/", "retailer": "x", "correlation_id": "y"});
     let posted = ask(service.address, &service.token, "POST /fetch", &[], &body.to_string()).await;
     assert_eq!(posted.expect("it answers").status, 200);
-    let glance = top(service.program()).await;
-    let queue = &glance["queues"][0];
-    assert_eq!((&queue["queue"], &queue["accepted"]), (&json!("messages"), &json!(1)), "{glance}");
-    assert_eq!(queue["accepted_per_second"], json!(0.0), "{glance}");
-    let site = glance["sites"].as_array().expect("sites").iter().find(|s| s["site"] == "down.test");
-    let site = site.unwrap_or_else(|| panic!("the site is not there: {glance}"));
-    assert_eq!(site["interval_seconds"], json!(1.0), "{glance}");
+    let snapshot = top(service.program()).await;
+    let queue = &snapshot["queues"][0];
+    assert_eq!(
+        (&queue["queue"], &queue["accepted"]),
+        (&json!("messages"), &json!(1)),
+        "{snapshot}"
+    );
+    assert_eq!(queue["accepted_per_second"], json!(0.0), "{snapshot}");
+    let site =
+        snapshot["sites"].as_array().expect("sites").iter().find(|s| s["site"] == "down.test");
+    let site = site.unwrap_or_else(|| panic!("the site is not there: {snapshot}"));
+    assert_eq!(site["interval_seconds"], json!(1.0), "{snapshot}");
     // It waits in the store, or the service has it in hand.
     let waits = queue["queued"].as_i64().unwrap_or(0) + queue["delayed"].as_i64().unwrap_or(0);
-    assert_eq!(queue["oldest_waiting_seconds"].is_f64(), waits > 0, "{glance}");
+    assert_eq!(queue["oldest_waiting_seconds"].is_f64(), waits > 0, "{snapshot}");
 }
 
 #[tokio::test]
@@ -57,12 +62,12 @@ async fn on_redis() {
     let Some(scene) = Scene::on(StoreKind::Redis, program(), down()).await else { return };
     let add = ["pages", "add", "http://down.test/", "http://down.test/2"];
     scene.program.run(&add).await.expect_code(0);
-    let glance = top(&scene.program).await;
-    let queue = &glance["queues"][0];
+    let snapshot = top(&scene.program).await;
+    let queue = &snapshot["queues"][0];
     assert_eq!(
         (&queue["queue"], &queue["queued"]),
         (&json!("crawler_queue"), &json!(2)),
-        "{glance}"
+        "{snapshot}"
     );
 }
 

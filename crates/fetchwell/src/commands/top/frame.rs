@@ -1,6 +1,6 @@
-//! Renders a glance as lines for a screen of any size. Pure.
+//! Renders a snapshot as lines for a screen of any size. Pure.
 
-use super::glance::{FailureLine, Glance, QueueLine, SiteLine};
+use super::snapshot::{FailureLine, QueueLine, SiteLine, StoreSnapshot};
 use super::view::View;
 use crate::console::terminal::{Line, Tint, cut, printable};
 
@@ -12,20 +12,25 @@ const SITES_FIRST: usize = 4;
 const COUNTED_UP_TO: u64 = 1_000;
 
 /// Exactly `height` lines, none longer than `width`.
-pub(super) fn frame(glance: &Glance, view: &View, width: usize, height: usize) -> Vec<Line> {
-    let mut lines = vec![head(glance, view, width), Line::new(), queue_heading()];
-    lines.extend(glance.queues.iter().map(queue_line));
+pub(super) fn frame(
+    snapshot: &StoreSnapshot,
+    view: &View,
+    width: usize,
+    height: usize,
+) -> Vec<Line> {
+    let mut lines = vec![head(snapshot, view, width), Line::new(), queue_heading()];
+    lines.extend(snapshot.queues.iter().map(queue_line));
     // Each of the two parts takes a blank line and a heading, and the footer one line.
     let room = height.saturating_sub(lines.len() + 3);
     let failures = room.saturating_sub(SITES_FIRST + 2).min(FAILURE_LINES);
-    let failures = failures.min(glance.failures.len());
+    let failures = failures.min(snapshot.failures.len());
     let sites = room.saturating_sub(if failures > 0 { failures + 2 } else { 0 });
-    let shown = view.sites(glance);
-    lines.extend([Line::new(), site_heading(glance, view, shown.len())]);
+    let shown = view.sites(snapshot);
+    lines.extend([Line::new(), site_heading(snapshot, view, shown.len())]);
     lines.extend(shown.iter().take(sites).map(|site| site_line(site)));
     if failures > 0 {
         lines.extend([Line::new(), bold("RECENT FAILURES")]);
-        lines.extend(glance.failures.iter().take(failures).map(failure_line));
+        lines.extend(snapshot.failures.iter().take(failures).map(failure_line));
     }
     lines.truncate(height.saturating_sub(1));
     lines.resize_with(height.saturating_sub(1), Line::new);
@@ -35,9 +40,9 @@ pub(super) fn frame(glance: &Glance, view: &View, width: usize, height: usize) -
 }
 
 /// Everything, at full height, for `--once`.
-pub(super) fn page(glance: &Glance, view: &View) -> String {
-    let height = glance.queues.len() + glance.sites.len() + FAILURE_LINES + SITES_FIRST + 8;
-    let lines = frame(glance, view, usize::MAX, height);
+pub(super) fn page(snapshot: &StoreSnapshot, view: &View) -> String {
+    let height = snapshot.queues.len() + snapshot.sites.len() + FAILURE_LINES + SITES_FIRST + 8;
+    let lines = frame(snapshot, view, usize::MAX, height);
     let text = |line: &Line| line.iter().map(|(_, text)| text.as_str()).collect::<String>();
     let mut lines: Vec<String> = lines.iter().map(text).collect();
     // The footer only explains keys.
@@ -45,10 +50,10 @@ pub(super) fn page(glance: &Glance, view: &View) -> String {
     format!("{}\n", lines.join("\n").trim_end())
 }
 
-fn head(glance: &Glance, view: &View, width: usize) -> Line {
-    let title = format!("fetchwell top  {}", glance.store);
+fn head(snapshot: &StoreSnapshot, view: &View, width: usize) -> Line {
+    let title = format!("fetchwell top  {}", snapshot.store);
     let state = if view.is_paused { "  paused" } else { "" };
-    let right = format!("{}{state}", glance.at);
+    let right = format!("{}{state}", snapshot.at);
     let space = width.min(100).saturating_sub(title.chars().count() + right.chars().count());
     vec![(Tint::Bold, title), (Tint::Plain, " ".repeat(space.max(2))), (Tint::Dim, right)]
 }
@@ -79,12 +84,12 @@ fn queue_line(line: &QueueLine) -> Line {
     ]
 }
 
-fn site_heading(glance: &Glance, view: &View, shown: usize) -> Line {
+fn site_heading(snapshot: &StoreSnapshot, view: &View, shown: usize) -> Line {
     let site = "SITE";
     let state = "STATE";
     let mut line =
         bold(&format!("{site:<32} {state:<22}  WAITING    NEXT    PACE  429 FAIL  FROM"));
-    let of = if glance.has_all_sites { "" } else { "or more " };
+    let of = if snapshot.has_all_sites { "" } else { "or more " };
     let mut about = format!("   {shown} {of}by {}", view.sort.word());
     if !view.filter.is_empty() {
         about.push_str(&format!(" with {:?}", view.filter));
@@ -181,7 +186,7 @@ mod tests {
     use super::super::view::Sort;
     use super::*;
 
-    fn glance() -> Glance {
+    fn snapshot() -> StoreSnapshot {
         let ledger = Ledger {
             accepted: 1_000_000,
             done: 999_000,
@@ -221,7 +226,7 @@ mod tests {
             reason: "http_error 404".to_owned(),
             url: "http://b.test/gone".to_owned(),
         };
-        Glance {
+        StoreSnapshot {
             at: "2026-11-15T12:03:05Z".to_owned(),
             store: "sqlite:fetchwell.db".to_owned(),
             queues: vec![queue],
@@ -238,7 +243,7 @@ mod tests {
 
     #[test]
     fn a_screen_says_what_there_is_to_say() {
-        let screen = text(&frame(&glance(), &View::default(), 140, 24));
+        let screen = text(&frame(&snapshot(), &View::default(), 140, 24));
         for part in [
             "fetchwell top  sqlite:fetchwell.db",
             "2026-11-15T12:03:05Z\n",
@@ -261,30 +266,30 @@ mod tests {
     #[test]
     fn what_was_chosen_shows() {
         let typing = View { is_typing: true, filter: "b.".to_owned(), ..View::default() };
-        let screen = text(&frame(&glance(), &typing, 140, 24));
+        let screen = text(&frame(&snapshot(), &typing, 140, 24));
         assert!(screen.contains("1 by waiting with \"b.\"") && screen.contains("/b._"), "{screen}");
         assert!(!screen.contains("a.test"), "{screen}");
         let paused = View { is_paused: true, sort: Sort::Name, ..View::default() };
-        let screen = text(&frame(&glance(), &paused, 140, 24));
+        let screen = text(&frame(&snapshot(), &paused, 140, 24));
         for part in ["Z  paused\n", "6 by name", "p resumes"] {
             assert!(screen.contains(part), "{part} is not in\n{screen}");
         }
-        let part = Glance { has_all_sites: false, ..glance() };
+        let part = StoreSnapshot { has_all_sites: false, ..snapshot() };
         assert!(text(&frame(&part, &paused, 140, 24)).contains("6 or more by name"));
     }
 
     #[test]
     fn a_page_has_everything_and_no_keys() {
-        let page = page(&glance(), &View::default());
+        let page = page(&snapshot(), &View::default());
         assert!(page.contains("f.test") && page.contains("RECENT FAILURES"), "{page}");
         assert!(!page.contains("q quits") && page.ends_with("gone\n"), "{page}");
     }
 
     #[test]
     fn a_terminal_obeys_nothing_that_came_from_outside() {
-        let mut glance = glance();
-        glance.failures[0].url = "http://a.test/\u{1b}[2J\u{7}".to_owned();
-        assert!(!page(&glance, &View::default()).contains(['\u{1b}', '\u{7}']));
+        let mut snapshot = snapshot();
+        snapshot.failures[0].url = "http://a.test/\u{1b}[2J\u{7}".to_owned();
+        assert!(!page(&snapshot, &View::default()).contains(['\u{1b}', '\u{7}']));
     }
 
     #[test]
@@ -308,9 +313,9 @@ mod tests {
             height in 0_usize..60,
             url in "\\PC{0,200}",
         ) {
-            let mut glance = glance();
-            glance.failures.iter_mut().for_each(|failure| failure.url.clone_from(&url));
-            let lines = frame(&glance, &View::default(), width, height);
+            let mut snapshot = snapshot();
+            snapshot.failures.iter_mut().for_each(|failure| failure.url.clone_from(&url));
+            let lines = frame(&snapshot, &View::default(), width, height);
             prop_assert_eq!(lines.len(), height);
             for line in &lines {
                 let chars: usize = line.iter().map(|(_, text)| text.chars().count()).sum();

@@ -1,9 +1,9 @@
-//! `fetchwell top`: a live view of a store. `watched_store` reads it, `glance` is its state, `view` holds the user's
+//! `fetchwell top`: a live view of a store. `watched_store` reads it, `snapshot` is its state, `view` holds the user's
 //! choices, and `frame` renders both.
 
 pub(crate) mod args;
 mod frame;
-mod glance;
+mod snapshot;
 mod view;
 mod watched_store;
 
@@ -18,7 +18,7 @@ use crate::console::output::{Running, print};
 use crate::console::signals::stop_on_signal_and;
 use crate::console::terminal::{self, Screen};
 use frame::{frame, page};
-use glance::Glance;
+use snapshot::StoreSnapshot;
 use view::View;
 use watched_store::WatchedStore;
 
@@ -49,27 +49,27 @@ async fn once(store: &WatchedStore, as_json: bool) -> Result<Exit, Exit> {
     let earlier = store.look("").await?;
     let began = Instant::now();
     sleep(ONCE_AFTER).await;
-    let mut glance = store.look("").await?;
-    glance.note_rates(&earlier, began.elapsed());
+    let mut snapshot = store.look("").await?;
+    snapshot.note_rates(&earlier, began.elapsed());
     if as_json {
-        let object = serde_json::to_string(&glance).map_err(anyhow::Error::from)?;
+        let object = serde_json::to_string(&snapshot).map_err(anyhow::Error::from)?;
         return print(format!("{object}\n").as_bytes());
     }
-    print(page(&glance, &View::default()).as_bytes())
+    print(page(&snapshot, &View::default()).as_bytes())
 }
 
 async fn watch(store: &WatchedStore, every: Duration) -> Result<Exit, Exit> {
-    let mut glance = store.look("").await?;
+    let mut snapshot = store.look("").await?;
     let mut looked = Instant::now();
     let screen = Screen::open()?;
     let stop = stop_on_signal_and(terminal::give_back);
     let mut view = View::default();
     while !stop.is_cancelled() && !Screen::keys().into_iter().any(|key| view.press(key)) {
         if !view.is_paused && looked.elapsed() >= every {
-            (glance, looked) = look_again(store, &view, &glance, looked).await?;
+            (snapshot, looked) = look_again(store, &view, &snapshot, looked).await?;
         }
         let (width, height) = Screen::size();
-        Screen::draw(&frame(&glance, &view, width, height))?;
+        Screen::draw(&frame(&snapshot, &view, width, height))?;
         sleep(KEYS_EVERY).await;
     }
     drop(screen);
@@ -79,10 +79,10 @@ async fn watch(store: &WatchedStore, every: Duration) -> Result<Exit, Exit> {
 async fn look_again(
     store: &WatchedStore,
     view: &View,
-    earlier: &Glance,
+    earlier: &StoreSnapshot,
     looked: Instant,
-) -> Result<(Glance, Instant), Exit> {
-    let mut glance = store.look(&view.filter).await?;
-    glance.note_rates(earlier, looked.elapsed());
-    Ok((glance, Instant::now()))
+) -> Result<(StoreSnapshot, Instant), Exit> {
+    let mut snapshot = store.look(&view.filter).await?;
+    snapshot.note_rates(earlier, looked.elapsed());
+    Ok((snapshot, Instant::now()))
 }

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use super::glance::{Glance, SiteLine};
+use super::snapshot::{SiteLine, StoreSnapshot};
 use crate::console::terminal::Key;
 
 /// The maximum length of a filter: that of a host name.
@@ -77,9 +77,9 @@ impl View {
     }
 
     /// The sites to show, in order.
-    pub(super) fn sites<'a>(&self, glance: &'a Glance) -> Vec<&'a SiteLine> {
+    pub(super) fn sites<'a>(&self, snapshot: &'a StoreSnapshot) -> Vec<&'a SiteLine> {
         let wanted = |site: &&SiteLine| site.site.contains(&self.filter);
-        let mut sites: Vec<&SiteLine> = glance.sites.iter().filter(wanted).collect();
+        let mut sites: Vec<&SiteLine> = snapshot.sites.iter().filter(wanted).collect();
         sites.sort_by_key(|site| site.site.as_str());
         match self.sort {
             Sort::Waiting => sites.sort_by_key(|site| Reverse(site.waiting)),
@@ -155,7 +155,7 @@ mod tests {
             site("a.test", 5, Some(9.0), 1),
             site("d.other", 70, Some(1.0), 0),
         ];
-        let glance = Glance { sites, ..Glance::default() };
+        let snapshot = StoreSnapshot { sites, ..StoreSnapshot::default() };
         for (sort, filter, expected) in [
             (Sort::Waiting, "", "d.other a.test b.test c.test"),
             (Sort::Slowest, "", "c.test a.test d.other b.test"),
@@ -165,7 +165,7 @@ mod tests {
         ] {
             let view = View { sort, filter: filter.to_owned(), ..View::default() };
             let names: Vec<&str> =
-                view.sites(&glance).iter().map(|site| site.site.as_str()).collect();
+                view.sites(&snapshot).iter().map(|site| site.site.as_str()).collect();
             assert_eq!(names.join(" "), expected, "{sort:?} {filter:?}");
         }
     }

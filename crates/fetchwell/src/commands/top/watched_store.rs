@@ -16,7 +16,7 @@ use fetchwell_service::sites::{SiteDesk, SiteRow};
 use fetchwell_settings::Settings;
 use serde_json::Value;
 
-use super::glance::{FailureLine, Glance, QueueLine, SiteLine};
+use super::snapshot::{FailureLine, QueueLine, SiteLine, StoreSnapshot};
 use crate::console::exit::Exit;
 use crate::wiring::{open_politeness, open_queues, open_retriever_if_any, open_sites, store_clock};
 
@@ -55,12 +55,12 @@ impl WatchedStore {
         Ok(WatchedStore { oversight, queues, sites, clock, store })
     }
 
-    /// Takes a glance, with only the sites whose names contain `filter`.
-    pub(super) async fn look(&self, filter: &str) -> Result<Glance, StoreError> {
+    /// Takes a snapshot, with only the sites whose names contain `filter`.
+    pub(super) async fn look(&self, filter: &str) -> Result<StoreSnapshot, StoreError> {
         let (sites, has_all_sites) = self.look_at_sites(filter).await?;
         let mut queues = self.ledgers().await?;
         queues.retain(|line| line.accepted > 0);
-        Ok(Glance {
+        Ok(StoreSnapshot {
             at: rfc3339(self.clock.wall()),
             store: self.store.clone(),
             queues,

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 /// The state of a store.
 #[derive(Clone, Debug, Default, Serialize)]
-pub(super) struct Glance {
+pub(super) struct StoreSnapshot {
     /// The wall-clock time.
     pub(super) at: String,
     /// The URL of the store, without secrets.
@@ -103,9 +103,9 @@ impl QueueLine {
     }
 }
 
-impl Glance {
+impl StoreSnapshot {
     /// Sets the rates of each queue since an earlier glance.
-    pub(super) fn note_rates(&mut self, earlier: &Glance, between: Duration) {
+    pub(super) fn note_rates(&mut self, earlier: &StoreSnapshot, between: Duration) {
         let seconds = between.as_secs_f64();
         if seconds <= 0.0 {
             return;
@@ -126,9 +126,9 @@ impl Glance {
 mod tests {
     use super::*;
 
-    fn glance(accepted: i64, done: i64, dead: i64) -> Glance {
+    fn snapshot(accepted: i64, done: i64, dead: i64) -> StoreSnapshot {
         let ledger = Ledger { accepted, done, dead, ..Ledger::default() };
-        Glance { queues: vec![QueueLine::of("inbox", &ledger)], ..Glance::default() }
+        StoreSnapshot { queues: vec![QueueLine::of("inbox", &ledger)], ..StoreSnapshot::default() }
     }
 
     #[test]
@@ -143,11 +143,11 @@ mod tests {
     #[test]
     fn rates_are_what_changed_in_the_time_between() {
         for (then, now, seconds, expected) in [
-            (glance(10, 5, 0), glance(30, 14, 1), 2, (Some(10.0), Some(5.0))),
-            (glance(10, 5, 0), glance(10, 5, 0), 2, (Some(0.0), Some(0.0))),
-            (glance(10, 9, 0), glance(4, 3, 0), 2, (Some(0.0), Some(0.0))),
-            (glance(10, 5, 0), glance(30, 14, 1), 0, (None, None)),
-            (Glance::default(), glance(30, 14, 1), 2, (None, None)),
+            (snapshot(10, 5, 0), snapshot(30, 14, 1), 2, (Some(10.0), Some(5.0))),
+            (snapshot(10, 5, 0), snapshot(10, 5, 0), 2, (Some(0.0), Some(0.0))),
+            (snapshot(10, 9, 0), snapshot(4, 3, 0), 2, (Some(0.0), Some(0.0))),
+            (snapshot(10, 5, 0), snapshot(30, 14, 1), 0, (None, None)),
+            (StoreSnapshot::default(), snapshot(30, 14, 1), 2, (None, None)),
         ] {
             let mut now = now;
             now.note_rates(&then, Duration::from_secs(seconds));
