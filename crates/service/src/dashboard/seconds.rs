@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fetchwell_telemetry::metrics::snapshot::Spread;
+use fetchwell_telemetry::metrics::snapshot::HistogramSnapshot;
 
 /// The counts in each bucket of a histogram.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -13,12 +13,12 @@ pub(super) struct Seconds {
 
 impl Seconds {
     /// The sum of these histograms.
-    pub(super) fn of<'a>(spreads: impl Iterator<Item = &'a Spread>) -> Seconds {
+    pub(super) fn of<'a>(snapshots: impl Iterator<Item = &'a HistogramSnapshot>) -> Seconds {
         let mut sum = Seconds::default();
-        for spread in spreads {
-            sum.bounds = spread.bounds;
-            sum.counts.resize(spread.counts.len(), 0);
-            for (sum, count) in sum.counts.iter_mut().zip(&spread.counts) {
+        for snapshot in snapshots {
+            sum.bounds = snapshot.bounds;
+            sum.counts.resize(snapshot.counts.len(), 0);
+            for (sum, count) in sum.counts.iter_mut().zip(&snapshot.counts) {
                 *sum += count;
             }
         }

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::circuits::Circuits;
 use super::labels::{Ending, Failure, StatusClass, StoreTrouble};
-use super::snapshot::{DoorSnapshot, Spread};
+use super::snapshot::{DoorSnapshot, HistogramSnapshot};
 use crate::metric_set;
 use crate::registry::{Counters, Gauge, GaugeVec, Histogram, IntCounter, OptionalGauge};
 
@@ -172,9 +172,9 @@ impl DoorMetrics {
             failures: self.failures.counts(),
             endings: self.endings.counts(),
             store_faults: self.store_faults.counts(),
-            request_s: Spread::of(&self.request_s, REQUEST_S),
-            politeness_wait_s: Spread::of(&self.politeness_wait_s, WAIT_S),
-            worker_wait_s: Spread::of(&self.worker_wait_s, WAIT_S),
+            request_s: HistogramSnapshot::of(&self.request_s, REQUEST_S),
+            politeness_wait_s: HistogramSnapshot::of(&self.politeness_wait_s, WAIT_S),
+            worker_wait_s: HistogramSnapshot::of(&self.worker_wait_s, WAIT_S),
             window,
             circuits: self.circuits.look(Instant::now()),
             rate_breaches: self.rate_breaches.get(),

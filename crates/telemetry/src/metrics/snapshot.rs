@@ -35,11 +35,11 @@ pub struct DoorSnapshot {
     /// Failed store calls, by reason.
     pub store_faults: BTreeMap<StoreTrouble, u64>,
     /// Seconds that requests took, from connecting to the last byte.
-    pub request_s: Spread,
+    pub request_s: HistogramSnapshot,
     /// Seconds that requests waited for politeness: robots.txt, and the next slot of their site.
-    pub politeness_wait_s: Spread,
+    pub politeness_wait_s: HistogramSnapshot,
     /// Seconds that requests waited for a free slot in flight.
-    pub worker_wait_s: Spread,
+    pub worker_wait_s: HistogramSnapshot,
     /// The leases and requests of the pipeline.
     pub window: Window,
     /// Open breakers.
@@ -52,23 +52,23 @@ pub struct DoorSnapshot {
 
 /// The values of a histogram.
 #[derive(Clone, Debug)]
-pub struct Spread {
+pub struct HistogramSnapshot {
     /// The upper bounds, in order.
     pub bounds: &'static [f64],
     /// The number of values between a bound and the one before it; the last bucket has no bound.
     pub counts: Vec<u64>,
 }
 
-impl Spread {
+impl HistogramSnapshot {
     /// `bounds` must be those of the histogram.
-    pub(super) fn of(histogram: &Histogram, bounds: &'static [f64]) -> Spread {
+    pub(super) fn of(histogram: &Histogram, bounds: &'static [f64]) -> HistogramSnapshot {
         let metric = histogram.metric();
         let seen = metric.get_histogram();
         let up_to_bounds = seen.get_bucket().iter().map(Bucket::cumulative_count);
         let mut before = 0;
         let between = |up_to: u64| up_to - std::mem::replace(&mut before, up_to);
         let counts = up_to_bounds.chain([seen.get_sample_count()]).map(between).collect();
-        Spread { bounds, counts }
+        HistogramSnapshot { bounds, counts }
     }
 }
 
@@ -97,7 +97,11 @@ mod tests {
         for value in [0.25, 0.5, 0.75, 7.0] {
             histogram.observe(value);
         }
-        assert_eq!(Spread::of(&histogram, BOUNDS).counts, [2, 1, 1]);
-        assert_eq!(Spread::of(&histogram, BOUNDS).counts, [2, 1, 1], "reading changes nothing");
+        assert_eq!(HistogramSnapshot::of(&histogram, BOUNDS).counts, [2, 1, 1]);
+        assert_eq!(
+            HistogramSnapshot::of(&histogram, BOUNDS).counts,
+            [2, 1, 1],
+            "reading changes nothing"
+        );
     }
 }
