@@ -20,7 +20,7 @@ use fetchwell_policy::pace::Rate;
 use fetchwell_policy::robots::product_token;
 use fetchwell_policy::url::Site;
 use fetchwell_settings::Settings;
-use fetchwell_telemetry::metrics::{DoorName, Measures};
+use fetchwell_telemetry::metrics::{DoorName, Metrics};
 use fetchwell_telemetry::traces::Tracer;
 
 use crate::console::exit::Exit;
@@ -37,7 +37,7 @@ pub(crate) struct Parts {
     /// The addresses that this process listens on: the client never connects to them.
     pub(crate) own_listeners: OwnListeners,
     /// The metrics of this process.
-    pub(crate) measures: Arc<Measures>,
+    pub(crate) process_metrics: Arc<Metrics>,
     /// Which store calls fail.
     pub(crate) health: Arc<StoreHealth>,
     /// Traces events, if an OTLP endpoint is set.
@@ -47,7 +47,7 @@ pub(crate) struct Parts {
 /// What outlives a single cycle: the metrics, and the address that serves them.
 #[derive(Clone, Default)]
 pub(crate) struct Told {
-    pub(crate) measures: Arc<Measures>,
+    pub(crate) process_metrics: Arc<Metrics>,
     pub(crate) at: Option<SocketAddr>,
 }
 
@@ -71,7 +71,7 @@ impl Parts {
             clock: store_clock(settings).await?,
             client,
             own_listeners,
-            measures: Arc::default(),
+            process_metrics: Arc::default(),
             health: Arc::default(),
             tracer: Tracer::from_environment()?,
         })
@@ -83,7 +83,7 @@ impl Parts {
         if let Some(address) = told.at {
             parts.own_listeners.register(address);
         }
-        Ok(Parts { measures: told.measures.clone(), ..parts })
+        Ok(Parts { process_metrics: told.process_metrics.clone(), ..parts })
     }
 
     /// The same without shared state: no store is opened.
@@ -91,10 +91,10 @@ impl Parts {
         let clock = Clock::since_boot(Clock::booted_at());
         let politeness = own_politeness(settings, &clock);
         let (client, own_listeners) = client(settings, 1)?;
-        let measures = Arc::default();
+        let process_metrics = Arc::default();
         let tracer = Tracer::from_environment()?;
         let health = Arc::default();
-        Ok(Parts { politeness, clock, client, own_listeners, measures, health, tracer })
+        Ok(Parts { politeness, clock, client, own_listeners, process_metrics, health, tracer })
     }
 
     /// The same with politeness in memory, not shared with other processes.
@@ -104,8 +104,8 @@ impl Parts {
     }
 
     /// The same with other metrics.
-    pub(crate) fn counted_by(mut self, measures: &Arc<Measures>) -> Parts {
-        self.measures = measures.clone();
+    pub(crate) fn counted_by(mut self, process_metrics: &Arc<Metrics>) -> Parts {
+        self.process_metrics = process_metrics.clone();
         self
     }
 
@@ -151,7 +151,7 @@ impl Parts {
             Some(tracer) => tracer.listening(door, own),
             None => own,
         };
-        self.measures.listening(door, traced)
+        self.process_metrics.listening(door, traced)
     }
 }
 

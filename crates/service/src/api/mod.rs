@@ -48,7 +48,7 @@ use fetchwell_engine::ports::inbox::{Bell, Caller, Inbox, Message, MessageId, To
 use fetchwell_engine::ports::oversight::Oversight;
 use fetchwell_engine::store_health::{StoreCall, StoreHealth};
 use fetchwell_policy::address::AddressGuard;
-use fetchwell_telemetry::metrics::Measures;
+use fetchwell_telemetry::metrics::Metrics;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -89,7 +89,7 @@ pub struct Api {
     guard: AddressGuard,
     rules: Rules,
     metrics: Arc<ApiMetrics>,
-    measures: Arc<Measures>,
+    process_metrics: Arc<Metrics>,
     audit: AuditLog,
     auth_failures: Arc<AuthFailures>,
     known_tokens: KnownTokens,
@@ -111,7 +111,7 @@ pub struct Foundation {
     pub guard: AddressGuard,
     pub metrics: Arc<ApiMetrics>,
     /// The metrics of the pipelines.
-    pub measures: Arc<Measures>,
+    pub process_metrics: Arc<Metrics>,
     pub audit: AuditLog,
     /// Collects failed authentications for the audit log.
     pub auth_failures: Arc<AuthFailures>,
@@ -130,7 +130,7 @@ impl Api {
             clock: on.clock,
             guard: on.guard,
             metrics: on.metrics,
-            measures: on.measures,
+            process_metrics: on.process_metrics,
             audit: on.audit,
             auth_failures: on.auth_failures,
             known_tokens: KnownTokens::default(),

@@ -106,7 +106,7 @@ pub(super) async fn metrics(
     }
     let ledger = api.stored(api.inbox.ledger().await)?;
     let content_type = [(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
-    api.measures.door(DoorName::Serve).note_ledger(Some(ledger));
-    let text = api.metrics.render(&ledger) + &api.measures.render();
+    api.process_metrics.door(DoorName::Serve).note_ledger(Some(ledger));
+    let text = api.metrics.render(&ledger) + &api.process_metrics.render();
     Ok((content_type, text).into_response())
 }

@@ -9,7 +9,7 @@ use fetchwell_engine::pipeline::Purpose;
 use fetchwell_policy::time::Time;
 use fetchwell_telemetry::metrics::labels::{DoorName, Ending, Failure, StatusClass};
 use fetchwell_telemetry::metrics::snapshot::DoorSnapshot;
-use fetchwell_telemetry::metrics::{Measures, MetricsSnapshot};
+use fetchwell_telemetry::metrics::{Metrics, MetricsSnapshot};
 use parking_lot::Mutex;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
@@ -126,12 +126,17 @@ pub struct History(Arc<Mutex<VecDeque<Look>>>);
 
 impl History {
     /// Takes samples until `stop`.
-    pub(crate) async fn keep(&self, measures: &Measures, clock: &Clock, stop: &CancellationToken) {
+    pub(crate) async fn keep(
+        &self,
+        process_metrics: &Metrics,
+        clock: &Clock,
+        stop: &CancellationToken,
+    ) {
         let mut tick = interval(EVERY);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
-                _ = tick.tick() => self.note(Look::of(&measures.snapshot(), clock.wall())),
+                _ = tick.tick() => self.note(Look::of(&process_metrics.snapshot(), clock.wall())),
                 () = stop.cancelled() => return,
             }
         }

@@ -77,8 +77,8 @@ impl Dashboard {
 
     /// Samples the metrics until the process stops.
     pub async fn keep_history(&self) {
-        let Subject { history, measures, clock, .. } = &self.subject;
-        history.keep(measures, clock, &self.stop).await;
+        let Subject { history, process_metrics, clock, .. } = &self.subject;
+        history.keep(process_metrics, clock, &self.stop).await;
     }
 
     /// Writes failed authentications, including those of an API that shares them, to the audit log until `stop`.

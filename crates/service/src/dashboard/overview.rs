@@ -119,7 +119,7 @@ pub(super) async fn page(
     uri: Uri,
 ) -> Result<Response, Fault> {
     let subject = &dashboard.subject;
-    let snapshot = subject.measures.snapshot();
+    let snapshot = subject.process_metrics.snapshot();
     let mut looks = dashboard.subject.history.looks();
     looks.push(Look::of(&snapshot, subject.clock.wall()));
     let end = looks.last().map_or(Time::EPOCH, |look| look.at);

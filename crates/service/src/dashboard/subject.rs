@@ -7,7 +7,7 @@ use fetchwell_engine::ports::articles::Articles;
 use fetchwell_engine::ports::crawl_progress::CrawlProgress;
 use fetchwell_engine::ports::dead_letters::DeadLetters;
 use fetchwell_engine::ports::oversight::Oversight;
-use fetchwell_telemetry::metrics::Measures;
+use fetchwell_telemetry::metrics::Metrics;
 
 use super::{Doorkeeper, History};
 use crate::audit::{AuditLog, AuthFailures};
@@ -68,7 +68,7 @@ pub struct Subject {
     /// Failed logins that are not in the audit log yet.
     pub auth_failures: Arc<AuthFailures>,
     /// The metrics of this process.
-    pub measures: Arc<Measures>,
+    pub process_metrics: Arc<Metrics>,
     pub history: History,
     /// The politeness store's sites.
     pub sites: Arc<SiteDesk>,

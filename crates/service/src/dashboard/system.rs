@@ -54,7 +54,7 @@ pub(super) async fn page(
         }),
         None => None,
     };
-    let snapshot = subject.measures.snapshot();
+    let snapshot = subject.process_metrics.snapshot();
     let content = System {
         at_work,
         process: snapshot.process,

@@ -1,7 +1,7 @@
 //! The metrics of this process: one registry for all its doors.
 //!
-//! Each door has its [`DoorMetrics`], which receives the events of its pipeline. [`Measures::render`] is for
-//! Prometheus, [`Measures::snapshot`] for the dashboard.
+//! Each door has its [`DoorMetrics`], which receives the events of its pipeline. [`Metrics::render`] is for
+//! Prometheus, [`Metrics::snapshot`] for the dashboard.
 //!
 //! | file | |
 //! |---|---|
@@ -33,7 +33,7 @@ pub use snapshot::MetricsSnapshot;
 use crate::registry::{Gauge, Registry};
 
 /// All metrics of this process.
-pub struct Measures {
+pub struct Metrics {
     registry: Registry,
     started: Instant,
     uptime_s: Gauge,
@@ -41,8 +41,8 @@ pub struct Measures {
     doors: Mutex<BTreeMap<DoorName, Arc<DoorMetrics>>>,
 }
 
-impl Default for Measures {
-    fn default() -> Measures {
+impl Default for Metrics {
+    fn default() -> Metrics {
         let registry = Registry::default();
         registry
             .labelled("version", env!("CARGO_PKG_VERSION"))
@@ -50,7 +50,7 @@ impl Default for Measures {
             .set(1.0);
         // Registers the names of a door's metrics before the first door exists.
         DoorMetrics::new(&registry.heads_only());
-        Measures {
+        Metrics {
             started: Instant::now(),
             uptime_s: registry.gauge("fetchwell_uptime_seconds", "Uptime of this process."),
             process: ProcessMetrics::new(&registry),
@@ -60,7 +60,7 @@ impl Default for Measures {
     }
 }
 
-impl Measures {
+impl Metrics {
     /// The metrics of a door; every call returns the same ones.
     pub fn door(&self, name: DoorName) -> Arc<DoorMetrics> {
         let mut doors = self.doors.lock();
@@ -128,11 +128,11 @@ mod tests {
 
     #[test]
     fn what_is_told_of_one_door_is_counted_there_and_passed_on() {
-        let measures = Measures::default();
+        let process_metrics = Metrics::default();
         let heard: Arc<Mutex<usize>> = Arc::default();
         let ear = heard.clone();
-        let pages = measures.listening(DoorName::Pages, Arc::new(move |_| *ear.lock() += 1));
-        measures.door(DoorName::Serve);
+        let pages = process_metrics.listening(DoorName::Pages, Arc::new(move |_| *ear.lock() += 1));
+        process_metrics.door(DoorName::Serve);
         let site = Site::parse("a.test").unwrap();
         let early_by = Duration::from_millis(3);
         let oldest = Some(Duration::from_millis(1500));
@@ -147,8 +147,8 @@ mod tests {
             pages(event);
         }
         let ledger = Ledger { accepted: 5, done: 2, queued: 1, ..Ledger::default() };
-        measures.door(DoorName::Pages).note_ledger(Some(ledger));
-        let text = measures.render();
+        process_metrics.door(DoorName::Pages).note_ledger(Some(ledger));
+        let text = process_metrics.render();
         for line in [
             "fetchwell_rate_breaches_total{door=\"pages\"} 1",
             "fetchwell_rate_breaches_total{door=\"serve\"} 0",
@@ -172,12 +172,12 @@ mod tests {
 
     #[test]
     fn a_breaker_that_two_doors_hear_of_is_one() {
-        let measures = Measures::default();
+        let process_metrics = Metrics::default();
         let site = Site::parse("a.test").unwrap();
         let open_after = |door, beside, event: Event| {
-            measures.door(door).hear(&event);
-            measures.share_breakers(door, beside, &event);
-            measures.snapshot().doors.values().map(|door| door.circuits.count).sum::<usize>()
+            process_metrics.door(door).hear(&event);
+            process_metrics.share_breakers(door, beside, &event);
+            process_metrics.snapshot().doors.values().map(|door| door.circuits.count).sum::<usize>()
         };
         let fetch = DoorName::Fetch;
         let serve = DoorName::Serve;

@@ -24,15 +24,15 @@ pub(super) async fn watch(settings: &Settings) -> Result<Exit, Exit> {
     if let Some(address) = at {
         info!("metrics are at http://{address}/metrics");
     }
-    let told = Told { measures: Arc::default(), at };
-    let measures = told.measures.clone();
+    let told = Told { process_metrics: Arc::default(), at };
+    let process_metrics = told.process_metrics.clone();
     let watching = async {
         let ended = cycles(settings, &ports, &told, &stop).await;
         stop.cancel();
         ended
     };
     let rules = connection_rules(&settings.values);
-    let text = at_once(move || measures.render());
+    let text = at_once(move || process_metrics.render());
     let telling = metrics_server::serve(listener, rules, text, None, stop.clone());
     tokio::join!(watching, telling).0
 }

@@ -83,7 +83,7 @@ async fn run_inner(
     let progress = Arc::new(progress);
     let runtime = archive.runtime(settings, None, DoorName::Batch);
     let batcher = Batcher { rules, archive: &archive.archive, target, progress: progress.clone() };
-    let measures = archive.parts.measures.clone();
+    let process_metrics = archive.parts.process_metrics.clone();
     let over = CancellationToken::new();
     let (ended, ()) = tokio::join!(
         async {
@@ -94,7 +94,7 @@ async fn run_inner(
         metrics_server::serve(
             listener,
             connection_rules(values),
-            at_once(move || progress.render() + &measures.render()),
+            at_once(move || progress.render() + &process_metrics.render()),
             None,
             over.clone()
         ),

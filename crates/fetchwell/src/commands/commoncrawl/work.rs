@@ -36,14 +36,14 @@ async fn run_inner(settings: &Settings, args: WorkArgs) -> Result<Exit, Exit> {
     let folder = values.commoncrawl_output.display();
     info!("writing documents of {} to {folder}", values.commoncrawl_base);
     let metrics = worker.metrics().clone();
-    let measures = archive.parts.measures.clone();
+    let process_metrics = archive.parts.process_metrics.clone();
     let runtime = archive.runtime(settings, None, DoorName::Work);
     let (ended, ()) = tokio::join!(
         worker.run(&archive.archive, &*queue, runtime, &stop),
         metrics_server::serve(
             listener,
             connection_rules(values),
-            at_once(move || metrics.render() + &measures.render()),
+            at_once(move || metrics.render() + &process_metrics.render()),
             None,
             stop.clone()
         ),

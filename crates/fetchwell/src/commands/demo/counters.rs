@@ -9,7 +9,7 @@ use fetchwell_engine::ports::finish::Settlement;
 use fetchwell_engine::ports::inbox::FetchResult;
 use fetchwell_engine::web::{Exchange, Phases, Request, SendPermit, Web};
 use fetchwell_service::api::ApiMetrics;
-use fetchwell_telemetry::metrics::{DoorName, Measures};
+use fetchwell_telemetry::metrics::{DoorName, Metrics};
 
 use crate::commands::fetch::{Onlooker, Progress};
 
@@ -19,7 +19,7 @@ pub(super) struct Counters {
     pub(super) done: Arc<AtomicU64>,
     pub(super) skipped: Arc<AtomicU64>,
     pub(super) under_way: Arc<AtomicU64>,
-    pub(super) measures: Arc<Measures>,
+    pub(super) process_metrics: Arc<Metrics>,
     /// The results of messages.
     pub(super) metrics: Arc<ApiMetrics>,
     progress: Arc<Progress>,
@@ -33,7 +33,7 @@ impl Counters {
             event_sink: self.event_sink(DoorName::Fetch, DoorName::Serve),
             web: Box::new(move |web| counters.gauged(web)),
             progress: self.progress.clone(),
-            measures: self.measures.clone(),
+            process_metrics: self.process_metrics.clone(),
         }
     }
 
@@ -59,7 +59,7 @@ impl Counters {
         let counters = self.clone();
         Arc::new(move |event| {
             counters.count(&event);
-            counters.measures.share_breakers(door, beside, &event);
+            counters.process_metrics.share_breakers(door, beside, &event);
         })
     }
 

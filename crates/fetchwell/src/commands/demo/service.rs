@@ -50,7 +50,7 @@ impl Service {
         counters: &Counters,
         stop: &CancellationToken,
     ) -> Result<Vec<MessageId>, Exit> {
-        let parts = Parts::open(settings).await?.counted_by(&counters.measures);
+        let parts = Parts::open(settings).await?.counted_by(&counters.process_metrics);
         let metrics = counters.metrics.clone();
         let on_result = Arc::new(move |status: &str| metrics.result(status));
         let event_sink = counters.event_sink_of_messages();

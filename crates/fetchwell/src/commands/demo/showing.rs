@@ -51,7 +51,7 @@ impl Showing {
             doorkeeper: Doorkeeper::Nobody,
             audit: AuditLog::of_store(store.inbox.clone(), parts.clock.clone()),
             auth_failures: Arc::new(AuthFailures::new(parts.clock.clone())),
-            measures: counters.measures.clone(),
+            process_metrics: counters.process_metrics.clone(),
             history: History::default(),
             sites,
             oversight: Some(store.oversight.clone()),

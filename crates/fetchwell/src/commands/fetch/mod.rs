@@ -275,7 +275,7 @@ impl Run<'_> {
     ) -> Result<Exit, Exit> {
         let began = Instant::now();
         let parts = Parts::open_for_fetch(self.settings).await?;
-        let parts = parts.counted_by(&self.onlooker.measures);
+        let parts = parts.counted_by(&self.onlooker.process_metrics);
         let values = &self.settings.values;
         let progress = &self.onlooker.progress;
         let format = self.format;

@@ -10,7 +10,7 @@ use fetchwell_engine::ports::queue::{Ledger, LedgerMismatch, Queue};
 use fetchwell_engine::web::Web;
 use fetchwell_settings::Settings;
 use fetchwell_stores::sqlite::SqliteQueue;
-use fetchwell_telemetry::metrics::Measures;
+use fetchwell_telemetry::metrics::Metrics;
 use tokio_util::sync::CancellationToken;
 
 use super::progress::Progress;
@@ -30,14 +30,19 @@ pub(crate) struct Onlooker {
     /// Counts the results.
     pub(crate) progress: Arc<Progress>,
     /// The metrics of the pipeline.
-    pub(crate) measures: Arc<Measures>,
+    pub(crate) process_metrics: Arc<Metrics>,
 }
 
 impl Default for Onlooker {
     fn default() -> Onlooker {
         let progress = Arc::default();
-        let measures = Arc::default();
-        Onlooker { event_sink: Arc::new(|_| {}), web: Box::new(|web| web), progress, measures }
+        let process_metrics = Arc::default();
+        Onlooker {
+            event_sink: Arc::new(|_| {}),
+            web: Box::new(|web| web),
+            progress,
+            process_metrics,
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use fetchwell_engine::ports::url_queue::{Backlog, UrlQueue};
 use fetchwell_engine::store_health::{Failing, StoreCall, StoreHealth};
 use fetchwell_service::metrics_server::{self, Readiness, Text};
 use fetchwell_service::server::ConnectionRules;
-use fetchwell_telemetry::metrics::{DoorName, Measures};
+use fetchwell_telemetry::metrics::{DoorName, Metrics};
 use futures::future::BoxFuture;
 use tokio::net::TcpListener;
 use tokio::sync::Mutex;
@@ -22,7 +22,7 @@ const BACKLOG_CACHE: Duration = Duration::from_secs(1);
 pub(super) struct Exposition {
     pub(super) queue: Arc<dyn UrlQueue>,
     pub(super) metrics: Arc<PageMetrics>,
-    pub(super) measures: Arc<Measures>,
+    pub(super) process_metrics: Arc<Metrics>,
     pub(super) stores: Stores,
     pub(super) log: Arc<WatchedLog>,
     /// How long the event log may fail before the instance counts as not ready.
@@ -73,7 +73,7 @@ impl Exposition {
     }
 
     async fn text(&self) -> String {
-        self.metrics.render(self.backlog().await) + &self.measures.render()
+        self.metrics.render(self.backlog().await) + &self.process_metrics.render()
     }
 
     /// `Err` says why this instance is not ready.
@@ -100,7 +100,7 @@ impl Exposition {
             return backlog;
         }
         let backlog = self.queue.backlog().await.ok();
-        self.measures.door(DoorName::Pages).note_ledger(backlog.map(|urls| urls.ledger));
+        self.process_metrics.door(DoorName::Pages).note_ledger(backlog.map(|urls| urls.ledger));
         *last = Some((Instant::now(), backlog));
         backlog
     }
@@ -139,7 +139,7 @@ mod tests {
         let told = Exposition {
             queue: Arc::new(queue.unwrap()),
             metrics: Arc::default(),
-            measures: Arc::default(),
+            process_metrics: Arc::default(),
             stores: Stores { health: health.clone(), events_elsewhere: true },
             log: log.clone(),
             unready_after: Duration::ZERO,

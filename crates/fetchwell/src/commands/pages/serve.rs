@@ -44,7 +44,7 @@ pub(super) async fn serve(settings: &Settings) -> Result<Exit, Exit> {
             let told = Exposition {
                 queue: door.ports.queue.clone(),
                 metrics: door.metrics.clone(),
-                measures: parts.measures.clone(),
+                process_metrics: parts.process_metrics.clone(),
                 stores,
                 log: door.log.clone(),
                 unready_after: values.pages_unready_after,

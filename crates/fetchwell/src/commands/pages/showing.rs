@@ -88,7 +88,7 @@ impl Showing<'_> {
             clock,
             doorkeeper,
             audit,
-            measures: self.parts.measures.clone(),
+            process_metrics: self.parts.process_metrics.clone(),
             history: History::default(),
             sites: Arc::new(sites),
             oversight: None,

@@ -4,10 +4,10 @@ mod collector;
 mod doctor;
 mod health;
 mod logs;
-mod measures;
+mod metrics;
 mod traces;
 
-pub(crate) use measures::door;
+pub(crate) use metrics::door;
 
 use fetchwell_testkit::crash::Program;
 
