@@ -33,8 +33,8 @@ pub(super) async fn watch(settings: &Settings) -> Result<Exit, Exit> {
     };
     let rules = connection_rules(&settings.values);
     let text = at_once(move || process_metrics.render());
-    let telling = metrics_server::serve(listener, rules, text, None, stop.clone());
-    tokio::join!(watching, telling).0
+    let metrics_server = metrics_server::serve(listener, rules, text, None, stop.clone());
+    tokio::join!(watching, metrics_server).0
 }
 
 async fn cycles(

@@ -35,7 +35,7 @@ pub(super) async fn serve(settings: &Settings) -> Result<Exit, Exit> {
     let door = PageDoor::new(ports);
     let gate = parts.gate(settings, None);
     let runtime = parts.runtime(settings, gate, DoorName::Pages, door.metrics.event_sink());
-    let telling = async {
+    let metrics_server = async {
         if let Some(listener) = listener {
             let stores = Stores {
                 health: parts.health.clone(),
@@ -56,7 +56,7 @@ pub(super) async fn serve(settings: &Settings) -> Result<Exit, Exit> {
     let shown = showing::Showing { settings, ports: &door.ports, parts: &parts };
     let (ended, (), shown) = tokio::join!(
         door.run(args::rules(values), runtime, &parts.health, &stop),
-        telling,
+        metrics_server,
         shown.serve(shown_at, &stop),
     );
     ended?;
