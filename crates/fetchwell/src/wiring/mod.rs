@@ -11,7 +11,7 @@ pub(crate) use dashboard::{crawl_progress, system_info};
 pub(crate) use listeners::{connection_rules, listen, listen_for_metrics};
 pub(crate) use read_limits::read_limits;
 pub(crate) use runtime::{
-    Parts, Told, address_guard, breaker_rule, fitting_in_flight, gate_rules, offline_gate,
+    MetricsTarget, Parts, address_guard, breaker_rule, fitting_in_flight, gate_rules, offline_gate,
     user_agent,
 };
 pub(crate) use sites::open_sites;

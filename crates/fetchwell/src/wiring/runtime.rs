@@ -46,7 +46,7 @@ pub(crate) struct Parts {
 
 /// What outlives a single cycle: the metrics, and the address that serves them.
 #[derive(Clone, Default)]
-pub(crate) struct Told {
+pub(crate) struct MetricsTarget {
     pub(crate) process_metrics: Arc<Metrics>,
     pub(crate) at: Option<SocketAddr>,
 }
@@ -78,7 +78,10 @@ impl Parts {
     }
 
     /// The same for one of several cycles, which share their metrics.
-    pub(crate) async fn open_for_cycle(settings: &Settings, told: &Told) -> Result<Parts, Exit> {
+    pub(crate) async fn open_for_cycle(
+        settings: &Settings,
+        told: &MetricsTarget,
+    ) -> Result<Parts, Exit> {
         let parts = Parts::open(settings).await?;
         if let Some(address) = told.at {
             parts.own_listeners.register(address);

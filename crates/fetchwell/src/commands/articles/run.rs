@@ -11,12 +11,12 @@ use tokio_util::sync::CancellationToken;
 use super::args;
 use crate::console::exit::Exit;
 use crate::console::signals::stop_on_signal;
-use crate::wiring::{Parts, Told, gate_rules, open_articles, open_claims};
+use crate::wiring::{MetricsTarget, Parts, gate_rules, open_articles, open_claims};
 
 pub(super) async fn once(settings: &Settings) -> Result<Exit, Exit> {
     let stop = stop_on_signal();
     let ports = open_articles(settings).await?;
-    run(settings, &ports, &Told::default(), &stop).await?;
+    run(settings, &ports, &MetricsTarget::default(), &stop).await?;
     Ok(Exit::Ok)
 }
 
@@ -24,7 +24,7 @@ pub(super) async fn once(settings: &Settings) -> Result<Exit, Exit> {
 pub(super) async fn run(
     settings: &Settings,
     ports: &ArticlePorts,
-    told: &Told,
+    told: &MetricsTarget,
     stop: &CancellationToken,
 ) -> Result<(), Exit> {
     let Some(mut run) = ArticleRun::begin(ports).await? else { return Ok(()) };

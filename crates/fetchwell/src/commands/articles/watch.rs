@@ -13,7 +13,7 @@ use super::run;
 use crate::commands::feeds;
 use crate::console::exit::Exit;
 use crate::console::signals::{sleep_unless_stopped, stop_on_signal};
-use crate::wiring::{Told, connection_rules, listen_for_metrics, open_articles};
+use crate::wiring::{MetricsTarget, connection_rules, listen_for_metrics, open_articles};
 
 /// `fetchwell articles watch`.
 pub(super) async fn watch(settings: &Settings) -> Result<Exit, Exit> {
@@ -24,7 +24,7 @@ pub(super) async fn watch(settings: &Settings) -> Result<Exit, Exit> {
     if let Some(address) = at {
         info!("metrics are at http://{address}/metrics");
     }
-    let told = Told { process_metrics: Arc::default(), at };
+    let told = MetricsTarget { process_metrics: Arc::default(), at };
     let process_metrics = told.process_metrics.clone();
     let watching = async {
         let ended = cycles(settings, &ports, &told, &stop).await;
@@ -40,7 +40,7 @@ pub(super) async fn watch(settings: &Settings) -> Result<Exit, Exit> {
 async fn cycles(
     settings: &Settings,
     ports: &ArticlePorts,
-    told: &Told,
+    told: &MetricsTarget,
     stop: &CancellationToken,
 ) -> Result<Exit, Exit> {
     while !stop.is_cancelled() {
@@ -58,7 +58,7 @@ async fn cycles(
 async fn cycle(
     settings: &Settings,
     ports: &ArticlePorts,
-    told: &Told,
+    told: &MetricsTarget,
     stop: &CancellationToken,
 ) -> Result<(), Exit> {
     feeds::ingest(settings, false, told, stop).await?;

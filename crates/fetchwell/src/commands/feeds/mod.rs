@@ -21,7 +21,7 @@ use crate::commands::feeds::args::FeedsCommand;
 use crate::console::exit::Exit;
 use crate::console::output::Running;
 use crate::console::signals::stop_on_signal;
-use crate::wiring::{Parts, Told, gate_rules, open_feeds};
+use crate::wiring::{MetricsTarget, Parts, gate_rules, open_feeds};
 use subscriptions::subscribed;
 
 pub(crate) fn run(settings: &Settings, command: FeedsCommand, as_json: bool) -> Running<'_> {
@@ -43,7 +43,8 @@ async fn run_inner(
         FeedsCommand::List => commands::list(settings, as_json).await,
         FeedsCommand::Test { url } => trial::run(settings, &url, as_json).await,
         FeedsCommand::Ingest { all } => {
-            let ingested = ingest(settings, all, &Told::default(), &stop_on_signal()).await?;
+            let ingested =
+                ingest(settings, all, &MetricsTarget::default(), &stop_on_signal()).await?;
             crate::console::output::print(print::ingested(&ingested, as_json).as_bytes())
         }
         FeedsCommand::Import { file } => commands::import(settings, &file, as_json).await,
@@ -56,7 +57,7 @@ async fn run_inner(
 pub(crate) async fn ingest(
     settings: &Settings,
     all: bool,
-    told: &Told,
+    told: &MetricsTarget,
     stop: &CancellationToken,
 ) -> Result<Ingested, Exit> {
     let ports = open_feeds(settings).await?;
