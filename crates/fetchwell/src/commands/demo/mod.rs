@@ -9,6 +9,7 @@ pub(crate) mod args;
 mod board;
 mod callers;
 mod counters;
+mod dashboard_server;
 mod events;
 mod frame;
 mod origin;
@@ -17,7 +18,6 @@ mod rows;
 mod scenario;
 mod service;
 mod show;
-mod showing;
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -39,12 +39,12 @@ use crate::console::output::Running;
 use crate::wiring::Parts;
 use board::Board;
 use counters::Counters;
+use dashboard_server::DashboardServer;
 use origin::Origin;
 use report::{Left, Report};
 use scenario::{Scenario, Size};
 use service::Service;
 use show::Show;
-use showing::Showing;
 
 /// Settings that shorten the demo from ten minutes to one. Everything else has its default.
 const QUICKER: [(&str, &str); 7] = [
@@ -126,10 +126,11 @@ impl Demo {
         let counters = Counters::default();
         let parts = Parts::open(&self.settings).await?;
         let service = Service::open(&self.settings).await?;
-        let showing = Showing::begin(&self.settings, &parts, &service.store, &counters).await?;
-        info!("the dashboard is at {}", showing.address);
+        let dashboard_server =
+            DashboardServer::begin(&self.settings, &parts, &service.store, &counters).await?;
+        info!("the dashboard is at {}", dashboard_server.address);
         let mut board = Board::new(&self.scenario, &self.origin, parts, counters.clone());
-        board.show_address(&showing.address);
+        board.show_address(&dashboard_server.address);
         let rows = self.folder.path().join("rows.jsonl");
         // In its own task, so that drawing does not delay it.
         let mut flows = tokio::spawn(self.flows(&rows, &service, &counters, &show.stop));

@@ -1,13 +1,13 @@
 //! `fetchwell pages`: turns the URLs of a list into cached pages and events, or dead letters.
 //!
-//! `serve` runs the door, `exposition` and `showing` serve its metrics and its dashboard, and `commands` and `status`
+//! `serve` runs the door, `exposition` and `dashboard_server` serve its metrics and its dashboard, and `commands` and `status`
 //! are the subcommands.
 
 pub(crate) mod args;
 mod commands;
+mod dashboard_server;
 mod exposition;
 mod serve;
-mod showing;
 mod status;
 
 use fetchwell_settings::Settings;

@@ -7,8 +7,8 @@ use fetchwell_telemetry::metrics::DoorName;
 use tracing::{info, warn};
 
 use super::args;
+use super::dashboard_server;
 use super::exposition::{Exposition, LastBacklog, Stores};
-use super::showing;
 use crate::console::exit::Exit;
 use crate::console::signals::stop_on_signal;
 use crate::wiring::{Parts, connection_rules, listen_for_metrics, open_pages};
@@ -21,7 +21,7 @@ pub(super) async fn serve(settings: &Settings) -> Result<Exit, Exit> {
     let settings = &with_own_defaults(settings);
     let values = &settings.values;
     let listener = listen_for_metrics(values.pages_metrics_listen).await?;
-    let shown_at = showing::listen(values.pages_dashboard_listen).await?;
+    let shown_at = dashboard_server::listen(values.pages_dashboard_listen).await?;
     let stop = stop_on_signal();
     let ports = open_pages(settings).await?;
     warn_of_half_a_place(settings);
@@ -53,7 +53,7 @@ pub(super) async fn serve(settings: &Settings) -> Result<Exit, Exit> {
             told.serve(listener, connection_rules(values), stop.clone()).await;
         }
     };
-    let shown = showing::Showing { settings, ports: &door.ports, parts: &parts };
+    let shown = dashboard_server::DashboardServer { settings, ports: &door.ports, parts: &parts };
     let (ended, (), shown) = tokio::join!(
         door.run(args::rules(values), runtime, &parts.health, &stop),
         metrics_server,

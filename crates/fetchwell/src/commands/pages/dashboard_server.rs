@@ -27,7 +27,7 @@ const MAX_CONNECTIONS: usize = 256;
 const GRACE: Duration = Duration::from_secs(1);
 
 /// What the dashboard shows.
-pub(super) struct Showing<'a> {
+pub(super) struct DashboardServer<'a> {
     pub(super) settings: &'a Settings,
     pub(super) ports: &'a PagePorts,
     pub(super) parts: &'a Parts,
@@ -39,7 +39,7 @@ pub(super) async fn listen(address: Option<SocketAddr>) -> Result<Option<TcpList
     wiring::listen(address, "use another address with --dashboard=ADDR:PORT").await.map(Some)
 }
 
-impl Showing<'_> {
+impl DashboardServer<'_> {
     /// Serves until `stop`. An error here does not stop the fetching.
     pub(super) async fn serve(
         &self,

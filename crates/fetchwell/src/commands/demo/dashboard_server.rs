@@ -23,18 +23,18 @@ const MAX_CONNECTIONS: usize = 64;
 const GRACE: Duration = Duration::from_millis(200);
 
 /// A dashboard, served until this is dropped.
-pub(super) struct Showing {
+pub(super) struct DashboardServer {
     pub(super) address: String,
     _ends: DropGuard,
 }
 
-impl Showing {
+impl DashboardServer {
     pub(super) async fn begin(
         settings: &Settings,
         parts: &Parts,
         store: &RetrieverStore,
         counters: &Counters,
-    ) -> Result<Showing, Exit> {
+    ) -> Result<DashboardServer, Exit> {
         let at = |port| TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
         let listener = match at(PORT).await {
             Ok(listener) => listener,
@@ -68,6 +68,6 @@ impl Showing {
         tokio::spawn(async move {
             tokio::join!(serving, dashboard.keep_history(), dashboard.keep_audit(&stop))
         });
-        Ok(Showing { address, _ends: ends })
+        Ok(DashboardServer { address, _ends: ends })
     }
 }
