@@ -43,7 +43,7 @@ use tokio_util::sync::CancellationToken;
 use access::{Attempts, Sessions};
 use dead_letters::Census;
 
-pub use access::Doorkeeper;
+pub use access::Authenticator;
 pub use history::History;
 pub use routes::alone;
 pub(crate) use routes::router;

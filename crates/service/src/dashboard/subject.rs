@@ -9,7 +9,7 @@ use fetchwell_engine::ports::dead_letters::DeadLetters;
 use fetchwell_engine::ports::oversight::Oversight;
 use fetchwell_telemetry::metrics::Metrics;
 
-use super::{Doorkeeper, History};
+use super::{Authenticator, History};
 use crate::audit::{AuditLog, AuthFailures};
 use crate::sites::SiteDesk;
 
@@ -63,7 +63,7 @@ pub struct Subject {
     pub system: SystemInfo,
     pub clock: Clock,
     /// Decides who may log in.
-    pub doorkeeper: Doorkeeper,
+    pub authenticator: Authenticator,
     pub audit: AuditLog,
     /// Failed logins that are not in the audit log yet.
     pub auth_failures: Arc<AuthFailures>,
@@ -85,6 +85,6 @@ pub struct Subject {
 impl Subject {
     /// Whether there are callers with their own tokens.
     pub(super) fn has_callers(&self) -> bool {
-        matches!(self.doorkeeper, Doorkeeper::Callers(_))
+        matches!(self.authenticator, Authenticator::Callers(_))
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use fetchwell_doors::pages::PagePorts;
 use fetchwell_service::audit::{AuditLog, AuthFailures};
 use fetchwell_service::auth::Token;
-use fetchwell_service::dashboard::{self, Dashboard, Doorkeeper, History, Subject};
+use fetchwell_service::dashboard::{self, Authenticator, Dashboard, History, Subject};
 use fetchwell_service::server::{self, Connections};
 use fetchwell_settings::Settings;
 use sha2::{Digest, Sha256};
@@ -49,8 +49,8 @@ impl DashboardServer<'_> {
         let Some(listener) = listener else { return Ok(()) };
         let address = listener.local_addr()?;
         self.parts.own_listeners.register(address);
-        let doorkeeper = Doorkeeper::OneToken(self.token(address)?);
-        let dashboard = Dashboard::new(self.subject(doorkeeper).await?, stop.clone());
+        let authenticator = Authenticator::OneToken(self.token(address)?);
+        let dashboard = Dashboard::new(self.subject(authenticator).await?, stop.clone());
         info!("the dashboard is at http://{address}/");
         let bounds =
             Connections::few(connection_rules(&self.settings.values), MAX_CONNECTIONS, GRACE);
@@ -75,7 +75,7 @@ impl DashboardServer<'_> {
         Ok(token.hash())
     }
 
-    async fn subject(&self, doorkeeper: Doorkeeper) -> Result<Subject, Exit> {
+    async fn subject(&self, authenticator: Authenticator) -> Result<Subject, Exit> {
         let politeness = self.parts.politeness.clone();
         let clock = self.parts.clock.clone();
         let audit = AuditLog::of_process(clock.clone());
@@ -86,7 +86,7 @@ impl DashboardServer<'_> {
             system: system_info(self.settings),
             auth_failures: Arc::new(AuthFailures::new(clock.clone())),
             clock,
-            doorkeeper,
+            authenticator,
             audit,
             process_metrics: self.parts.process_metrics.clone(),
             history: History::default(),

@@ -9,7 +9,7 @@ use fetchwell_engine::ports::retriever_store::RetrieverStore;
 use fetchwell_policy::pace::Rate;
 use fetchwell_service::api::{Api, ApiMetrics, Foundation};
 use fetchwell_service::audit::{AuditLog, AuthFailures};
-use fetchwell_service::dashboard::{self, Dashboard, Doorkeeper, History, Subject};
+use fetchwell_service::dashboard::{self, Authenticator, Dashboard, History, Subject};
 use fetchwell_service::server::{self, Connections};
 use fetchwell_service::sites::SiteDesk;
 use fetchwell_service::views::messages::MessageView;
@@ -104,7 +104,7 @@ async fn subject(
         door: dashboard::Door::Serve,
         system: system_info(settings),
         clock: parts.clock.clone(),
-        doorkeeper: Doorkeeper::Callers(store.inbox.clone()),
+        authenticator: Authenticator::Callers(store.inbox.clone()),
         audit,
         auth_failures,
         process_metrics: parts.process_metrics.clone(),

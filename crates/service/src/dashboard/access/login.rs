@@ -65,15 +65,15 @@ pub(in super::super) async fn log_in(
     let to = local(form.text("to").unwrap_or("/"));
     let hash: Option<TokenHash> =
         form.text("token").map(|text| Sha256::digest(text.as_bytes()).into());
-    let doorkeeper = &dashboard.subject.doorkeeper;
+    let authenticator = &dashboard.subject.authenticator;
     let caller = match &hash {
         Some(hash) => {
-            let lookup = doorkeeper.caller_of(hash);
-            dashboard.attempts.look_up(doorkeeper.account(None), from, lookup).await?
+            let lookup = authenticator.caller_of(hash);
+            dashboard.attempts.look_up(authenticator.account(None), from, lookup).await?
         }
         None => None,
     };
-    let account = doorkeeper.account(caller.as_ref());
+    let account = authenticator.account(caller.as_ref());
     if let Some(wait) = dashboard.attempts.wait(account, from) {
         let seconds = wait.as_secs() + 1;
         let fault = format!("Too many failed logins from {from}. Try again in {seconds} s.");
@@ -100,7 +100,7 @@ pub(in super::super) async fn log_in(
             Ok(([(SET_COOKIE, cookie)], Redirect::to(to)).into_response())
         }
         (None, _) | (_, None) => {
-            dashboard.attempts.failed(doorkeeper.account(None), from);
+            dashboard.attempts.failed(authenticator.account(None), from);
             dashboard.subject.auth_failures.note(from, "a login to the dashboard");
             refused(&dashboard, theme, to)
         }

@@ -1,8 +1,8 @@
 //! Access to the dashboard: login, sessions, roles, and protection against forged requests.
 
 mod attempts;
+mod authenticator;
 mod cookies;
-mod doorkeeper;
 mod form;
 pub(super) mod login;
 mod order;
@@ -11,7 +11,7 @@ mod sessions;
 mod visitor;
 
 pub(super) use attempts::Attempts;
-pub use doorkeeper::Doorkeeper;
+pub use authenticator::Authenticator;
 pub(super) use form::Form;
 pub(super) use order::Order;
 pub(super) use sessions::Sessions;

@@ -6,8 +6,8 @@ use axum::extract::FromRequestParts;
 use fetchwell_engine::ports::inbox::{Caller, Role};
 use http::request::Parts;
 
+use super::authenticator::{Authenticator, ONLOOKER};
 use super::cookies;
-use super::doorkeeper::{Doorkeeper, ONLOOKER};
 use super::sessions::Notice;
 use crate::dashboard::Dashboard;
 use crate::dashboard::fault::Fault;
@@ -78,7 +78,7 @@ impl FromRequestParts<Arc<Dashboard>> for Visitor {
     ) -> Result<Visitor, Fault> {
         let theme = Theme::of(parts);
         let is_live = parts.extensions.get::<IsLive>().is_some();
-        if matches!(dashboard.subject.doorkeeper, Doorkeeper::Nobody) {
+        if matches!(dashboard.subject.authenticator, Authenticator::Nobody) {
             let caller = Caller { name: ONLOOKER.to_owned(), role: Role::Viewer };
             let csrf = String::new();
             return Ok(Visitor { caller, theme, csrf, notice: None, is_live, session: None });
@@ -87,7 +87,7 @@ impl FromRequestParts<Arc<Dashboard>> for Visitor {
         let id = cookies::value(&parts.headers, cookies::SESSION);
         let found = id.and_then(|id| Some((id, dashboard.sessions.find(id, !is_live)?)));
         let Some((id, session)) = found else { return Err(Fault::LogIn { wanted }) };
-        let caller = dashboard.subject.doorkeeper.caller_of(&session.token).await?;
+        let caller = dashboard.subject.authenticator.caller_of(&session.token).await?;
         let Some(caller) = caller.filter(|caller| caller.role != Role::Caller) else {
             dashboard.sessions.close(id);
             return Err(Fault::LogIn { wanted });

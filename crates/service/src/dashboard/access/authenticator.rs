@@ -6,7 +6,7 @@ use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::inbox::{Caller, Inbox, Role, TokenHash};
 
 /// How tokens are checked.
-pub enum Doorkeeper {
+pub enum Authenticator {
     /// Against the callers in the store.
     Callers(Arc<dyn Inbox>),
     /// Against a single token, which gives the role operator.
@@ -20,17 +20,17 @@ const BEARER: &str = "operator";
 /// The user name if there is no login.
 pub(super) const ONLOOKER: &str = "onlooker";
 
-impl Doorkeeper {
+impl Authenticator {
     /// The caller with this token, unless it was revoked.
     pub(super) async fn caller_of(&self, token: &TokenHash) -> Result<Option<Caller>, StoreError> {
         match self {
-            Doorkeeper::Callers(inbox) => inbox.caller_of(token).await,
+            Authenticator::Callers(inbox) => inbox.caller_of(token).await,
             // Both are hashes, so the time of the comparison reveals nothing about the token.
-            Doorkeeper::OneToken(known) => {
+            Authenticator::OneToken(known) => {
                 Ok((known == token)
                     .then(|| Caller { name: BEARER.to_owned(), role: Role::Operator }))
             }
-            Doorkeeper::Nobody => Ok(None),
+            Authenticator::Nobody => Ok(None),
         }
     }
 
@@ -38,9 +38,9 @@ impl Doorkeeper {
     /// no account. The single token may have been chosen by a person, so each attempt counts as a guess at it.
     pub(super) fn account<'a>(&self, caller: Option<&'a Caller>) -> Option<&'a str> {
         match self {
-            Doorkeeper::Callers(_) => caller.map(|caller| caller.name.as_str()),
-            Doorkeeper::OneToken(_) => Some(BEARER),
-            Doorkeeper::Nobody => None,
+            Authenticator::Callers(_) => caller.map(|caller| caller.name.as_str()),
+            Authenticator::OneToken(_) => Some(BEARER),
+            Authenticator::Nobody => None,
         }
     }
 }
@@ -51,8 +51,8 @@ mod tests {
 
     #[test]
     fn a_wrong_token_is_a_guess_where_there_is_only_one() {
-        let one = Doorkeeper::OneToken([1; 32]);
+        let one = Authenticator::OneToken([1; 32]);
         assert_eq!(one.account(None), Some(BEARER));
-        assert_eq!(Doorkeeper::Nobody.account(None), None);
+        assert_eq!(Authenticator::Nobody.account(None), None);
     }
 }
