@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::ports::finish::Finish;
-use crate::ports::inbox::{Bell, FetchResult, Inbox};
+use crate::ports::inbox::{FetchResult, Inbox, ResultNotifier};
 use crate::ports::oversight::Oversight;
 use crate::ports::source::Source;
 
@@ -20,7 +20,7 @@ pub struct RetrieverStore {
     /// [`MessageId`](crate::ports::inbox::MessageId) as text.
     pub deliveries: Station<std::convert::Infallible>,
     /// Notifies of new results that this process stored.
-    pub results: Bell,
+    pub results: ResultNotifier,
 }
 
 /// The source and the finish of one pipeline.

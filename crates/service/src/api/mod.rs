@@ -44,7 +44,9 @@ use std::time::Duration;
 
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::error::{StoreError, StoreErrorKind};
-use fetchwell_engine::ports::inbox::{Bell, Caller, Inbox, Message, MessageId, TokenHash};
+use fetchwell_engine::ports::inbox::{
+    Caller, Inbox, Message, MessageId, ResultNotifier, TokenHash,
+};
 use fetchwell_engine::ports::oversight::Oversight;
 use fetchwell_engine::store_health::{StoreCall, StoreHealth};
 use fetchwell_policy::address::AddressGuard;
@@ -84,7 +86,7 @@ pub struct Api {
     inbox: Arc<dyn Inbox>,
     oversight: Arc<dyn Oversight>,
     sites: Arc<SiteDesk>,
-    results: Bell,
+    results: ResultNotifier,
     clock: Clock,
     guard: AddressGuard,
     rules: Rules,
@@ -106,7 +108,7 @@ pub struct Foundation {
     pub inbox: Arc<dyn Inbox>,
     pub oversight: Arc<dyn Oversight>,
     pub sites: Arc<SiteDesk>,
-    pub results: Bell,
+    pub results: ResultNotifier,
     pub clock: Clock,
     pub guard: AddressGuard,
     pub metrics: Arc<ApiMetrics>,

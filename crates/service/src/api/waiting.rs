@@ -19,7 +19,7 @@ const GAP: Duration = Duration::from_millis(10);
 /// Waits for results of one caller, until a time.
 pub(super) struct Waiting<'a> {
     api: &'a Api,
-    bell: watch::Receiver<()>,
+    new_results: watch::Receiver<()>,
     gap: Duration,
     until: Instant,
 }
@@ -28,7 +28,7 @@ impl<'a> Waiting<'a> {
     /// Subscribes to notifications. Call it before the first query, so that no result is missed.
     pub(super) fn begin(api: &'a Api, caller: &str, at_most: Duration) -> Waiting<'a> {
         let until = Instant::now() + at_most;
-        Waiting { api, bell: api.results.listen(caller), gap: GAP, until }
+        Waiting { api, new_results: api.results.listen(caller), gap: GAP, until }
     }
 
     /// Returns when it is worth querying again; `false` if the time is over or the server is stopping.
@@ -39,7 +39,7 @@ impl<'a> Waiting<'a> {
         let gap = self.gap;
         let rung = async {
             // An error means that the sender is gone; then only polling is left.
-            if self.bell.changed().await.is_err() {
+            if self.new_results.changed().await.is_err() {
                 std::future::pending::<()>().await;
             }
             tokio::time::sleep(gap).await;

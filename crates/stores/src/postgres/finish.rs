@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Finish, Finished, Settled, Settlement};
-use fetchwell_engine::ports::inbox::{Bell, FetchResult};
+use fetchwell_engine::ports::inbox::{FetchResult, ResultNotifier};
 use fetchwell_engine::ports::job::LeaseId;
 
 use super::ending::End;
@@ -19,7 +19,7 @@ use super::queue::PostgresQueue;
 pub(super) struct MessageFinish {
     pub(super) instance: Arc<PostgresInstance>,
     pub(super) deliveries: PostgresQueue,
-    pub(super) results: Bell,
+    pub(super) results: ResultNotifier,
 }
 
 /// How one lease ends.
@@ -86,7 +86,7 @@ impl MessageFinish {
         let concluded = self.write(moves, conclusions).await.map(|(settled, callers)| {
             self.deliveries.news.notify_one();
             for caller in callers {
-                self.results.ring(&caller);
+                self.results.notify(&caller);
             }
             settled
         });

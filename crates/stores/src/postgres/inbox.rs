@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use fetchwell_engine::finish::{NoRecords, SinkThenSettle};
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::inbox::{
-    AuditEntry, Bell, Caller, CallerRecord, Inbox, Message, MessageId, OutboxMost, OutboxPage,
-    Submission, Submitted, TokenHash,
+    AuditEntry, Caller, CallerRecord, Inbox, Message, MessageId, OutboxMost, OutboxPage,
+    ResultNotifier, Submission, Submitted, TokenHash,
 };
 use fetchwell_engine::ports::queue::{Ledger, Queue};
 use fetchwell_engine::ports::retriever_store::{RetrieverStore, Station};
@@ -36,7 +36,7 @@ pub async fn open_retriever(
     };
     let messages = queue("messages").await?;
     let deliveries = queue("webhooks").await?;
-    let results = Bell::default();
+    let results = ResultNotifier::default();
     let desk = Desk {
         db: db.clone(),
         clock: clock.clone(),

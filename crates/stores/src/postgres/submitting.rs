@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use fetchwell_engine::ports::error::StoreError;
-use fetchwell_engine::ports::inbox::{Bell, Submission, Submitted};
+use fetchwell_engine::ports::inbox::{ResultNotifier, Submission, Submitted};
 use tokio::sync::Notify;
 
 use super::database::Database;
@@ -21,7 +21,7 @@ pub(super) struct Desk {
     pub(super) queues: Queues,
     pub(super) messages_news: Arc<Notify>,
     pub(super) deliveries_news: Arc<Notify>,
-    pub(super) results: Bell,
+    pub(super) results: ResultNotifier,
 }
 
 impl RunBatch<Submission, Submitted> for Desk {
@@ -64,7 +64,7 @@ impl Desk {
                 self.deliveries_news.notify_one();
             }
             for caller in callers {
-                self.results.ring(&caller);
+                self.results.notify(&caller);
             }
             submitted
         }))

@@ -9,8 +9,8 @@ use fetchwell_engine::clock::Clock;
 use fetchwell_engine::finish::{NoRecords, SinkThenSettle};
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::inbox::{
-    AuditEntry, Bell, Caller, CallerRecord, Inbox, Message, MessageId, OutboxMost, OutboxPage,
-    Submission, Submitted, TokenHash,
+    AuditEntry, Caller, CallerRecord, Inbox, Message, MessageId, OutboxMost, OutboxPage,
+    ResultNotifier, Submission, Submitted, TokenHash,
 };
 use fetchwell_engine::ports::queue::Ledger;
 use fetchwell_engine::ports::retriever_store::{RetrieverStore, Station};
@@ -39,7 +39,7 @@ pub async fn open_retriever(
     };
     let messages = queue("messages").await?;
     let deliveries = queue("webhooks").await?;
-    let results = Bell::default();
+    let results = ResultNotifier::default();
     let instance = Arc::new(messages.instance());
     let finish = MessageFinish {
         instance: instance.clone(),

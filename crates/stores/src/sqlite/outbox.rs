@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Finish, Finished, Settled, Settlement};
 use fetchwell_engine::ports::inbox::{
-    Bell, FetchResult, MessageId, OutboxMessage, OutboxMost, OutboxPage,
+    FetchResult, MessageId, OutboxMessage, OutboxMost, OutboxPage, ResultNotifier,
 };
 use fetchwell_engine::ports::job::LeaseId;
 use fetchwell_policy::time::Time;
@@ -20,7 +20,7 @@ use super::{SqliteInstance, SqliteQueue};
 pub(super) struct MessageFinish {
     pub(super) instance: Arc<SqliteInstance>,
     pub(super) deliveries: SqliteQueue,
-    pub(super) results: Bell,
+    pub(super) results: ResultNotifier,
 }
 
 /// How one lease ends; owned, for the thread of the store.
@@ -73,7 +73,7 @@ impl Finish<FetchResult> for MessageFinish {
         let (settled, callers) = queue.db.write(work).await?;
         self.deliveries.news.notify_one();
         for caller in callers {
-            self.results.ring(&caller);
+            self.results.notify(&caller);
         }
         Ok(settled)
     }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use fetchwell_engine::ports::error::StoreError;
-use fetchwell_engine::ports::inbox::{Bell, Idempotency, MessageId, Submission, Submitted};
+use fetchwell_engine::ports::inbox::{
+    Idempotency, MessageId, ResultNotifier, Submission, Submitted,
+};
 use fetchwell_policy::time::Time;
 use rusqlite::{Connection, ErrorCode, OptionalExtension};
 
@@ -19,7 +21,7 @@ type Answer = Result<Submitted, StoreError>;
 pub(super) struct Desk {
     pub(super) messages: SqliteQueue,
     pub(super) deliveries: SqliteQueue,
-    pub(super) results: Bell,
+    pub(super) results: ResultNotifier,
 }
 
 impl RunBatch<Submission, Submitted> for Desk {
@@ -73,7 +75,7 @@ impl Desk {
         self.messages.news.notify_one();
         for caller in accepted.callers {
             self.deliveries.news.notify_one();
-            self.results.ring(&caller);
+            self.results.notify(&caller);
         }
         Ok(accepted.answers)
     }

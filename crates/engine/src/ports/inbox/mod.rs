@@ -4,9 +4,9 @@
 //! when it is done, its result goes to the outbox in the same transaction, and callers see only their own messages.
 
 mod attempt;
-mod bell;
 mod message_id;
 pub mod options;
+mod result_notifier;
 
 use std::time::Duration;
 
@@ -18,8 +18,8 @@ use crate::ports::error::StoreError;
 use crate::ports::queue::Ledger;
 
 pub use attempt::{Attempt, attempts_of};
-pub use bell::Bell;
 pub use message_id::{MessageId, NoMessageId};
+pub use result_notifier::ResultNotifier;
 
 /// A store of messages, as the API sees it.
 #[async_trait]

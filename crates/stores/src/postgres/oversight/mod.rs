@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use fetchwell_engine::ports::error::StoreError;
-use fetchwell_engine::ports::inbox::{Bell, MessageId};
+use fetchwell_engine::ports::inbox::{MessageId, ResultNotifier};
 use fetchwell_engine::ports::oversight::{
     Action, ActionResult, Count, Failures, Filter, InstanceView, MESSAGES_PER_ACT, MessageDetail,
     MessageSummaries, OutboxExtent, Oversight, QueueLedger, Recount,
@@ -30,7 +30,7 @@ pub(super) struct PostgresOversight {
     pub(super) clock: StoreClock,
     pub(super) messages: PostgresQueue,
     pub(super) deliveries: PostgresQueue,
-    pub(super) results: Bell,
+    pub(super) results: ResultNotifier,
 }
 
 /// A time such that everything with an earlier timestamp is committed: no transaction in progress read the clock before
@@ -102,7 +102,7 @@ impl Oversight for PostgresOversight {
         self.messages.news.notify_one();
         for caller in callers {
             self.deliveries.news.notify_one();
-            self.results.ring(&caller);
+            self.results.notify(&caller);
         }
         Ok(deeds)
     }

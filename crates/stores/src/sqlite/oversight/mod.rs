@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use fetchwell_engine::ports::error::StoreError;
-use fetchwell_engine::ports::inbox::{Bell, MessageId};
+use fetchwell_engine::ports::inbox::{MessageId, ResultNotifier};
 use fetchwell_engine::ports::oversight::{
     Action, ActionResult, Count, Failures, Filter, InstanceView, MESSAGES_PER_ACT, MessageDetail,
     MessageSummaries, OutboxExtent, Oversight, QueueLedger, Recount,
@@ -28,7 +28,7 @@ pub(super) struct SqliteOversight {
     reader: Db,
     messages: SqliteQueue,
     deliveries: SqliteQueue,
-    results: Bell,
+    results: ResultNotifier,
 }
 
 impl SqliteOversight {
@@ -36,7 +36,7 @@ impl SqliteOversight {
         path: &Path,
         messages: SqliteQueue,
         deliveries: SqliteQueue,
-        results: Bell,
+        results: ResultNotifier,
     ) -> Result<SqliteOversight, StoreError> {
         Ok(SqliteOversight { reader: Db::open_for_reading(path)?, messages, deliveries, results })
     }
@@ -118,7 +118,7 @@ impl Oversight for SqliteOversight {
         self.messages.news.notify_one();
         for caller in callers {
             self.deliveries.news.notify_one();
-            self.results.ring(&caller);
+            self.results.notify(&caller);
         }
         Ok(deeds)
     }

@@ -11,11 +11,11 @@ use tokio::sync::watch;
 
 /// Notifies listeners per caller. Clones share the listeners.
 #[derive(Clone, Default)]
-pub struct Bell {
+pub struct ResultNotifier {
     listeners: Arc<Mutex<HashMap<String, watch::Sender<()>>>>,
 }
 
-impl Bell {
+impl ResultNotifier {
     /// Subscribes to new results of this caller.
     pub fn listen(&self, caller: &str) -> watch::Receiver<()> {
         let mut listeners = self.lock();
@@ -25,7 +25,7 @@ impl Bell {
     }
 
     /// Signals that this caller has a new result.
-    pub fn ring(&self, caller: &str) {
+    pub fn notify(&self, caller: &str) {
         if let Some(sender) = self.lock().get(caller) {
             sender.send_replace(());
         }
@@ -42,15 +42,15 @@ mod tests {
 
     #[tokio::test]
     async fn a_ring_is_heard_by_its_caller_alone_and_not_forgotten() {
-        let bell = Bell::default();
-        let mut a = bell.listen("a");
-        let b = bell.listen("b");
-        bell.ring("a");
+        let notifier = ResultNotifier::default();
+        let mut a = notifier.listen("a");
+        let b = notifier.listen("b");
+        notifier.notify("a");
         a.changed().await.unwrap();
         assert!(!b.has_changed().unwrap());
         drop((a, b));
-        let c = bell.listen("c");
-        assert_eq!(bell.lock().len(), 1);
+        let c = notifier.listen("c");
+        assert_eq!(notifier.lock().len(), 1);
         drop(c);
     }
 }
