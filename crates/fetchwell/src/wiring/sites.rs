@@ -5,7 +5,7 @@ use std::sync::Arc;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::sites::Sites;
 use fetchwell_service::audit::AuditLog;
-use fetchwell_service::sites::SiteDesk;
+use fetchwell_service::sites::SiteService;
 use fetchwell_settings::Settings;
 
 use crate::console::exit::Exit;
@@ -17,9 +17,9 @@ pub(crate) async fn open_sites(
     sites: Arc<dyn Sites>,
     audit: Option<AuditLog>,
     clock: Clock,
-) -> Result<SiteDesk, Exit> {
+) -> Result<SiteService, Exit> {
     let waiting = open_waiting(settings).await?;
     let rules = gate_rules(settings, None);
     let may_unpace = settings.values.i_own_these_sites;
-    Ok(SiteDesk::new(sites, waiting, audit, rules, clock, may_unpace))
+    Ok(SiteService::new(sites, waiting, audit, rules, clock, may_unpace))
 }

@@ -57,7 +57,7 @@ use tokio_util::sync::CancellationToken;
 use crate::audit::{AuditLog, AuthFailures};
 use crate::auth::{Allowances, KnownTokens};
 use crate::problem::{Kind, Problem};
-use crate::sites::SiteDesk;
+use crate::sites::SiteService;
 use memory::Memory;
 
 pub use metrics::ApiMetrics;
@@ -85,7 +85,7 @@ pub struct Rules {
 pub struct Api {
     inbox: Arc<dyn Inbox>,
     oversight: Arc<dyn Oversight>,
-    sites: Arc<SiteDesk>,
+    sites: Arc<SiteService>,
     results: ResultNotifier,
     clock: Clock,
     guard: AddressGuard,
@@ -107,7 +107,7 @@ pub struct Api {
 pub struct Foundation {
     pub inbox: Arc<dyn Inbox>,
     pub oversight: Arc<dyn Oversight>,
-    pub sites: Arc<SiteDesk>,
+    pub sites: Arc<SiteService>,
     pub results: ResultNotifier,
     pub clock: Clock,
     pub guard: AddressGuard,

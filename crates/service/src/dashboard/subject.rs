@@ -11,7 +11,7 @@ use fetchwell_telemetry::metrics::Metrics;
 
 use super::{Authenticator, History};
 use crate::audit::{AuditLog, AuthFailures};
-use crate::sites::SiteDesk;
+use crate::sites::SiteService;
 
 /// The command that runs the dashboard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +71,7 @@ pub struct Subject {
     pub process_metrics: Arc<Metrics>,
     pub history: History,
     /// The politeness store's sites.
-    pub sites: Arc<SiteDesk>,
+    pub sites: Arc<SiteService>,
     /// The messages of all callers.
     pub oversight: Option<Arc<dyn Oversight>>,
     /// The dead letters of `pages`.

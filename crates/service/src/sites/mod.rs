@@ -1,9 +1,9 @@
 //! The known sites, the state of each, and orders for them.
 
-mod desk;
 mod missing;
 mod row;
+mod site_service;
 
-pub use desk::{Obeyed, Operator, RowsPage, SiteDesk};
 pub use missing::missing_hosts;
 pub use row::{BreakerRow, OrderRow, PaceRow, RobotsRow, SiteRow};
+pub use site_service::{Obeyed, Operator, RowsPage, SiteService};

@@ -11,7 +11,7 @@ use fetchwell_service::api::{Api, ApiMetrics, Foundation};
 use fetchwell_service::audit::{AuditLog, AuthFailures};
 use fetchwell_service::dashboard::{self, Authenticator, Dashboard, History, Subject};
 use fetchwell_service::server::{self, Connections};
-use fetchwell_service::sites::SiteDesk;
+use fetchwell_service::sites::SiteService;
 use fetchwell_service::views::messages::MessageView;
 use fetchwell_settings::Settings;
 use fetchwell_telemetry::metrics::DoorName;
@@ -96,7 +96,7 @@ async fn subject(
     settings: &Settings,
     store: &RetrieverStore,
     parts: &Parts,
-    sites: Arc<SiteDesk>,
+    sites: Arc<SiteService>,
     audit: AuditLog,
     auth_failures: Arc<AuthFailures>,
 ) -> Result<Subject, Exit> {

@@ -7,7 +7,7 @@ use fetchwell_engine::ports::sites::{Condition, SITES_PER_PAGE, SiteQuery};
 use fetchwell_policy::orders::Order;
 use fetchwell_policy::url::Site;
 use fetchwell_service::audit::AuditLog;
-use fetchwell_service::sites::{Operator, SiteDesk};
+use fetchwell_service::sites::{Operator, SiteService};
 use fetchwell_settings::Settings;
 use tracing::warn;
 
@@ -25,34 +25,34 @@ async fn run_inner(
     command: SitesCommand,
     as_json: bool,
 ) -> Result<Exit, Exit> {
-    let desk = open(settings).await?;
+    let service = open(settings).await?;
     match command {
-        SitesCommand::List(args) => list(&desk, &args, as_json).await,
+        SitesCommand::List(args) => list(&service, &args, as_json).await,
         SitesCommand::Show { site } => {
-            let row = desk.row(&named(&site)?).await?;
+            let row = service.row(&named(&site)?).await?;
             print(print::in_full(&row, as_json).as_bytes())
         }
-        SitesCommand::Pause { site } => order(&desk, &site, Order::Pause, as_json).await,
-        SitesCommand::Resume { site } => order(&desk, &site, Order::Resume, as_json).await,
+        SitesCommand::Pause { site } => order(&service, &site, Order::Pause, as_json).await,
+        SitesCommand::Resume { site } => order(&service, &site, Order::Resume, as_json).await,
         SitesCommand::SetRate { site, per_second, clear: _ } => {
             let wanted = match per_second {
-                Some(rate) => desk.order_of_rate(rate).map_err(|why| {
+                Some(rate) => service.order_of_rate(rate).map_err(|why| {
                     Exit::Usage(format!("cannot set {rate} requests per second: {why}"))
                 })?,
                 None => Order::ClearInterval,
             };
-            order(&desk, &site, wanted, as_json).await
+            order(&service, &site, wanted, as_json).await
         }
         SitesCommand::ResetBreaker { site } => {
-            order(&desk, &site, Order::ResetBreaker, as_json).await
+            order(&service, &site, Order::ResetBreaker, as_json).await
         }
         SitesCommand::RefetchRobots { site } => {
-            order(&desk, &site, Order::ForgetRobots, as_json).await
+            order(&service, &site, Order::ForgetRobots, as_json).await
         }
     }
 }
 
-async fn open(settings: &Settings) -> Result<SiteDesk, Exit> {
+async fn open(settings: &Settings) -> Result<SiteService, Exit> {
     let (audit, clock) = match open_retriever_if_any(settings).await? {
         Some((store, clock)) => (Some(AuditLog::of_store(store.inbox, clock.clone())), clock),
         None => (None, store_clock(settings).await?),
@@ -60,7 +60,7 @@ async fn open(settings: &Settings) -> Result<SiteDesk, Exit> {
     open_sites(settings, open_politeness(settings).await?, audit, clock).await
 }
 
-async fn list(desk: &SiteDesk, args: &SitesListArgs, as_json: bool) -> Result<Exit, Exit> {
+async fn list(service: &SiteService, args: &SitesListArgs, as_json: bool) -> Result<Exit, Exit> {
     let mut query = SiteQuery {
         after: args.after.clone(),
         text: args.text.as_ref().map(|text| text.to_lowercase()),
@@ -70,7 +70,7 @@ async fn list(desk: &SiteDesk, args: &SitesListArgs, as_json: bool) -> Result<Ex
     let mut rows = Vec::new();
     loop {
         query.most = (args.limit - rows.len()).min(SITES_PER_PAGE);
-        let page = desk.page(&query).await?;
+        let page = service.page(&query).await?;
         rows.extend(page.rows);
         query.after = page.next;
         if query.after.is_none() || rows.len() >= args.limit {
@@ -80,16 +80,21 @@ async fn list(desk: &SiteDesk, args: &SitesListArgs, as_json: bool) -> Result<Ex
     print(print::list(&rows, query.after.as_deref(), as_json).as_bytes())
 }
 
-async fn order(desk: &SiteDesk, site: &str, order: Order, as_json: bool) -> Result<Exit, Exit> {
+async fn order(
+    service: &SiteService,
+    site: &str,
+    order: Order,
+    as_json: bool,
+) -> Result<Exit, Exit> {
     let site = named(site)?;
-    if !desk.is_known(&site).await? {
+    if !service.is_known(&site).await? {
         warn!(
             "{site} is unknown: no recent request, no robots.txt and no waiting URL. The change is \
              stored anyway; check the name (`fetchwell sites list` shows the known sites)"
         );
     }
     let operator = Operator { name: "cli".to_owned(), from: "command line".to_owned() };
-    let obeyed = desk.order(&site, order, &operator).await?;
+    let obeyed = service.order(&site, order, &operator).await?;
     print(print::obeyed(order, &obeyed, as_json).as_bytes())
 }
 

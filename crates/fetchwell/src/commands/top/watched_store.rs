@@ -12,7 +12,7 @@ use fetchwell_engine::ports::oversight::{
 use fetchwell_engine::ports::sites::{Condition, SITES_PER_PAGE, SiteQuery};
 use fetchwell_engine::ports::url_queue::UrlQueue;
 use fetchwell_policy::rfc3339::rfc3339;
-use fetchwell_service::sites::{SiteDesk, SiteRow};
+use fetchwell_service::sites::{SiteRow, SiteService};
 use fetchwell_settings::Settings;
 use serde_json::Value;
 
@@ -38,7 +38,7 @@ pub(super) struct WatchedStore {
     oversight: Option<Arc<dyn Oversight>>,
     /// For any other store: the list of `pages` and the queue of `articles`.
     queues: Vec<(String, Arc<dyn UrlQueue>)>,
-    sites: SiteDesk,
+    sites: SiteService,
     clock: Clock,
     store: String,
 }

@@ -60,14 +60,14 @@ pub(in super::super) async fn order(
     Path((name, word)): Path<(String, String)>,
     order: Order,
 ) -> Result<Response, Fault> {
-    let desk = &dashboard.subject.sites;
+    let service = &dashboard.subject.sites;
     let site = named(&name)?;
     let (wanted, said) = match word.as_str() {
         "pause" => (SiteOrder::Pause, "is paused: its URLs wait until it is resumed"),
         "resume" => (SiteOrder::Resume, "is resumed"),
         "set-rate" => {
             let rate = order.form.text("rate").and_then(|text| text.parse().ok());
-            match desk.order_of_rate(rate.unwrap_or(f64::NAN)) {
+            match service.order_of_rate(rate.unwrap_or(f64::NAN)) {
                 Ok(wanted) => (wanted, "has a new rate"),
                 Err(why) => {
                     return Ok(order.not_done(&dashboard, format!("Requests per second: {why}.")));
@@ -81,7 +81,7 @@ pub(in super::super) async fn order(
         }
         _ => return Err(Fault::NotFound("unknown action")),
     };
-    let obeyed = desk.order(&site, wanted, &order.operator()).await?;
+    let obeyed = service.order(&site, wanted, &order.operator()).await?;
     if !obeyed.changed {
         return Ok(order.not_done(
             &dashboard,

@@ -47,7 +47,7 @@ pub struct Obeyed {
 }
 
 /// Reads the state of sites and carries out orders.
-pub struct SiteDesk {
+pub struct SiteService {
     sites: Arc<dyn Sites>,
     /// Counts the waiting URLs of a site, if the store has queues that can.
     waiting: Arc<dyn Waiting>,
@@ -58,7 +58,7 @@ pub struct SiteDesk {
     may_unpace: bool,
 }
 
-impl SiteDesk {
+impl SiteService {
     /// `rules` are those of this process. Only `may_unpace` allows a rate of 0, which disables pacing.
     pub fn new(
         sites: Arc<dyn Sites>,
@@ -67,8 +67,8 @@ impl SiteDesk {
         rules: GateRules,
         clock: Clock,
         may_unpace: bool,
-    ) -> SiteDesk {
-        SiteDesk { sites, waiting, audit, rules, clock, may_unpace }
+    ) -> SiteService {
+        SiteService { sites, waiting, audit, rules, clock, may_unpace }
     }
 
     /// A page of sites.
