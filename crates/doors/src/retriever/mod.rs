@@ -1,12 +1,12 @@
 //! `fetchwell serve`: fetches the pages of messages from an API and stores the results in the outbox.
 //!
 //! `run` has two flows: one fetches messages, one delivers results to webhooks. `plan` says what becomes of a message,
-//! `storied` tells of each attempt, and `deliveries` makes deliveries ready.
+//! `with_timeline` tells of each attempt, and `deliveries` makes deliveries ready.
 
 mod deliveries;
 mod plan;
 mod run;
-mod storied;
+mod with_timeline;
 
 pub use deliveries::Encode;
 pub use plan::{give_up_record, plan, retry_rule};

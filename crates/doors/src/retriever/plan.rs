@@ -14,7 +14,7 @@ use fetchwell_policy::outcome::{AnswerFault, FetchOutcome, SiteFault};
 use fetchwell_policy::retry::{History, RetryRule, SiteRule};
 use fetchwell_policy::url::WebUrl;
 
-use super::storied::Storied;
+use super::with_timeline::WithTimeline;
 use crate::read_limits::ReadLimits;
 
 /// The retriever's retry rule with this many attempts. Responses with 429 have a limit of their own.
@@ -47,7 +47,7 @@ pub fn plan(
                 true => page.with_working_bytes(move |bytes| limits.working_bytes(bytes)),
                 false => page,
             };
-            Box::new(Storied::new(page.with_max_redirects(max_redirects)))
+            Box::new(WithTimeline::new(page.with_max_redirects(max_redirects)))
         }
         // The API refuses such a URL at once; this handles one that was queued in another way.
         Err(fault) => {

@@ -8,18 +8,18 @@ use fetchwell_engine::web::Outcome;
 use super::plan::{failed, status};
 
 /// Wraps the plan of a message and keeps what its last request returned.
-pub(super) struct Storied<P> {
+pub(super) struct WithTimeline<P> {
     plan: P,
     last: Option<FetchResult>,
 }
 
-impl<P> Storied<P> {
-    pub(super) fn new(plan: P) -> Storied<P> {
-        Storied { plan, last: None }
+impl<P> WithTimeline<P> {
+    pub(super) fn new(plan: P) -> WithTimeline<P> {
+        WithTimeline { plan, last: None }
     }
 }
 
-impl<P: Plan<FetchResult>> Plan<FetchResult> for Storied<P> {
+impl<P: Plan<FetchResult>> Plan<FetchResult> for WithTimeline<P> {
     fn step(&mut self, last: Option<Outcome>, moment: Moment) -> Step<FetchResult> {
         if let Some(outcome) = &last {
             self.last = Some(told(outcome, moment));
