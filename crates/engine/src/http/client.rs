@@ -224,7 +224,7 @@ async fn send(
     let flood = flood_of_interim_answers(&mut head);
     let answer = async {
         match sender {
-            Sender::One(sender, _, departure) => {
+            Sender::Http1(sender, _, departure) => {
                 departure.by(send_permit.given());
                 let answer = sender.send_request(head);
                 tokio::pin!(answer);
@@ -235,7 +235,7 @@ async fn send(
                 }
                 answer.await
             }
-            Sender::Two(sender, _) => sender.send_request(head).await,
+            Sender::Http2(sender, _) => sender.send_request(head).await,
         }
     };
     tokio::select! {

@@ -160,7 +160,7 @@ where
         .handshake(TokioIo::new(Timely::new(Fair::new(stream), departure.clone())))
         .await
         .map_err(|_| failed(NetworkFault::Reset))?;
-    Ok(Sender::One(sender, run(connection, peer), departure))
+    Ok(Sender::Http1(sender, run(connection, peer), departure))
 }
 
 async fn http2_on<S>(
@@ -183,7 +183,7 @@ where
         .handshake(TokioIo::new(Fair::new(stream)))
         .await
         .map_err(|_| failed(NetworkFault::Reset))?;
-    Ok(Sender::Two(sender, Arc::new((run(connection, peer), end.drop_guard()))))
+    Ok(Sender::Http2(sender, Arc::new((run(connection, peer), end.drop_guard()))))
 }
 
 fn run(connection: impl Future + Send + 'static, peer: SocketAddr) -> Connection {

@@ -36,29 +36,29 @@ pub(super) struct Connection {
 
 /// A connection that can send a request. HTTP/2 needs additional tasks, which end with the guard.
 pub(super) enum Sender {
-    One(http1::SendRequest<RequestBody>, Connection, Departure),
-    Two(http2::SendRequest<RequestBody>, Arc<(Connection, DropGuard)>),
+    Http1(http1::SendRequest<RequestBody>, Connection, Departure),
+    Http2(http2::SendRequest<RequestBody>, Arc<(Connection, DropGuard)>),
 }
 
 impl Sender {
     pub(super) fn peer(&self) -> SocketAddr {
         match self {
-            Sender::One(_, connection, _) => connection.peer,
-            Sender::Two(_, held) => held.0.peer,
+            Sender::Http1(_, connection, _) => connection.peer,
+            Sender::Http2(_, held) => held.0.peer,
         }
     }
 
     pub(super) fn version(&self) -> Version {
         match self {
-            Sender::One(..) => Version::HTTP_11,
-            Sender::Two(..) => Version::HTTP_2,
+            Sender::Http1(..) => Version::HTTP_11,
+            Sender::Http2(..) => Version::HTTP_2,
         }
     }
 
     fn is_usable(&self) -> bool {
         match self {
-            Sender::One(sender, ..) => !sender.is_closed(),
-            Sender::Two(sender, _) => !sender.is_closed(),
+            Sender::Http1(sender, ..) => !sender.is_closed(),
+            Sender::Http2(sender, _) => !sender.is_closed(),
         }
     }
 
@@ -66,8 +66,8 @@ impl Sender {
     async fn is_ready(&mut self) -> bool {
         let ready = async {
             match self {
-                Sender::One(sender, ..) => sender.ready().await.is_ok(),
-                Sender::Two(sender, _) => sender.ready().await.is_ok(),
+                Sender::Http1(sender, ..) => sender.ready().await.is_ok(),
+                Sender::Http2(sender, _) => sender.ready().await.is_ok(),
             }
         };
         tokio::time::timeout(READY_WITHIN, ready).await.unwrap_or(false)
@@ -110,8 +110,8 @@ impl Pool {
         while let Some(idle) = list.pop() {
             gone += 1;
             if idle.sender.is_usable() && idle.since.elapsed() < KEEP_IDLE_FOR {
-                if let Sender::Two(sender, connection) = &idle.sender {
-                    let twin = Sender::Two(sender.clone(), connection.clone());
+                if let Sender::Http2(sender, connection) = &idle.sender {
+                    let twin = Sender::Http2(sender.clone(), connection.clone());
                     list.push(Idle { sender: twin, since: Instant::now() });
                     gone -= 1;
                 }
@@ -136,8 +136,8 @@ impl Pool {
             Some(list) => list,
             None => idles.by_origin.entry(url.origin()).or_default(),
         };
-        let has_two = list.iter().any(|idle| matches!(idle.sender, Sender::Two(..)));
-        if has_two && matches!(sender, Sender::Two(..)) {
+        let has_two = list.iter().any(|idle| matches!(idle.sender, Sender::Http2(..)));
+        if has_two && matches!(sender, Sender::Http2(..)) {
             return;
         }
         list.push(Idle { sender, since: Instant::now() });
@@ -201,7 +201,7 @@ mod tests {
         let (sender, task) = http1::Builder::new().handshake(TokioIo::new(ours)).await.unwrap();
         let task = AbortOnDropHandle::new(tokio::spawn(async move { drop(task.await) }));
         let peer = SocketAddr::from(([127, 0, 0, 1], 80));
-        (Sender::One(sender, Connection { peer, task }, Departure::default()), theirs)
+        (Sender::Http1(sender, Connection { peer, task }, Departure::default()), theirs)
     }
 
     #[tokio::test(start_paused = true)]
