@@ -4,6 +4,7 @@
 
 mod dns;
 mod events;
+mod failures;
 mod fatal_errors;
 mod flow;
 mod gate;
@@ -12,7 +13,6 @@ mod guard;
 mod http;
 mod last_report;
 mod limiter;
-mod misfortune;
 mod recovery;
 mod unpaced;
 mod waits;
