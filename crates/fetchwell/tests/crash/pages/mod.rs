@@ -19,18 +19,18 @@ use fleet::{Fleet, INSTANCES, Load};
 const RESCUED_WITHIN: Duration = Duration::from_secs(30);
 
 #[derive(Clone, Copy, Debug)]
-enum Misfortune {
+enum Disruption {
     Kill,
     RedisCrashes,
     KafkaCrashes,
 }
 
 /// So many of each, in an order that the seed gives.
-fn misfortunes(chance: &mut Chance) -> Vec<Misfortune> {
+fn disruptions(chance: &mut Chance) -> Vec<Disruption> {
     let mut left = [
-        (Misfortune::Kill, count_or("FETCHWELL_TEST_PAGES_KILLS", 2_u64)),
-        (Misfortune::RedisCrashes, count_or("FETCHWELL_TEST_PAGES_REDIS_RESTARTS", 1)),
-        (Misfortune::KafkaCrashes, count_or("FETCHWELL_TEST_PAGES_KAFKA_RESTARTS", 1)),
+        (Disruption::Kill, count_or("FETCHWELL_TEST_PAGES_KILLS", 2_u64)),
+        (Disruption::RedisCrashes, count_or("FETCHWELL_TEST_PAGES_REDIS_RESTARTS", 1)),
+        (Disruption::KafkaCrashes, count_or("FETCHWELL_TEST_PAGES_KAFKA_RESTARTS", 1)),
     ];
     let mut order = Vec::new();
     loop {
@@ -39,10 +39,10 @@ fn misfortunes(chance: &mut Chance) -> Vec<Misfortune> {
             return order;
         }
         let mut place = below(chance, all);
-        for (misfortune, count) in &mut left {
+        for (disruption, count) in &mut left {
             if place < *count {
                 *count -= 1;
-                order.push(*misfortune);
+                order.push(*disruption);
                 break;
             }
             place -= *count;
@@ -68,22 +68,22 @@ async fn killed_at_any_instant_on_servers_that_crash_no_url_is_lost() {
         lease: if is_soak() { None } else { Some(("4s", "500ms")) },
     };
     let Some(mut fleet) = Fleet::start(load).await else { return };
-    let misfortunes = misfortunes(&mut chance);
-    for (round, misfortune) in misfortunes.iter().enumerate() {
+    let disruptions = disruptions(&mut chance);
+    for (round, disruption) in disruptions.iter().enumerate() {
         fleet.push(round).await;
         fleet.look_after().await;
         sleep(Duration::from_millis(100 + below(&mut chance, 900))).await;
-        match misfortune {
-            Misfortune::Kill => {
+        match disruption {
+            Disruption::Kill => {
                 let instance = usize::try_from(below(&mut chance, INSTANCES as u64)).unwrap();
                 fleet.launch(instance).await;
             }
-            Misfortune::RedisCrashes => {
+            Disruption::RedisCrashes => {
                 fleet.redis.crash().await;
                 sleep(Duration::from_millis(below(&mut chance, 1_000))).await;
                 fleet.redis.restart().await;
             }
-            Misfortune::KafkaCrashes => {
+            Disruption::KafkaCrashes => {
                 fleet.kafka.crash().await;
                 sleep(Duration::from_millis(below(&mut chance, 1_000))).await;
                 fleet.kafka.restart().await;
@@ -93,7 +93,7 @@ async fn killed_at_any_instant_on_servers_that_crash_no_url_is_lost() {
     let rest_after = fleet.come_to_rest().await;
 
     // All die with work in their hands, and one comes.
-    fleet.push(misfortunes.len()).await;
+    fleet.push(disruptions.len()).await;
     eventually("work in hand", async || fleet.in_flight().await > 0).await;
     for instance in 0..INSTANCES {
         fleet.kill(instance).await;
@@ -107,7 +107,7 @@ async fn killed_at_any_instant_on_servers_that_crash_no_url_is_lost() {
     println!(
         "{urls} URLs, {} misfortunes: {events} events, {} pages fetched again; at rest {rest_after:?} after \
          the last one, {rescued_after:?} after all were killed",
-        misfortunes.len(),
+        disruptions.len(),
         fleet.origin.repeated_pages()
     );
 }
