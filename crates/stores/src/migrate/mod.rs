@@ -16,9 +16,9 @@ use fetchwell_sqlite::db::Db;
 use tokio::sync::{mpsc, oneshot};
 
 use super::postgres::Database;
-use super::postgres::moving_in::{Arrival, Standing};
+use super::postgres::import::{Import, ImportState};
 use super::sqlite::SqliteQueue;
-use super::sqlite::moving_out::{self, Departure, Left};
+use super::sqlite::export::{self, Export, Left};
 use crate::shared::transfer::Differences;
 
 /// Parts that are read ahead while the database takes in one.
@@ -54,8 +54,8 @@ pub async fn move_retriever(
     to_name: &str,
 ) -> Result<Moved, StoreError> {
     let queues = [
-        moving_out::queue(from, "messages", clock).await?,
-        moving_out::queue(from, "webhooks", clock).await?,
+        export::queue(from, "messages", clock).await?,
+        export::queue(from, "webhooks", clock).await?,
     ];
     for queue in &queues {
         if queue.is_in_use().await? {
@@ -63,9 +63,9 @@ pub async fn move_retriever(
         }
         rescue(queue).await?;
     }
-    let identity = moving_out::identity(from).await?;
-    let fetch_end = Arrival::begin(to, &identity).await?;
-    let departure = Departure {
+    let identity = export::identity(from).await?;
+    let fetch_end = Import::begin(to, &identity).await?;
+    let export = Export {
         clock: clock.clone(),
         to_name: to_name.to_owned(),
         differences: Differences {
@@ -76,12 +76,12 @@ pub async fn move_retriever(
         tables: tables::tables(),
     };
     match fetch_end.standing.clone() {
-        Standing::HasOthers => Ok(Moved::DatabaseNotEmpty),
-        Standing::HasThis { receipt } => {
-            let left = from.write(move |tx| departure.mark_if(tx, &receipt)).await?;
+        ImportState::HasOthers => Ok(Moved::DatabaseNotEmpty),
+        ImportState::HasThis { receipt } => {
+            let left = from.write(move |tx| export.mark_if(tx, &receipt)).await?;
             Ok(Moved::from(left))
         }
-        Standing::Empty => move_all(from, departure, fetch_end).await,
+        ImportState::Empty => move_all(from, export, fetch_end).await,
     }
 }
 
@@ -92,14 +92,10 @@ async fn rescue(queue: &SqliteQueue) -> Result<(), StoreError> {
     instance.leave().await
 }
 
-async fn move_all(
-    from: &Db,
-    departure: Departure,
-    fetch_end: Arrival,
-) -> Result<Moved, StoreError> {
+async fn move_all(from: &Db, export: Export, fetch_end: Import) -> Result<Moved, StoreError> {
     let (parts, coming) = mpsc::channel(PARTS_AHEAD);
     let (arrived, has_arrived) = oneshot::channel();
-    let leaving = from.write(move |tx| departure.leave(tx, &parts, has_arrived));
+    let leaving = from.write(move |tx| export.leave(tx, &parts, has_arrived));
     let (left, counts) = tokio::join!(leaving, fetch_end.take_in(coming, arrived));
     // Where the database could not take something in, the file's word is only that nobody listened.
     let counts = counts?;

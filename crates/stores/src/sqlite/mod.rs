@@ -11,6 +11,8 @@ mod clock;
 mod dead_letters;
 mod events;
 mod examination;
+#[cfg(feature = "postgres")]
+pub(super) mod export;
 mod feeds;
 mod files;
 mod inbox;
@@ -18,8 +20,6 @@ mod links;
 mod message_row;
 mod meta;
 mod moves;
-#[cfg(feature = "postgres")]
-pub(super) mod moving_out;
 mod outbox;
 mod oversight;
 mod pages;

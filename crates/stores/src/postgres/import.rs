@@ -34,7 +34,7 @@ const REMEMBER: &str = "
 
 /// What the database already contains.
 #[derive(Clone, Debug)]
-pub(crate) enum Standing {
+pub(crate) enum ImportState {
     /// It is empty.
     Empty,
     /// It has the data of this file.
@@ -47,20 +47,20 @@ pub(crate) enum Standing {
 }
 
 /// A transaction that inserts the messages of a file.
-pub(crate) struct Arrival {
+pub(crate) struct Import {
     db: Database,
     tx: Tx,
     identity: String,
-    pub(crate) standing: Standing,
+    pub(crate) standing: ImportState,
     /// The database's clock.
     pub(crate) now: Time,
     /// The ids of the queues for messages and deliveries.
     pub(crate) queues: [i64; 2],
 }
 
-impl Arrival {
+impl Import {
     /// Begins the transaction and reads what the database contains.
-    pub(crate) async fn begin(db: &Database, identity: &str) -> Result<Arrival, StoreError> {
+    pub(crate) async fn begin(db: &Database, identity: &str) -> Result<Import, StoreError> {
         let mut tx = db.begin().await?;
         let looked = async {
             tx.execute(sqlx::query(LOCK)).await?;
@@ -72,16 +72,16 @@ impl Arrival {
             let from: Option<String> = row.try_get(2)?;
             let standing = match (from, row.try_get(1)?) {
                 (Some(from), _) if from == identity => {
-                    Standing::HasThis { receipt: row.try_get(3)? }
+                    ImportState::HasThis { receipt: row.try_get(3)? }
                 }
-                (_, true) => Standing::HasOthers,
-                (_, false) => Standing::Empty,
+                (_, true) => ImportState::HasOthers,
+                (_, false) => ImportState::Empty,
             };
             Ok((Time::from_micros(row.try_get(0)?), queues, standing))
         };
         let (now, queues, standing) = looked.await.map_err(|error| db.fault(error))?;
         let identity = identity.to_owned();
-        Ok(Arrival { db: db.clone(), tx, identity, standing, now, queues })
+        Ok(Import { db: db.clone(), tx, identity, standing, now, queues })
     }
 
     /// Inserts all parts, commits, and notifies the sender. Returns the number of rows of each kind.

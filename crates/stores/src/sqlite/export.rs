@@ -80,7 +80,7 @@ pub(crate) enum Left {
 }
 
 /// A file whose messages are to be moved.
-pub(crate) struct Departure {
+pub(crate) struct Export {
     pub(crate) clock: Clock,
     pub(crate) to_name: String,
     pub(crate) differences: Differences,
@@ -88,7 +88,7 @@ pub(crate) struct Departure {
     pub(crate) tables: Vec<&'static Table>,
 }
 
-impl Departure {
+impl Export {
     /// Sends everything, waits for the database's commit, and marks the file as moved. The file is locked meanwhile.
     pub(crate) fn leave(
         &self,
