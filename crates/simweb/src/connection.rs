@@ -18,7 +18,7 @@ use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
 use crate::arrival::Stamped;
-use crate::exchange::{Answer, Manner, Request};
+use crate::exchange::{Manner, Request, SimResponse};
 use crate::world::World;
 
 /// Serves one connection until the client closes it, a script cuts it, or the server stops.
@@ -61,7 +61,7 @@ const FLUSH_TIME: Duration = Duration::from_millis(10);
 
 type Body = Either<Full<Bytes>, Channel<Bytes, Cut>>;
 
-fn ask(world: &World, at: Duration, request: &http::Request<Incoming>) -> Answer {
+fn ask(world: &World, at: Duration, request: &http::Request<Incoming>) -> SimResponse {
     let header = |name: HeaderName| text_of(request.headers(), &name);
     let uri = request.uri();
     let request = Request {
@@ -78,7 +78,7 @@ fn text_of<'a>(headers: &'a HeaderMap, name: &HeaderName) -> &'a str {
     headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
 
-async fn carry_out(answer: Answer) -> Result<Response<Body>, Cut> {
+async fn carry_out(answer: SimResponse) -> Result<Response<Body>, Cut> {
     if !answer.first_byte_after.is_zero() {
         sleep(answer.first_byte_after).await;
     }
@@ -101,7 +101,7 @@ fn bad_script(error: &http::Error) -> Response<Body> {
     response
 }
 
-fn body_of(answer: Answer) -> Body {
+fn body_of(answer: SimResponse) -> Body {
     if answer.manner == Manner::Complete && answer.body_over.is_zero() {
         return Either::Left(Full::new(answer.body));
     }
@@ -110,7 +110,7 @@ fn body_of(answer: Answer) -> Body {
     Either::Right(body)
 }
 
-async fn send(answer: Answer, mut sender: Sender<Bytes, Cut>) {
+async fn send(answer: SimResponse, mut sender: Sender<Bytes, Cut>) {
     let sent_bytes = match answer.manner {
         Manner::CutAfterHead => 0,
         Manner::CutMidBody { after_bytes } => after_bytes.min(answer.body.len()),

@@ -32,7 +32,7 @@ impl<'a> Request<'a> {
 
 /// A site's response: what it sends, how fast, and whether it is complete.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
+pub struct SimResponse {
     /// The HTTP status; meaningless if the manner sends no head.
     pub status: u16,
     /// All headers; Content-Length is included if there may be a body.
@@ -47,14 +47,14 @@ pub struct Answer {
     pub manner: Manner,
 }
 
-impl Answer {
-    pub(crate) fn new(status: u16, content_type: &str, body: impl Into<Bytes>) -> Answer {
+impl SimResponse {
+    pub(crate) fn new(status: u16, content_type: &str, body: impl Into<Bytes>) -> SimResponse {
         let body = body.into();
         let headers = vec![
             ("content-type".to_owned(), content_type.to_owned()),
             ("content-length".to_owned(), body.len().to_string()),
         ];
-        Answer {
+        SimResponse {
             status,
             headers,
             body,
@@ -65,8 +65,8 @@ impl Answer {
     }
 
     /// A short text that names the status, if the status may have a body.
-    pub(crate) fn of_status(status: u16) -> Answer {
-        let mut answer = Answer::new(status, "text/plain", format!("status {status}\n"));
+    pub(crate) fn of_status(status: u16) -> SimResponse {
+        let mut answer = SimResponse::new(status, "text/plain", format!("status {status}\n"));
         if matches!(status, 204 | 304) {
             // These two have no body in HTTP; with a Content-Length, a client would wait for one.
             answer.headers.clear();
@@ -75,24 +75,24 @@ impl Answer {
         answer
     }
 
-    pub(crate) fn redirect(status: u16, location: &str) -> Answer {
-        Answer::of_status(status).with_header("location", location)
+    pub(crate) fn redirect(status: u16, location: &str) -> SimResponse {
+        SimResponse::of_status(status).with_header("location", location)
     }
 
-    pub(crate) fn with_header(mut self, name: &str, value: &str) -> Answer {
+    pub(crate) fn with_header(mut self, name: &str, value: &str) -> SimResponse {
         self.headers.push((name.to_owned(), value.to_owned()));
         self
     }
 
     /// Retry-After has whole seconds; they are rounded up, so that a client is never invited too early.
-    pub(crate) fn with_retry_after(self, retry_after: Option<Duration>) -> Answer {
+    pub(crate) fn with_retry_after(self, retry_after: Option<Duration>) -> SimResponse {
         match retry_after {
             Some(wait) => self.with_header("retry-after", &wait.as_secs_f64().ceil().to_string()),
             None => self,
         }
     }
 
-    pub(crate) fn with_manner(mut self, manner: Manner) -> Answer {
+    pub(crate) fn with_manner(mut self, manner: Manner) -> SimResponse {
         self.manner = manner;
         self
     }

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::exchange::{Answer, Manner};
+use crate::exchange::{Manner, SimResponse};
 
 /// How a site that is down behaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,8 +22,8 @@ pub enum Failure {
 }
 
 impl Failure {
-    pub(crate) fn answer(self) -> Answer {
-        let unavailable = Answer::of_status(503);
+    pub(crate) fn answer(self) -> SimResponse {
+        let unavailable = SimResponse::of_status(503);
         match self {
             Failure::Status503 { retry_after } => unavailable.with_retry_after(retry_after),
             Failure::Refuse => unavailable.with_manner(Manner::CutConnection),

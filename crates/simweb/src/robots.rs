@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::exchange::Answer;
+use crate::exchange::SimResponse;
 
 /// A site's response for `/robots.txt`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -20,20 +20,20 @@ pub(crate) enum Robots {
 }
 
 impl Robots {
-    pub(crate) fn answer(&self) -> Answer {
+    pub(crate) fn answer(&self) -> SimResponse {
         match self {
-            Robots::Missing => Answer::of_status(404),
+            Robots::Missing => SimResponse::of_status(404),
             Robots::Text(text) => robots_txt(text.clone()),
             Robots::CrawlDelay(delay) => robots_txt(format!(
                 "User-agent: *\nCrawl-delay: {}\nDisallow:\n",
                 delay.as_secs_f64()
             )),
-            Robots::Status(status) => Answer::of_status(*status),
-            Robots::Redirect(location) => Answer::redirect(302, location),
+            Robots::Status(status) => SimResponse::of_status(*status),
+            Robots::Redirect(location) => SimResponse::redirect(302, location),
         }
     }
 }
 
-fn robots_txt(text: String) -> Answer {
-    Answer::new(200, "text/plain; charset=utf-8", text)
+fn robots_txt(text: String) -> SimResponse {
+    SimResponse::new(200, "text/plain; charset=utf-8", text)
 }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::Method;
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::exchange::{Answer, Request};
+use crate::exchange::{Request, SimResponse};
 use crate::hit::{Hit, HitKind};
 use crate::page;
 use crate::path_rule::PathAction;
@@ -33,7 +33,7 @@ impl Site {
         Site { name, script, past: Mutex::default() }
     }
 
-    pub(crate) fn answer(&self, at: Duration, request: &Request<'_>) -> Answer {
+    pub(crate) fn answer(&self, at: Duration, request: &Request<'_>) -> SimResponse {
         let mut past = self.past();
         let mut answer = self.scripted(&mut past, at, request);
         let user_agent = past.user_agent(request.user_agent);
@@ -68,7 +68,7 @@ impl Site {
         self.past.lock()
     }
 
-    fn scripted(&self, past: &mut Past, at: Duration, request: &Request<'_>) -> Answer {
+    fn scripted(&self, past: &mut Past, at: Duration, request: &Request<'_>) -> SimResponse {
         if let Some(failure) = self.script.failure_at(at) {
             return failure.answer();
         }
@@ -79,26 +79,26 @@ impl Site {
         } else {
             self.at_path(past, request)
         };
-        Answer {
+        SimResponse {
             first_byte_after: self.script.first_byte_after,
             body_over: self.script.body_over,
             ..answer
         }
     }
 
-    fn limited(&self, past: &mut Past, at: Duration) -> Option<Answer> {
+    fn limited(&self, past: &mut Past, at: Duration) -> Option<SimResponse> {
         let limiter = self.script.strict_limiter.as_ref()?;
         let too_soon = past
             .last_accepted_at
             .is_some_and(|last| at.saturating_sub(last) < limiter.min_interval);
         if too_soon {
-            return Some(Answer::of_status(429).with_retry_after(limiter.retry_after));
+            return Some(SimResponse::of_status(429).with_retry_after(limiter.retry_after));
         }
         past.last_accepted_at = Some(at);
         None
     }
 
-    fn at_path(&self, past: &mut Past, request: &Request<'_>) -> Answer {
+    fn at_path(&self, past: &mut Past, request: &Request<'_>) -> SimResponse {
         let path = request.path_and_query;
         let rules = self.script.paths.iter().enumerate();
         rules
@@ -114,38 +114,42 @@ impl Site {
         index: usize,
         act: &PathAction,
         request: &Request<'_>,
-    ) -> Option<Answer> {
+    ) -> Option<SimResponse> {
         let path = request.path_and_query;
         Some(match act {
-            PathAction::Redirect(location) => Answer::redirect(302, location),
-            PathAction::Moved(location) => Answer::redirect(301, location),
-            PathAction::Status(status) => Answer::of_status(*status),
+            PathAction::Redirect(location) => SimResponse::redirect(302, location),
+            PathAction::Moved(location) => SimResponse::redirect(301, location),
+            PathAction::Status(status) => SimResponse::of_status(*status),
             PathAction::Busy { status, retry_after } => {
-                Answer::of_status(*status).with_retry_after(Some(*retry_after))
+                SimResponse::of_status(*status).with_retry_after(Some(*retry_after))
             }
             PathAction::Tagged { etag, .. } if request.if_none_match == etag => {
-                Answer::of_status(304).with_header("etag", etag)
+                SimResponse::of_status(304).with_header("etag", etag)
             }
             PathAction::Tagged { content_type, text, etag } => {
-                Answer::new(200, content_type, text.clone()).with_header("etag", etag)
+                SimResponse::new(200, content_type, text.clone()).with_header("etag", etag)
             }
             PathAction::FailsFirst { times, status } => {
-                return past.fails_again(index, path, *times).then(|| Answer::of_status(*status));
+                return past
+                    .fails_again(index, path, *times)
+                    .then(|| SimResponse::of_status(*status));
             }
-            PathAction::Text { content_type, text } => Answer::new(200, content_type, text.clone()),
+            PathAction::Text { content_type, text } => {
+                SimResponse::new(200, content_type, text.clone())
+            }
             PathAction::Gzip { content_type, text } => {
-                Answer::new(200, content_type, page::gzip(text))
+                SimResponse::new(200, content_type, page::gzip(text))
             }
             PathAction::Binary { content_type, size_bytes } => {
-                Answer::new(200, content_type, page::noise(&self.name, path, *size_bytes))
+                SimResponse::new(200, content_type, page::noise(&self.name, path, *size_bytes))
             }
             PathAction::Manner(manner) => self.page(path).with_manner(*manner),
         })
     }
 
-    fn page(&self, path: &str) -> Answer {
+    fn page(&self, path: &str) -> SimResponse {
         let html = page::page(&self.name, path, self.script.page_bytes);
-        Answer::new(200, &self.script.content_type, html)
+        SimResponse::new(200, &self.script.content_type, html)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fetchwell_simweb::{Answer, Failure, HitKind, Manner, Request, SiteScript, World};
+use fetchwell_simweb::{Failure, HitKind, Manner, Request, SimResponse, SiteScript, World};
 use http::Method;
 
 const NOW: Duration = Duration::ZERO;
@@ -19,7 +19,7 @@ fn shop() -> SiteScript {
     SiteScript::new("shop.test")
 }
 
-fn get(world: &World, at_s: f64, path: &str) -> Answer {
+fn get(world: &World, at_s: f64, path: &str) -> SimResponse {
     world.answer(s(at_s), Request::get("shop.test", path))
 }
 
@@ -43,7 +43,7 @@ fn a_page_names_its_host_and_path_and_has_the_size_asked_for() {
 #[test]
 fn robots_txt_is_missing_unless_the_script_says_otherwise() {
     let robots = |site| get(&world(site), 0.0, "/robots.txt");
-    let text = |answer: Answer| String::from_utf8(answer.body.to_vec()).unwrap();
+    let text = |answer: SimResponse| String::from_utf8(answer.body.to_vec()).unwrap();
     assert_eq!(robots(shop()).status, 404);
     assert_eq!(text(robots(shop().robots("User-agent: *\nDisallow: /x\n"))).lines().count(), 2);
     assert!(text(robots(shop().crawl_delay(s(1.5)))).contains("\nCrawl-delay: 1.5\n"));
