@@ -14,14 +14,14 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A response.
 #[derive(Debug)]
-pub struct Answer {
+pub struct PlainResponse {
     /// The status code.
     pub status: u16,
     /// The body.
     pub body: Vec<u8>,
 }
 
-impl Answer {
+impl PlainResponse {
     /// The body as JSON.
     pub fn json(&self) -> Value {
         let text = String::from_utf8_lossy(&self.body);
@@ -36,7 +36,7 @@ pub async fn ask(
     request_line: &str,
     headers: &[(&str, &str)],
     body: &str,
-) -> io::Result<Answer> {
+) -> io::Result<PlainResponse> {
     let mut head = format!(
         "{request_line} HTTP/1.1\r\nhost: {to}\r\nauthorization: Bearer {token}\r\n\
          content-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n",
@@ -59,11 +59,11 @@ pub async fn ask(
 }
 
 /// Parses a complete response, which must state its length.
-fn read(bytes: &[u8]) -> Option<Answer> {
+fn read(bytes: &[u8]) -> Option<PlainResponse> {
     let end = bytes.windows(4).position(|four| four == b"\r\n\r\n")?;
     let head = std::str::from_utf8(&bytes[..end]).ok()?.to_ascii_lowercase();
     let status = head.split(' ').nth(1)?.parse().ok()?;
     let length = head.lines().find_map(|line| line.strip_prefix("content-length: "))?;
     let body = bytes[end + 4..].to_vec();
-    (body.len() == length.parse::<usize>().ok()?).then_some(Answer { status, body })
+    (body.len() == length.parse::<usize>().ok()?).then_some(PlainResponse { status, body })
 }

@@ -10,7 +10,7 @@ use fetchwell_simweb::{SiteScript, site_name};
 use fetchwell_testkit::DEADLINE;
 use fetchwell_testkit::crash::{Ended, Origin, Process, Program};
 use fetchwell_testkit::eventually::eventually_ok;
-use fetchwell_testkit::plain_http::{Answer, ask};
+use fetchwell_testkit::plain_http::{PlainResponse, ask};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
@@ -178,7 +178,7 @@ impl Line {
     }
 }
 
-fn name_of(trouble: io::Result<Answer>) -> String {
+fn name_of(trouble: io::Result<PlainResponse>) -> String {
     match trouble {
         Ok(answer) => answer.status.to_string(),
         Err(error) => format!("{:?}", error.kind()),
