@@ -17,8 +17,8 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
-use crate::arrival::Stamped;
 use crate::exchange::{Manner, Request, SimResponse};
+use crate::last_bytes::Stamped;
 use crate::world::World;
 
 /// Serves one connection until the client closes it, a script cuts it, or the server stops.
@@ -31,8 +31,8 @@ pub(crate) async fn serve(
     // Only scripts should cause delays. If the socket is already dead, the first read shows it.
     stream.set_nodelay(true).ok();
     let stream = Stamped::new(stream);
-    let arrival = stream.arrival();
-    let since_start = || arrival.at().saturating_duration_since(started);
+    let last_bytes = stream.last_bytes();
+    let since_start = || last_bytes.at().saturating_duration_since(started);
     let mut connection = http1::Builder::new().header_read_timeout(None).serve_connection(
         TokioIo::new(stream),
         service_fn(|request| carry_out(ask(&world, since_start(), &request))),

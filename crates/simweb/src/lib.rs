@@ -4,7 +4,6 @@
 //! time is an argument, so a test can run a day of traffic in a millisecond. [`Server`] serves the same world on a real
 //! TCP socket. Afterwards [`judge()`] tells whether any request came sooner than its site's interval allows.
 
-mod arrival;
 mod chance;
 mod connection;
 mod control;
@@ -12,6 +11,7 @@ mod exchange;
 mod generate;
 mod hit;
 mod judge;
+mod last_bytes;
 mod outage;
 mod page;
 mod path_rule;

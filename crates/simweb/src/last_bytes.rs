@@ -17,9 +17,9 @@ use tokio::net::TcpStream;
 
 /// When the last bytes of a connection arrived.
 #[derive(Clone)]
-pub(crate) struct Arrival(Arc<Mutex<Instant>>);
+pub(crate) struct LastBytes(Arc<Mutex<Instant>>);
 
-impl Arrival {
+impl LastBytes {
     pub(crate) fn at(&self) -> Instant {
         *self.0.lock()
     }
@@ -32,18 +32,18 @@ impl Arrival {
 /// A connection whose received bytes are timestamped.
 pub(crate) struct Stamped {
     stream: TcpStream,
-    arrival: Arrival,
+    last_bytes: LastBytes,
 }
 
 impl Stamped {
     pub(crate) fn new(stream: TcpStream) -> Stamped {
         // Without timestamps, the time of reading is used.
         setsockopt(&stream, sockopt::ReceiveTimestampns, &true).ok();
-        Stamped { stream, arrival: Arrival(Arc::new(Mutex::new(Instant::now()))) }
+        Stamped { stream, last_bytes: LastBytes(Arc::new(Mutex::new(Instant::now()))) }
     }
 
-    pub(crate) fn arrival(&self) -> Arrival {
-        self.arrival.clone()
+    pub(crate) fn last_bytes(&self) -> LastBytes {
+        self.last_bytes.clone()
     }
 
     pub(crate) fn into_inner(self) -> TcpStream {
@@ -60,7 +60,7 @@ impl Stamped {
             _ => None,
         });
         let now = Instant::now();
-        self.arrival.set(age.and_then(|age| now.checked_sub(age)).unwrap_or(now));
+        self.last_bytes.set(age.and_then(|age| now.checked_sub(age)).unwrap_or(now));
         Ok(message.bytes)
     }
 }
@@ -141,7 +141,7 @@ mod tests {
             let written = Instant::now();
             sleep(Duration::from_millis(50)).await;
             assert_eq!(stamped.read_u8().await.unwrap(), b'x');
-            stamped.arrival().at() <= written + Duration::from_millis(25)
+            stamped.last_bytes().at() <= written + Duration::from_millis(25)
         };
         // The kernel switches its stamps on a little after the first socket of the machine asked for them.
         let mut switched_on = false;
