@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Finished, Settlement};
-use fetchwell_engine::ports::inbox::{Attempt, FetchResult};
+use fetchwell_engine::ports::inbox::{AttemptRecord, FetchResult};
 use fetchwell_engine::ports::job::Lease;
 use fetchwell_engine::ports::oversight::{Filter, MessageState};
 use fetchwell_engine::ports::retriever_store::RetrieverStore;
@@ -159,7 +159,7 @@ fn end(lease: Lease, clock: &Clock) -> Finished<FetchResult> {
         _ => (FetchResult::SUCCESS, Some(200)),
     };
     let is_success = status == FetchResult::SUCCESS;
-    let attempt = Attempt {
+    let attempt = AttemptRecord {
         at: clock.wall(),
         sent: true,
         told: status.to_owned(),

@@ -1,7 +1,7 @@
 //! A plan that records its attempts: each is stored with the result, or beside the retry.
 
 use fetchwell_engine::ports::finish::Settlement;
-use fetchwell_engine::ports::inbox::{Attempt, FetchResult};
+use fetchwell_engine::ports::inbox::{AttemptRecord, FetchResult};
 use fetchwell_engine::ports::plan::{Moment, Plan, Step};
 use fetchwell_engine::web::Outcome;
 
@@ -56,7 +56,7 @@ fn told(outcome: &Outcome, moment: Moment) -> FetchResult {
     let happened = &outcome.happened;
     FetchResult {
         http_status: happened.status(),
-        attempt: Some(Attempt::of(outcome, moment.wall)),
+        attempt: Some(AttemptRecord::of(outcome, moment.wall)),
         ..failed(status(happened), happened.to_string(), 0)
     }
 }

@@ -1,6 +1,6 @@
 //! Messages of all callers, as JSON for the API and the command line.
 
-use fetchwell_engine::ports::inbox::{Attempt, MessageId};
+use fetchwell_engine::ports::inbox::{AttemptRecord, MessageId};
 use fetchwell_engine::ports::oversight::{
     Acted, ActionResult, Count, FailureGroup, Failures, MessageDetail, MessageSummaries,
     MessageSummary, Milestone, timeline,
@@ -206,7 +206,7 @@ pub struct AttemptView {
 }
 
 impl AttemptView {
-    fn of(attempt: &Attempt) -> AttemptView {
+    fn of(attempt: &AttemptRecord) -> AttemptView {
         let ms = |us: u64| us as f64 / 1_000.0;
         AttemptView {
             at: rfc3339(attempt.at),

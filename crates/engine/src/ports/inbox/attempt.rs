@@ -12,7 +12,7 @@ const MOST_TEXT: usize = 240;
 
 /// An attempt at a message: its last request, or why there was none.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Attempt {
+pub struct AttemptRecord {
     /// When it ended, by the wall clock.
     pub at: Time,
     /// Whether a request was sent.
@@ -39,11 +39,11 @@ pub struct Attempt {
     pub body_us: u64,
 }
 
-impl Attempt {
+impl AttemptRecord {
     /// Creates the record of an outcome.
-    pub fn of(outcome: &Outcome, wall: Time) -> Attempt {
+    pub fn of(outcome: &Outcome, wall: Time) -> AttemptRecord {
         let Phases { queued, robots, slot, connect, first_byte, body, .. } = outcome.phases;
-        Attempt {
+        AttemptRecord {
             at: wall,
             sent: outcome.was_sent,
             told: short(&outcome.happened.to_string()),
@@ -65,7 +65,7 @@ impl Attempt {
 }
 
 /// Parses stored attempts, oldest first. Lines that cannot be parsed are skipped.
-pub fn attempts_of(lines: &str) -> Vec<Attempt> {
+pub fn attempts_of(lines: &str) -> Vec<AttemptRecord> {
     lines.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 

@@ -17,7 +17,7 @@ use fetchwell_policy::url::Site;
 use crate::ports::error::StoreError;
 use crate::ports::queue::Ledger;
 
-pub use attempt::{Attempt, attempts_of};
+pub use attempt::{AttemptRecord, attempts_of};
 pub use message_id::{MessageId, NoMessageId};
 pub use result_notifier::ResultNotifier;
 
@@ -223,7 +223,7 @@ pub struct FetchResult {
     /// The number of attempts. Failed probes of its site count.
     pub attempts: u32,
     /// The last attempt. Operators see it, its caller does not.
-    pub attempt: Option<Attempt>,
+    pub attempt: Option<AttemptRecord>,
 }
 
 impl FetchResult {

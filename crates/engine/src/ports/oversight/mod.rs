@@ -14,7 +14,7 @@ use fetchwell_policy::time::Time;
 use serde::{Deserialize, Serialize};
 
 use crate::ports::error::StoreError;
-use crate::ports::inbox::{Attempt, MessageId, OutboxMessage};
+use crate::ports::inbox::{AttemptRecord, MessageId, OutboxMessage};
 use crate::ports::queue::Ledger;
 
 pub use acting::{Acted, Action, ActionResult, MESSAGES_PER_ACT};
@@ -164,7 +164,7 @@ pub struct MessageDetail {
     /// The message whose result this one shares.
     pub follows: Option<MessageId>,
     /// The last few attempts, oldest first.
-    pub attempts: Vec<Attempt>,
+    pub attempts: Vec<AttemptRecord>,
     /// Its result.
     pub outbox: Option<OutboxMessage>,
 }

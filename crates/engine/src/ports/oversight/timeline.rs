@@ -56,10 +56,10 @@ fn stage(stage: &'static str, at: Time, since: Time) -> Milestone {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ports::inbox::{Attempt, MessageId};
+    use crate::ports::inbox::{AttemptRecord, MessageId};
     use crate::ports::oversight::{MessageState, MessageSummary};
 
-    fn detail(attempts: Vec<Attempt>) -> MessageDetail {
+    fn detail(attempts: Vec<AttemptRecord>) -> MessageDetail {
         let message = MessageSummary {
             id: MessageId([1; 16]),
             url: "http://a.test/".to_owned(),
@@ -83,8 +83,8 @@ mod tests {
         MessageDetail { message, deadline, callback_url, follows, attempts, outbox }
     }
 
-    fn attempt(sent: bool) -> Attempt {
-        Attempt {
+    fn attempt(sent: bool) -> AttemptRecord {
+        AttemptRecord {
             at: Time::from_secs(110),
             sent,
             told: String::new(),

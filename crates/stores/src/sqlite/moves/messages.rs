@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use fetchwell_engine::ports::inbox::{Attempt, FetchResult, MessageId, NewMessage};
+use fetchwell_engine::ports::inbox::{AttemptRecord, FetchResult, MessageId, NewMessage};
 use fetchwell_engine::ports::job::{Job, Lane, LeaseId, NewJob};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Site, WebUrl};
@@ -164,7 +164,7 @@ impl Moves<'_> {
                     result.attempts,
                     self.now.as_micros(),
                     result.reason(),
-                    result.attempt.as_ref().map(Attempt::to_line),
+                    result.attempt.as_ref().map(AttemptRecord::to_line),
                 ),
                 ended_of,
             )

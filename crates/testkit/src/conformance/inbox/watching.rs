@@ -1,7 +1,7 @@
 //! What operators see: lists, counts, groups, and the details of a message.
 
 use fetchwell_engine::ports::finish::{Settled, Settlement};
-use fetchwell_engine::ports::inbox::{Attempt, FetchResult, MessageId, NewMessage};
+use fetchwell_engine::ports::inbox::{AttemptRecord, FetchResult, MessageId, NewMessage};
 use fetchwell_engine::ports::oversight::{Filter, MessageState, timeline};
 use fetchwell_policy::retry::History;
 use fetchwell_policy::time::Time;
@@ -36,8 +36,8 @@ fn timed_out() -> FetchResult {
     FetchResult { status: "timeout".to_owned(), http_status: None, ..failure("too late") }
 }
 
-fn attempt(at: Time, told: &str) -> Attempt {
-    Attempt {
+fn attempt(at: Time, told: &str) -> AttemptRecord {
+    AttemptRecord {
         at,
         sent: true,
         told: told.to_owned(),
