@@ -1,16 +1,16 @@
 /// Reproducible random numbers from a seed: the SplitMix64 generator.
-pub(crate) struct Chance {
+pub(crate) struct SimRng {
     state: u64,
 }
 
-impl Chance {
-    pub(crate) fn new(seed: u64) -> Chance {
-        Chance { state: seed }
+impl SimRng {
+    pub(crate) fn new(seed: u64) -> SimRng {
+        SimRng { state: seed }
     }
 
     /// A generator seeded by a text (hashed with FNV-1a): equal texts give equal numbers.
-    pub(crate) fn of_text(text: &str) -> Chance {
-        Chance::new(text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+    pub(crate) fn of_text(text: &str) -> SimRng {
+        SimRng::new(text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
         }))
     }
@@ -36,11 +36,11 @@ impl Chance {
 
 #[cfg(test)]
 mod tests {
-    use super::Chance;
+    use super::SimRng;
 
     #[test]
     fn gives_the_published_sequence_of_its_algorithm() {
-        let mut chance = Chance::new(1_234_567);
+        let mut chance = SimRng::new(1_234_567);
         let drawn = [chance.next(), chance.next(), chance.next()];
         assert_eq!(
             drawn,
@@ -50,7 +50,7 @@ mod tests {
 
     #[test]
     fn stays_within_its_bounds() {
-        let mut chance = Chance::new(7);
+        let mut chance = SimRng::new(7);
         for _ in 0..1_000 {
             assert!(chance.below(3) < 3);
             assert!((0.0..1.0).contains(&chance.unit()));

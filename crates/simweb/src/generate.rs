@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use crate::chance::Chance;
+use crate::chance::SimRng;
 use crate::outage::Failure;
 use crate::script::SiteScript;
 use crate::world::World;
@@ -15,7 +15,7 @@ impl World {
 /// The sites `site-0001.test`, `site-0002.test` and so on. Most are healthy; some have each of the problems that a
 /// crawler meets. The same seed gives the same sites.
 pub fn mixed_sites(count: usize, seed: u64) -> Vec<SiteScript> {
-    let mut chance = Chance::new(seed);
+    let mut chance = SimRng::new(seed);
     (1..=count).map(|rank| mixed_site(&site_name(rank), &mut chance)).collect()
 }
 
@@ -31,7 +31,7 @@ pub fn zipf_urls(sites: usize, urls: usize, exponent: f64, seed: u64) -> Vec<Str
         total += (rank as f64).powf(-exponent);
         weight_up_to.push(total);
     }
-    let mut chance = Chance::new(seed);
+    let mut chance = SimRng::new(seed);
     let mut pages = vec![0_u32; sites];
     let draw = |_| {
         let drawn = chance.unit() * total;
@@ -47,7 +47,7 @@ pub fn site_name(rank: usize) -> String {
     format!("site-{rank:04}.test")
 }
 
-fn mixed_site(name: &str, chance: &mut Chance) -> SiteScript {
+fn mixed_site(name: &str, chance: &mut SimRng) -> SiteScript {
     // Every site has a few failing pages among those that `zipf_urls` requests.
     let site = SiteScript::new(name)
         .page_bytes(2_048 + chance.below(30_000) as usize)
@@ -56,7 +56,7 @@ fn mixed_site(name: &str, chance: &mut Chance) -> SiteScript {
         .redirect("/page/13", "/page/14")
         .fails_first("/page/17", 2, 503)
         .binary("/page/19", "image/png", 4_096);
-    let between_ms = |chance: &mut Chance, from: u64, to: u64| {
+    let between_ms = |chance: &mut SimRng, from: u64, to: u64| {
         Duration::from_millis(from + chance.below(to - from))
     };
     let failure = match chance.below(3) {

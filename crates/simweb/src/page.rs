@@ -3,7 +3,7 @@ use std::io::Read;
 use flate2::Compression;
 use flate2::read::GzEncoder;
 
-use crate::chance::Chance;
+use crate::chance::SimRng;
 
 /// A page of `size_bytes`, or slightly more if its frame needs it; it is the same each time for the same host and path.
 ///
@@ -11,7 +11,7 @@ use crate::chance::Chance;
 /// noticed.
 pub(crate) fn page(host: &str, path_and_query: &str, size_bytes: usize) -> String {
     let here = escape(&format!("{host}{path_and_query}"));
-    let mut chance = Chance::of_text(&here);
+    let mut chance = SimRng::of_text(&here);
     let mut html = String::with_capacity(size_bytes + 512);
     html.push_str(&format!(
         "<!doctype html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\">\
@@ -41,7 +41,7 @@ pub(crate) fn page(host: &str, path_and_query: &str, size_bytes: usize) -> Strin
 
 /// Bytes that no detection takes for text: a NUL, followed by noise.
 pub(crate) fn noise(host: &str, path_and_query: &str, size_bytes: usize) -> Vec<u8> {
-    let mut chance = Chance::of_text(&format!("{host}{path_and_query}"));
+    let mut chance = SimRng::of_text(&format!("{host}{path_and_query}"));
     let mut bytes = vec![0; 8];
     while bytes.len() < size_bytes {
         bytes.extend_from_slice(&chance.next().to_le_bytes());
@@ -71,7 +71,7 @@ const WORDS: [&str; 32] = [
 ];
 
 /// Adds a paragraph of words, the last of which is cut where the page is full.
-fn push_words(html: &mut String, full_at_bytes: usize, chance: &mut Chance) {
+fn push_words(html: &mut String, full_at_bytes: usize, chance: &mut SimRng) {
     let begins_at_bytes = html.len();
     for _ in 0..WORDS_IN_A_PARAGRAPH {
         if html.len() >= full_at_bytes {
