@@ -7,7 +7,7 @@ use std::time::Duration;
 use fetchwell_policy::chance::Chance;
 use fetchwell_simweb::{SiteScript, site_name};
 use fetchwell_testkit::DEADLINE;
-use fetchwell_testkit::crash::{Control, Ledger, Origin, Process, Program, count_or, seed};
+use fetchwell_testkit::crash::{ControlSender, Ledger, Origin, Process, Program, count_or, seed};
 use fetchwell_testkit::eventually::eventually;
 use serde_json::Value;
 use tokio::time::sleep;
@@ -117,7 +117,7 @@ async fn killed_at_any_instant_no_url_is_lost_and_none_has_two_rows() {
     let mut chance = Chance::seeded(seed());
     let kills: usize = count_or("FETCHWELL_TEST_KILLS", 2);
     let mut run = FetchRun::new(0);
-    let control = Control::start(&run.origin);
+    let control = ControlSender::start(&run.origin);
     let mut killed = 0;
     let mut round = 0;
     while killed < kills {
@@ -150,7 +150,7 @@ async fn one_stopped_for_longer_than_its_lease_overwrites_nothing() {
         .program
         .variable("FETCHWELL_LEASE__TTL", "2s")
         .variable("FETCHWELL_LEASE__HEARTBEAT", "400ms");
-    let control = Control::start(&run.origin);
+    let control = ControlSender::start(&run.origin);
     let mut leases_lost = 0;
     for round in 1..=stops {
         run.begin(urls(round, 20));

@@ -6,7 +6,7 @@ use std::time::Duration;
 use fetchwell_simweb::{SiteScript, site_name, zipf_urls};
 use fetchwell_testkit::DEADLINE;
 use fetchwell_testkit::alone::alone;
-use fetchwell_testkit::crash::{Control, Ledger, Origin, Program, is_soak, seed};
+use fetchwell_testkit::crash::{ControlSender, Ledger, Origin, Program, is_soak, seed};
 
 fn sites(count: usize) -> impl Iterator<Item = SiteScript> {
     (1..=count).map(|rank| SiteScript::new(&site_name(rank)).page_bytes(1_000))
@@ -22,7 +22,7 @@ async fn two_processes_on_one_store_keep_one_pace() {
     let interval = Duration::from_millis(100);
     let origin = Origin::start(sites(10));
     let program = program(&origin, "10");
-    let control = Control::start(&origin);
+    let control = ControlSender::start(&origin);
     let start = |name: &str| {
         let page = |page: usize| format!("http://{}/{name}/{page}", site_name(page % 10 + 1));
         let ledger = Ledger::of((0..150).map(page).collect());
@@ -57,7 +57,7 @@ async fn two_who_read_a_slow_robots_txt_do_not_follow_it_with_a_page_each() {
     let names = (1..=10).map(site_name);
     let origin = Origin::start(names.map(|name| SiteScript::new(&name).slow(thinks)));
     let program = program(&origin, "1");
-    let control = Control::start(&origin);
+    let control = ControlSender::start(&origin);
     let start = |name: &str| {
         let page = |page: usize| format!("http://{}/{name}/{page}", site_name(page % 10 + 1));
         Ledger::of((0..30).map(page).collect()).write_list(&program.file(name));
@@ -84,7 +84,7 @@ async fn a_skewed_run_takes_as_long_as_its_largest_site() {
     let program = program(&origin, "20");
     let ledger = Ledger::of(zipf_urls(site_count, url_count, 1.0, seed()));
     ledger.write_list(&program.file("list"));
-    let control = Control::start(&origin);
+    let control = ControlSender::start(&origin);
     let process = program.start(&["fetch", "@list", "--output", "rows.jsonl"]);
     let took = process.wait(DEADLINE).await.expect_code(0).took;
     ledger.balance(&program.file("rows.jsonl"));

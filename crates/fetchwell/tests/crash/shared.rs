@@ -13,8 +13,8 @@ use fetchwell_simweb::{Failure, HitKind, SiteScript, site_name};
 use fetchwell_testkit::DEADLINE;
 use fetchwell_testkit::alone::alone;
 use fetchwell_testkit::crash::{
-    Control, DispatchLog, Ended, FalseClock, Ledger, Origin, OwnServer, Process, Program, is_soak,
-    seed,
+    ControlSender, DispatchLog, Ended, FalseClock, Ledger, Origin, OwnServer, Process, Program,
+    is_soak, seed,
 };
 use tokio::time::sleep;
 
@@ -169,7 +169,7 @@ impl ThreeFetchers {
 
     /// No head too early by what the processes say, none at the origin beyond the control's lateness,
     /// and never two probes of a site at once.
-    async fn judge(&self, size: &Size, control: Control) {
+    async fn judge(&self, size: &Size, control: ControlSender) {
         let tolerance = control.tolerance(&self.origin).await;
         let verdict = self.origin.verdict(size.interval, tolerance);
         let too_close = self.log.too_close();
@@ -246,7 +246,7 @@ async fn a_hard_run(server: Option<&OwnServer>) {
     let size = size();
     let mut chance = Chance::seeded(seed());
     let mut fetchers = ThreeFetchers::new(&size, server.map(OwnServer::url), true);
-    let control = Control::start(&fetchers.origin);
+    let control = ControlSender::start(&fetchers.origin);
     fetchers.start_three();
     for _ in 0..if is_soak() { 3 } else { 1 } {
         trouble(&mut fetchers, server, &mut chance).await;
@@ -258,7 +258,7 @@ async fn a_hard_run(server: Option<&OwnServer>) {
 async fn a_quiet_run(server: Option<&OwnServer>) {
     let size = size();
     let mut fetchers = ThreeFetchers::new(&size, server.map(OwnServer::url), false);
-    let control = Control::start(&fetchers.origin);
+    let control = ControlSender::start(&fetchers.origin);
     fetchers.start_three();
     fetchers.finish().await;
     let share = fetchers.share_of_rate_used(size.interval);

@@ -3,12 +3,12 @@ use std::time::Duration;
 use super::Origin;
 
 /// A control sender on an [`Origin`], for a test.
-pub struct Control(fetchwell_simweb::Control);
+pub struct ControlSender(fetchwell_simweb::Control);
 
-impl Control {
+impl ControlSender {
     /// Starts sending to the origin.
-    pub fn start(origin: &Origin) -> Control {
-        Control(fetchwell_simweb::Control::start(origin.server()))
+    pub fn start(origin: &Origin) -> ControlSender {
+        ControlSender(fetchwell_simweb::Control::start(origin.server()))
     }
 
     /// Stops it, and returns by how much a gap may be too short through no fault of the sender.

@@ -14,7 +14,7 @@ mod program;
 mod replay;
 mod service;
 
-pub use control::Control;
+pub use control::ControlSender;
 pub use dispatch_log::DispatchLog;
 pub use false_clock::FalseClock;
 pub use ledger::{Imbalance, Ledger};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fetchwell_policy::chance::Chance;
 use fetchwell_testkit::alone::alone;
-use fetchwell_testkit::crash::{Control, is_soak, seed};
+use fetchwell_testkit::crash::{ControlSender, is_soak, seed};
 use fetchwell_testkit::eventually::eventually;
 use tokio::time::sleep;
 
@@ -34,7 +34,7 @@ async fn three_instances_keep_every_sites_pace_and_lose_nothing_whatever_happens
     let mut chance = Chance::seeded(seed());
     let (load, interval, rounds) = load_interval_and_rounds();
     let Some(mut fleet) = Fleet::start(load).await else { return };
-    let control = Control::start(&fleet.origin);
+    let control = ControlSender::start(&fleet.origin);
     fleet.push(0).await;
     eventually("work in hand", async || fleet.in_flight().await > 0).await;
     for _ in 0..rounds {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fetchwell_simweb::{Hit, HitKind, SiteScript};
 use fetchwell_testkit::DEADLINE;
-use fetchwell_testkit::crash::{Control, Ledger, Origin, Process, Program, is_soak};
+use fetchwell_testkit::crash::{ControlSender, Ledger, Origin, Process, Program, is_soak};
 use fetchwell_testkit::eventually::eventually_ok;
 use tokio::time::Instant;
 
@@ -15,7 +15,7 @@ const PAGES: usize = 150;
 /// Two processes that fetch from the same three sites, five pages a second each.
 struct TwoFetchers {
     origin: Origin,
-    control: Control,
+    control: ControlSender,
     program: Program,
     ledgers: Vec<(Ledger, &'static str)>,
     processes: Vec<Process>,
@@ -28,7 +28,7 @@ impl TwoFetchers {
         let origin = Origin::start(sites.iter().map(script));
         let program =
             Program::new(env!("CARGO_BIN_EXE_fetchwell")).on(&origin).flags(["--rate", "5"]);
-        let control = Control::start(&origin);
+        let control = ControlSender::start(&origin);
         let mut fetchers =
             TwoFetchers { origin, control, program, ledgers: vec![], processes: vec![] };
         for name in ["one", "other"] {
