@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use fetchwell_policy::units::with_unit;
 
 use super::fault::{Fault, Origin, Wrong};
-use super::key::{Door, Key, Meaning, meaning};
+use super::key::{EnvAliasGroup, Key, Meaning, meaning};
 use super::layer::{Layer, Raw};
 use super::names::retailer_name;
 use super::schema::{Retailer, Values};
@@ -111,13 +111,13 @@ pub(super) fn own_names_layer(sources: &Sources<'_>, faults: &mut Vec<Fault>) ->
 /// The variables with the Page Fetcher's prefix that are not settings. They are only warnings, since other programs of
 /// the design may read them, but a mistyped variable must be reported.
 pub(super) fn unknown_own_names(sources: &Sources<'_>) -> Vec<Fault> {
-    if !sources.own_names_of.contains(&Door::Pages) {
+    if !sources.own_names_of.contains(&EnvAliasGroup::Pages) {
         return Vec::new();
     }
     let known: Vec<String> = Values::KEYS
         .iter()
         .filter_map(|key| Some((key, key.own_name?)))
-        .filter(|(_, own)| own.door == Door::Pages)
+        .filter(|(_, own)| own.door == EnvAliasGroup::Pages)
         .flat_map(|(key, own)| {
             let file = key.secret.then(|| format!("{}_FILE", own.name));
             [Some(own.name.to_owned()), file].into_iter().flatten()

@@ -38,36 +38,36 @@ impl Key {
 
 /// A command whose design defines its own environment variables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Door {
+pub enum EnvAliasGroup {
     /// `fetchwell pages`, the Page Fetcher: `PAGE_FETCHER_…`.
     Pages,
     /// `fetchwell commoncrawl`, the Common Crawl Pipeline.
     CommonCrawl,
 }
 
-impl Door {
-    pub const ALL: &'static [Door] = &[Door::Pages, Door::CommonCrawl];
+impl EnvAliasGroup {
+    pub const ALL: &'static [EnvAliasGroup] = &[EnvAliasGroup::Pages, EnvAliasGroup::CommonCrawl];
 }
 
 /// An environment variable that a design defines for a setting.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OwnName {
-    pub(super) door: Door,
+    pub(super) door: EnvAliasGroup,
     pub(super) name: &'static str,
     /// The unit of a bare number.
     pub(super) unit: &'static str,
 }
 
 pub(super) const fn pages(name: &'static str) -> OwnName {
-    OwnName { door: Door::Pages, name, unit: "" }
+    OwnName { door: EnvAliasGroup::Pages, name, unit: "" }
 }
 
 pub(super) const fn pages_seconds(name: &'static str) -> OwnName {
-    OwnName { door: Door::Pages, name, unit: "s" }
+    OwnName { door: EnvAliasGroup::Pages, name, unit: "s" }
 }
 
 pub(super) const fn commoncrawl(name: &'static str) -> OwnName {
-    OwnName { door: Door::CommonCrawl, name, unit: "" }
+    OwnName { door: EnvAliasGroup::CommonCrawl, name, unit: "" }
 }
 
 /// What a path in a source refers to.

@@ -41,7 +41,7 @@ pub use choices::{DocumentFormat, LogFormat};
 pub use default_file::default_file;
 pub use environment::process_environment;
 pub use fault::{Fault, Origin, SettingsFaults, Wrong};
-pub use key::Door;
+pub use key::EnvAliasGroup;
 pub use reader::Effective;
 pub use reference::reference;
 pub use schema::{Category, Retailer, Values};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::key::Door;
+use crate::key::EnvAliasGroup;
 
 /// The sources of settings. Not `Debug`, since it holds secrets.
 #[derive(Clone, Copy)]
@@ -17,7 +17,7 @@ pub struct Sources<'a> {
     /// The base of relative paths.
     pub working_directory: &'a Path,
     /// The commands whose designs' variables apply.
-    pub own_names_of: &'a [Door],
+    pub own_names_of: &'a [EnvAliasGroup],
 }
 
 /// A command-line flag that sets a setting.

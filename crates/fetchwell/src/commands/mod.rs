@@ -19,7 +19,7 @@ pub(crate) mod sites;
 pub(crate) mod top;
 
 use clap::Subcommand;
-use fetchwell_settings::{Door, Flag, Settings, Sources};
+use fetchwell_settings::{EnvAliasGroup, Flag, Settings, Sources};
 use tracing::warn;
 
 use crate::console::exit::Exit;
@@ -129,14 +129,16 @@ impl Command {
 
     /// The doors whose own setting names apply to a command: those of its door, or all of them for commands that
     /// inspect several doors, so that these use the same stores as the doors.
-    pub(crate) fn own_names_of(&self) -> &'static [Door] {
+    pub(crate) fn own_names_of(&self) -> &'static [EnvAliasGroup] {
         match self {
-            Command::Pages(_) | Command::Dlq { .. } | Command::Schedule(_) => &[Door::Pages],
-            Command::CommonCrawl { .. } => &[Door::CommonCrawl],
+            Command::Pages(_) | Command::Dlq { .. } | Command::Schedule(_) => {
+                &[EnvAliasGroup::Pages]
+            }
+            Command::CommonCrawl { .. } => &[EnvAliasGroup::CommonCrawl],
             Command::Config { .. }
             | Command::Ledger(_)
             | Command::Sites { .. }
-            | Command::Top(_) => Door::ALL,
+            | Command::Top(_) => EnvAliasGroup::ALL,
             _ => &[],
         }
     }

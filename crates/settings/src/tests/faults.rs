@@ -177,7 +177,7 @@ fn secret_files_that_do_not_do() {
     assert!(large[0].contains("it is larger than 65536 bytes"), "{large:?}");
     assert_eq!(faults_of("rate_file = \"s\"").len(), 1, "only a secret may stand in a file");
     let both = |variable: &str| {
-        let world = World::new().file("s", "sqlite:a").own_names_of(&[Door::Pages]);
+        let world = World::new().file("s", "sqlite:a").own_names_of(&[EnvAliasGroup::Pages]);
         world.variable(variable, "sqlite:b").variable(&format!("{variable}_FILE"), "s").faults()
     };
     for variable in ["FETCHWELL_STORE", "PAGE_FETCHER_REDIS_URL"] {
@@ -235,7 +235,7 @@ fn unknown_own_names_are_reported_and_do_no_harm() {
             .variable("PAGE_FETCHER_PORT", "tcp://10.0.0.1:9100")
             .variable("PAGE_FETCHER_PORT_9100_TCP", "tcp://10.0.0.1:9100")
     };
-    let pages = world().own_names_of(&[Door::Pages]);
+    let pages = world().own_names_of(&[EnvAliasGroup::Pages]);
     let settings = pages.settings();
     assert_eq!(settings.values.rate, 3.0);
     let told: Vec<String> = settings.warnings().iter().map(ToString::to_string).collect();

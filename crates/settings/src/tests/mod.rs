@@ -16,7 +16,7 @@ struct World {
     directory: TempDir,
     environment: BTreeMap<String, String>,
     flags: Vec<Flag<'static>>,
-    own_names_of: &'static [Door],
+    own_names_of: &'static [EnvAliasGroup],
 }
 
 impl World {
@@ -46,7 +46,7 @@ impl World {
         self
     }
 
-    fn own_names_of(mut self, doors: &'static [Door]) -> World {
+    fn own_names_of(mut self, doors: &'static [EnvAliasGroup]) -> World {
         self.own_names_of = doors;
         self
     }

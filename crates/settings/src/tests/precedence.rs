@@ -6,7 +6,7 @@ use super::*;
 #[test]
 fn each_source_beats_the_next() {
     let with_sources = |count: usize| {
-        let mut world = World::new().own_names_of(&[Door::Pages]);
+        let mut world = World::new().own_names_of(&[EnvAliasGroup::Pages]);
         if count > 0 {
             world = world.toml("# a comment\nrate = 2\n");
         }
@@ -68,7 +68,7 @@ fn own_names_hold_for_their_door_only() {
             .variable("PAGE_FETCHER_REQUEST_TIMEOUT_SECONDS", "7")
             .variable("PAGE_FETCHER_INPUT_QUEUE", "a name of another part")
     };
-    let pages = named().own_names_of(&[Door::Pages]).settings();
+    let pages = named().own_names_of(&[EnvAliasGroup::Pages]).settings();
     assert_eq!(pages.values.user_agent.as_deref(), Some("OttoBot/1.0"));
     assert_eq!(pages.values.http_request_timeout, Duration::from_secs(7));
     let others = named().settings();
@@ -76,11 +76,11 @@ fn own_names_hold_for_their_door_only() {
     assert_eq!(others.values.http_request_timeout, Duration::from_secs(30));
     let broker = "amqp://me:secret@rabbit.test/%2f";
     let named = || World::new().variable("RABBITMQ_CONNECTION_STRING", broker);
-    let crawl = named().own_names_of(&[Door::CommonCrawl]).settings();
+    let crawl = named().own_names_of(&[EnvAliasGroup::CommonCrawl]).settings();
     let crawl = crawl.values.commoncrawl_rabbitmq_url;
     assert_eq!(crawl.as_ref().map(SecretUrl::reveal), Some(broker));
     assert_eq!(crawl.unwrap().to_string(), "amqp://me:***@rabbit.test/%2f");
-    let pages = named().own_names_of(&[Door::Pages]).settings();
+    let pages = named().own_names_of(&[EnvAliasGroup::Pages]).settings();
     assert_eq!(pages.values.commoncrawl_rabbitmq_url, None);
 }
 
@@ -91,7 +91,7 @@ fn the_own_names_of_all_doors_may_count_together() {
         .variable("PAGE_FETCHER_USER_AGENT", "OttoBot/1.0")
         .variable("PAGE_FETCHER_REDIS_URL", "redis://redis.test")
         .variable("RABBITMQ_CONNECTION_STRING", "amqp://rabbit.test")
-        .own_names_of(Door::ALL);
+        .own_names_of(EnvAliasGroup::ALL);
     let settings = world.settings();
     assert_eq!(origin(&settings, "user_agent"), "environment PAGE_FETCHER_USER_AGENT");
     assert_eq!(origin(&settings, "store"), "environment PAGE_FETCHER_REDIS_URL");
@@ -164,7 +164,7 @@ fn secrets_under_a_designs_own_name_come_from_files_too() {
         .variable("RABBITMQ_CONNECTION_STRING_FILE", "broker")
         // Only a secret may stand in a file; other variables of such names are somebody else's.
         .variable("PAGE_FETCHER_USER_AGENT_FILE", "missing")
-        .own_names_of(Door::ALL);
+        .own_names_of(EnvAliasGroup::ALL);
     let settings = world.settings();
     match &settings.values.store {
         StoreUrl::Redis(url) => assert_eq!(url.reveal(), redis),

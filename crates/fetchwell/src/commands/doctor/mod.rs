@@ -15,7 +15,7 @@ mod servers;
 mod settings;
 mod sites;
 
-use fetchwell_settings::{Door, Settings, Sources, features};
+use fetchwell_settings::{EnvAliasGroup, Settings, Sources, features};
 use fetchwell_stores::finding::{Finding, Verdict};
 
 use crate::console::exit::Exit;
@@ -28,8 +28,9 @@ pub(crate) fn run<'a>(sources: &'a Sources<'a>, as_json: bool) -> Running<'a> {
 async fn run_inner(sources: &Sources<'_>, as_json: bool) -> Result<Exit, Exit> {
     // The setting names of a design apply only to its door, and all doors are checked.
     let loaded = Settings::load(&Sources { own_names_of: &[], ..*sources });
-    let pages = Settings::load(&Sources { own_names_of: &[Door::Pages], ..*sources });
-    let commoncrawl = Settings::load(&Sources { own_names_of: &[Door::CommonCrawl], ..*sources });
+    let pages = Settings::load(&Sources { own_names_of: &[EnvAliasGroup::Pages], ..*sources });
+    let commoncrawl =
+        Settings::load(&Sources { own_names_of: &[EnvAliasGroup::CommonCrawl], ..*sources });
     let (findings, failed) = match (loaded, pages, commoncrawl) {
         (Ok(settings), Ok(pages), Ok(commoncrawl)) => {
             let doors = Doors { settings, pages, commoncrawl };
