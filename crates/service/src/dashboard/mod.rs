@@ -47,7 +47,7 @@ pub use access::Authenticator;
 pub use history::History;
 pub use routes::alone;
 pub(crate) use routes::router;
-pub use subject::{Door, SettingRow, Subject, SystemInfo};
+pub use subject::{DashboardHost, SettingRow, Subject, SystemInfo};
 
 /// The state that the handlers share.
 pub struct Dashboard {

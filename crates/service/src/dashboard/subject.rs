@@ -15,7 +15,7 @@ use crate::sites::SiteService;
 
 /// The command that runs the dashboard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Door {
+pub enum DashboardHost {
     /// `fetchwell serve`
     Serve,
     /// `fetchwell pages`
@@ -24,13 +24,13 @@ pub enum Door {
     Demo,
 }
 
-impl Door {
+impl DashboardHost {
     /// The name of the command.
     pub(super) fn command(self) -> &'static str {
         match self {
-            Door::Serve => "serve",
-            Door::Pages => "pages",
-            Door::Demo => "demo",
+            DashboardHost::Serve => "serve",
+            DashboardHost::Pages => "pages",
+            DashboardHost::Demo => "demo",
         }
     }
 }
@@ -59,7 +59,7 @@ pub struct SettingRow {
 
 /// Everything that the dashboard shows. `None` if this process does not have it.
 pub struct Subject {
-    pub door: Door,
+    pub door: DashboardHost,
     pub system: SystemInfo,
     pub clock: Clock,
     /// Decides who may log in.

@@ -45,7 +45,7 @@ impl DashboardServer {
         let clock = parts.clock.clone();
         let sites = Arc::new(open_sites(settings, politeness, None, clock).await?);
         let subject = Subject {
-            door: dashboard::Door::Demo,
+            door: dashboard::DashboardHost::Demo,
             system: system_info(settings),
             clock: parts.clock.clone(),
             authenticator: Authenticator::Nobody,

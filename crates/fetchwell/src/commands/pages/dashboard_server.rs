@@ -82,7 +82,7 @@ impl DashboardServer<'_> {
         let sites =
             open_sites(self.settings, politeness, Some(audit.clone()), clock.clone()).await?;
         Ok(Subject {
-            door: dashboard::Door::Pages,
+            door: dashboard::DashboardHost::Pages,
             system: system_info(self.settings),
             auth_failures: Arc::new(AuthFailures::new(clock.clone())),
             clock,

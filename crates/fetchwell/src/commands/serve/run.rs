@@ -101,7 +101,7 @@ async fn subject(
     auth_failures: Arc<AuthFailures>,
 ) -> Result<Subject, Exit> {
     Ok(Subject {
-        door: dashboard::Door::Serve,
+        door: dashboard::DashboardHost::Serve,
         system: system_info(settings),
         clock: parts.clock.clone(),
         authenticator: Authenticator::Callers(store.inbox.clone()),
