@@ -14,7 +14,7 @@ use fetchwell_engine::finish::SinkThenSettle;
 use fetchwell_engine::gate::{Gate, GateRules, GroupPace, PaceRules, RobotsRules};
 use fetchwell_engine::http::{Client, DnsSettings, HttpLimits, HttpSettings, OwnListeners};
 use fetchwell_engine::memory::{MemoryPoliteness, MemoryQueue};
-use fetchwell_engine::pipeline::{self, Door, Ended, Limits, Runtime};
+use fetchwell_engine::pipeline::{self, Door, Limits, RunEnd, Runtime};
 use fetchwell_engine::plan::redirect_chain::{RedirectChain, Stage};
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Finish, Settlement, Sink};
@@ -157,7 +157,7 @@ async fn run(
     let gate = Gate::new(politeness, rules(Duration::ZERO), clock.clone());
     let runtime = runtime(gate, Arc::new(client()?), limits, clock);
     let ended = pipeline::run(door, runtime, CancellationToken::new()).await?;
-    ensure!(ended == Ended::Exhausted, "the run ended early: {ended:?}");
+    ensure!(ended == RunEnd::Exhausted, "the run ended early: {ended:?}");
     Ok(())
 }
 

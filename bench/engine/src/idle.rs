@@ -11,7 +11,7 @@ use fetchwell_engine::budget::Share;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::gate::Gate;
 use fetchwell_engine::memory::MemoryPoliteness;
-use fetchwell_engine::pipeline::{self, Door, Ended, Limits};
+use fetchwell_engine::pipeline::{self, Door, Limits, RunEnd};
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Finish, Finished, Settled};
 use fetchwell_engine::ports::job::LeaseId;
@@ -48,7 +48,7 @@ pub async fn engine_bytes_per_site(sites: usize) -> Result<f64> {
     let before = resident_bytes()?;
     let runtime = runtime(gate, Arc::new(Ready), Limits::default(), clock);
     let ended = pipeline::run(door, runtime, CancellationToken::new()).await?;
-    ensure!(ended == Ended::Exhausted, "{ended:?}");
+    ensure!(ended == RunEnd::Exhausted, "{ended:?}");
     let after = rounds.resident_at_the_end.load(Ordering::Relaxed);
     Ok(after.saturating_sub(before) as f64 / sites as f64)
 }

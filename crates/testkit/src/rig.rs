@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::gate::{Gate, GateRules, GroupPace, PaceRules, RobotsRules};
 use fetchwell_engine::memory::{MemoryPoliteness, MemoryQueue};
-use fetchwell_engine::pipeline::{self, Door, Ended, EventSink, Limits, Runtime};
+use fetchwell_engine::pipeline::{self, Door, EventSink, Limits, RunEnd, Runtime};
 use fetchwell_engine::plan::redirect_chain::{Patience, RedirectChain, Stage};
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Finish, Finished, Settle, Settled, Settlement};
@@ -133,12 +133,12 @@ impl Rig {
     }
 
     /// Runs until the queue is empty.
-    pub async fn run(&self) -> Result<Ended, StoreError> {
+    pub async fn run(&self) -> Result<RunEnd, StoreError> {
         self.run_until(CancellationToken::new()).await
     }
 
     /// Runs until the queue is empty or `stop` is cancelled.
-    pub async fn run_until(&self, stop: CancellationToken) -> Result<Ended, StoreError> {
+    pub async fn run_until(&self, stop: CancellationToken) -> Result<RunEnd, StoreError> {
         let retry = self.retry;
         let patience = self.patience;
         let instance = Arc::new(self.queue.instance());
@@ -156,7 +156,7 @@ impl Rig {
         &self,
         door: Door<R>,
         stop: CancellationToken,
-    ) -> Result<Ended, StoreError> {
+    ) -> Result<RunEnd, StoreError> {
         pipeline::run(door, self.runtime(), stop).await
     }
 

@@ -18,7 +18,7 @@ mod window;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use fetchwell_engine::pipeline::{self, Door, Ended, Runtime};
+use fetchwell_engine::pipeline::{self, Door, RunEnd, Runtime};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
@@ -74,7 +74,7 @@ impl Batcher<'_> {
         earlier: Checkpoint,
         runtime: Runtime,
         stop: &CancellationToken,
-    ) -> Result<(Ended, Checkpoint), CommonCrawlError> {
+    ) -> Result<(RunEnd, Checkpoint), CommonCrawlError> {
         let BatchRules { cluster_idx, batching, .. } = self.rules;
         let max_blocks = AHEAD_BLOCKS_PER_REQUEST * self.rules.max_concurrency;
         let ahead = Arc::new(Ahead::new(max_blocks as u64, MAX_BYTES_AHEAD));
@@ -111,7 +111,7 @@ impl Batcher<'_> {
             give_up_record: Arc::new(block::give_up_record),
         };
         let ended = pipeline::run(door, runtime, run_ends).await?;
-        let checkpoint = publisher.close(ended == Ended::Exhausted).await?;
+        let checkpoint = publisher.close(ended == RunEnd::Exhausted).await?;
         Ok((ended, checkpoint))
     }
 }

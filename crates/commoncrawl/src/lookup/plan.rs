@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use fetchwell_archive::gzip::InflateFault;
 use fetchwell_engine::finish::SinkThenSettle;
 use fetchwell_engine::memory::MemoryQueue;
-use fetchwell_engine::pipeline::{self, Door, Ended};
+use fetchwell_engine::pipeline::{self, Door, RunEnd};
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Settlement, Sink};
 use fetchwell_engine::ports::job::{Job, Lane, NewJob};
@@ -105,7 +105,7 @@ pub(super) async fn run<E: Lookup>(
             Err(LookupError::NotFetched { happened, file })
         }
         (Some(End::BadAnswer(error)), _) => Err(error.into()),
-        (Some(End::GivenUp(reason)), _) | (None, Ended::Halted(reason)) => {
+        (Some(End::GivenUp(reason)), _) | (None, RunEnd::Halted(reason)) => {
             Err(LookupError::GivenUp(reason))
         }
         (None, _) => Err(LookupError::Stopped),

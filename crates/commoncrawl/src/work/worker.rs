@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::finish::{Observed, SinkThenSettle};
-use fetchwell_engine::pipeline::{self, Door, Ended, Runtime};
+use fetchwell_engine::pipeline::{self, Door, RunEnd, Runtime};
 use fetchwell_engine::ports::batches::BatchQueue;
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::source::Source;
@@ -77,7 +77,7 @@ impl Worker {
         queue: &dyn BatchQueue,
         runtime: Runtime,
         stop: &CancellationToken,
-    ) -> Result<Ended, StoreError> {
+    ) -> Result<RunEnd, StoreError> {
         let (ended, ()) = tokio::join!(
             self.flow(archive, queue, runtime, stop),
             seal_when_old(&self.output, stop)
@@ -97,7 +97,7 @@ impl Worker {
         queue: &dyn BatchQueue,
         mut runtime: Runtime,
         stop: &CancellationToken,
-    ) -> Result<Ended, StoreError> {
+    ) -> Result<RunEnd, StoreError> {
         // The metrics server and the sealing of segments end with the flow, even if it cannot start.
         let end = stop.clone().drop_guard();
         let worker = queue.worker(self.rules.prefetch);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::Ended;
+use super::RunEnd;
 use crate::ports::error::StoreError;
 
 /// How long after the grace period a failing store is still retried. What is left then is rescued by another instance.
@@ -59,12 +59,12 @@ impl Ending {
         is_first
     }
 
-    pub(super) fn ended(&mut self) -> Result<Ended, StoreError> {
+    pub(super) fn ended(&mut self) -> Result<RunEnd, StoreError> {
         match (self.fatal.take(), self.halted.take(), self.is_stopping()) {
             (Some(fault), ..) => Err(fault),
-            (None, Some(reason), _) => Ok(Ended::Halted(reason)),
-            (None, None, true) => Ok(Ended::Stopped),
-            (None, None, false) => Ok(Ended::Exhausted),
+            (None, Some(reason), _) => Ok(RunEnd::Halted(reason)),
+            (None, None, true) => Ok(RunEnd::Stopped),
+            (None, None, false) => Ok(RunEnd::Exhausted),
         }
     }
 }
@@ -77,12 +77,12 @@ mod tests {
     async fn a_fatal_error_counts_more_than_a_halt_and_a_halt_more_than_a_stop() {
         let grace = Duration::from_secs(5);
         let mut ending = Ending::new(grace);
-        assert_eq!(ending.ended().unwrap(), Ended::Exhausted);
+        assert_eq!(ending.ended().unwrap(), RunEnd::Exhausted);
         ending.stop();
-        assert_eq!(ending.ended().unwrap(), Ended::Stopped);
+        assert_eq!(ending.ended().unwrap(), RunEnd::Stopped);
         assert_eq!(ending.grace_ends_at(), Some(Instant::now() + grace));
         assert!(ending.halt("no archive") && !ending.halt("no other either"));
-        assert_eq!(ending.ended().unwrap(), Ended::Halted("no archive".to_owned()));
+        assert_eq!(ending.ended().unwrap(), RunEnd::Halted("no archive".to_owned()));
         assert!(ending.halt("no archive") && ending.fail(StoreError::corrupt("a page")));
         assert!(!ending.fail(StoreError::bug("another")));
         assert!(ending.ended().unwrap_err().to_string().contains("a page"));

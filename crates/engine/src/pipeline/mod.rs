@@ -131,7 +131,7 @@ pub struct Runtime {
 
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum RunEnd {
     /// Nothing is left to do.
     Exhausted,
     /// The run was stopped from outside.
@@ -150,7 +150,7 @@ pub async fn run<R: Send + Sync + 'static>(
     door: Door<R>,
     runtime: Runtime,
     stop: CancellationToken,
-) -> Result<Ended, StoreError> {
+) -> Result<RunEnd, StoreError> {
     let health = runtime.gate.health.clone();
     // A spawned task is woken on the thread that has an event for it. The caller of `run` may wait on another thread.
     let scheduling = AbortOnDropHandle::new(tokio::spawn(schedule(door, runtime, stop)));
@@ -164,7 +164,7 @@ async fn schedule<R: Send + Sync + 'static>(
     door: Door<R>,
     runtime: Runtime,
     stop: CancellationToken,
-) -> Result<Ended, StoreError> {
+) -> Result<RunEnd, StoreError> {
     let news = door.source.news();
     let mut scheduler = Scheduler::start(door, runtime).await;
     scheduler.give_up_on_a_store()?;

@@ -30,7 +30,7 @@ use super::suspects::Suspects;
 use super::turns::Turns;
 use super::upkeep::Upkeep;
 use super::watching::Watch;
-use super::{Door, Ended, Event, Runtime};
+use super::{Door, Event, RunEnd, Runtime};
 use crate::ports::error::StoreError;
 use crate::ports::finish::{Finished, Settled};
 use crate::ports::plan::Moment;
@@ -230,7 +230,7 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
         is_too_late
     }
 
-    pub(super) fn ended(&mut self) -> Result<Ended, StoreError> {
+    pub(super) fn ended(&mut self) -> Result<RunEnd, StoreError> {
         self.ending.ended()
     }
 

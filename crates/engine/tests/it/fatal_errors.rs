@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use fetchwell_engine::pipeline::{self, Door, Ended, Event};
+use fetchwell_engine::pipeline::{self, Door, Event, RunEnd};
 use fetchwell_engine::ports::error::{StoreError, StoreErrorKind};
 use fetchwell_engine::ports::finish::{Finish, Finished, Settle, Settled, Settlement};
 use fetchwell_engine::ports::job::LeaseId;
@@ -113,7 +113,7 @@ async fn run(
     takes: usize,
     fail: fn() -> StoreError,
     refuse: impl Fn(&[Finished<String>]) -> Option<StoreError> + Send + Sync + 'static,
-) -> (Result<Ended, StoreError>, Duration) {
+) -> (Result<RunEnd, StoreError>, Duration) {
     let door = door(rig, takes, fail, refuse);
     let began = rig.clock.now();
     let ended = rig.run_door(door, CancellationToken::new()).await;
@@ -202,7 +202,7 @@ async fn run_with_large_records(is_large: fn(&str) -> bool) -> (Ledger, Vec<Stri
         None
     };
     let (ended, _) = run(&rig, usize::MAX, no_table, refuse).await;
-    assert_eq!(ended.unwrap(), Ended::Exhausted);
+    assert_eq!(ended.unwrap(), RunEnd::Exhausted);
     let stored = std::mem::take(&mut *stored.lock());
     (rig.queue.ledger(), stored)
 }

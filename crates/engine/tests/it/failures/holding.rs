@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use fetchwell_engine::budget::{Budget, Share};
-use fetchwell_engine::pipeline::{Door, Ended};
+use fetchwell_engine::pipeline::{Door, RunEnd};
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Finish, Finished, Settle, Settled, Settlement};
 use fetchwell_engine::ports::plan::{Moment, Plan, Step};
@@ -167,7 +167,7 @@ async fn who_waits_for_its_next_page_holds_no_memory_that_others_wait_for() {
     };
     let running = rig.run_door(door, CancellationToken::new());
     let ended = tokio::time::timeout(Duration::from_secs(3_600), running).await;
-    assert_eq!(ended.expect("they wait for each other").unwrap(), Ended::Exhausted);
+    assert_eq!(ended.expect("they wait for each other").unwrap(), RunEnd::Exhausted);
     assert_eq!((rig.queue.ledger().done, budget.free_bytes()), (20, total));
 }
 

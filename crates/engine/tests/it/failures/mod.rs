@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
-use fetchwell_engine::pipeline::{Door, Ended};
+use fetchwell_engine::pipeline::{Door, RunEnd};
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Finish, Finished, Settle, Settled, Settlement};
 use fetchwell_engine::ports::plan::{Moment, Plan, Step};
@@ -62,7 +62,7 @@ impl<Q: Settle> Finish<String> for Moody<Q> {
     }
 }
 
-async fn run(rig: &Rig, sink_failures: usize) -> (Ended, Vec<String>) {
+async fn run(rig: &Rig, sink_failures: usize) -> (RunEnd, Vec<String>) {
     let instance = Arc::new(rig.queue.instance());
     let records = Arc::new(parking_lot::Mutex::new(Vec::new()));
     let door = Door {

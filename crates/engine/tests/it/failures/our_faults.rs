@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use fetchwell_engine::pipeline::Ended;
+use fetchwell_engine::pipeline::RunEnd;
 use fetchwell_engine::ports::politeness::Politeness;
 use fetchwell_engine::web::{Exchange, Phases, Request, SendPermit, Web};
 use fetchwell_policy::outcome::FetchOutcome;
@@ -107,7 +107,7 @@ async fn an_answer_that_we_cannot_take_is_asked_for_again_and_at_last_quarantine
         rig.enqueue(["http://a.test/lost", "http://a.test/fine"]);
         let running = tokio::time::timeout(Duration::from_secs(3_600), run(&rig, 0));
         let (ended, records) = running.await.expect("it is asked for again and again");
-        assert_eq!((ended, records.len()), (Ended::Exhausted, 2));
+        assert_eq!((ended, records.len()), (RunEnd::Exhausted, 2));
         assert!(records[1].contains(expected), "{records:?}");
         assert_eq!(rig.world.count(|hit| hit.path.as_ref() == "/lost"), 4);
         let ledger = rig.queue.ledger();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use fetchwell_engine::pipeline::{Door, Ended};
+use fetchwell_engine::pipeline::{Door, RunEnd};
 use fetchwell_engine::ports::finish::Settlement;
 use fetchwell_engine::ports::plan::{Moment, Plan, Step};
 use fetchwell_engine::ports::politeness::Politeness;
@@ -25,7 +25,7 @@ async fn a_plan_that_panics_is_tried_again_and_at_last_quarantined_and_the_rest_
     let names = ["panics-first", "panics-later", "no-plan", "waits-for-nothing", "fine"];
     rig.enqueue(names.map(|name| format!("http://a.test/{name}")));
     let (ended, records) = run(&rig, 0).await;
-    assert_eq!(ended, Ended::Exhausted);
+    assert_eq!(ended, RunEnd::Exhausted);
     assert_eq!(records.len(), 5, "{records:?}");
     let said = |url: &str, word: &str| records.iter().any(|r| r.contains(url) && r.contains(word));
     assert!(said("panics-first", "at the first step"), "{records:?}");
@@ -82,7 +82,7 @@ async fn steps_that_panic_for_a_while_cost_no_url_its_result() {
             vec![format!("{} died: {reason}", lease.job.url)]
         }),
     };
-    assert_eq!(rig.run_door(door, CancellationToken::new()).await.unwrap(), Ended::Exhausted);
+    assert_eq!(rig.run_door(door, CancellationToken::new()).await.unwrap(), RunEnd::Exhausted);
     let mut records = records.lock().clone();
     records.sort();
     assert_eq!(records, urls);
@@ -95,7 +95,7 @@ async fn a_plan_that_halts_ends_the_run_and_loses_nothing() {
     rig.enqueue((0..20).map(|n| format!("http://a.test/{n}")));
     rig.enqueue(["http://b.test/halts"]);
     let (ended, _) = run(&rig, 0).await;
-    assert_eq!(ended, Ended::Halted("enough".to_owned()));
+    assert_eq!(ended, RunEnd::Halted("enough".to_owned()));
     let ledger = rig.queue.ledger();
     assert_eq!((ledger.in_flight, ledger.dead, ledger.balances()), (0, 0, true));
     assert!(ledger.waiting() >= 19, "{ledger:?}");
@@ -116,7 +116,7 @@ async fn who_is_stopped_hands_back_what_would_go_on() {
         stopping.cancel();
     });
     let began = rig.clock.now();
-    assert_eq!(rig.run_door(door, stop).await.unwrap(), Ended::Stopped);
+    assert_eq!(rig.run_door(door, stop).await.unwrap(), RunEnd::Stopped);
     let took = rig.clock.now().since(began);
     assert!(took < slow * 3, "{took:?}");
     let ledger = rig.queue.ledger();
@@ -143,7 +143,7 @@ async fn a_url_that_kills_processes_is_quarantined_and_one_that_was_there_by_cha
         }
         rig.enqueue(["http://a.test/innocent"]);
         let (ended, records) = run(&rig, 0).await;
-        assert_eq!(ended, Ended::Exhausted);
+        assert_eq!(ended, RunEnd::Exhausted);
         assert!(records[0].contains(expected), "{crashes} crashes: {records:?}");
         assert_eq!(records[1], "http://a.test/innocent");
         assert!(rig.queue.ledger().balances());

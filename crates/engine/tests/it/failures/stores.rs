@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use fetchwell_engine::budget::Share;
 use fetchwell_engine::finish::SinkThenSettle;
-use fetchwell_engine::pipeline::{Door, Ended};
+use fetchwell_engine::pipeline::{Door, RunEnd};
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Finish, Finished, Settlement, Sink};
 use fetchwell_engine::ports::job::LeaseId;
@@ -24,7 +24,7 @@ async fn a_sink_that_fails_is_tried_again_and_nothing_is_fetched_twice() {
     let rig = Rig::new([SiteScript::new("a.test")]);
     rig.enqueue((0..30).map(|n| format!("http://a.test/{n}")));
     let (ended, records) = run(&rig, 7).await;
-    assert_eq!((ended, records.len()), (Ended::Exhausted, 30));
+    assert_eq!((ended, records.len()), (RunEnd::Exhausted, 30));
     let pages = rig.world.count(|hit| hit.path.as_ref() != "/robots.txt");
     assert_eq!(pages, 30);
 }
@@ -87,7 +87,7 @@ async fn who_is_stopped_while_its_sink_is_gone_ends_when_its_grace_is_over() {
         stopping.cancel();
     });
     let began = rig.clock.now();
-    assert_eq!(rig.run_door(door, stop).await.unwrap(), Ended::Stopped);
+    assert_eq!(rig.run_door(door, stop).await.unwrap(), RunEnd::Stopped);
     let took = rig.clock.now().since(began);
     let grace = rig.limits.shutdown_grace;
     assert!(took > grace && took < grace + Duration::from_secs(10), "{took:?}");
@@ -122,7 +122,7 @@ async fn a_store_that_comes_back_in_time_is_not_given_up() {
     rig.rules.give_up_after = Some(Duration::from_secs(60));
     rig.enqueue((0..5).map(|n| format!("http://a.test/{n}")));
     let (ended, records) = run(&rig, 100).await;
-    assert_eq!((ended, records.len()), (Ended::Exhausted, 5));
+    assert_eq!((ended, records.len()), (RunEnd::Exhausted, 5));
 }
 
 /// A sink that is never there.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use fetchwell_commoncrawl::batch::{
     ACROSS_BLOCKS, BatchProgress, BatchTarget, Batcher, Checkpoint, CheckpointFile,
 };
-use fetchwell_engine::pipeline::Ended;
+use fetchwell_engine::pipeline::RunEnd;
 use fetchwell_policy::units::quantity;
 use fetchwell_service::metrics_server::{self, at_once};
 use fetchwell_settings::{Settings, Values};
@@ -102,7 +102,7 @@ async fn run_inner(
     bar.end(matches!(&ended, Ok((_, checkpoint)) if is_done(&args, checkpoint)));
     let (ended, checkpoint) = ended?;
     tell(&checkpoint, as_json)?;
-    if let Ended::Halted(reason) = &ended {
+    if let RunEnd::Halted(reason) = &ended {
         error!("stopped: {reason}; run the same command to continue");
         return Ok(archive.exit_when_halted(reason));
     }
@@ -181,9 +181,9 @@ fn say_done(args: &BatchArgs, earlier: &Checkpoint, as_json: bool) -> Result<Exi
     Ok(exit_of(earlier))
 }
 
-fn say_end(args: &BatchArgs, ended: &Ended, checkpoint: &Checkpoint) -> Exit {
+fn say_end(args: &BatchArgs, ended: &RunEnd, checkpoint: &Checkpoint) -> Exit {
     let is_full = args.limit.is_some_and(|limit| checkpoint.pages_published() >= limit);
-    if *ended == Ended::Stopped && !is_full {
+    if *ended == RunEnd::Stopped && !is_full {
         info!("stopped; run the same command to continue");
     }
     if checkpoint.unread_blocks > 0 {

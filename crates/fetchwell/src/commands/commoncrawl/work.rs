@@ -1,7 +1,7 @@
 //! `fetchwell commoncrawl work`: turns batches of captured pages into text documents.
 
 use fetchwell_commoncrawl::work::Worker;
-use fetchwell_engine::pipeline::Ended;
+use fetchwell_engine::pipeline::RunEnd;
 use fetchwell_policy::units::quantity;
 use fetchwell_service::metrics_server::{self, at_once};
 use fetchwell_settings::Settings;
@@ -53,7 +53,7 @@ async fn run_inner(settings: &Settings, args: WorkArgs) -> Result<Exit, Exit> {
     let written = worker.metrics().documents();
     info!("{} written", quantity(written, "document", "documents"));
     match ended? {
-        Ended::Halted(reason) => Ok(archive.exit_when_halted(&reason)),
-        Ended::Stopped | Ended::Exhausted => Ok(Exit::Ok),
+        RunEnd::Halted(reason) => Ok(archive.exit_when_halted(&reason)),
+        RunEnd::Stopped | RunEnd::Exhausted => Ok(Exit::Ok),
     }
 }
