@@ -10,7 +10,7 @@ use std::io::Read;
 use flate2::Decompress;
 use libdeflater::Decompressor;
 
-use crate::gzip::{Ended, MAGIC, WINDOW_BITS, ends_with_its_member, inflate, stated_size};
+use crate::gzip::{MAGIC, MemberEnd, WINDOW_BITS, ends_with_its_member, inflate, stated_size};
 use crate::headers::Headers;
 
 /// More nested encodings are not decoded.
@@ -193,7 +193,7 @@ fn inflate_members(mut input: &[u8], out: &mut Vec<u8>, max_bytes: usize) -> Opt
     }
     while input.starts_with(&MAGIC) {
         let ended = inflate(Decompress::new_gzip(WINDOW_BITS), input, out, max_bytes);
-        let Ended::Whole { input_bytes } = ended else { return flaw_of(&ended, out) };
+        let MemberEnd::Whole { input_bytes } = ended else { return flaw_of(&ended, out) };
         input = input.get(input_bytes..).unwrap_or_default();
     }
     None
@@ -218,13 +218,13 @@ fn is_zlib(input: &[u8]) -> bool {
     })
 }
 
-fn flaw_of(ended: &Ended, out: &[u8]) -> Option<BodyFlaw> {
+fn flaw_of(ended: &MemberEnd, out: &[u8]) -> Option<BodyFlaw> {
     match ended {
-        Ended::Whole { .. } => None,
-        Ended::Truncated => Some(BodyFlaw::Truncated),
-        Ended::TooLarge => Some(BodyFlaw::TooLarge),
-        Ended::Corrupt(_) if out.is_empty() => Some(BodyFlaw::NotEncoded),
-        Ended::Corrupt(_) => Some(BodyFlaw::Corrupt),
+        MemberEnd::Whole { .. } => None,
+        MemberEnd::Truncated => Some(BodyFlaw::Truncated),
+        MemberEnd::TooLarge => Some(BodyFlaw::TooLarge),
+        MemberEnd::Corrupt(_) if out.is_empty() => Some(BodyFlaw::NotEncoded),
+        MemberEnd::Corrupt(_) => Some(BodyFlaw::Corrupt),
     }
 }
 

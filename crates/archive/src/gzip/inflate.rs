@@ -12,7 +12,7 @@ const ROOM_BYTES: usize = 16 * 1024 * 1024;
 
 /// How a stream ended.
 #[derive(Debug)]
-pub(crate) enum Ended {
+pub(crate) enum MemberEnd {
     /// It is complete, and took this much of the input.
     Whole { input_bytes: usize },
     /// The input ended before the stream.
@@ -29,7 +29,7 @@ pub(crate) fn inflate(
     input: &[u8],
     out: &mut Vec<u8>,
     max_bytes: usize,
-) -> Ended {
+) -> MemberEnd {
     loop {
         let rest = input.get(taken(&stream)..).unwrap_or_default();
         let left = max_bytes.saturating_sub(out.len());
@@ -43,28 +43,28 @@ pub(crate) fn inflate(
         let before = (stream.total_in(), out.len());
         match stream.decompress_vec(rest, out, FlushDecompress::None) {
             Ok(_) if out.len() > max_bytes => return cut(out, max_bytes),
-            Ok(Status::StreamEnd) => return Ended::Whole { input_bytes: taken(&stream) },
-            Ok(_) if before == (stream.total_in(), out.len()) => return Ended::Truncated,
+            Ok(Status::StreamEnd) => return MemberEnd::Whole { input_bytes: taken(&stream) },
+            Ok(_) if before == (stream.total_in(), out.len()) => return MemberEnd::Truncated,
             Ok(_) => {}
-            Err(error) => return Ended::Corrupt(error),
+            Err(error) => return MemberEnd::Corrupt(error),
         }
     }
 }
 
 /// A vector may have more capacity than requested, so it may be filled beyond the limit.
-fn cut(out: &mut Vec<u8>, max_bytes: usize) -> Ended {
+fn cut(out: &mut Vec<u8>, max_bytes: usize) -> MemberEnd {
     out.truncate(max_bytes);
-    Ended::TooLarge
+    MemberEnd::TooLarge
 }
 
 /// A stream that fits exactly has no more bytes, only its end.
-fn at_the_cap(mut stream: Decompress, rest: &[u8]) -> Ended {
+fn at_the_cap(mut stream: Decompress, rest: &[u8]) -> MemberEnd {
     let before = stream.total_out();
     match stream.decompress(rest, &mut [0], FlushDecompress::None) {
-        _ if stream.total_out() > before => Ended::TooLarge,
-        Ok(Status::StreamEnd) => Ended::Whole { input_bytes: taken(&stream) },
-        Ok(_) => Ended::Truncated,
-        Err(error) => Ended::Corrupt(error),
+        _ if stream.total_out() > before => MemberEnd::TooLarge,
+        Ok(Status::StreamEnd) => MemberEnd::Whole { input_bytes: taken(&stream) },
+        Ok(_) => MemberEnd::Truncated,
+        Err(error) => MemberEnd::Corrupt(error),
     }
 }
 

@@ -13,7 +13,7 @@ use memchr::memmem;
 
 use crate::shared_error::SharedError;
 
-pub(crate) use inflate::{Ended, inflate};
+pub(crate) use inflate::{MemberEnd, inflate};
 pub use pieces::inflate_pieces;
 
 /// The first bytes of every member: gzip with deflate.
@@ -93,10 +93,10 @@ impl Inflater {
         self.content.clear();
         let stream = Decompress::new_gzip(WINDOW_BITS);
         let fault = match inflate(stream, member, &mut self.content, max_bytes) {
-            Ended::Whole { .. } => None,
-            Ended::Truncated => Some(InflateFault::Truncated),
-            Ended::TooLarge => Some(InflateFault::TooLarge { max_bytes }),
-            Ended::Corrupt(error) => Some(InflateFault::Corrupt(error.into())),
+            MemberEnd::Whole { .. } => None,
+            MemberEnd::Truncated => Some(InflateFault::Truncated),
+            MemberEnd::TooLarge => Some(InflateFault::TooLarge { max_bytes }),
+            MemberEnd::Corrupt(error) => Some(InflateFault::Corrupt(error.into())),
         };
         Inflated { content: &self.content, fault }
     }
