@@ -13,8 +13,8 @@ use fetchwell_simweb::{Failure, HitKind, SiteScript, site_name};
 use fetchwell_testkit::DEADLINE;
 use fetchwell_testkit::alone::alone;
 use fetchwell_testkit::crash::{
-    ControlSender, DispatchLog, Ended, FalseClock, Ledger, Origin, OwnServer, Process, Program,
-    is_soak, seed,
+    ControlSender, DispatchLog, FalseClock, Ledger, Origin, OwnServer, Process, ProcessEnd,
+    Program, is_soak, seed,
 };
 use tokio::time::sleep;
 
@@ -127,13 +127,13 @@ impl ThreeFetchers {
     }
 
     /// Whether it ended because the store was down at its start. A run that has begun waits for the store instead.
-    fn found_no_store(&self, ended: &Ended) -> bool {
+    fn found_no_store(&self, ended: &ProcessEnd) -> bool {
         let mut log = DispatchLog::default();
         log.read(&ended.stderr);
         self.is_on_server && ended.code == Some(STORE_IS_AWAY) && log.is_empty()
     }
 
-    fn restart(&mut self, which: usize, ended: &Ended) {
+    fn restart(&mut self, which: usize, ended: &ProcessEnd) {
         self.restarts += 1;
         assert!(
             self.restarts <= MOST_RESTARTS,
@@ -142,7 +142,7 @@ impl ThreeFetchers {
         self.replace(which, ended);
     }
 
-    fn replace(&mut self, which: usize, ended: &Ended) {
+    fn replace(&mut self, which: usize, ended: &ProcessEnd) {
         self.log.read(&ended.stderr);
         self.processes.insert(which, self.start(which));
     }

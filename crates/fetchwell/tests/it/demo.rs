@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use fetchwell_testkit::DEADLINE;
 use fetchwell_testkit::alone::alone;
-use fetchwell_testkit::crash::{Ended, Program};
+use fetchwell_testkit::crash::{ProcessEnd, Program};
 use fetchwell_testkit::eventually::eventually_ok;
 use fetchwell_testkit::plain_http::ask;
 use serde_json::Value;
@@ -24,7 +24,7 @@ fn program() -> Program {
     program.variable("TMPDIR", &passing.display().to_string())
 }
 
-fn report(ended: &Ended) -> Value {
+fn report(ended: &ProcessEnd) -> Value {
     serde_json::from_str(&ended.stdout).unwrap_or_else(|_| panic!("no report: {ended:?}"))
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use fetchwell_simweb::{Failure, HitKind, SiteScript};
 use fetchwell_testkit::DEADLINE;
-use fetchwell_testkit::crash::{Ended, Origin, Program};
+use fetchwell_testkit::crash::{Origin, ProcessEnd, Program};
 use fetchwell_testkit::dns::{DnsServer, Script};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, BufReader};
@@ -39,7 +39,7 @@ fn program() -> Program {
 }
 
 /// Standard output as rows, by their URLs.
-fn rows(ended: &Ended) -> Vec<Value> {
+fn rows(ended: &ProcessEnd) -> Vec<Value> {
     let mut rows: Vec<Value> = ended
         .stdout
         .lines()

@@ -20,7 +20,7 @@ pub use false_clock::FalseClock;
 pub use ledger::{Imbalance, Ledger};
 pub use origin::Origin;
 pub use own_server::OwnServer;
-pub use process::{Ended, Process};
+pub use process::{Process, ProcessEnd};
 pub use program::Program;
 pub use replay::{count_or, is_soak, seed};
 pub use service::Service;

@@ -60,7 +60,7 @@ impl Process {
     }
 
     /// SIGKILL: it ends at once, without cleaning up.
-    pub async fn kill(mut self) -> Ended {
+    pub async fn kill(mut self) -> ProcessEnd {
         self.child.kill().await.unwrap_or_else(|error| panic!("it can't be killed: {error}"));
         self.left_behind(None)
     }
@@ -81,7 +81,7 @@ impl Process {
     }
 
     /// Waits for its end; if it still runs at the deadline, it is killed and the test fails.
-    pub async fn wait(mut self, deadline: Duration) -> Ended {
+    pub async fn wait(mut self, deadline: Duration) -> ProcessEnd {
         let Ok(status) = timeout(deadline, self.child.wait()).await else {
             let stderr = text_of(&mut self.stderr);
             panic!("still running after {deadline:?}; its standard error:\n{stderr}");
@@ -90,8 +90,8 @@ impl Process {
         self.left_behind(status.code())
     }
 
-    fn left_behind(mut self, code: Option<i32>) -> Ended {
-        Ended {
+    fn left_behind(mut self, code: Option<i32>) -> ProcessEnd {
+        ProcessEnd {
             code,
             stdout: text_of(&mut self.stdout),
             stderr: text_of(&mut self.stderr),
@@ -109,7 +109,7 @@ impl Process {
 
 /// The result of a process.
 #[derive(Debug)]
-pub struct Ended {
+pub struct ProcessEnd {
     /// Its exit code; `None` after a signal.
     pub code: Option<i32>,
     /// Its standard output.
@@ -120,10 +120,10 @@ pub struct Ended {
     pub took: Duration,
 }
 
-impl Ended {
+impl ProcessEnd {
     /// Checks the exit code; if it differs, shows the output of the process.
     #[track_caller]
-    pub fn expect_code(self, expected: i32) -> Ended {
+    pub fn expect_code(self, expected: i32) -> ProcessEnd {
         assert_eq!(
             self.code,
             Some(expected),

@@ -7,7 +7,7 @@ use tempfile::TempDir;
 use tokio::process::Command;
 
 use super::process::scratch_file;
-use super::{Ended, Origin, Process};
+use super::{Origin, Process, ProcessEnd};
 use crate::DEADLINE;
 
 /// A program in its own temporary folder, isolated from the environment of the test, so that no settings of the
@@ -89,12 +89,12 @@ impl Program {
     }
 
     /// Runs a process until it ends.
-    pub async fn run(&self, arguments: &[&str]) -> Ended {
+    pub async fn run(&self, arguments: &[&str]) -> ProcessEnd {
         self.start(arguments).wait(DEADLINE).await
     }
 
     /// Runs a process with this standard input until it ends.
-    pub async fn run_with_input(&self, arguments: &[&str], input: &str) -> Ended {
+    pub async fn run_with_input(&self, arguments: &[&str], input: &str) -> ProcessEnd {
         let mut file = scratch_file();
         let written = file.write_all(input.as_bytes()).and_then(|()| file.rewind());
         written.unwrap_or_else(|error| panic!("no input: {error}"));

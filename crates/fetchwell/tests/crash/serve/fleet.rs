@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use fetchwell_simweb::{SiteScript, site_name};
 use fetchwell_testkit::DEADLINE;
-use fetchwell_testkit::crash::{Ended, Origin, Process, Program};
+use fetchwell_testkit::crash::{Origin, Process, ProcessEnd, Program};
 use fetchwell_testkit::eventually::eventually_ok;
 use fetchwell_testkit::plain_http::{PlainResponse, ask};
 use serde_json::{Value, json};
@@ -92,12 +92,12 @@ impl Fleet {
     }
 
     /// SIGTERM, and the end.
-    pub(crate) async fn stop(&mut self, instance: usize) -> Ended {
+    pub(crate) async fn stop(&mut self, instance: usize) -> ProcessEnd {
         let process = self.process(instance);
         let began = Instant::now();
         process.terminate().await;
         let ended = process.wait(DEADLINE).await;
-        Ended { took: began.elapsed(), ..ended }
+        ProcessEnd { took: began.elapsed(), ..ended }
     }
 
     fn process(&mut self, instance: usize) -> Process {

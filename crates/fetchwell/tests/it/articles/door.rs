@@ -12,7 +12,7 @@ use fetchwell_stores::StoreClock;
 use fetchwell_stores::redis::RedisArticles;
 use fetchwell_stores::sqlite::SqliteArticles;
 use fetchwell_testkit::conformance::queue::audited;
-use fetchwell_testkit::crash::{Ended, Process, Program};
+use fetchwell_testkit::crash::{Process, ProcessEnd, Program};
 use fetchwell_testkit::scene::{Scene, StoreKind, sqlite_store};
 use redis::AsyncCommands;
 
@@ -50,7 +50,7 @@ impl Door {
     }
 
     /// A run that ends well.
-    pub(crate) async fn run(&self) -> Ended {
+    pub(crate) async fn run(&self) -> ProcessEnd {
         self.scene.program.run(&["articles", "run"]).await.expect_code(0)
     }
 

@@ -76,7 +76,7 @@ async fn unfiltered(archive: &TestArchive, code: i32) -> (Value, u64) {
 
 async fn peak_of(
     mut process: fetchwell_testkit::crash::Process,
-) -> (u64, fetchwell_testkit::crash::Ended) {
+) -> (u64, fetchwell_testkit::crash::ProcessEnd) {
     let mut peak_bytes = 0;
     while process.is_running() {
         peak_bytes = process.peak_bytes().unwrap_or(peak_bytes);

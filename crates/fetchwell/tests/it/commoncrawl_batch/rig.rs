@@ -2,7 +2,7 @@
 
 use fetchwell_engine::ports::source::{Demand, Source, Taken};
 use fetchwell_testkit::DEADLINE;
-use fetchwell_testkit::crash::{Ended, Process, Program};
+use fetchwell_testkit::crash::{Process, ProcessEnd, Program};
 use fetchwell_testkit::scene::sqlite_queue;
 use serde_json::Value;
 
@@ -56,7 +56,7 @@ impl Rig {
         self.program.start(&[&batch[..], &["--json"], arguments].concat())
     }
 
-    pub(crate) async fn batch(&self, arguments: &[&str]) -> Ended {
+    pub(crate) async fn batch(&self, arguments: &[&str]) -> ProcessEnd {
         self.start(arguments).wait(DEADLINE).await
     }
 

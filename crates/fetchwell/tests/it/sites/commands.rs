@@ -2,14 +2,14 @@
 
 use fetchwell_simweb::{Failure, SiteScript};
 use fetchwell_testkit::conformance::servers::{server_url, unique};
-use fetchwell_testkit::crash::{Ended, Origin, Program};
+use fetchwell_testkit::crash::{Origin, ProcessEnd, Program};
 use serde_json::Value;
 
 fn program() -> Program {
     Program::new(env!("CARGO_BIN_EXE_fetchwell"))
 }
 
-fn lines(ended: Ended) -> Vec<Value> {
+fn lines(ended: ProcessEnd) -> Vec<Value> {
     let stdout = ended.expect_code(0).stdout;
     stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
