@@ -152,13 +152,13 @@ async fn take_off_all<D: DeadLetters + ?Sized>(
 }
 
 /// A lease, how it ends, and for a dead letter the door's details as a JSON object.
-pub type Ending<'a> = (&'a Lease, &'a Settlement, Option<String>);
+pub type LeaseEnding<'a> = (&'a Lease, &'a Settlement, Option<String>);
 
 /// Settles leases, and stores details with dead letters.
 #[async_trait]
 pub trait SettleWithDetails: Send + Sync {
     /// Settles the leases that this instance still holds.
-    async fn settle_with(&self, batch: &[Ending<'_>]) -> Result<Vec<Settled>, StoreError>;
+    async fn settle_with(&self, batch: &[LeaseEnding<'_>]) -> Result<Vec<Settled>, StoreError>;
 }
 
 /// Writes records to a sink, then settles the leases. Records that are dead letters do not go to the sink: their

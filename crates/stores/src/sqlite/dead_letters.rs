@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use fetchwell_engine::ports::dead_letters::{
-    DeadGroup, DeadLetter, DeadLetters, Ending, LETTERS_PER_PAGE, LettersPage, Revision,
+    DeadGroup, DeadLetter, DeadLetters, LETTERS_PER_PAGE, LeaseEnding, LettersPage, Revision,
     SettleWithDetails,
 };
 use fetchwell_engine::ports::error::StoreError;
@@ -82,7 +82,7 @@ impl DeadLetters for SqliteQueue {
 
 #[async_trait]
 impl SettleWithDetails for SqliteInstance {
-    async fn settle_with(&self, batch: &[Ending<'_>]) -> Result<Vec<Settled>, StoreError> {
+    async fn settle_with(&self, batch: &[LeaseEnding<'_>]) -> Result<Vec<Settled>, StoreError> {
         let mut ends: Vec<(LeaseId, Settlement)> = Vec::with_capacity(batch.len());
         let mut details = Vec::with_capacity(batch.len());
         for (lease, settlement, known) in batch {

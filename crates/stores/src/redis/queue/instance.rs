@@ -243,7 +243,7 @@ impl Settle for RedisInstance {
 impl SettleWithDetails for RedisInstance {
     async fn settle_with(
         &self,
-        batch: &[dead_letters::Ending<'_>],
+        batch: &[dead_letters::LeaseEnding<'_>],
     ) -> Result<Vec<Settled>, StoreError> {
         #[derive(Serialize)]
         struct Asked<'a> {
