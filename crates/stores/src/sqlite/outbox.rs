@@ -12,7 +12,7 @@ use fetchwell_engine::ports::job::LeaseId;
 use fetchwell_policy::time::Time;
 use rusqlite::{Connection, OptionalExtension, Row};
 
-use super::moves::{Ending, Moves};
+use super::moves::{MessageEnding, Moves};
 use super::queue::is_live;
 use super::{SqliteInstance, SqliteQueue};
 
@@ -61,7 +61,7 @@ impl Finish<FetchResult> for MessageFinish {
                 return Ok((vec![Settled::Stale; ends.len()], Vec::new()));
             }
             let mut moves = Moves::new(tx, messages, now);
-            let mut ending = Ending::new(Moves::new(tx, deliveries, now), wall);
+            let mut ending = MessageEnding::new(Moves::new(tx, deliveries, now), wall);
             let settled: Vec<Settled> = ends
                 .iter()
                 .map(|end| settle(&mut moves, epoch, end, &mut ending))
@@ -83,7 +83,7 @@ fn settle(
     moves: &mut Moves<'_>,
     epoch: i64,
     end: &End,
-    ending: &mut Ending<'_>,
+    ending: &mut MessageEnding<'_>,
 ) -> rusqlite::Result<Settled> {
     match &end.result {
         Some(result) if end.is_final() => {

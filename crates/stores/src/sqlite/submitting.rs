@@ -11,7 +11,7 @@ use fetchwell_engine::ports::inbox::{
 use fetchwell_policy::time::Time;
 use rusqlite::{Connection, ErrorCode, OptionalExtension};
 
-use super::moves::{Ending, Moves};
+use super::moves::{MessageEnding, Moves};
 use super::{SqliteQueue, callers};
 use crate::shared::coalescer::RunBatch;
 use crate::shared::submit_audit;
@@ -104,7 +104,7 @@ fn is_refusal(error: &rusqlite::Error) -> bool {
 /// Accepts all submissions or none. Writes the ledger, lanes and rooms once for all of them.
 fn accept(tx: &Connection, group: &[Submission], at: &Moment) -> rusqlite::Result<Accepted> {
     let mut moves = Moves::new(tx, at.queue, at.now);
-    let mut ending = Ending::new(Moves::new(tx, at.deliveries, at.now), at.wall);
+    let mut ending = MessageEnding::new(Moves::new(tx, at.deliveries, at.now), at.wall);
     let mut answers = Vec::with_capacity(group.len());
     let mut plain = Vec::new();
     let mut fresh = Vec::new();

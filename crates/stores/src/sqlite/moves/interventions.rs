@@ -6,7 +6,7 @@ use fetchwell_engine::ports::inbox::{FetchResult, MessageId};
 use fetchwell_engine::ports::job::LeaseId;
 use fetchwell_policy::time::Time;
 
-use super::{Ending, LaneId, Moves};
+use super::{LaneId, MessageEnding, Moves};
 use crate::shared::job_state::JobState;
 use crate::sqlite::message_row;
 
@@ -28,7 +28,7 @@ impl Moves<'_> {
         &mut self,
         id: LeaseId,
         result: &FetchResult,
-        ending: &mut Ending<'_>,
+        ending: &mut MessageEnding<'_>,
     ) -> rusqlite::Result<()> {
         let (state, site): (JobState, String) = self
             .tx

@@ -45,7 +45,7 @@ static INSERT_SHARING: LazyLock<String> = LazyLock::new(|| {
 });
 
 /// The context in which messages end, all at one time.
-pub(in crate::sqlite) struct Ending<'a> {
+pub(in crate::sqlite) struct MessageEnding<'a> {
     /// The time on the wall clock.
     pub(in crate::sqlite) wall: Time,
     /// The queue of deliveries to callback URLs.
@@ -54,9 +54,9 @@ pub(in crate::sqlite) struct Ending<'a> {
     pub(in crate::sqlite) callers: Vec<String>,
 }
 
-impl<'a> Ending<'a> {
-    pub(in crate::sqlite) fn new(deliveries: Moves<'a>, wall: Time) -> Ending<'a> {
-        Ending { wall, deliveries, callers: Vec::new() }
+impl<'a> MessageEnding<'a> {
+    pub(in crate::sqlite) fn new(deliveries: Moves<'a>, wall: Time) -> MessageEnding<'a> {
+        MessageEnding { wall, deliveries, callers: Vec::new() }
     }
 }
 
@@ -77,7 +77,7 @@ impl Moves<'_> {
         new: &NewMessage,
         max_age: Duration,
         caller: &str,
-        ending: &mut Ending<'_>,
+        ending: &mut MessageEnding<'_>,
     ) -> rusqlite::Result<()> {
         let stored = self.page_of_kind(&new.kind, self.now - max_age)?;
         let leader = match &stored {
@@ -146,7 +146,7 @@ impl Moves<'_> {
         id: LeaseId,
         result: &FetchResult,
         skipped: bool,
-        ending: &mut Ending<'_>,
+        ending: &mut MessageEnding<'_>,
     ) -> rusqlite::Result<bool> {
         let ended = self
             .tx
@@ -201,7 +201,7 @@ impl Moves<'_> {
         leader: LeaseId,
         caller: &str,
         result: &FetchResult,
-        ending: &mut Ending<'_>,
+        ending: &mut MessageEnding<'_>,
     ) -> rusqlite::Result<()> {
         // Followers send no requests of their own.
         let result = FetchResult { attempts: 0, ..result.clone() };
@@ -272,7 +272,7 @@ impl Moves<'_> {
         ended: Ended,
         caller: &str,
         result: &FetchResult,
-        ending: &mut Ending<'_>,
+        ending: &mut MessageEnding<'_>,
     ) -> rusqlite::Result<()> {
         let cursor: i64 = self
             .tx

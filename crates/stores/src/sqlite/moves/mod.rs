@@ -21,7 +21,7 @@ use rusqlite::{Connection, OptionalExtension, Row};
 
 use crate::shared::job_state::{JobState, sql};
 
-pub(super) use messages::Ending;
+pub(super) use messages::MessageEnding;
 
 /// The maximum number of sites that one take considers.
 const MAX_ROOMS_PER_TAKE: usize = 4_096;

@@ -7,7 +7,7 @@ use fetchwell_policy::time::Time;
 use rusqlite::{Connection, OptionalExtension};
 
 use crate::shared::intervening::{Standing, Verdict, cancelled, new_name};
-use crate::sqlite::moves::{Ending, Moves};
+use crate::sqlite::moves::{MessageEnding, Moves};
 
 /// The queues, and the time.
 pub(super) struct Moment {
@@ -26,7 +26,7 @@ pub(super) fn act_on(
     at: &Moment,
 ) -> rusqlite::Result<(Vec<ActionResult>, Vec<String>)> {
     let mut moves = Moves::new(tx, at.messages, at.now);
-    let mut ending = Ending::new(Moves::new(tx, at.deliveries, at.now), at.wall);
+    let mut ending = MessageEnding::new(Moves::new(tx, at.deliveries, at.now), at.wall);
     let mut deeds = Vec::with_capacity(ids.len());
     for id in ids {
         let Some((job, standing)) = standing_of(tx, at.messages, *id)? else {
