@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::circuits::Circuits;
-use super::labels::{Ending, Failure, StatusClass, StoreTrouble};
+use super::labels::{EndingLabel, Failure, StatusClass, StoreTrouble};
 use super::snapshot::{DoorSnapshot, HistogramSnapshot};
 use crate::metric_set;
 use crate::registry::{Counters, Gauge, GaugeVec, Histogram, IntCounter, OptionalGauge};
@@ -33,7 +33,7 @@ metric_set! {
             "fetchwell_rate_limited_total", "Responses with status 429."),
         body_bytes: IntCounter = registry.counter(
             "fetchwell_body_bytes_total", "Body bytes received, after decoding."),
-        endings: Counters<Ending> = registry.counters_by(
+        endings: Counters<EndingLabel> = registry.counters_by(
             "fetchwell_outcomes_total", "Leases that ended, by outcome."),
 
         request_s: Histogram = registry.histogram(
@@ -214,9 +214,9 @@ impl DoorMetrics {
     }
 
     fn settled(&self, settled: &SettledLease) {
-        let ending = Ending::of(&settled.settlement);
+        let ending = EndingLabel::of(&settled.settlement);
         self.endings.inc(ending);
-        if matches!(ending, Ending::Done | Ending::Skipped | Ending::Dead) {
+        if matches!(ending, EndingLabel::Done | EndingLabel::Skipped | EndingLabel::Dead) {
             self.job_s.observe(settled.age.as_secs_f64());
         }
     }

@@ -63,7 +63,7 @@ words! {
 
 words! {
     /// How a lease ended.
-    Ending = "outcome" {
+    EndingLabel = "outcome" {
         /// There is a result.
         Done = "done",
         /// The page must not be fetched.
@@ -77,15 +77,15 @@ words! {
     }
 }
 
-impl Ending {
+impl EndingLabel {
     /// The outcome of a settlement.
-    pub fn of(settlement: &Settlement) -> Ending {
+    pub fn of(settlement: &Settlement) -> EndingLabel {
         match settlement {
-            Settlement::Done => Ending::Done,
-            Settlement::Skipped => Ending::Skipped,
-            Settlement::Retry { .. } => Ending::Retried,
-            Settlement::Dead { .. } => Ending::Dead,
-            Settlement::HandBack { .. } => Ending::HandedBack,
+            Settlement::Done => EndingLabel::Done,
+            Settlement::Skipped => EndingLabel::Skipped,
+            Settlement::Retry { .. } => EndingLabel::Retried,
+            Settlement::Dead { .. } => EndingLabel::Dead,
+            Settlement::HandBack { .. } => EndingLabel::HandedBack,
         }
     }
 }

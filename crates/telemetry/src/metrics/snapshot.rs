@@ -9,7 +9,7 @@ use prometheus::core::Metric;
 use prometheus::proto::Bucket;
 
 use super::circuits::OpenCircuits;
-use super::labels::{DoorName, Ending, Failure, StatusClass, StoreTrouble};
+use super::labels::{DoorName, EndingLabel, Failure, StatusClass, StoreTrouble};
 use crate::registry::Histogram;
 
 /// The current values of the metrics of this process.
@@ -31,7 +31,7 @@ pub struct DoorSnapshot {
     /// Failed requests by reason, including responses with status 429.
     pub failures: BTreeMap<Failure, u64>,
     /// Leases that ended, by outcome.
-    pub endings: BTreeMap<Ending, u64>,
+    pub endings: BTreeMap<EndingLabel, u64>,
     /// Failed store calls, by reason.
     pub store_faults: BTreeMap<StoreTrouble, u64>,
     /// Seconds that requests took, from connecting to the last byte.

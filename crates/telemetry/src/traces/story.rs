@@ -10,7 +10,7 @@ use super::ids::{SpanId, TraceId};
 use super::redacted::{redacted, redacted_or_nothing};
 use super::span::{Kind, Span, Value};
 use crate::metrics::DoorName;
-use crate::metrics::labels::{Ending, Failure};
+use crate::metrics::labels::{EndingLabel, Failure};
 
 /// The spans of an event.
 pub(super) fn spans_of(door: DoorName, event: &Event) -> Vec<Span> {
@@ -32,7 +32,7 @@ fn lease_span(door: DoorName, settled: &SettledLease) -> Span {
         ("fetchwell.door", door.word().into()),
         ("fetchwell.lease", lease.id.into()),
         ("fetchwell.attempt", i64::from(tag.attempt).into()),
-        ("fetchwell.outcome", Ending::of(settlement).word().into()),
+        ("fetchwell.outcome", EndingLabel::of(settlement).word().into()),
         ("fetchwell.queued_ms", millis(phases.queued).into()),
     ];
     let failed = matches!(settlement, Settlement::Dead { .. });
