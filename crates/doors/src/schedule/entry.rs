@@ -15,7 +15,7 @@ const ID_BYTES: usize = 16;
 
 /// Something that is due at an interval.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct ScheduleEntry {
     pub kind: Kind,
     /// As written in the plan: this exact string is queued.
     pub url: String,
@@ -43,7 +43,7 @@ impl Kind {
     }
 }
 
-impl Entry {
+impl ScheduleEntry {
     /// The ID of the entry. It does not depend on the interval, so changing that repeats no round.
     pub(crate) fn id(&self) -> String {
         let digest = self.digest();
@@ -102,8 +102,8 @@ mod tests {
     const NOW: Time = Time::from_secs(1_700_000_000);
     const MINUTE: Duration = Duration::from_secs(60);
 
-    fn entry(every_s: u64, jitter_s: u64, start: Option<Time>) -> Entry {
-        Entry {
+    fn entry(every_s: u64, jitter_s: u64, start: Option<Time>) -> ScheduleEntry {
+        ScheduleEntry {
             kind: Kind::Url,
             url: "http://a.test/".to_owned(),
             every: Duration::from_secs(every_s),
@@ -136,7 +136,7 @@ mod tests {
     fn jitter_spreads_entries_and_each_keeps_its_place() {
         let at = |n: usize| {
             let url = format!("http://a.test/{n}");
-            let some = Entry { url, ..entry(3_600, 600, Some(NOW)) };
+            let some = ScheduleEntry { url, ..entry(3_600, 600, Some(NOW)) };
             assert_eq!(some.next_round(NOW - MINUTE), some.clone().next_round(NOW - MINUTE));
             some.next_round(NOW - MINUTE).since(NOW).as_secs()
         };
@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn an_entry_is_the_same_whatever_its_interval_and_another_with_another_kind() {
         assert_eq!(entry(60, 0, None).id(), entry(600, 5, Some(NOW)).id());
-        let sitemap = Entry { kind: Kind::Sitemap, ..entry(60, 0, None) };
+        let sitemap = ScheduleEntry { kind: Kind::Sitemap, ..entry(60, 0, None) };
         assert_ne!(entry(60, 0, None).id(), sitemap.id());
     }
 

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use thiserror::Error;
 
-use super::entry::{Entry, Kind};
+use super::entry::{Kind, ScheduleEntry};
 
 const MAX_PLAN_BYTES: u64 = 16 << 20;
 const MAX_ENTRIES: usize = 100_000;
@@ -128,7 +128,7 @@ enum EntryProblem {
     StartTooEarly(String),
 }
 
-pub fn read(path: &Path) -> Result<Vec<Entry>, PlanFileError> {
+pub fn read(path: &Path) -> Result<Vec<ScheduleEntry>, PlanFileError> {
     let fault = |problem: PlanProblem| PlanFileError { path: path.to_owned(), problem };
     let mut text = String::new();
     std::fs::File::open(path)
@@ -140,7 +140,7 @@ pub fn read(path: &Path) -> Result<Vec<Entry>, PlanFileError> {
     parse(path, &text).map_err(fault)
 }
 
-fn parse(path: &Path, text: &str) -> Result<Vec<Entry>, PlanProblem> {
+fn parse(path: &Path, text: &str) -> Result<Vec<ScheduleEntry>, PlanProblem> {
     let extension = path.extension().and_then(|end| end.to_str()).unwrap_or_default();
     let plan: RawPlan = match extension {
         "toml" => {
@@ -157,7 +157,7 @@ fn parse(path: &Path, text: &str) -> Result<Vec<Entry>, PlanProblem> {
     judge(plan.entries).map_err(PlanProblem::Entries)
 }
 
-fn judge(raw: Vec<RawEntry>) -> Result<Vec<Entry>, Vec<EntryError>> {
+fn judge(raw: Vec<RawEntry>) -> Result<Vec<ScheduleEntry>, Vec<EntryError>> {
     let mut entries = Vec::with_capacity(raw.len());
     let mut errors = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
@@ -175,7 +175,7 @@ fn judge(raw: Vec<RawEntry>) -> Result<Vec<Entry>, Vec<EntryError>> {
     if errors.is_empty() { Ok(entries) } else { Err(errors) }
 }
 
-fn entry(raw: RawEntry) -> Result<Entry, EntryProblem> {
+fn entry(raw: RawEntry) -> Result<ScheduleEntry, EntryProblem> {
     let (kind, url) = match (raw.url, raw.sitemap) {
         (Some(url), None) => (Kind::Url, url),
         (None, Some(url)) => (Kind::Sitemap, url),
@@ -189,7 +189,7 @@ fn entry(raw: RawEntry) -> Result<Entry, EntryProblem> {
     }
     let jitter = raw.jitter.map_or(Ok(Duration::ZERO), |jitter| judge_jitter(jitter, every))?;
     let start = raw.start.map(judge_start).transpose()?;
-    Ok(Entry { kind, url, every, jitter, start })
+    Ok(ScheduleEntry { kind, url, every, jitter, start })
 }
 
 fn duration(key: &'static str, text: &str) -> Result<Duration, EntryProblem> {
@@ -226,11 +226,11 @@ fn judge_start(raw: RawStart) -> Result<Time, EntryProblem> {
 mod tests {
     use super::*;
 
-    fn yaml(text: &str) -> Result<Vec<Entry>, PlanProblem> {
+    fn yaml(text: &str) -> Result<Vec<ScheduleEntry>, PlanProblem> {
         parse(Path::new("plan.yaml"), text)
     }
 
-    fn toml(text: &str) -> Result<Vec<Entry>, PlanProblem> {
+    fn toml(text: &str) -> Result<Vec<ScheduleEntry>, PlanProblem> {
         parse(Path::new("plan.toml"), text)
     }
 

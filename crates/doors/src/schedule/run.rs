@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::entry::Entry;
+use super::entry::ScheduleEntry;
 use super::scheduler::RoundScheduler;
 use super::sitemaps::Sitemaps;
 
@@ -33,7 +33,7 @@ pub struct Schedule {
 
 impl Schedule {
     pub fn new(
-        entries: Vec<Entry>,
+        entries: Vec<ScheduleEntry>,
         rounds: Arc<dyn Rounds>,
         clock: Clock,
         rules: ScheduleRules,
@@ -45,7 +45,7 @@ impl Schedule {
     }
 
     /// The entries that are due, each with its round. Queues nothing.
-    pub async fn due(&mut self) -> Result<Vec<(&Entry, Time)>, StoreError> {
+    pub async fn due(&mut self) -> Result<Vec<(&ScheduleEntry, Time)>, StoreError> {
         self.scheduler.due_entries(self.clock.wall()).await
     }
 

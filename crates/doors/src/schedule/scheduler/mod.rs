@@ -9,7 +9,7 @@ use fetchwell_policy::units::quantity;
 use futures::{StreamExt, TryStreamExt, stream};
 use tracing::{info, warn};
 
-use super::entry::{Entry, Kind};
+use super::entry::{Kind, ScheduleEntry};
 use super::sitemaps::{Ended, Sitemaps};
 
 /// Rounds stored concurrently, so that a store in a file syncs once for all of them.
@@ -26,7 +26,7 @@ pub(super) struct RoundScheduler {
 
 /// An entry, and the time at which to check it next.
 struct Place {
-    entry: Entry,
+    entry: ScheduleEntry,
     id: String,
     look_at: Time,
 }
@@ -39,7 +39,7 @@ struct Due {
 
 impl RoundScheduler {
     pub(super) fn new(
-        entries: Vec<Entry>,
+        entries: Vec<ScheduleEntry>,
         rounds: Arc<dyn Rounds>,
         sitemaps: Arc<Sitemaps>,
         max_waiting: u64,
@@ -55,7 +55,7 @@ impl RoundScheduler {
     pub(super) async fn due_entries(
         &mut self,
         now: Time,
-    ) -> Result<Vec<(&Entry, Time)>, StoreError> {
+    ) -> Result<Vec<(&ScheduleEntry, Time)>, StoreError> {
         let due = self.due(now).await?;
         let entries =
             due.iter().filter_map(|due| Some((&self.places.get(due.place)?.entry, due.round.due)));

@@ -10,8 +10,8 @@ use super::*;
 const NOON: Time = Time::from_secs(1_800_000_000);
 const MINUTE: Duration = Duration::from_secs(60);
 
-fn entry(name: &str, every: Duration) -> Entry {
-    Entry {
+fn entry(name: &str, every: Duration) -> ScheduleEntry {
+    ScheduleEntry {
         kind: Kind::Url,
         url: format!("http://a.test/{name}"),
         every,
@@ -21,7 +21,11 @@ fn entry(name: &str, every: Duration) -> Entry {
 }
 
 /// A scheduler of its own on the store, as each process has one.
-async fn scheduler(store: &SqliteStore, entries: &[Entry], max_waiting: u64) -> RoundScheduler {
+async fn scheduler(
+    store: &SqliteStore,
+    entries: &[ScheduleEntry],
+    max_waiting: u64,
+) -> RoundScheduler {
     let clock = HandClock::new().clock();
     let queue: Arc<dyn UrlQueue> = store.open_rounds(clock.clone()).await.into();
     let rounds: Arc<dyn Rounds> = queue;
@@ -56,7 +60,7 @@ async fn each_is_put_once_a_round_and_missed_rounds_are_one() {
 #[tokio::test]
 async fn a_restart_and_a_second_scheduler_put_nothing_twice() {
     let store = SqliteStore::new();
-    let plan: Vec<Entry> = (0..50).map(|n| entry(&n.to_string(), MINUTE)).collect();
+    let plan: Vec<ScheduleEntry> = (0..50).map(|n| entry(&n.to_string(), MINUTE)).collect();
     let mut one = scheduler(&store, &plan, 0).await;
     let mut other = scheduler(&store, &plan, 0).await;
     for round in 0..5 {
@@ -74,7 +78,7 @@ async fn a_restart_and_a_second_scheduler_put_nothing_twice() {
 #[tokio::test]
 async fn a_plan_may_change() {
     let store = SqliteStore::new();
-    let pass = async |plan: &[Entry], after_s| {
+    let pass = async |plan: &[ScheduleEntry], after_s| {
         let now = NOON + Duration::from_secs(after_s);
         scheduler(&store, plan, 0).await.pass(now).await.unwrap();
         taken(&store).await

@@ -4,7 +4,7 @@ pub(crate) mod args;
 
 use std::sync::Arc;
 
-use fetchwell_doors::schedule::{Entry, Schedule, read_plan};
+use fetchwell_doors::schedule::{Schedule, ScheduleEntry, read_plan};
 use fetchwell_engine::ports::rounds::Rounds;
 use fetchwell_feed::sitemap::MAX_SITEMAP_BYTES;
 use fetchwell_policy::rfc3339::rfc3339;
@@ -61,7 +61,7 @@ fn with_room_for_sitemaps(settings: &Settings) -> Settings {
 
 async fn dry_run(mut schedule: Schedule, as_json: bool) -> Result<Exit, Exit> {
     let due = schedule.due().await?;
-    let line = |(entry, round): &(&Entry, Time)| {
+    let line = |(entry, round): &(&ScheduleEntry, Time)| {
         let kind = entry.kind.as_str();
         let url = &entry.url;
         let round = rfc3339(*round);
