@@ -1,7 +1,7 @@
 //! Articles and failures as the store keeps them.
 
 use fetchwell_engine::plan::one_page::Weighed;
-use fetchwell_engine::ports::articles::{ArticleResult, Failure, Fields};
+use fetchwell_engine::ports::articles::{ArticleFailure, ArticleResult, Fields};
 use fetchwell_policy::digest::sha1_hex;
 use fetchwell_policy::outcome::{AnswerFault, FetchOutcome};
 use serde::Serialize;
@@ -46,7 +46,10 @@ impl ArticleRecord {
                 categories: vec![failure.category.clone()],
                 fetched_ts: failure.fetched_ts,
                 fields: fields(failure),
-                failure: Some(Failure { code: failure.reason.as_str(), is_of_site: *is_of_site }),
+                failure: Some(ArticleFailure {
+                    code: failure.reason.as_str(),
+                    is_of_site: *is_of_site,
+                }),
             },
         }
     }

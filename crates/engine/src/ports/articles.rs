@@ -54,12 +54,12 @@ pub struct ArticleResult {
     /// The fields to store.
     pub fields: Fields,
     /// Why there is no article.
-    pub failure: Option<Failure>,
+    pub failure: Option<ArticleFailure>,
 }
 
 /// Why a link yielded no article.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
+pub struct ArticleFailure {
     /// An error code from the contract.
     pub code: &'static str,
     /// The site failed, not the link: the link counts as attempted only after [`RUNS_UNTIL_ATTEMPTED`] runs.

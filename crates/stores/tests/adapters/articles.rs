@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::ports::articles::{ArticleResult, Articles, Failure, Wanted};
+use fetchwell_engine::ports::articles::{ArticleFailure, ArticleResult, Articles, Wanted};
 use fetchwell_engine::ports::links::CategoryLinks;
 use fetchwell_policy::time::Time;
 use fetchwell_stores::StoreClock;
@@ -44,7 +44,7 @@ async fn open(address: &str) -> RedisArticles {
     RedisArticles::open(address, StoreClock::Server(Clock::system())).await.unwrap()
 }
 
-fn article_result(uid: &str, failure: Option<Failure>) -> ArticleResult {
+fn article_result(uid: &str, failure: Option<ArticleFailure>) -> ArticleResult {
     let status = if failure.is_some() { "failure" } else { "success" };
     let fields = BTreeMap::from([("uid", uid), ("status", status), ("category", "a")]);
     let fields = fields.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned()));
@@ -68,7 +68,7 @@ async fn a_user_who_may_touch_these_keys_only_can_do_everything() {
     assert_eq!(links.snapshot().await.unwrap().len(), 1);
     let articles = open(&address).await;
     let run = articles.now().await.unwrap();
-    let failure = |is_of_site| Some(Failure { code: "FAIL_HTTP", is_of_site });
+    let failure = |is_of_site| Some(ArticleFailure { code: "FAIL_HTTP", is_of_site });
     let kept = [
         article_result("1", None),
         article_result("2", failure(true)),
@@ -111,7 +111,7 @@ async fn attempts_that_others_noted_count_from_first_sight() {
 async fn what_others_take_out_of_the_set_is_new_again() {
     let Some(rig) = Rig::if_there().await else { return };
     let run = rig.articles.now().await.unwrap();
-    let failure = Some(Failure { code: "FAIL_HTTP", is_of_site: false });
+    let failure = Some(ArticleFailure { code: "FAIL_HTTP", is_of_site: false });
     rig.articles.keep(&[&article_result("1", failure)], run).await.unwrap();
     let uid = ["1".to_owned()];
     assert_eq!(rig.articles.pending(&uid, run).await.unwrap(), [false]);

@@ -5,7 +5,7 @@ mod reading;
 use async_trait::async_trait;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::articles::{
-    ARTICLE_TTL, ATTEMPTED_FOR, ArticleResult, Articles, Counts, Failure, Fields,
+    ARTICLE_TTL, ATTEMPTED_FOR, ArticleFailure, ArticleResult, Articles, Counts, Fields,
     RUNS_UNTIL_ATTEMPTED, SITE_FAILURES_TTL, Wanted,
 };
 use fetchwell_engine::ports::error::StoreError;
@@ -125,7 +125,7 @@ impl Books<'_> {
     fn keep_failure(
         &self,
         article_result: &ArticleResult,
-        failure: &Failure,
+        failure: &ArticleFailure,
     ) -> rusqlite::Result<()> {
         let uid = &article_result.uid;
         if self.has_article(uid)? {

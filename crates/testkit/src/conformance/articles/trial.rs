@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fetchwell_engine::ports::articles::{
-    ArticleResult, Articles, Counts, Failure, Fields, Status, Wanted,
+    ArticleFailure, ArticleResult, Articles, Counts, Fields, Status, Wanted,
 };
 use fetchwell_policy::time::Time;
 
@@ -23,15 +23,15 @@ pub(super) fn article_at(uid: &str, categories: &[&str], fetched_ts: i64) -> Art
 
 /// A link that failed because of its URL.
 pub(super) fn failure(uid: &str, code: &'static str) -> ArticleResult {
-    failed(uid, Failure { code, is_of_site: false })
+    failed(uid, ArticleFailure { code, is_of_site: false })
 }
 
 /// A link that failed because of its site.
 pub(super) fn site_failure(uid: &str) -> ArticleResult {
-    failed(uid, Failure { code: "FAIL_TIMEOUT", is_of_site: true })
+    failed(uid, ArticleFailure { code: "FAIL_TIMEOUT", is_of_site: true })
 }
 
-fn failed(uid: &str, failure: Failure) -> ArticleResult {
+fn failed(uid: &str, failure: ArticleFailure) -> ArticleResult {
     let fields = [("status", "failure"), ("reason", failure.code)];
     article_result(uid, &["news"], 1_700_000_000, &fields, Some(failure))
 }
@@ -41,7 +41,7 @@ fn article_result(
     categories: &[&str],
     fetched_ts: i64,
     fields: &[(&str, &str)],
-    failure: Option<Failure>,
+    failure: Option<ArticleFailure>,
 ) -> ArticleResult {
     let fetched = fetched_ts.to_string();
     let own = [("uid", uid), ("category", categories[0]), ("fetched_ts", &fetched)];
