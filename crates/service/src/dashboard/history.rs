@@ -7,7 +7,7 @@ use std::time::Duration;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::pipeline::Purpose;
 use fetchwell_policy::time::Time;
-use fetchwell_telemetry::metrics::labels::{DoorName, EndingLabel, Failure, StatusClass};
+use fetchwell_telemetry::metrics::labels::{DoorName, EndingLabel, FailureLabel, StatusClass};
 use fetchwell_telemetry::metrics::snapshot::DoorSnapshot;
 use fetchwell_telemetry::metrics::{Metrics, MetricsSnapshot};
 use parking_lot::Mutex;
@@ -106,7 +106,7 @@ impl Look {
 
 fn how_many(door: &DoorSnapshot, came: Came) -> u64 {
     let pages = |class| door.requests.get(&(Purpose::Page, class)).copied().unwrap_or(0);
-    let limited = door.failures.get(&Failure::RateLimited).copied().unwrap_or(0);
+    let limited = door.failures.get(&FailureLabel::RateLimited).copied().unwrap_or(0);
     match came {
         Came::Answered => pages(StatusClass::Success) + pages(StatusClass::Redirect),
         Came::Skipped => door.endings.get(&EndingLabel::Skipped).copied().unwrap_or(0),

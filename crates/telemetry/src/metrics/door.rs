@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::circuits::Circuits;
-use super::labels::{EndingLabel, Failure, StatusClass, StoreTrouble};
+use super::labels::{EndingLabel, FailureLabel, StatusClass, StoreTrouble};
 use super::snapshot::{DoorSnapshot, HistogramSnapshot};
 use crate::metric_set;
 use crate::registry::{Counters, Gauge, GaugeVec, Histogram, IntCounter, OptionalGauge};
@@ -27,7 +27,7 @@ metric_set! {
         requests: Counters<(Purpose, StatusClass)> = registry.counters_by(
             "fetchwell_requests_total",
             "Finished requests, by purpose and status class."),
-        failures: Counters<Failure> = registry.counters_by(
+        failures: Counters<FailureLabel> = registry.counters_by(
             "fetchwell_request_failures_total", "Failed requests, by reason."),
         rate_limited: IntCounter = registry.counter(
             "fetchwell_rate_limited_total", "Responses with status 429."),
@@ -186,11 +186,12 @@ impl DoorMetrics {
         let Requested { purpose, happened, phases, answer, url, .. } = request;
         self.requests.inc((*purpose, StatusClass::of(happened)));
         // A 4xx for robots.txt is a valid answer: there is none.
-        let is_an_answer =
-            |failure: &Failure| *purpose == Purpose::Robots && *failure == Failure::ClientError;
-        if let Some(failure) = Failure::of(happened).filter(|failure| !is_an_answer(failure)) {
+        let is_an_answer = |failure: &FailureLabel| {
+            *purpose == Purpose::Robots && *failure == FailureLabel::ClientError
+        };
+        if let Some(failure) = FailureLabel::of(happened).filter(|failure| !is_an_answer(failure)) {
             self.failures.inc(failure);
-            if failure == Failure::RateLimited {
+            if failure == FailureLabel::RateLimited {
                 self.rate_limited.inc();
             }
         }

@@ -144,7 +144,7 @@ impl Labels for (Purpose, StatusClass) {
 
 words! {
     /// Why a request failed.
-    Failure = "reason" {
+    FailureLabel = "reason" {
         /// 429.
         RateLimited = "rate_limited",
         /// Any other 4xx.
@@ -170,23 +170,23 @@ words! {
     }
 }
 
-impl Failure {
+impl FailureLabel {
     /// The failure of a request; `None` if it succeeded or was never sent.
-    pub fn of(happened: &FetchOutcome) -> Option<Failure> {
+    pub fn of(happened: &FetchOutcome) -> Option<FailureLabel> {
         match happened {
-            FetchOutcome::Answered(429) => Some(Failure::RateLimited),
-            FetchOutcome::Answered(400..=499) => Some(Failure::ClientError),
-            FetchOutcome::Answered(500..) => Some(Failure::ServerError),
+            FetchOutcome::Answered(429) => Some(FailureLabel::RateLimited),
+            FetchOutcome::Answered(400..=499) => Some(FailureLabel::ClientError),
+            FetchOutcome::Answered(500..) => Some(FailureLabel::ServerError),
             FetchOutcome::Network(NetworkFault::Dns(_)) | FetchOutcome::NoSuchHost => {
-                Some(Failure::Dns)
+                Some(FailureLabel::Dns)
             }
-            FetchOutcome::Network(NetworkFault::ConnectRefused) => Some(Failure::Connect),
-            FetchOutcome::Network(NetworkFault::Tls(_)) => Some(Failure::Tls),
-            FetchOutcome::Network(NetworkFault::Reset) => Some(Failure::Reset),
-            FetchOutcome::TimedOut(_) => Some(Failure::Timeout),
-            FetchOutcome::BadAnswer(_) => Some(Failure::BadAnswer),
-            FetchOutcome::Refused(_) => Some(Failure::Refused),
-            FetchOutcome::OurFault(_) => Some(Failure::Ours),
+            FetchOutcome::Network(NetworkFault::ConnectRefused) => Some(FailureLabel::Connect),
+            FetchOutcome::Network(NetworkFault::Tls(_)) => Some(FailureLabel::Tls),
+            FetchOutcome::Network(NetworkFault::Reset) => Some(FailureLabel::Reset),
+            FetchOutcome::TimedOut(_) => Some(FailureLabel::Timeout),
+            FetchOutcome::BadAnswer(_) => Some(FailureLabel::BadAnswer),
+            FetchOutcome::Refused(_) => Some(FailureLabel::Refused),
+            FetchOutcome::OurFault(_) => Some(FailureLabel::Ours),
             FetchOutcome::Answered(_)
             | FetchOutcome::RobotsDisallow
             | FetchOutcome::DeadlinePassed

@@ -9,7 +9,7 @@ use prometheus::core::Metric;
 use prometheus::proto::Bucket;
 
 use super::circuits::OpenCircuits;
-use super::labels::{DoorName, EndingLabel, Failure, StatusClass, StoreTrouble};
+use super::labels::{DoorName, EndingLabel, FailureLabel, StatusClass, StoreTrouble};
 use crate::registry::Histogram;
 
 /// The current values of the metrics of this process.
@@ -29,7 +29,7 @@ pub struct DoorSnapshot {
     /// Finished requests, by purpose and status class.
     pub requests: BTreeMap<(Purpose, StatusClass), u64>,
     /// Failed requests by reason, including responses with status 429.
-    pub failures: BTreeMap<Failure, u64>,
+    pub failures: BTreeMap<FailureLabel, u64>,
     /// Leases that ended, by outcome.
     pub endings: BTreeMap<EndingLabel, u64>,
     /// Failed store calls, by reason.

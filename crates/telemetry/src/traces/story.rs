@@ -10,7 +10,7 @@ use super::ids::{SpanId, TraceId};
 use super::redacted::{redacted, redacted_or_nothing};
 use super::span::{Kind, Span, Value};
 use crate::metrics::DoorName;
-use crate::metrics::labels::{EndingLabel, Failure};
+use crate::metrics::labels::{EndingLabel, FailureLabel};
 
 /// The spans of an event.
 pub(super) fn spans_of(door: DoorName, event: &Event) -> Vec<Span> {
@@ -85,7 +85,7 @@ fn request_spans(door: DoorName, request: &Requested) -> Vec<Span> {
     spans.push(Span {
         kind: Kind::Client,
         attributes: http_attributes(request),
-        failed: Failure::of(&request.happened).is_some(),
+        failed: FailureLabel::of(&request.happened).is_some(),
         ..span(request.method.as_str(), written_at, first_byte + body)
     });
     spans
@@ -117,7 +117,7 @@ fn http_attributes(request: &Requested) -> Vec<(&'static str, Value)> {
         attributes.push(("http.response.body.size", bytes.into()));
     }
     // By convention this is the status if there is one, else the kind of failure.
-    if let Some(failure) = Failure::of(happened) {
+    if let Some(failure) = FailureLabel::of(happened) {
         let status = happened.status().map(|status| status.to_string());
         let kind = status.unwrap_or_else(|| failure.word().to_owned());
         attributes.push(("error.type", kind.into()));
