@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use crate::chance::SimRng;
-use crate::outage::Failure;
+use crate::outage::OutageKind;
 use crate::script::SiteScript;
 use crate::world::World;
 
@@ -60,9 +60,9 @@ fn mixed_site(name: &str, chance: &mut SimRng) -> SiteScript {
         Duration::from_millis(from + chance.below(to - from))
     };
     let failure = match chance.below(3) {
-        0 => Failure::Status503 { retry_after: Some(Duration::from_secs(2)) },
-        1 => Failure::Refuse,
-        _ => Failure::Stall,
+        0 => OutageKind::Status503 { retry_after: Some(Duration::from_secs(2)) },
+        1 => OutageKind::Refuse,
+        _ => OutageKind::Stall,
     };
     match chance.below(100) {
         0..=9 => site.crawl_delay(Duration::from_secs(1 + chance.below(3))),

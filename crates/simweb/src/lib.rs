@@ -29,7 +29,7 @@ pub use exchange::{Manner, Request, SimResponse};
 pub use generate::{mixed_sites, site_name, zipf_urls};
 pub use hit::{Hit, HitKind};
 pub use judge::{Rule, Verdict, Violation, judge};
-pub use outage::Failure;
+pub use outage::OutageKind;
 pub use record::{read_hits, write_hits};
 pub use script::SiteScript;
 pub use server::Server;

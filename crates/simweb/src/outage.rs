@@ -7,7 +7,7 @@ use crate::exchange::{Manner, SimResponse};
 /// How a site that is down behaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Failure {
+pub enum OutageKind {
     /// It answers 503.
     #[serde(rename = "status_503")]
     Status503 {
@@ -21,13 +21,13 @@ pub enum Failure {
     Stall,
 }
 
-impl Failure {
+impl OutageKind {
     pub(crate) fn answer(self) -> SimResponse {
         let unavailable = SimResponse::of_status(503);
         match self {
-            Failure::Status503 { retry_after } => unavailable.with_retry_after(retry_after),
-            Failure::Refuse => unavailable.with_manner(Manner::CutConnection),
-            Failure::Stall => unavailable.with_manner(Manner::Stall),
+            OutageKind::Status503 { retry_after } => unavailable.with_retry_after(retry_after),
+            OutageKind::Refuse => unavailable.with_manner(Manner::CutConnection),
+            OutageKind::Stall => unavailable.with_manner(Manner::Stall),
         }
     }
 }
@@ -40,11 +40,11 @@ pub(crate) struct Outage {
     pub(crate) from: Duration,
     #[serde(rename = "to_s", with = "crate::seconds")]
     pub(crate) to: Duration,
-    pub(crate) failure: Failure,
+    pub(crate) failure: OutageKind,
 }
 
 impl Outage {
-    pub(crate) fn failure_at(&self, at: Duration) -> Option<Failure> {
+    pub(crate) fn failure_at(&self, at: Duration) -> Option<OutageKind> {
         (self.from..self.to).contains(&at).then_some(self.failure)
     }
 }
@@ -57,11 +57,11 @@ pub(crate) struct Flapping {
     pub(crate) up_for: Duration,
     #[serde(rename = "down_for_s", with = "crate::seconds")]
     pub(crate) down_for: Duration,
-    pub(crate) failure: Failure,
+    pub(crate) failure: OutageKind,
 }
 
 impl Flapping {
-    pub(crate) fn failure_at(&self, at: Duration) -> Option<Failure> {
+    pub(crate) fn failure_at(&self, at: Duration) -> Option<OutageKind> {
         let period_ns = self.up_for.as_nanos() + self.down_for.as_nanos();
         // A period of zero has no remainder: such a site stays up.
         let into_period_ns = at.as_nanos().checked_rem(period_ns)?;

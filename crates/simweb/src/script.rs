@@ -4,7 +4,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::exchange::Manner;
-use crate::outage::{Failure, Flapping, Outage};
+use crate::outage::{Flapping, Outage, OutageKind};
 use crate::path_rule::{PathAction, PathRule};
 use crate::robots::Robots;
 
@@ -93,13 +93,13 @@ impl SiteScript {
     }
 
     /// Makes the site unavailable during this period, including robots.txt.
-    pub fn outage(mut self, during: Range<Duration>, failure: Failure) -> Self {
+    pub fn outage(mut self, during: Range<Duration>, failure: OutageKind) -> Self {
         self.outages.push(Outage { from: during.start, to: during.end, failure });
         self
     }
 
     /// Makes the site alternate between up and down, for ever.
-    pub fn flapping(mut self, up_for: Duration, down_for: Duration, failure: Failure) -> Self {
+    pub fn flapping(mut self, up_for: Duration, down_for: Duration, failure: OutageKind) -> Self {
         self.flapping = Some(Flapping { up_for, down_for, failure });
         self
     }
@@ -189,7 +189,7 @@ impl SiteScript {
         self
     }
 
-    pub(crate) fn failure_at(&self, at: Duration) -> Option<Failure> {
+    pub(crate) fn failure_at(&self, at: Duration) -> Option<OutageKind> {
         let in_outage = self.outages.iter().find_map(|outage| outage.failure_at(at));
         in_outage.or_else(|| self.flapping.as_ref()?.failure_at(at))
     }

@@ -12,7 +12,9 @@ use fetchwell_policy::orders::Order;
 use fetchwell_policy::outcome::FetchOutcome;
 use fetchwell_policy::site::{Spend, Verdict};
 use fetchwell_policy::url::Site;
-use fetchwell_simweb::{Failure, HitKind, SiteScript, count_status, judge, site_name, zipf_urls};
+use fetchwell_simweb::{
+    HitKind, OutageKind, SiteScript, count_status, judge, site_name, zipf_urls,
+};
 use fetchwell_testkit::rig::Rig;
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -86,7 +88,7 @@ async fn skewed_run(with_dead_site: bool) -> (f64, f64) {
         .map(|rank| SiteScript::new(&site_name(rank)).page_bytes(200).slow(latency))
         .collect();
     let for_ever = seconds(0.0)..seconds(1e6);
-    scripts.push(SiteScript::new("dead.test").outage(for_ever, Failure::Refuse));
+    scripts.push(SiteScript::new("dead.test").outage(for_ever, OutageKind::Refuse));
     let mut rig = Rig::new(scripts);
     rig.limits.max_in_flight = 64;
     rig.rules.give_up_after = Some(seconds(600.0));
@@ -122,7 +124,7 @@ async fn one_dead_site_changes_nothing_for_the_others() {
 async fn a_two_hour_outage_is_sat_out_with_rare_probes_and_nothing_is_lost() {
     let outage = seconds(60.0)..seconds(60.0 + 7_200.0);
     let rig = Rig::new([
-        SiteScript::new("shop.test").outage(outage.clone(), Failure::Refuse),
+        SiteScript::new("shop.test").outage(outage.clone(), OutageKind::Refuse),
         SiteScript::new("other.test"),
     ]);
     rig.enqueue(pages("shop.test", 200));
@@ -151,8 +153,8 @@ async fn a_two_hour_outage_is_sat_out_with_rare_probes_and_nothing_is_lost() {
 async fn a_503_with_retry_after_rests_the_whole_site() {
     let busy = seconds(3.5)..seconds(4.5);
     let rest = seconds(120.0);
-    let busy =
-        SiteScript::new("busy.test").outage(busy, Failure::Status503 { retry_after: Some(rest) });
+    let busy = SiteScript::new("busy.test")
+        .outage(busy, OutageKind::Status503 { retry_after: Some(rest) });
     let rig = Rig::new([busy]);
     rig.enqueue(pages("busy.test", 10));
     rig.run().await.unwrap();
@@ -166,7 +168,7 @@ async fn a_503_with_retry_after_rests_the_whole_site() {
 #[tokio::test(start_paused = true)]
 async fn a_dead_site_is_given_up_after_a_while() {
     let for_ever = seconds(0.0)..seconds(1e6);
-    let mut rig = Rig::new([SiteScript::new("dead.test").outage(for_ever, Failure::Refuse)]);
+    let mut rig = Rig::new([SiteScript::new("dead.test").outage(for_ever, OutageKind::Refuse)]);
     rig.rules.give_up_after = Some(seconds(600.0));
     rig.enqueue(pages("dead.test", 500));
     let started = Instant::now();
@@ -250,7 +252,7 @@ async fn an_order_that_was_given_while_nobody_worked_is_heard_by_whoever_comes_n
 #[tokio::test(start_paused = true)]
 async fn a_breaker_that_is_reset_by_order_lets_pages_go_at_once() {
     let outage = seconds(3.5)..seconds(600.0);
-    let rig = Rig::new([SiteScript::new("shop.test").outage(outage, Failure::Refuse)]);
+    let rig = Rig::new([SiteScript::new("shop.test").outage(outage, OutageKind::Refuse)]);
     rig.enqueue(pages("shop.test", 20));
     let started = Instant::now();
     let operator = async {

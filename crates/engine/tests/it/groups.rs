@@ -10,7 +10,7 @@ use fetchwell_engine::ports::sites::Sites;
 use fetchwell_policy::orders::Order;
 use fetchwell_policy::pace::Rate;
 use fetchwell_policy::url::Site;
-use fetchwell_simweb::{Failure, Hit, HitKind, SiteScript};
+use fetchwell_simweb::{Hit, HitKind, OutageKind, SiteScript};
 use fetchwell_testkit::rig::{Rig, job};
 use tokio_util::sync::CancellationToken;
 
@@ -179,7 +179,7 @@ async fn a_crawl_delay_a_sites_own_rate_and_a_rest_bind_a_retailer() {
     assert!(gaps(&rig).iter().all(|gap| *gap >= second / 2), "{:?}", gaps(&rig));
 
     let rest = 30 * second;
-    let failure = Failure::Status503 { retry_after: Some(rest) };
+    let failure = OutageKind::Status503 { retry_after: Some(rest) };
     let rig = shop([SiteScript::new("shop.test").outage(2 * second..3 * second, failure)]);
     rig.queue.enqueue(of_shop("r", 100));
     rig.run().await.unwrap();

@@ -19,7 +19,7 @@ use fetchwell_policy::outcome::{FetchOutcome, SiteFault};
 use fetchwell_policy::retry::RetryRule;
 use fetchwell_policy::robots::WhenUnreachable;
 use fetchwell_policy::url::{Origin, Site};
-use fetchwell_simweb::{Failure, Hit, HitKind, SiteScript, judge};
+use fetchwell_simweb::{Hit, HitKind, OutageKind, SiteScript, judge};
 use fetchwell_testkit::rig::{Rig, Row};
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -50,7 +50,7 @@ async fn order(rig: &Rig, site: &str, order: Order) {
 async fn a_site_that_comes_back_is_asked_for_robots_txt_before_any_page() {
     for when in [WhenUnreachable::Allow, WhenUnreachable::Defer] {
         let shop = SiteScript::new("shop.test").robots(CLOSED);
-        let mut rig = Rig::new([shop.outage(down(0.0, 400.0), Failure::Refuse)]);
+        let mut rig = Rig::new([shop.outage(down(0.0, 400.0), OutageKind::Refuse)]);
         rig.rules.robots.when_unreachable = when;
         rig.enqueue(pages("shop.test", "private", 40));
         rig.enqueue(pages("shop.test", "open", 5));
@@ -92,7 +92,7 @@ async fn unread(rig: &Rig, origin: &str) {
 #[tokio::test(start_paused = true)]
 async fn the_first_page_that_is_served_again_is_followed_by_robots_txt() {
     let shop = SiteScript::new("shop.test").robots(CLOSED);
-    let mut rig = Rig::new([shop.outage(down(0.0, 2.5), Failure::Refuse)]);
+    let mut rig = Rig::new([shop.outage(down(0.0, 2.5), OutageKind::Refuse)]);
     rig.rules.robots.when_unreachable = WhenUnreachable::Allow;
     unread(&rig, "http://shop.test").await;
     rig.enqueue(pages("shop.test", "private", 40));
@@ -119,7 +119,7 @@ async fn a_robots_txt_that_keeps_failing_is_not_asked_for_with_every_page() {
 #[tokio::test(start_paused = true)]
 async fn a_reset_breaker_has_robots_txt_read_at_once() {
     let shop = SiteScript::new("shop.test").robots(CLOSED);
-    let rig = Rig::new([shop.outage(down(0.0, 900.0), Failure::Refuse)]);
+    let rig = Rig::new([shop.outage(down(0.0, 900.0), OutageKind::Refuse)]);
     rig.enqueue(pages("shop.test", "private", 10));
     rig.enqueue(pages("shop.test", "open", 3));
     let started = Instant::now();
@@ -140,7 +140,8 @@ async fn a_reset_breaker_has_robots_txt_read_at_once() {
 /// While the breaker is open nothing is tried, so robots.txt's own back-off does not grow and holds up no probe.
 #[tokio::test(start_paused = true)]
 async fn probes_go_when_they_are_due_also_where_robots_txt_was_never_read() {
-    let rig = Rig::new([SiteScript::new("shop.test").outage(down(0.0, 1_000.0), Failure::Refuse)]);
+    let rig =
+        Rig::new([SiteScript::new("shop.test").outage(down(0.0, 1_000.0), OutageKind::Refuse)]);
     rig.enqueue(pages("shop.test", "page", 3));
     rig.run().await.unwrap();
     let hits = rig.world.hits_of("shop.test");
@@ -155,7 +156,7 @@ async fn probes_go_when_they_are_due_also_where_robots_txt_was_never_read() {
 async fn a_site_that_does_not_know_head_is_up() {
     for status in [405, 501] {
         let shop = SiteScript::new("shop.test").status("/", status);
-        let mut rig = Rig::new([shop.outage(down(2.5, 60.0), Failure::Refuse)]);
+        let mut rig = Rig::new([shop.outage(down(2.5, 60.0), OutageKind::Refuse)]);
         rig.rules.give_up_after = Some(seconds(3_600.0));
         rig.enqueue(pages("shop.test", "page", 20));
         rig.run().await.unwrap();
@@ -221,7 +222,7 @@ async fn one_broken_file_of_an_archive_opens_no_breaker_for_the_others() {
 /// Five files that fail are no longer one.
 #[tokio::test(start_paused = true)]
 async fn an_archive_of_which_every_file_fails_is_down() {
-    let for_ever = Failure::Status503 { retry_after: None };
+    let for_ever = OutageKind::Status503 { retry_after: None };
     let mut rig = Rig::new([SiteScript::new("archive.test").outage(down(0.0, 300.0), for_ever)]);
     let opened = Arc::new(AtomicUsize::new(0));
     let counted = opened.clone();
@@ -240,7 +241,7 @@ async fn an_archive_of_which_every_file_fails_is_down() {
 }
 
 /// A retriever whose messages go to a site that is down from `from_s` on.
-async fn messages_to_a_dead_site(from_s: f64, failure: Failure) -> (Vec<Row>, Duration) {
+async fn messages_to_a_dead_site(from_s: f64, failure: OutageKind) -> (Vec<Row>, Duration) {
     let dead = SiteScript::new("dead.test").outage(down(from_s, 1e6), failure);
     let mut rig = Rig::new([dead]);
     rig.retry = RetryRule::RETRIEVER;
@@ -258,7 +259,7 @@ async fn messages_to_a_dead_site(from_s: f64, failure: Failure) -> (Vec<Row>, Du
 #[tokio::test(start_paused = true)]
 async fn the_same_outage_has_the_same_outcome() {
     for from_s in [0.0, 2.5] {
-        let (rows, took) = messages_to_a_dead_site(from_s, Failure::Refuse).await;
+        let (rows, took) = messages_to_a_dead_site(from_s, OutageKind::Refuse).await;
         assert_eq!(rows.len(), 300);
         let failed = rows.iter().filter(|row| row.happened != FetchOutcome::Answered(200));
         for row in failed.clone() {
@@ -276,7 +277,7 @@ async fn the_same_outage_has_the_same_outcome() {
 
 #[tokio::test(start_paused = true)]
 async fn the_last_failed_probe_says_how_a_message_ends() {
-    let (rows, took) = messages_to_a_dead_site(2.5, Failure::Stall).await;
+    let (rows, took) = messages_to_a_dead_site(2.5, OutageKind::Stall).await;
     assert!(took < seconds(900.0), "{took:?}");
     let waited =
         rows.iter().filter(|row| matches!(row.happened, FetchOutcome::ProbesFailed { .. }));
@@ -290,7 +291,8 @@ async fn the_last_failed_probe_says_how_a_message_ends() {
 /// Without that rule they wait unharmed, as in every other door.
 #[tokio::test(start_paused = true)]
 async fn what_waits_for_a_probe_in_another_door_is_unharmed() {
-    let rig = Rig::new([SiteScript::new("shop.test").outage(down(2.5, 2_000.0), Failure::Refuse)]);
+    let rig =
+        Rig::new([SiteScript::new("shop.test").outage(down(2.5, 2_000.0), OutageKind::Refuse)]);
     rig.enqueue(pages("shop.test", "page", 30));
     rig.run().await.unwrap();
     assert!(rig.rows().iter().all(|row| row.happened == FetchOutcome::Answered(200)));

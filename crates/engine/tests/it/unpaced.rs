@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use fetchwell_policy::breaker::BreakerRule;
-use fetchwell_simweb::{Failure, Hit, SiteScript};
+use fetchwell_simweb::{Hit, OutageKind, SiteScript};
 use fetchwell_testkit::rig::Rig;
 use tokio_util::sync::CancellationToken;
 
@@ -55,7 +55,7 @@ async fn a_site_that_begins_to_fail_gets_no_more_than_what_was_under_way() {
     let up_for = Duration::from_secs(5);
     let ever = Duration::from_secs(3_600);
     let site = SiteScript::new("fast.test").slow(Duration::from_millis(100));
-    let (rig, _) = rig([site.outage(up_for..ever, Failure::Status503 { retry_after: None })]);
+    let (rig, _) = rig([site.outage(up_for..ever, OutageKind::Status503 { retry_after: None })]);
     run(&rig, 5_000, Duration::from_secs(20)).await;
     let failed = rig.world.count(|hit| hit.status == Some(503));
     let opens_after = usize::try_from(BreakerRule::default().failure_threshold).unwrap();
@@ -101,7 +101,7 @@ async fn an_archive_has_no_more_under_way_than_its_bound() {
 #[tokio::test(start_paused = true)]
 async fn an_archive_that_fails_rests_whether_it_asks_for_it_or_not() {
     for retry_after in [None, Some(Duration::ZERO), Some(Duration::from_secs(3))] {
-        let failure = Failure::Status503 { retry_after };
+        let failure = OutageKind::Status503 { retry_after };
         let from = Duration::from_secs(5);
         let to = Duration::from_millis(5_001);
         let site = SiteScript::new("fast.test").slow(Duration::from_millis(100));

@@ -12,7 +12,7 @@ use fetchwell_policy::breaker::Breaker;
 use fetchwell_policy::outcome::{FetchOutcome, NameFault, NetworkFault, WaitAskedBy};
 use fetchwell_policy::retry::RetryRule;
 use fetchwell_policy::url::Site;
-use fetchwell_simweb::{Failure, HitKind, SiteScript, World};
+use fetchwell_simweb::{HitKind, OutageKind, SiteScript, World};
 use fetchwell_testkit::rig::{Rig, Row};
 use fetchwell_testkit::simulated_web::SimulatedWeb;
 use tokio::time::Instant;
@@ -167,7 +167,7 @@ async fn a_retry_after_beyond_our_patience_ends_the_sites_urls_at_once() {
     let hour = Duration::from_secs(3_600);
     // Robots.txt answers, and the pages do not; or nothing does.
     let pages_only = SiteScript::new("busy.test").busy("/page/*", 503, hour);
-    let failure = Failure::Status503 { retry_after: Some(hour) };
+    let failure = OutageKind::Status503 { retry_after: Some(hour) };
     let all = SiteScript::new("busy.test").outage(Duration::ZERO..10 * hour, failure);
     for site in [pages_only, all] {
         let rig = rig([site, SiteScript::new("there.test")]);
@@ -205,7 +205,7 @@ async fn a_429_without_a_retry_after_is_not_said_to_have_had_one() {
 #[tokio::test(start_paused = true)]
 async fn a_shorter_retry_after_is_waited_for() {
     let rest = Duration::from_secs(300);
-    let failure = Failure::Status503 { retry_after: Some(rest) };
+    let failure = OutageKind::Status503 { retry_after: Some(rest) };
     let outage = Duration::from_secs(2)..Duration::from_secs(3);
     let rig = rig([SiteScript::new("busy.test").outage(outage, failure)]);
     rig.enqueue(pages("busy.test", 10));

@@ -9,7 +9,7 @@
 use std::time::Duration;
 
 use fetchwell_policy::chance::Chance;
-use fetchwell_simweb::{Failure, HitKind, SiteScript, site_name};
+use fetchwell_simweb::{HitKind, OutageKind, SiteScript, site_name};
 use fetchwell_testkit::DEADLINE;
 use fetchwell_testkit::alone::alone;
 use fetchwell_testkit::crash::{
@@ -63,7 +63,7 @@ impl ThreeFetchers {
         let whole = size.interval * u32::try_from(size.pages_per_site).unwrap_or(u32::MAX);
         let site = |rank: usize| {
             let site = SiteScript::new(&site_name(rank)).page_bytes(1_000);
-            let down = Failure::Status503 { retry_after: None };
+            let down = OutageKind::Status503 { retry_after: None };
             if hard && rank.is_multiple_of(20) {
                 site.outage(whole / 8..whole * 5 / 8, down)
             } else {

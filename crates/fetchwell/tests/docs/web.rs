@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fetchwell_simweb::{Failure, Server, SiteScript, World};
+use fetchwell_simweb::{OutageKind, Server, SiteScript, World};
 use fetchwell_testkit::tls_front::TlsFront;
 
 const HTML: &str = "text/html; charset=utf-8";
@@ -55,7 +55,7 @@ fn sites() -> Vec<SiteScript> {
         .text("/otters", HTML, &page("Otters return", OTTERS))
         .text("/map", HTML, "<p>Soon.</p>");
     let shop = SiteScript::new("shop.example").status("/sold-out/*", 404);
-    let down = SiteScript::new("down.example").outage(Duration::ZERO..ALWAYS, Failure::Refuse);
+    let down = SiteScript::new("down.example").outage(Duration::ZERO..ALWAYS, OutageKind::Refuse);
     vec![example, SiteScript::new("example.org"), news, shop, down]
 }
 

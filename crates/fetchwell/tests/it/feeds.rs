@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use fetchwell_simweb::{Failure, SiteScript};
+use fetchwell_simweb::{OutageKind, SiteScript};
 use fetchwell_testkit::crash::Program;
 use fetchwell_testkit::scene::{Scene, StoreKind};
 use redis::AsyncCommands;
@@ -89,7 +89,7 @@ fn shaky() -> SiteScript {
 /// A site that is down for longer than any test runs.
 fn dead() -> SiteScript {
     let for_ever = Duration::ZERO..Duration::from_secs(36_000);
-    SiteScript::new("dead.test").outage(for_ever, Failure::Refuse)
+    SiteScript::new("dead.test").outage(for_ever, OutageKind::Refuse)
 }
 
 fn sites() -> [SiteScript; 7] {

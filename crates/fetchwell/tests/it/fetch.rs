@@ -4,7 +4,7 @@
 use std::process::Stdio;
 use std::time::Duration;
 
-use fetchwell_simweb::{Failure, HitKind, SiteScript};
+use fetchwell_simweb::{HitKind, OutageKind, SiteScript};
 use fetchwell_testkit::DEADLINE;
 use fetchwell_testkit::crash::{Origin, ProcessEnd, Program};
 use fetchwell_testkit::dns::{DnsServer, Script};
@@ -305,7 +305,7 @@ async fn resolve_leads_a_host_astray_and_keeps_its_name() {
 async fn a_site_that_stays_down_is_given_up() {
     let always = Duration::ZERO..Duration::from_secs(3_600);
     let (_origin, program) = on([
-        SiteScript::new("dead.test").outage(always, Failure::Refuse),
+        SiteScript::new("dead.test").outage(always, OutageKind::Refuse),
         SiteScript::new("shop.test"),
     ]);
     let urls = ["http://dead.test/1", "http://dead.test/2", "http://shop.test/"];

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use fetchwell_simweb::{Failure, SiteScript};
+use fetchwell_simweb::{OutageKind, SiteScript};
 use fetchwell_testkit::DEADLINE;
 use fetchwell_testkit::conformance::servers::unused_postgres;
 use fetchwell_testkit::crash::{Origin, Program, Service};
@@ -30,7 +30,7 @@ fn web() -> Origin {
         SiteScript::new("pages.test").text("/one", "text/html", page),
         SiteScript::new("gone.test").status("/x", 404),
         SiteScript::new("private.test").robots("User-agent: *\nDisallow: /\n"),
-        SiteScript::new("down.test").outage(Duration::ZERO..FOR_EVER, Failure::Refuse),
+        SiteScript::new("down.test").outage(Duration::ZERO..FOR_EVER, OutageKind::Refuse),
     ])
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fetchwell_simweb::{Failure, SiteScript};
+use fetchwell_simweb::{OutageKind, SiteScript};
 use fetchwell_testkit::crash::{Program, Service};
 use fetchwell_testkit::plain_http::ask;
 use fetchwell_testkit::scene::{Scene, StoreKind};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 /// A site that is down for as long as any test runs, so that its URLs wait.
 fn down() -> [SiteScript; 1] {
     let always = Duration::ZERO..Duration::from_secs(86_400);
-    [SiteScript::new("down.test").outage(always, Failure::Refuse)]
+    [SiteScript::new("down.test").outage(always, OutageKind::Refuse)]
 }
 
 fn program() -> Program {

@@ -12,7 +12,7 @@ use std::time::Duration;
 use fetchwell_archive::gzip::next_member;
 use fetchwell_archive::warc::parse_record;
 use fetchwell_policy::chance::Chance;
-use fetchwell_simweb::{Failure, SiteScript, site_name};
+use fetchwell_simweb::{OutageKind, SiteScript, site_name};
 use fetchwell_testkit::crash::{Ledger, Origin, Program, seed};
 use fetchwell_testkit::eventually::eventually;
 use fetchwell_testkit::skip::skipped;
@@ -122,7 +122,7 @@ async fn an_archive_holds_what_was_asked_and_answered_and_a_row_for_every_url() 
             .redirect("/moved", "http://other.test/on")
             .status("/gone", 404),
         SiteScript::new("other.test").redirect("/on", "http://shop.test/hello"),
-        SiteScript::new("dead.test").outage(always, Failure::Refuse),
+        SiteScript::new("dead.test").outage(always, OutageKind::Refuse),
     ]);
     let program = program(&origin).flags(["--user-agent", "Tester/1"]);
     let urls = [

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fetchwell_simweb::{Failure, Manner, SiteScript, mixed_sites};
+use fetchwell_simweb::{Manner, OutageKind, SiteScript, mixed_sites};
 
 #[test]
 fn a_script_with_everything_in_it_reads_as_the_builder_makes_it() {
@@ -37,9 +37,9 @@ fn a_script_with_everything_in_it_reads_as_the_builder_makes_it() {
     let script = SiteScript::new("shop.test")
         .crawl_delay(s(1.0))
         .strict_limiter(s(0.5), Some(s(2.0)))
-        .outage(s(5.0)..s(9.5), Failure::Status503 { retry_after: Some(s(3.0)) })
-        .outage(s(20.0)..s(21.0), Failure::Refuse)
-        .flapping(s(10.0), s(2.0), Failure::Stall)
+        .outage(s(5.0)..s(9.5), OutageKind::Status503 { retry_after: Some(s(3.0)) })
+        .outage(s(20.0)..s(21.0), OutageKind::Refuse)
+        .flapping(s(10.0), s(2.0), OutageKind::Stall)
         .slow(s(0.25))
         .trickling(s(1.5))
         .page_bytes(2_048)

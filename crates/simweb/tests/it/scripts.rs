@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fetchwell_simweb::{Failure, HitKind, Manner, Request, SimResponse, SiteScript, World};
+use fetchwell_simweb::{HitKind, Manner, OutageKind, Request, SimResponse, SiteScript, World};
 use http::Method;
 
 const NOW: Duration = Duration::ZERO;
@@ -77,7 +77,7 @@ fn a_strict_limiter_counts_from_the_last_accepted_page_and_exempts_robots_txt() 
 
 #[test]
 fn an_outage_takes_everything_down_from_its_start_until_its_end() {
-    let world = world(shop().outage(s(5.0)..s(9.0), Failure::Status503 { retry_after: None }));
+    let world = world(shop().outage(s(5.0)..s(9.0), OutageKind::Status503 { retry_after: None }));
     let seen = statuses(&world, &[(4.9, "/"), (5.0, "/"), (6.0, "/robots.txt"), (9.0, "/")]);
     assert_eq!(seen, [200, 503, 503, 200]);
     assert_eq!(get(&world, 5.0, "/").header("retry-after"), None);
@@ -86,16 +86,16 @@ fn an_outage_takes_everything_down_from_its_start_until_its_end() {
 #[test]
 fn a_failure_shows_as_status_cut_or_stall() {
     let down = |failure| get(&world(shop().outage(NOW..s(1.0), failure)), 0.0, "/");
-    let busy = down(Failure::Status503 { retry_after: Some(s(30.0)) });
+    let busy = down(OutageKind::Status503 { retry_after: Some(s(30.0)) });
     assert_eq!((busy.status, busy.header("retry-after")), (503, Some("30")));
-    assert_eq!(down(Failure::Refuse).manner, Manner::CutConnection);
-    assert_eq!(down(Failure::Stall).manner, Manner::Stall);
-    assert_eq!(down(Failure::Stall).visible_status(), None);
+    assert_eq!(down(OutageKind::Refuse).manner, Manner::CutConnection);
+    assert_eq!(down(OutageKind::Stall).manner, Manner::Stall);
+    assert_eq!(down(OutageKind::Stall).visible_status(), None);
 }
 
 #[test]
 fn a_flapping_site_begins_up_and_repeats() {
-    let down = Failure::Status503 { retry_after: None };
+    let down = OutageKind::Status503 { retry_after: None };
     let flapping = world(shop().flapping(s(2.0), s(1.0), down));
     let seen = statuses(&flapping, &[(0.0, "/"), (1.9, "/"), (2.0, "/"), (3.0, "/"), (302.5, "/")]);
     assert_eq!(seen, [200, 200, 503, 200, 503]);
@@ -180,7 +180,7 @@ fn a_status_without_a_body_has_none() {
 fn every_hit_is_recorded_with_what_was_asked_and_answered() {
     let world = World::new([
         shop().status("/gone", 410),
-        SiteScript::new("Down.test").outage(NOW..s(1.0), Failure::Refuse),
+        SiteScript::new("Down.test").outage(NOW..s(1.0), OutageKind::Refuse),
     ]);
     let request = Request { user_agent: "OttoBot/1.0", ..Request::get("SHOP.test.:8080", "/gone") };
     world.answer(s(2.0), request);

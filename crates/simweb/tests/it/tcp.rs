@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use fetchwell_simweb::{Failure, HitKind, Manner, Server, SiteScript, World};
+use fetchwell_simweb::{HitKind, Manner, OutageKind, Server, SiteScript, World};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -104,7 +104,7 @@ async fn head_tells_the_length_and_sends_no_body() {
 #[tokio::test]
 async fn a_refusing_site_resets_the_connection() {
     let always = Duration::ZERO..Duration::from_secs(3_600);
-    let server = start(shop().outage(always, Failure::Refuse)).unwrap();
+    let server = start(shop().outage(always, OutageKind::Refuse)).unwrap();
     let (received, ended) = exchange(&server, &get("/")).await.unwrap();
     assert_eq!(received, "");
     assert_eq!(ended.unwrap_err().kind(), io::ErrorKind::ConnectionReset);

@@ -10,7 +10,7 @@ use fetchwell_engine::ports::politeness::Politeness;
 use fetchwell_engine::web::{Exchange, Phases, Request, SendPermit, Web};
 use fetchwell_policy::outcome::FetchOutcome;
 use fetchwell_policy::url::Site;
-use fetchwell_simweb::{Failure, SiteScript};
+use fetchwell_simweb::{OutageKind, SiteScript};
 use fetchwell_testkit::rig::{Rig, Row};
 use fetchwell_testkit::simulated_web::SimulatedWeb;
 
@@ -43,7 +43,7 @@ impl Web for Lacking {
 async fn what_we_lack_is_no_failure_of_any_site() {
     let sites: Vec<String> = (0..30).map(|n| format!("s{n}.test")).collect();
     let down = SiteScript::new("down.test")
-        .outage(Duration::from_secs(10)..Duration::from_secs(200), Failure::Refuse);
+        .outage(Duration::from_secs(10)..Duration::from_secs(200), OutageKind::Refuse);
     let mut rig = Rig::new(sites.iter().map(|site| SiteScript::new(site)).chain([down]));
     rig.rules.give_up_after = Some(Duration::from_secs(600));
     rig.limits.max_in_flight = 16;

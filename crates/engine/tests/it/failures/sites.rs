@@ -7,14 +7,14 @@ use fetchwell_engine::ports::politeness::Politeness;
 use fetchwell_policy::outcome::FetchOutcome;
 use fetchwell_policy::retry::RetryRule;
 use fetchwell_policy::url::Site;
-use fetchwell_simweb::{Failure, HitKind, Manner, SiteScript};
+use fetchwell_simweb::{HitKind, Manner, OutageKind, SiteScript};
 use fetchwell_testkit::rig::{Rig, Row, job};
 
 /// Where a door wants it so, what keeps us from reading robots.txt counts as an attempt at the page.
 #[tokio::test(start_paused = true)]
 async fn a_site_that_cannot_be_reached_for_its_robots_txt_cannot_be_reached_for_its_pages() {
     let for_ever = Duration::ZERO..Duration::from_secs(1_000_000);
-    let mut rig = Rig::new([SiteScript::new("down.test").outage(for_ever, Failure::Refuse)]);
+    let mut rig = Rig::new([SiteScript::new("down.test").outage(for_ever, OutageKind::Refuse)]);
     rig.retry = RetryRule::RETRIEVER;
     rig.rules.robots.pages_fail_with_it = true;
     rig.enqueue(["http://down.test/1", "http://down.test/2"]);
@@ -63,7 +63,7 @@ async fn who_is_in_the_window_hears_in_time_that_its_deadline_passed() {
 #[tokio::test(start_paused = true)]
 async fn what_waits_for_a_closed_site_is_told_when_its_deadline_passes() {
     let for_ever = Duration::ZERO..Duration::from_secs(1_000_000);
-    let rig = Rig::new([SiteScript::new("down.test").outage(for_ever, Failure::Refuse)]);
+    let rig = Rig::new([SiteScript::new("down.test").outage(for_ever, OutageKind::Refuse)]);
     let deadline = rig.clock.now() + Duration::from_secs(1_000);
     let urgent = Job { deadline: Some(deadline), ..job("http://down.test/") };
     rig.queue.enqueue(vec![NewJob::now(urgent)]);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fetchwell_policy::chance::Chance;
-use fetchwell_simweb::{Failure, SiteScript, site_name};
+use fetchwell_simweb::{OutageKind, SiteScript, site_name};
 use serde::Serialize;
 
 /// The trouble of a site.
@@ -185,13 +185,13 @@ fn script(
 ) -> SiteScript {
     let from = OUTAGE_FROM + 3 * interval;
     let second = Duration::from_secs(1);
-    let unavailable = Failure::Status503 { retry_after: None };
+    let unavailable = OutageKind::Status503 { retry_after: None };
     let site = SiteScript::new(name).page_bytes(2_000);
     match trouble {
         Trouble::CrawlDelay => site.crawl_delay(2 * second),
         Trouble::Limiter => site.strict_limiter(2 * interval, Some(second)),
         Trouble::Unavailable => site.outage(from..OUTAGE_TO, unavailable),
-        Trouble::Cuts => site.outage(from..OUTAGE_TO, Failure::Refuse),
+        Trouble::Cuts => site.outage(from..OUTAGE_TO, OutageKind::Refuse),
         Trouble::Flapping => site.flapping(3 * second, 4 * second, unavailable),
         Trouble::Slow => site.slow(second),
         Trouble::Redirects => (1..=pages_of(trouble, interval)).fold(site, |site, page| {
@@ -199,7 +199,7 @@ fn script(
             site.redirect(&format!("/page/{page}"), &target)
         }),
         Trouble::Robots => site.robots("User-agent: *\nDisallow: /page/1\n"),
-        Trouble::Dead => site.outage(Duration::ZERO..Duration::MAX, Failure::Refuse),
+        Trouble::Dead => site.outage(Duration::ZERO..Duration::MAX, OutageKind::Refuse),
         Trouble::None => site,
     }
 }

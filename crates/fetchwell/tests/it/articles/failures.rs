@@ -1,6 +1,6 @@
 //! Every failure code, by a page that earns it; and what counts as an attempt.
 
-use fetchwell_simweb::{Failure, Manner, SiteScript};
+use fetchwell_simweb::{Manner, OutageKind, SiteScript};
 use std::time::Duration;
 
 use super::door::Door;
@@ -88,7 +88,7 @@ async fn every_code_is_earned() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failure_of_the_site_is_an_attempt_after_three_runs() {
-    let down = Failure::Refuse;
+    let down = OutageKind::Refuse;
     let sites = [
         SiteScript::new("b.test").status("/down", 503),
         SiteScript::new("dead.test").outage(Duration::ZERO..Duration::from_secs(3_600), down),

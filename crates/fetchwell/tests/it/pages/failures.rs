@@ -3,7 +3,7 @@
 use std::ops::AsyncFn;
 use std::time::Duration;
 
-use fetchwell_simweb::{Failure, HitKind, SiteScript};
+use fetchwell_simweb::{HitKind, OutageKind, SiteScript};
 use fetchwell_testkit::crash::Origin;
 use fetchwell_testkit::eventually::eventually;
 use fetchwell_testkit::scene::StoreKind;
@@ -96,7 +96,7 @@ async fn what_is_the_sites_fault_is_put_back_and_never_dead() {
     let hour = Duration::from_secs(3_600);
     let sites = vec![
         SiteScript::new("busy.test").status("/1", 503),
-        SiteScript::new("refused.test").outage(Duration::ZERO..hour, Failure::Refuse),
+        SiteScript::new("refused.test").outage(Duration::ZERO..hour, OutageKind::Refuse),
     ];
     let urls = ["http://busy.test/1", "http://refused.test/1"];
     let row = Row { sites, urls: &urls, variables: &[AT_ONCE] };

@@ -11,7 +11,7 @@ use fetchwell_engine::pipeline::Door as EngineDoor;
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::Sink;
 use fetchwell_policy::robots::WhenUnreachable;
-use fetchwell_simweb::{Failure, Hit, HitKind, SiteScript};
+use fetchwell_simweb::{Hit, HitKind, OutageKind, SiteScript};
 use fetchwell_testkit::crash::is_soak;
 use fetchwell_testkit::dns::{DnsServer, Script};
 use fetchwell_testkit::eventually::eventually_ok;
@@ -41,7 +41,7 @@ fn outage_and_pages() -> (Duration, usize) {
 
 fn sites() -> [SiteScript; 2] {
     let outage = Duration::ZERO..outage_and_pages().0;
-    [SiteScript::new("down.test").outage(outage, Failure::Refuse), SiteScript::new("up.test")]
+    [SiteScript::new("down.test").outage(outage, OutageKind::Refuse), SiteScript::new("up.test")]
 }
 
 /// A real process through a real outage, with short back-offs.
@@ -150,7 +150,7 @@ async fn run_simulated(rig: &mut Rig) -> Vec<PageRecord> {
 #[tokio::test(start_paused = true)]
 async fn two_hours_down_cost_no_url_and_few_probes() {
     let mut rig = Rig::new([
-        SiteScript::new("down.test").outage(Duration::ZERO..2 * HOUR, Failure::Refuse),
+        SiteScript::new("down.test").outage(Duration::ZERO..2 * HOUR, OutageKind::Refuse),
         SiteScript::new("up.test"),
     ]);
     rig.enqueue(urls("down.test", 500));

@@ -1,6 +1,6 @@
 //! `fetchwell sites`, on each store, without a server of ours.
 
-use fetchwell_simweb::{Failure, SiteScript};
+use fetchwell_simweb::{OutageKind, SiteScript};
 use fetchwell_testkit::conformance::servers::{server_url, unique};
 use fetchwell_testkit::crash::{Origin, ProcessEnd, Program};
 use serde_json::Value;
@@ -167,7 +167,7 @@ async fn what_names_no_site_is_refused_with_its_mend() {
 async fn explain_and_sites_show_agree_on_what_is_waited_for() {
     let hour = std::time::Duration::from_secs(3_600);
     let down =
-        SiteScript::new("down.test").outage(std::time::Duration::ZERO..hour, Failure::Refuse);
+        SiteScript::new("down.test").outage(std::time::Duration::ZERO..hour, OutageKind::Refuse);
     let origin = Origin::start([down]);
     let program = program().on(&origin);
     let url = "http://down.test/page";
