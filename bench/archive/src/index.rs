@@ -5,7 +5,7 @@ use std::io::{BufReader, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use fetchwell_archive::cdxj::{Filter, Language, batches};
+use fetchwell_archive::cdxj::{IndexFilter, Language, batches};
 use fetchwell_archive::cluster_idx::Lines;
 use fetchwell_archive::gzip::Inflater;
 use fetchwell_archive::warc::{Item, Kind, Limits, WarcReader};
@@ -109,8 +109,11 @@ fn line(number: u64, urls: &[String]) -> String {
 
 /// From `cluster.idx` to batches. Says how many lines there were, and how many were wanted.
 pub(crate) fn batch(folder: &Path) -> Result<String> {
-    let filter =
-        Filter { status: Some(200), language: Some(Language::any("eng")), ..Filter::default() };
+    let filter = IndexFilter {
+        status: Some(200),
+        language: Some(Language::any("eng")),
+        ..IndexFilter::default()
+    };
     let mut cdx = File::open(folder.join("cdx-00000.gz"))?;
     let mut inflater = Inflater::default();
     let mut member = Vec::new();

@@ -2,13 +2,16 @@
 
 #![no_main]
 
-use fetchwell_archive::cdxj::{Filter, Language, Line, batches, parse_line};
+use fetchwell_archive::cdxj::{IndexFilter, Language, Line, batches, parse_line};
 use fetchwell_archive::cluster_idx;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|block: &[u8]| {
-    let filter =
-        Filter { status: Some(200), language: Some(Language::any("eng")), ..Filter::default() };
+    let filter = IndexFilter {
+        status: Some(200),
+        language: Some(Language::any("eng")),
+        ..IndexFilter::default()
+    };
     let (_, selection) = batches(block, &filter, 3);
     let lines = block.split_inclusive(|byte| *byte == b'\n');
     let is_wanted = |line: Line<'_>| filter.rejection(&line).is_none();

@@ -2,7 +2,7 @@
 
 use memchr::memchr;
 
-use super::filter::{Criterion, Filter};
+use super::filter::{Criterion, IndexFilter};
 use super::line::Line;
 use crate::line::{LineFault, MAX_LINE_BYTES};
 
@@ -36,7 +36,7 @@ pub struct MalformedLine {
 }
 
 /// Passes the wanted lines of a block to `take`.
-pub fn sift(block: &[u8], filter: &Filter, mut take: impl FnMut(&Line<'_>)) -> Sifted {
+pub fn sift(block: &[u8], filter: &IndexFilter, mut take: impl FnMut(&Line<'_>)) -> Sifted {
     let mut sieve = Sieve::new(filter);
     sieve.pour(block, &mut take);
     sieve.end(take)
@@ -44,7 +44,7 @@ pub fn sift(block: &[u8], filter: &Filter, mut take: impl FnMut(&Line<'_>)) -> S
 
 /// The same for a block that arrives in pieces.
 pub struct Sieve<'f> {
-    filter: &'f Filter,
+    filter: &'f IndexFilter,
     /// An incomplete line, up to the maximum length…
     begun: Vec<u8>,
     /// …and its length so far.
@@ -54,7 +54,7 @@ pub struct Sieve<'f> {
 
 impl<'f> Sieve<'f> {
     #[must_use]
-    pub fn new(filter: &'f Filter) -> Sieve<'f> {
+    pub fn new(filter: &'f IndexFilter) -> Sieve<'f> {
         Sieve { filter, begun: Vec::new(), begun_bytes: 0, sifted: Sifted::default() }
     }
 
@@ -133,7 +133,7 @@ impl Sifted {
 /// The wanted lines of a block as JSON arrays of `batch_size` items, each a message. The same block always gives the
 /// same batches.
 #[must_use]
-pub fn batches(block: &[u8], filter: &Filter, batch_size: usize) -> (Vec<Vec<u8>>, Sifted) {
+pub fn batches(block: &[u8], filter: &IndexFilter, batch_size: usize) -> (Vec<Vec<u8>>, Sifted) {
     let mut cutter = Cutter::new(batch_size);
     let sifted = sift(block, filter, |line| cutter.add(line));
     (cutter.end(), sifted)
@@ -196,7 +196,7 @@ mod tests {
             r#" 20240712000102 {"status": "404"}"#,
         ];
         let block = [&[good, unwanted][..], &broken, &[good]].concat().join("\n");
-        let filter = Filter { status: Some(200), ..Filter::default() };
+        let filter = IndexFilter { status: Some(200), ..IndexFilter::default() };
         let sifted = sift(block.as_bytes(), &filter, |_| ());
         assert_eq!((sifted.lines, sifted.wanted, sifted.malformed), (8, 2, 5));
         assert_eq!(sifted.rejected, [1, 0, 0, 0, 0]);
@@ -209,7 +209,7 @@ mod tests {
         let long = "x".repeat(MAX_LINE_WITH_END_BYTES);
         let line = |n: u32| format!("a,{n} 20240712000102 {{\"status\": \"{}\"}}", 200 + n % 2);
         let block = format!("{}\r\n\n{long}\n{}\nbroken\n{}", line(0), line(1), line(2));
-        let filter = Filter { status: Some(200), ..Filter::default() };
+        let filter = IndexFilter { status: Some(200), ..IndexFilter::default() };
         let (want, want_sifted) = batches(block.as_bytes(), &filter, 1);
         assert_eq!((want.len(), want_sifted.lines, want_sifted.malformed), (2, 6, 3));
         for piece_bytes in [1, 2, 3, 7, 40, 1_000, 70_000, block.len()] {

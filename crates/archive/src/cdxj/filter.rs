@@ -11,7 +11,7 @@ use crate::line::number;
 
 /// The conditions that a page must meet; `None` accepts any value. A page without the field is rejected.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Filter {
+pub struct IndexFilter {
     /// The HTTP status.
     pub status: Option<u16>,
     /// A language of the page.
@@ -45,15 +45,15 @@ pub enum LanguagePlace {
 /// The criteria of a filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Criterion {
-    /// [`Filter::status`]
+    /// [`IndexFilter::status`]
     Status,
-    /// [`Filter::language`]
+    /// [`IndexFilter::language`]
     Language,
-    /// [`Filter::mime`]
+    /// [`IndexFilter::mime`]
     Mime,
-    /// [`Filter::url_prefix`]
+    /// [`IndexFilter::url_prefix`]
     UrlPrefix,
-    /// [`Filter::length_bytes`]
+    /// [`IndexFilter::length_bytes`]
     Length,
 }
 
@@ -80,7 +80,7 @@ impl Criterion {
     }
 }
 
-impl Filter {
+impl IndexFilter {
     /// Why a line is rejected: the first criterion that it fails.
     #[must_use]
     pub fn rejection(&self, line: &Line<'_>) -> Option<Criterion> {
@@ -181,7 +181,7 @@ mod tests {
 
     const LINE: &str = r#"com,example)/a 20240712000102 {"url": "https://example.com/a", "mime": "text/html", "mime-detected": "x/y", "status": "200", "length": "1023", "languages": "zho,eng"}"#;
 
-    fn wants(filter: &Filter, line: &str) -> bool {
+    fn wants(filter: &IndexFilter, line: &str) -> bool {
         let wanted = filter.rejection(&Line::parse(line.as_bytes()).unwrap()).is_none();
         assert!(
             !wanted || filter.rejection_unread(line.as_bytes()).is_none(),
@@ -193,13 +193,17 @@ mod tests {
     #[test]
     fn each_criterion_is_asked_for() {
         let primary = |code: &str| Language { code: code.into(), place: LanguagePlace::Primary };
-        let language = |language| Filter { language: Some(language), ..Filter::default() };
-        let mime = |mime: &str| Filter { mime: Some(mime.into()), ..Filter::default() };
-        let url = |prefix: &str| Filter { url_prefix: Some(prefix.into()), ..Filter::default() };
-        let status = |status| Filter { status: Some(status), ..Filter::default() };
-        let length = |range| Filter { length_bytes: Some(range), ..Filter::default() };
+        let language =
+            |language| IndexFilter { language: Some(language), ..IndexFilter::default() };
+        let mime = |mime: &str| IndexFilter { mime: Some(mime.into()), ..IndexFilter::default() };
+        let url = |prefix: &str| IndexFilter {
+            url_prefix: Some(prefix.into()),
+            ..IndexFilter::default()
+        };
+        let status = |status| IndexFilter { status: Some(status), ..IndexFilter::default() };
+        let length = |range| IndexFilter { length_bytes: Some(range), ..IndexFilter::default() };
         for (filter, want) in [
-            (Filter::default(), true),
+            (IndexFilter::default(), true),
             (status(200), true),
             (status(404), false),
             (language(Language::any("eng")), true),
@@ -217,7 +221,7 @@ mod tests {
             (length(0..=1_022), false),
         ] {
             assert_eq!(wants(&filter, LINE), want, "{filter:?}");
-            let is_open = filter == Filter::default();
+            let is_open = filter == IndexFilter::default();
             assert_eq!(wants(&filter, "a 20240712000102 {}"), is_open, "{filter:?}");
             let unread = filter.rejection_unread(LINE.as_bytes());
             assert_eq!(unread.is_some(), !want, "{filter:?}: it is plain");

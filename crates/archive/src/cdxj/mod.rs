@@ -12,7 +12,7 @@ mod peek;
 mod record;
 
 pub use batches::{Cutter, MalformedLine, Sieve, Sifted, batches, sift};
-pub use filter::{Criterion, Filter, Language, LanguagePlace};
+pub use filter::{Criterion, IndexFilter, Language, LanguagePlace};
 pub use items::{BatchItem, ItemFault, read_batch};
 pub use line::Line;
 pub use record::{CdxRecord, MAX_RECORD_BYTES, parse_line};

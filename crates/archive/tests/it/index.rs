@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fetchwell_archive::cdxj::{CdxRecord, Filter, Language, LanguagePlace, batches};
+use fetchwell_archive::cdxj::{CdxRecord, IndexFilter, Language, LanguagePlace, batches};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -24,7 +24,7 @@ fn plainly_read(line: &str) -> Option<CdxRecord> {
     })
 }
 
-fn plainly_wants(filter: &Filter, record: &CdxRecord) -> bool {
+fn plainly_wants(filter: &IndexFilter, record: &CdxRecord) -> bool {
     let is = |name: &str, test: &dyn Fn(&str) -> bool| {
         record.metadata.get(name).is_some_and(|value| test(value))
     };
@@ -114,7 +114,7 @@ fn line() -> impl Strategy<Value = String> {
     )
 }
 
-fn filter() -> impl Strategy<Value = Filter> {
+fn filter() -> impl Strategy<Value = IndexFilter> {
     let language = prop_oneof![
         Just(Language::any("eng")),
         Just(Language { code: "eng".into(), place: LanguagePlace::Primary }),
@@ -126,7 +126,7 @@ fn filter() -> impl Strategy<Value = Filter> {
         prop::option::weighted(0.2, Just("http://a".to_owned())),
         prop::option::weighted(0.2, Just(200..=1_000)),
     )
-        .prop_map(|(status, language, mime, url_prefix, length_bytes)| Filter {
+        .prop_map(|(status, language, mime, url_prefix, length_bytes)| IndexFilter {
             status,
             language,
             mime,
@@ -172,7 +172,7 @@ proptest! {
             let place = usize::try_from(malformed.number - 1).unwrap();
             prop_assert!(read[place].is_none(), "{} can be read: {}", lines[place], malformed.fault);
         }
-        if filter == Filter::default() {
+        if filter == IndexFilter::default() {
             let unreadable = read.iter().filter(|record| record.is_none()).count();
             prop_assert_eq!(selection.malformed, unreadable as u64);
         }
@@ -202,8 +202,11 @@ fn a_block_as_common_crawl_has_it() {
         block.push_str(&line(n, "200", ""));
         block.push_str("garbage\n");
     }
-    let filter =
-        Filter { status: Some(200), language: Some(Language::any("eng")), ..Filter::default() };
+    let filter = IndexFilter {
+        status: Some(200),
+        language: Some(Language::any("eng")),
+        ..IndexFilter::default()
+    };
     let (made, selection) = batches(block.as_bytes(), &filter, 50);
     assert_eq!((selection.lines, selection.wanted), (600, 120));
     assert_eq!((made.len(), selection.malformed, selection.first_malformed.len()), (3, 120, 16));

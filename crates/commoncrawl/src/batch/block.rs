@@ -1,7 +1,7 @@
 //! A block of the index: reads one range of a CDX file and selects its pages.
 
 use bytes::Bytes;
-use fetchwell_archive::cdxj::{Filter, Line, MalformedLine, Sieve, Sifted};
+use fetchwell_archive::cdxj::{IndexFilter, Line, MalformedLine, Sieve, Sifted};
 use fetchwell_archive::cluster_idx::{self, ClusterEntry, IndexLine};
 use fetchwell_archive::gzip::{InflateFault, inflate_pieces, stated_size};
 use fetchwell_engine::pipeline::GiveUp;
@@ -36,7 +36,7 @@ pub struct IndexBlock {
 /// Which pages are selected, and whether they are sorted.
 #[derive(Clone, Debug)]
 pub struct Batching {
-    pub filter: Filter,
+    pub filter: IndexFilter,
     /// Whether the pages of several blocks are sorted by WARC file before they are cut into batches.
     pub by_file: bool,
 }
@@ -262,7 +262,7 @@ impl BlockPlan {
 /// memory together with its pages.
 fn sifted(
     member: &[u8],
-    filter: &Filter,
+    filter: &IndexFilter,
     mut take: impl FnMut(&Line<'_>),
 ) -> Result<Sifted, InflateFault> {
     let mut sieve = Sieve::new(filter);
@@ -335,7 +335,7 @@ mod tests {
         let mut block = lease("", "");
         block.job = job(&indexes, 7, &line).unwrap();
         block.history = history;
-        let batching = Batching { filter: Filter::default(), by_file: false };
+        let batching = Batching { filter: IndexFilter::default(), by_file: false };
         plan(&batching, &block)
     }
 
@@ -408,7 +408,7 @@ mod tests {
         let line = cluster_idx::Lines::new(&b"garbage\n"[..]).next().unwrap().unwrap();
         let mut garbage = lease("", "");
         garbage.job = job(&indexes, 7, &line).unwrap();
-        let batching = Batching { filter: Filter::default(), by_file: false };
+        let batching = Batching { filter: IndexFilter::default(), by_file: false };
         let Step::Finish(ends, Settlement::Done) = plan(&batching, &garbage).step(None, MOMENT)
         else {
             panic!("it goes on");

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use fetchwell_archive::cdxj::{CdxRecord, Filter, sift};
+use fetchwell_archive::cdxj::{CdxRecord, IndexFilter, sift};
 use fetchwell_archive::cluster_idx::ClusterEntry;
 use fetchwell_archive::gzip::inflate_member;
 use fetchwell_engine::web::Answer;
@@ -79,7 +79,7 @@ impl Captures {
     fn take_block(&mut self, block: &ClusterEntry, answer: &Answer) -> Result<(), AnswerError> {
         let member = range_of(block).of(answer)?;
         let lines = inflate_member(member, MAX_BLOCK_BYTES)?;
-        sift(&lines, &Filter::default(), |line| {
+        sift(&lines, &IndexFilter::default(), |line| {
             if !self.keys.contain(line.surt) {
                 return;
             }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use fetchwell_archive::cdxj::{Filter, Language};
+use fetchwell_archive::cdxj::{IndexFilter, Language};
 use fetchwell_archive::cluster_idx::Lines;
 use fetchwell_commoncrawl::ReadTime;
 use fetchwell_commoncrawl::archive::JoinRule;
@@ -294,8 +294,11 @@ async fn a_block_of_the_index_becomes_the_pages_that_are_wanted() {
         WebUrl::parse("http://archive.test/cc-index/collections/CC-MAIN-2024-30/indexes/").unwrap();
     let path = "/cc-index/collections/CC-MAIN-2024-30/indexes/cdx-00000.gz";
     let web = archive(path, [before, block].concat());
-    let filter =
-        Filter { status: Some(200), language: Some(Language::any("eng")), ..Filter::default() };
+    let filter = IndexFilter {
+        status: Some(200),
+        language: Some(Language::any("eng")),
+        ..IndexFilter::default()
+    };
     let batching = Batching { filter, by_file: false };
     let planner: Planner<BlockEnd> = Arc::new(move |lease| block::plan(&batching, lease));
     let line = Lines::new(cluster_line.as_bytes()).next().unwrap().unwrap();

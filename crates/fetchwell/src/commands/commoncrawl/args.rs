@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
-use fetchwell_archive::cdxj::{Filter, Language, LanguagePlace};
+use fetchwell_archive::cdxj::{IndexFilter, Language, LanguagePlace};
 use fetchwell_commoncrawl::ReadTime;
 use fetchwell_commoncrawl::archive::JoinRule;
 use fetchwell_commoncrawl::batch::BatchRules;
@@ -299,7 +299,7 @@ impl BatchArgs {
         };
         let place = if self.primary { LanguagePlace::Primary } else { LanguagePlace::Any };
         let language = (self.lang != ANY).then(|| Language { code: self.lang.clone(), place });
-        let filter = Filter {
+        let filter = IndexFilter {
             status,
             language,
             mime: self.mime.clone(),
