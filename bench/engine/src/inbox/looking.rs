@@ -9,7 +9,7 @@ use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Finished, Settlement};
 use fetchwell_engine::ports::inbox::{AttemptRecord, FetchResult};
 use fetchwell_engine::ports::job::Lease;
-use fetchwell_engine::ports::oversight::{Filter, MessageState};
+use fetchwell_engine::ports::oversight::{MessageFilter, MessageState};
 use fetchwell_engine::ports::retriever_store::RetrieverStore;
 use fetchwell_engine::ports::source::{Demand, Taken};
 use fetchwell_engine::web::Phases;
@@ -57,7 +57,7 @@ pub async fn measure(kind: &Kind, store: &Store, messages: usize) -> Result<Vec<
     }
     let failures = time(async || oversight.failures().await.map(drop)).await?;
     answers.push(failures.to("failures by reason and site".to_owned()));
-    let newest = oversight.list(&Filter::default(), None, 1).await?;
+    let newest = oversight.list(&MessageFilter::default(), None, 1).await?;
     let Some(newest) = newest.messages.first() else { bail!("nothing is there") };
     let detail = time(async || oversight.detail(newest.id).await.map(drop)).await?;
     answers.push(detail.to("one message".to_owned()));
@@ -69,10 +69,10 @@ pub async fn measure(kind: &Kind, store: &Store, messages: usize) -> Result<Vec<
 }
 
 /// What is common, what is rare, and what is not there at all.
-fn filters() -> Vec<(&'static str, Filter)> {
-    let all = Filter::default;
+fn filters() -> Vec<(&'static str, MessageFilter)> {
+    let all = MessageFilter::default;
     let text = |text: &str| Some(text.to_owned());
-    let state = |state| Filter { state: Some(state), ..Filter::default() };
+    let state = |state| MessageFilter { state: Some(state), ..MessageFilter::default() };
     vec![
         ("all", all()),
         ("queued", state(MessageState::Queued)),
@@ -80,18 +80,18 @@ fn filters() -> Vec<(&'static str, Filter)> {
         ("delayed", state(MessageState::Delayed)),
         ("completed", state(MessageState::Completed)),
         ("failed", state(MessageState::Failed)),
-        ("one site of 10,000", Filter { site: text("site-77.test"), ..all() }),
-        ("one retailer of 4", Filter { retailer: text("retailer-1"), ..all() }),
-        ("one caller", Filter { caller: text("local"), ..all() }),
-        ("a caller without messages", Filter { caller: text("nobody"), ..all() }),
+        ("one site of 10,000", MessageFilter { site: text("site-77.test"), ..all() }),
+        ("one retailer of 4", MessageFilter { retailer: text("retailer-1"), ..all() }),
+        ("one caller", MessageFilter { caller: text("local"), ..all() }),
+        ("a caller without messages", MessageFilter { caller: text("nobody"), ..all() }),
         (
             "a reason at a site",
-            Filter { reason: text("timeout"), site: text("site-77.test"), ..all() },
+            MessageFilter { reason: text("timeout"), site: text("site-77.test"), ..all() },
         ),
-        ("a reason that nothing has", Filter { reason: text("refused"), ..all() }),
-        ("text in the URL", Filter { url_contains: text("title-77"), ..all() }),
-        ("text in no URL", Filter { url_contains: text("nowhere"), ..all() }),
-        ("an unknown correlation id", Filter { correlation_id: text("none"), ..all() }),
+        ("a reason that nothing has", MessageFilter { reason: text("refused"), ..all() }),
+        ("text in the URL", MessageFilter { url_contains: text("title-77"), ..all() }),
+        ("text in no URL", MessageFilter { url_contains: text("nowhere"), ..all() }),
+        ("an unknown correlation id", MessageFilter { correlation_id: text("none"), ..all() }),
     ]
 }
 

@@ -1,6 +1,6 @@
 //! Searches a store with millions of messages in bounded steps, starting with the newest.
 
-use fetchwell_engine::ports::oversight::{Filter, MessageState};
+use fetchwell_engine::ports::oversight::{MessageFilter, MessageState};
 use fetchwell_engine::ports::queue::Ledger;
 use fetchwell_policy::time::Time;
 
@@ -18,7 +18,7 @@ pub(crate) const MOST_GROUPS: i64 = 200;
 /// What to look for, and as of when.
 #[derive(Clone, Debug)]
 pub(crate) struct Look {
-    pub(crate) filter: Filter,
+    pub(crate) filter: MessageFilter,
     /// The time given in the filter, or the start of the search.
     pub(crate) as_of: Time,
 }
@@ -63,7 +63,7 @@ impl Look {
 /// The number of matches, if the ledger knows it: the filter has only a state, and no time.
 pub(crate) fn told_by_ledger(look: &Look, ledger: &Ledger) -> Option<u64> {
     let state = look.filter.state?;
-    if look.filter != (Filter { state: Some(state), ..Filter::default() }) {
+    if look.filter != (MessageFilter { state: Some(state), ..MessageFilter::default() }) {
         return None;
     }
     let told = match state {
@@ -90,7 +90,7 @@ pub(crate) fn state_of(stored: JobState) -> MessageState {
 mod tests {
     use super::*;
 
-    fn look(filter: Filter) -> Look {
+    fn look(filter: MessageFilter) -> Look {
         Look { filter, as_of: Time::EPOCH }
     }
 
@@ -98,10 +98,11 @@ mod tests {
     fn what_is_rare_is_looked_for_where_it_is() {
         let few = Ledger { queued: 1, in_flight: 2, delayed: 3, ..Ledger::default() };
         let many = Ledger { queued: FEW, in_flight: FEW + 1, delayed: 1, ..few };
-        let reason = || Filter { reason: Some("timeout".to_owned()), ..Filter::default() };
-        let state = |state| Filter { state: Some(state), ..Filter::default() };
+        let reason =
+            || MessageFilter { reason: Some("timeout".to_owned()), ..MessageFilter::default() };
+        let state = |state| MessageFilter { state: Some(state), ..MessageFilter::default() };
         for (filter, ledger, among) in [
-            (Filter::default(), few, Among::All),
+            (MessageFilter::default(), few, Among::All),
             (reason(), many, Among::Failed),
             (state(MessageState::Failed), many, Among::Failed),
             (state(MessageState::Queued), few, Among::Waiting),
@@ -117,11 +118,12 @@ mod tests {
     #[test]
     fn the_counters_answer_for_a_state_alone() {
         let ledger = Ledger { queued: 7, delayed: 8, ..Ledger::default() };
-        let queued = Filter { state: Some(MessageState::Queued), ..Filter::default() };
+        let queued =
+            MessageFilter { state: Some(MessageState::Queued), ..MessageFilter::default() };
         assert_eq!(told_by_ledger(&look(queued.clone()), &ledger), Some(7));
-        let of_a_site = Filter { site: Some("a.test".to_owned()), ..queued.clone() };
-        let of_yesterday = Filter { as_of: Some(Time::EPOCH), ..queued };
-        for filter in [of_a_site, of_yesterday, Filter::default()] {
+        let of_a_site = MessageFilter { site: Some("a.test".to_owned()), ..queued.clone() };
+        let of_yesterday = MessageFilter { as_of: Some(Time::EPOCH), ..queued };
+        for filter in [of_a_site, of_yesterday, MessageFilter::default()] {
             assert_eq!(told_by_ledger(&look(filter.clone()), &ledger), None, "{filter:?}");
         }
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::ports::oversight::Filter;
+use fetchwell_engine::ports::oversight::MessageFilter;
 use fetchwell_stores::postgres::{Database, StoreClock, open_retriever};
 use fetchwell_testkit::conformance::servers::unused_postgres;
 use sqlx::{Connection, Executor, PgConnection};
@@ -37,7 +37,7 @@ async fn what_had_failed_in_an_older_database_has_its_reason_in_the_newer_one() 
     let ttl = Duration::from_secs(20);
     let poll = Duration::from_secs(1);
     let store = open_retriever(db, clock, ttl, poll).await.unwrap();
-    let page = store.oversight.list(&Filter::default(), None, 10).await.unwrap();
+    let page = store.oversight.list(&MessageFilter::default(), None, 10).await.unwrap();
     let reasons: Vec<_> = page.messages.iter().map(|seen| seen.reason.as_deref()).collect();
     assert_eq!(reasons, [Some("timeout"), Some("http_error 404")]);
     let failures = store.oversight.failures().await.unwrap();

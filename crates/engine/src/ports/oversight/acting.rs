@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::{Filter, MESSAGES_PER_PAGE, Oversight};
+use super::{MESSAGES_PER_PAGE, MessageFilter, Oversight};
 use crate::ports::error::StoreError;
 use crate::ports::inbox::MessageId;
 
@@ -135,7 +135,7 @@ impl Acted {
 pub(super) async fn act_on_matches<O: Oversight + ?Sized>(
     store: &O,
     act: Action,
-    filter: &Filter,
+    filter: &MessageFilter,
     most: usize,
 ) -> Result<Acted, StoreError> {
     let mut filter = filter.clone();

@@ -75,7 +75,7 @@ impl MessageState {
 
 /// Selects the messages that match all given fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Filter {
+pub struct MessageFilter {
     /// Their state.
     pub state: Option<MessageState>,
     /// Their site.
@@ -248,13 +248,13 @@ pub trait Oversight: Send + Sync {
     /// [`MESSAGES_PER_PAGE`].
     async fn list(
         &self,
-        filter: &Filter,
+        filter: &MessageFilter,
         from: Option<i64>,
         most: u32,
     ) -> Result<MessageSummaries, StoreError>;
 
     /// Counts the messages that match.
-    async fn count(&self, filter: &Filter) -> Result<Count, StoreError>;
+    async fn count(&self, filter: &MessageFilter) -> Result<Count, StoreError>;
 
     /// The details of a message.
     async fn detail(&self, id: MessageId) -> Result<Option<MessageDetail>, StoreError>;
@@ -273,7 +273,12 @@ pub trait Oversight: Send + Sync {
 
     /// Acts on messages that match, newest first, until `most` are changed. Messages that are accepted or end
     /// meanwhile, or after the filter's `as_of`, are not changed.
-    async fn act(&self, act: Action, filter: &Filter, most: usize) -> Result<Acted, StoreError> {
+    async fn act(
+        &self,
+        act: Action,
+        filter: &MessageFilter,
+        most: usize,
+    ) -> Result<Acted, StoreError> {
         acting::act_on_matches(self, act, filter, most).await
     }
 

@@ -2,7 +2,7 @@
 
 use fetchwell_engine::ports::inbox::MessageId;
 use fetchwell_engine::ports::oversight::{
-    Acted, Action, Filter, MESSAGES_PER_ACT, MESSAGES_PER_PAGE, MessageSummaries, Oversight,
+    Acted, Action, MESSAGES_PER_ACT, MESSAGES_PER_PAGE, MessageFilter, MessageSummaries, Oversight,
 };
 use fetchwell_service::audit::AuditLog;
 use fetchwell_settings::Settings;
@@ -63,7 +63,7 @@ async fn list(
 /// Up to `most` messages. The store returns a limited number per call, so several calls may be needed.
 async fn find(
     oversight: &dyn Oversight,
-    mut filter: Filter,
+    mut filter: MessageFilter,
     most: usize,
 ) -> Result<MessageSummaries, Exit> {
     let mut found: Option<MessageSummaries> = None;

@@ -1,15 +1,15 @@
 //! Converts arguments to a selection of messages.
 
 use fetchwell_engine::ports::inbox::MessageId;
-use fetchwell_engine::ports::oversight::{Filter, MessageState};
+use fetchwell_engine::ports::oversight::{MessageFilter, MessageState};
 use fetchwell_policy::time::Time;
 use jiff::Timestamp;
 
 use crate::commands::messages::args::MessageFilterArgs;
 use crate::console::exit::Exit;
 
-pub(super) fn filter(typed: &MessageFilterArgs) -> Result<Filter, Exit> {
-    Ok(Filter {
+pub(super) fn filter(typed: &MessageFilterArgs) -> Result<MessageFilter, Exit> {
+    Ok(MessageFilter {
         state: typed.state.as_deref().and_then(MessageState::parse),
         site: typed.site.clone(),
         retailer: typed.retailer.clone(),
@@ -52,11 +52,11 @@ mod tests {
             as_of: Some("1970-01-01T00:00:02Z".to_owned()),
             ..MessageFilterArgs::default()
         };
-        let expected = Filter {
+        let expected = MessageFilter {
             state: Some(MessageState::Failed),
             url_contains: Some("/x".to_owned()),
             as_of: Some(Time::from_secs(2)),
-            ..Filter::default()
+            ..MessageFilter::default()
         };
         assert_eq!(filter(&typed).unwrap(), expected);
         let wrong = MessageFilterArgs { as_of: Some("noon".to_owned()), ..typed };

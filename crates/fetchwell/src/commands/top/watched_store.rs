@@ -7,7 +7,7 @@ use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::dead_letters::DeadLetter;
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::oversight::{
-    Filter, MessageState, MessageSummary, Oversight, QueueLedger,
+    MessageFilter, MessageState, MessageSummary, Oversight, QueueLedger,
 };
 use fetchwell_engine::ports::sites::{Condition, SITES_PER_PAGE, SiteQuery};
 use fetchwell_engine::ports::url_queue::UrlQueue;
@@ -114,7 +114,8 @@ impl WatchedStore {
     async fn failures(&self) -> Result<Vec<FailureLine>, StoreError> {
         let mut failures = Vec::new();
         if let Some(oversight) = &self.oversight {
-            let failed = Filter { state: Some(MessageState::Failed), ..Filter::default() };
+            let failed =
+                MessageFilter { state: Some(MessageState::Failed), ..MessageFilter::default() };
             let found = oversight.list(&failed, None, MOST_FAILURES).await?;
             failures.extend(found.messages.iter().map(failure_of_message));
         }

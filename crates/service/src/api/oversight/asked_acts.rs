@@ -1,7 +1,7 @@
 //! The request bodies of operators' actions: which messages to act on.
 
 use fetchwell_engine::ports::inbox::{MessageId, NoMessageId};
-use fetchwell_engine::ports::oversight::{Filter, MESSAGES_PER_ACT, MessageState};
+use fetchwell_engine::ports::oversight::{MESSAGES_PER_ACT, MessageFilter, MessageState};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
@@ -76,7 +76,7 @@ impl Named {
 
 impl Matching {
     /// The checked filter, including `as_of`.
-    pub(super) fn filter(&self) -> Result<Filter, Problem> {
+    pub(super) fn filter(&self) -> Result<MessageFilter, Problem> {
         let state = MessageState::parse(&self.filter.state);
         let as_of = moment(&self.as_of);
         let mut errors = Vec::new();
@@ -97,7 +97,7 @@ impl Matching {
         if !errors.is_empty() {
             return Err(Problem::invalid(errors));
         }
-        Ok(Filter {
+        Ok(MessageFilter {
             state,
             site: site.clone(),
             retailer: retailer.clone(),

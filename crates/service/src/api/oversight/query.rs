@@ -1,6 +1,6 @@
 //! Reads the filters of a query.
 
-use fetchwell_engine::ports::oversight::{Filter, MESSAGES_PER_PAGE, MessageState};
+use fetchwell_engine::ports::oversight::{MESSAGES_PER_PAGE, MessageFilter, MessageState};
 use fetchwell_policy::time::Time;
 use jiff::Timestamp;
 
@@ -14,14 +14,15 @@ const MAX_TEXT_BYTES: usize = 8_192;
 /// A parsed query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Asked {
-    pub(super) filter: Filter,
+    pub(super) filter: MessageFilter,
     pub(super) after: Option<i64>,
     pub(super) limit: u32,
 }
 
 impl Asked {
     pub(super) fn read(query: &str) -> Result<Asked, Problem> {
-        let mut asked = Asked { filter: Filter::default(), after: None, limit: DEFAULT_LIMIT };
+        let mut asked =
+            Asked { filter: MessageFilter::default(), after: None, limit: DEFAULT_LIMIT };
         parameters::read(query, |name, value| asked.set(name, value))?;
         Ok(asked)
     }
@@ -82,13 +83,13 @@ mod tests {
             "state=failed&site=a.test&reason=http_error+404&url=%2Fx&as_of=1970-01-01T00:00:01.5Z&limit=7&after=9",
         )
         .unwrap();
-        let expected = Filter {
+        let expected = MessageFilter {
             state: Some(MessageState::Failed),
             site: Some("a.test".to_owned()),
             reason: Some("http_error 404".to_owned()),
             url_contains: Some("/x".to_owned()),
             as_of: Some(Time::from_micros(1_500_000)),
-            ..Filter::default()
+            ..MessageFilter::default()
         };
         assert_eq!(asked, Asked { filter: expected, after: Some(9), limit: 7 });
         assert_eq!(Asked::read("other=1").unwrap().limit, DEFAULT_LIMIT);

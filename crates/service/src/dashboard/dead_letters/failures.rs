@@ -6,7 +6,7 @@ use askama::Template;
 use axum::body::Bytes;
 use axum::response::Response;
 use fetchwell_engine::ports::oversight::{
-    Failures, Filter, MESSAGES_PER_PAGE, MessageState, MessageSummary, Oversight,
+    Failures, MESSAGES_PER_PAGE, MessageFilter, MessageState, MessageSummary, Oversight,
 };
 use fetchwell_policy::rfc3339::rfc3339;
 use futures::StreamExt;
@@ -56,7 +56,8 @@ pub(super) fn lines(oversight: Arc<dyn Oversight>) -> Lines {
         let oversight = oversight.clone();
         async move {
             let Some(from) = from else { return Ok(None) };
-            let failed = Filter { state: Some(MessageState::Failed), ..Filter::default() };
+            let failed =
+                MessageFilter { state: Some(MessageState::Failed), ..MessageFilter::default() };
             let seen = oversight.list(&failed, from, MESSAGES_PER_PAGE).await?;
             let lines: String = seen.messages.into_iter().map(line).collect();
             Ok(Some((Bytes::from(lines), seen.next.map(Some))))

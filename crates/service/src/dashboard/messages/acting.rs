@@ -5,7 +5,9 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::Response;
 use fetchwell_engine::ports::inbox::MessageId;
-use fetchwell_engine::ports::oversight::{Action, Count, Filter, MessageState, MessageSummary};
+use fetchwell_engine::ports::oversight::{
+    Action, Count, MessageFilter, MessageState, MessageSummary,
+};
 
 use super::{filter, oversight};
 use crate::dashboard::Dashboard;
@@ -52,7 +54,7 @@ pub(super) fn offers_for_one(message: &MessageSummary) -> Vec<Offer> {
 }
 
 /// The actions on all messages that match, if their state allows any.
-pub(super) fn offers_for_all(as_seen: &Filter, count: &Count) -> Vec<Offer> {
+pub(super) fn offers_for_all(as_seen: &MessageFilter, count: &Count) -> Vec<Offer> {
     if count.found == 0 {
         return Vec::new();
     }
@@ -133,7 +135,7 @@ pub(in super::super) async fn act(
 }
 
 /// The filter of a form. It must include a time and a state.
-fn as_seen(form: &Form) -> Result<Filter, Fault> {
+fn as_seen(form: &Form) -> Result<MessageFilter, Fault> {
     let filter = filter::read(form);
     if filter.as_of.is_none() || filter.state.is_none() {
         return Err(Fault::BadRequest("the form lacks state or as_of"));

@@ -1,6 +1,6 @@
 //! A filter in a URL, in a form and on a command line.
 
-use fetchwell_engine::ports::oversight::{Filter, MessageState};
+use fetchwell_engine::ports::oversight::{MessageFilter, MessageState};
 use fetchwell_policy::rfc3339::rfc3339;
 use fetchwell_policy::time::Time;
 use url::form_urlencoded::Serializer;
@@ -18,10 +18,10 @@ const TEXTS: [(&str, &str); 6] = [
     ("correlation_id", "--correlation-id"),
 ];
 
-pub(super) fn read(form: &Form) -> Filter {
+pub(super) fn read(form: &Form) -> MessageFilter {
     let text = |name: &str| form.text(name).map(str::to_owned);
     let as_of = form.text("as_of").and_then(|micros| micros.parse().ok()).map(Time::from_micros);
-    Filter {
+    MessageFilter {
         state: form.text("state").and_then(MessageState::parse),
         site: text("site"),
         retailer: text("retailer"),
@@ -34,7 +34,7 @@ pub(super) fn read(form: &Form) -> Filter {
 }
 
 /// The fields that are set, by their names in URLs and forms.
-pub(super) fn fields(filter: &Filter) -> Vec<(&'static str, String)> {
+pub(super) fn fields(filter: &MessageFilter) -> Vec<(&'static str, String)> {
     let state = filter.state.map(|state| ("state", state.as_str().to_owned()));
     let texts = values(filter).into_iter().zip(TEXTS);
     let texts = texts.filter_map(|(value, (name, _))| Some((name, value.clone()?)));
@@ -43,7 +43,7 @@ pub(super) fn fields(filter: &Filter) -> Vec<(&'static str, String)> {
 }
 
 /// The URL of the list with this filter.
-pub(super) fn path(filter: &Filter, from: Option<i64>) -> String {
+pub(super) fn path(filter: &MessageFilter, from: Option<i64>) -> String {
     let mut query = Serializer::new(String::new());
     query.extend_pairs(fields(filter));
     if let Some(from) = from {
@@ -56,7 +56,7 @@ pub(super) fn path(filter: &Filter, from: Option<i64>) -> String {
 }
 
 /// The command that does the same.
-pub(super) fn command(act: &str, filter: &Filter) -> String {
+pub(super) fn command(act: &str, filter: &MessageFilter) -> String {
     let mut command = format!("fetchwell messages {act}");
     let mut add = |flag: &str, value: &str| command.push_str(&format!(" {flag} {}", shell(value)));
     if let Some(state) = filter.state {
@@ -74,8 +74,8 @@ pub(super) fn command(act: &str, filter: &Filter) -> String {
 }
 
 /// In the order of `TEXTS`.
-fn values(filter: &Filter) -> [&Option<String>; 6] {
-    let Filter { site, retailer, caller, reason, url_contains, correlation_id, .. } = filter;
+fn values(filter: &MessageFilter) -> [&Option<String>; 6] {
+    let MessageFilter { site, retailer, caller, reason, url_contains, correlation_id, .. } = filter;
     [site, retailer, caller, reason, url_contains, correlation_id]
 }
 
@@ -90,8 +90,8 @@ mod tests {
         assert_eq!(filter.state, Some(MessageState::Failed));
         assert_eq!(filter.url_contains.as_deref(), Some("ä&"));
         assert_eq!(path(&filter, None), format!("/dashboard/messages?{query}"));
-        assert_eq!(path(&Filter::default(), None), "/dashboard/messages");
-        assert_eq!(path(&Filter::default(), Some(-7)), "/dashboard/messages?from=-7");
-        assert_eq!(read(&Form::of(b"state=odd&as_of=x&site=+")), Filter::default());
+        assert_eq!(path(&MessageFilter::default(), None), "/dashboard/messages");
+        assert_eq!(path(&MessageFilter::default(), Some(-7)), "/dashboard/messages?from=-7");
+        assert_eq!(read(&Form::of(b"state=odd&as_of=x&site=+")), MessageFilter::default());
     }
 }

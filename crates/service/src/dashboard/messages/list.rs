@@ -5,7 +5,7 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
-use fetchwell_engine::ports::oversight::{Count, Filter, MessageState, MessageSummaries};
+use fetchwell_engine::ports::oversight::{Count, MessageFilter, MessageState, MessageSummaries};
 use http::Uri;
 
 use super::acting::{how_many, offers_for_all};
@@ -26,7 +26,7 @@ const MOST: u32 = 50;
 struct Page<'a> {
     visitor: &'a Visitor,
     back: &'a str,
-    filter: &'a Filter,
+    filter: &'a MessageFilter,
     tabs: Vec<Tab>,
     seen: MessageSummaries,
     count: Count,
@@ -48,7 +48,7 @@ pub(in super::super) async fn page(
     let from = query.text("from").and_then(|from| from.parse().ok());
     let seen = oversight.list(&filter, from, MOST).await?;
     // Actions apply to the messages as of this time, so they are counted as of the same time.
-    let as_seen = Filter { as_of: Some(seen.as_of), ..filter.clone() };
+    let as_seen = MessageFilter { as_of: Some(seen.as_of), ..filter.clone() };
     let count = oversight.count(&as_seen).await?;
     let content = Page {
         visitor: &visitor,
@@ -64,8 +64,8 @@ pub(in super::super) async fn page(
 }
 
 /// A tab for each state; the other fields of the filter are kept.
-fn tabs(filter: &Filter) -> Vec<Tab> {
-    let path = |state| filter::path(&Filter { state, ..filter.clone() }, None);
+fn tabs(filter: &MessageFilter) -> Vec<Tab> {
+    let path = |state| filter::path(&MessageFilter { state, ..filter.clone() }, None);
     Tab::all(MessageState::ALL, filter.state, MessageState::as_str, path)
 }
 

@@ -11,8 +11,8 @@ use async_trait::async_trait;
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::inbox::{MessageId, ResultNotifier};
 use fetchwell_engine::ports::oversight::{
-    Action, ActionResult, Count, Failures, Filter, InstanceView, MESSAGES_PER_ACT, MessageDetail,
-    MessageSummaries, OutboxExtent, Oversight, QueueLedger, Recount,
+    Action, ActionResult, Count, Failures, InstanceView, MESSAGES_PER_ACT, MessageDetail,
+    MessageFilter, MessageSummaries, OutboxExtent, Oversight, QueueLedger, Recount,
 };
 use fetchwell_engine::ports::queue::Queue;
 use fetchwell_policy::time::Time;
@@ -48,7 +48,7 @@ impl PostgresOversight {
         micros.map(Time::from_micros).map_err(|error| self.db.fault(error))
     }
 
-    async fn look(&self, filter: &Filter) -> Result<Look, StoreError> {
+    async fn look(&self, filter: &MessageFilter) -> Result<Look, StoreError> {
         let as_of = match filter.as_of {
             Some(as_of) => as_of,
             None => self.moment().await?,
@@ -61,7 +61,7 @@ impl PostgresOversight {
 impl Oversight for PostgresOversight {
     async fn list(
         &self,
-        filter: &Filter,
+        filter: &MessageFilter,
         from: Option<i64>,
         most: u32,
     ) -> Result<MessageSummaries, StoreError> {
@@ -70,7 +70,7 @@ impl Oversight for PostgresOversight {
         looking::list(&self.db, self.messages.queue, &look, &ledger, from, most).await
     }
 
-    async fn count(&self, filter: &Filter) -> Result<Count, StoreError> {
+    async fn count(&self, filter: &MessageFilter) -> Result<Count, StoreError> {
         let look = self.look(filter).await?;
         let ledger = self.messages.ledger().await?;
         match told_by_ledger(&look, &ledger) {

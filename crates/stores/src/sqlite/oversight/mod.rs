@@ -12,8 +12,8 @@ use async_trait::async_trait;
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::inbox::{MessageId, ResultNotifier};
 use fetchwell_engine::ports::oversight::{
-    Action, ActionResult, Count, Failures, Filter, InstanceView, MESSAGES_PER_ACT, MessageDetail,
-    MessageSummaries, OutboxExtent, Oversight, QueueLedger, Recount,
+    Action, ActionResult, Count, Failures, InstanceView, MESSAGES_PER_ACT, MessageDetail,
+    MessageFilter, MessageSummaries, OutboxExtent, Oversight, QueueLedger, Recount,
 };
 use fetchwell_policy::time::Time;
 use fetchwell_sqlite::db::Db;
@@ -54,7 +54,7 @@ impl SqliteOversight {
         self.messages.db.write(move |_| Ok(clock.now())).await
     }
 
-    async fn look(&self, filter: &Filter) -> Result<Look, StoreError> {
+    async fn look(&self, filter: &MessageFilter) -> Result<Look, StoreError> {
         let as_of = match filter.as_of {
             Some(as_of) => as_of,
             None => self.moment().await?,
@@ -67,7 +67,7 @@ impl SqliteOversight {
 impl Oversight for SqliteOversight {
     async fn list(
         &self,
-        filter: &Filter,
+        filter: &MessageFilter,
         from: Option<i64>,
         most: u32,
     ) -> Result<MessageSummaries, StoreError> {
@@ -76,7 +76,7 @@ impl Oversight for SqliteOversight {
         self.read(move |tx| looking::list(tx, queue, &look, from, most)).await
     }
 
-    async fn count(&self, filter: &Filter) -> Result<Count, StoreError> {
+    async fn count(&self, filter: &MessageFilter) -> Result<Count, StoreError> {
         let queue = self.messages.queue;
         let look = self.look(filter).await?;
         self.read(move |tx| {

@@ -3,7 +3,7 @@
 use fetchwell_engine::ports::finish::{Settled, Settlement};
 use fetchwell_engine::ports::inbox::{FetchResult, MessageId, MessageStatus, NewMessage};
 use fetchwell_engine::ports::job::Lease;
-use fetchwell_engine::ports::oversight::{Action, ActionResult, Filter, MessageState};
+use fetchwell_engine::ports::oversight::{Action, ActionResult, MessageFilter, MessageState};
 use fetchwell_policy::retry::History;
 
 use super::InboxStore;
@@ -178,11 +178,11 @@ pub async fn an_act_by_filter_hits_what_was_seen(place: &dyn InboxStore) {
         trial.delayed(ANNA, "http://a.test/delayed").await,
     ];
     let ends_later = trial.send(ANNA, message("http://a.test/ends-later")).await;
-    let filter = Filter {
+    let filter = MessageFilter {
         state: Some(MessageState::Failed),
         site: Some("a.test".to_owned()),
         caller: Some(ANNA.to_owned()),
-        ..Filter::default()
+        ..MessageFilter::default()
     };
     let count = trial.store.oversight.count(&filter).await.expect("a count");
     assert_eq!((count.found, count.is_exact), (5, true));
@@ -190,7 +190,7 @@ pub async fn an_act_by_filter_hits_what_was_seen(place: &dyn InboxStore) {
     assert_eq!(trial.end(&trial.lease_one().await, failure("gone")).await, Settled::Confirmed);
     let later = trial.failed(ANNA, "http://a.test/later").await;
 
-    let seen = Filter { as_of: Some(count.as_of), ..filter.clone() };
+    let seen = MessageFilter { as_of: Some(count.as_of), ..filter.clone() };
     let canary = trial.store.oversight.act(Action::Retry, &seen, 1).await.expect("a canary");
     assert_eq!((canary.done, canary.left_alone, canary.deeds[0].0), (1, 0, expected[4]));
     let acted = trial.store.oversight.act(Action::Retry, &seen, usize::MAX).await.expect("an act");
@@ -215,7 +215,7 @@ pub async fn an_act_by_filter_goes_on_to_the_end(place: &dyn InboxStore) {
     let many = |n: usize| message(&format!("http://s{}.test/{n}", n % 7));
     trial.submit(ANNA, (0..450).map(many).collect()).await;
     trial.submit(BERTA, (0..20).map(many).collect()).await;
-    let of_anna = Filter { caller: Some(ANNA.to_owned()), ..Filter::default() };
+    let of_anna = MessageFilter { caller: Some(ANNA.to_owned()), ..MessageFilter::default() };
     let acted =
         trial.store.oversight.act(Action::Cancel, &of_anna, usize::MAX).await.expect("an act");
     assert_eq!((acted.done, acted.left_alone, acted.deeds.len()), (450, 0, 200));

@@ -2,7 +2,7 @@
 
 use fetchwell_engine::ports::finish::{Settled, Settlement};
 use fetchwell_engine::ports::inbox::{AttemptRecord, FetchResult, MessageId, NewMessage};
-use fetchwell_engine::ports::oversight::{Filter, MessageState, timeline};
+use fetchwell_engine::ports::oversight::{MessageFilter, MessageState, timeline};
 use fetchwell_policy::retry::History;
 use fetchwell_policy::time::Time;
 
@@ -11,7 +11,7 @@ use super::trial::{ANNA, BERTA, Trial, failure, finished, message, secs, shared,
 
 impl Trial {
     /// All matches, read in pages of two.
-    pub(super) async fn listed(&self, filter: &Filter) -> Vec<MessageId> {
+    pub(super) async fn listed(&self, filter: &MessageFilter) -> Vec<MessageId> {
         let mut ids = Vec::new();
         let mut from = None;
         loop {
@@ -25,7 +25,7 @@ impl Trial {
         }
     }
 
-    pub(super) async fn counted(&self, filter: &Filter) -> u64 {
+    pub(super) async fn counted(&self, filter: &MessageFilter) -> u64 {
         let count = self.store.oversight.count(filter).await.expect("messages are counted");
         assert!(count.is_exact);
         count.found
@@ -71,28 +71,28 @@ async fn one_of_each(trial: &Trial) -> [MessageId; 5] {
 /// Each filter finds exactly the matching messages, newest first, and the count agrees.
 pub async fn a_list_has_what_matches(place: &dyn InboxStore) {
     let trial = Trial::new(place).await;
-    assert_eq!(trial.listed(&Filter::default()).await, []);
+    assert_eq!(trial.listed(&MessageFilter::default()).await, []);
     let [completed, failed, delayed, processing, queued] = one_of_each(&trial).await;
-    let all = Filter::default;
+    let all = MessageFilter::default;
     let text = |text: &str| Some(text.to_owned());
     let correlation_id = trial.message(failed).await.correlation_id;
     for (filter, expected) in [
         (all(), vec![queued, processing, delayed, failed, completed]),
-        (Filter { state: Some(MessageState::Queued), ..all() }, vec![queued]),
-        (Filter { state: Some(MessageState::Processing), ..all() }, vec![processing]),
-        (Filter { state: Some(MessageState::Delayed), ..all() }, vec![delayed]),
-        (Filter { state: Some(MessageState::Completed), ..all() }, vec![completed]),
-        (Filter { state: Some(MessageState::Failed), ..all() }, vec![failed]),
-        (Filter { site: text("c.test"), ..all() }, vec![delayed]),
-        (Filter { caller: text(BERTA), ..all() }, vec![processing, failed]),
-        (Filter { retailer: text("other"), ..all() }, vec![completed]),
-        (Filter { reason: text("http_error 404"), ..all() }, vec![failed]),
-        (Filter { reason: text("http_error 404"), site: text("a.test"), ..all() }, vec![]),
-        (Filter { reason: text("http_error"), ..all() }, vec![]),
-        (Filter { url_contains: text("TEST/comp"), ..all() }, vec![completed]),
-        (Filter { url_contains: text("%"), ..all() }, vec![]),
-        (Filter { correlation_id: Some(correlation_id), ..all() }, vec![failed]),
-        (Filter { state: Some(MessageState::Queued), caller: text(BERTA), ..all() }, vec![]),
+        (MessageFilter { state: Some(MessageState::Queued), ..all() }, vec![queued]),
+        (MessageFilter { state: Some(MessageState::Processing), ..all() }, vec![processing]),
+        (MessageFilter { state: Some(MessageState::Delayed), ..all() }, vec![delayed]),
+        (MessageFilter { state: Some(MessageState::Completed), ..all() }, vec![completed]),
+        (MessageFilter { state: Some(MessageState::Failed), ..all() }, vec![failed]),
+        (MessageFilter { site: text("c.test"), ..all() }, vec![delayed]),
+        (MessageFilter { caller: text(BERTA), ..all() }, vec![processing, failed]),
+        (MessageFilter { retailer: text("other"), ..all() }, vec![completed]),
+        (MessageFilter { reason: text("http_error 404"), ..all() }, vec![failed]),
+        (MessageFilter { reason: text("http_error 404"), site: text("a.test"), ..all() }, vec![]),
+        (MessageFilter { reason: text("http_error"), ..all() }, vec![]),
+        (MessageFilter { url_contains: text("TEST/comp"), ..all() }, vec![completed]),
+        (MessageFilter { url_contains: text("%"), ..all() }, vec![]),
+        (MessageFilter { correlation_id: Some(correlation_id), ..all() }, vec![failed]),
+        (MessageFilter { state: Some(MessageState::Queued), caller: text(BERTA), ..all() }, vec![]),
     ] {
         assert_eq!(trial.listed(&filter).await, expected, "{filter:?}");
         assert_eq!(trial.counted(&filter).await, expected.len() as u64, "{filter:?}");
@@ -104,20 +104,21 @@ pub async fn a_moment_shows_nothing_that_came_later(place: &dyn InboxStore) {
     let trial = Trial::new(place).await;
     let old = trial.send(ANNA, message("http://a.test/old")).await;
     let ends_later = trial.send(ANNA, message("http://b.test/ends-later")).await;
-    let page = trial.store.oversight.list(&Filter::default(), None, 10).await.expect("a list");
+    let page =
+        trial.store.oversight.list(&MessageFilter::default(), None, 10).await.expect("a list");
     assert_eq!(page.messages.len(), 2);
     trial.wait(secs(1)).await;
     trial.send(ANNA, message("http://c.test/new")).await;
     let leases = trial.lease(10).await;
     let ended = leases.iter().find(|lease| lease.job.url.contains("later")).expect("it is there");
     trial.end(ended, failure("gone")).await;
-    let seen = Filter { as_of: Some(page.as_of), ..Filter::default() };
+    let seen = MessageFilter { as_of: Some(page.as_of), ..MessageFilter::default() };
     assert_eq!(trial.listed(&seen).await, [old]);
     assert_eq!(trial.counted(&seen).await, 1);
-    assert_eq!(trial.counted(&Filter::default()).await, 3);
-    let failed = Filter { state: Some(MessageState::Failed), ..Filter::default() };
+    assert_eq!(trial.counted(&MessageFilter::default()).await, 3);
+    let failed = MessageFilter { state: Some(MessageState::Failed), ..MessageFilter::default() };
     assert_eq!(trial.listed(&failed).await, [ends_later]);
-    assert_eq!(trial.listed(&Filter { as_of: seen.as_of, ..failed }).await, []);
+    assert_eq!(trial.listed(&MessageFilter { as_of: seen.as_of, ..failed }).await, []);
 }
 
 /// Failures are grouped by reason and site, the largest group first, each with its newest message.
