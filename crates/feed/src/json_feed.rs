@@ -7,12 +7,12 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess,
 use serde_json::Value;
 
 use crate::draft::{Draft, link, plain};
-use crate::{Feed, Format, Gaps, Home, MAX_ENTRIES, date};
+use crate::{Feed, FeedFormat, Gaps, Home, MAX_ENTRIES, date};
 
 /// Reads a document; `None` if it has no items.
 pub(crate) fn read(document: &str, found_at: &WebUrl) -> Option<Feed> {
     let feed = Feed {
-        format: Format::Json,
+        format: FeedFormat::Json,
         title: String::new(),
         home: Home::of(found_at),
         entries: Vec::new(),

@@ -48,7 +48,7 @@ pub const MAX_DEPTH: usize = 256;
 /// The content of a feed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Feed {
-    pub format: Format,
+    pub format: FeedFormat,
     /// Its own title; may be empty.
     pub title: String,
     /// The hosts of its own pages.
@@ -60,7 +60,7 @@ pub struct Feed {
 
 /// The format of a feed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub enum FeedFormat {
     /// RSS 0.91 to 2.0.
     Rss,
     /// RSS 0.9 and 1.0.
@@ -71,13 +71,13 @@ pub enum Format {
     Json,
 }
 
-impl fmt::Display for Format {
+impl fmt::Display for FeedFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Format::Rss => "RSS",
-            Format::Rdf => "RSS (RDF)",
-            Format::Atom => "Atom",
-            Format::Json => "JSON Feed",
+            FeedFormat::Rss => "RSS",
+            FeedFormat::Rdf => "RSS (RDF)",
+            FeedFormat::Atom => "Atom",
+            FeedFormat::Json => "JSON Feed",
         })
     }
 }

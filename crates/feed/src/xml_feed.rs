@@ -8,7 +8,7 @@ use fetchwell_policy::url::WebUrl;
 use crate::draft::{Draft, link, plain};
 use crate::references::undo;
 use crate::xml::{Attributes, Token, Tokens, local, prefix};
-use crate::{Feed, Format, Gaps, Home, MAX_DEPTH, MAX_ENTRIES, MAX_FIELD_BYTES, date};
+use crate::{Feed, FeedFormat, Gaps, Home, MAX_DEPTH, MAX_ENTRIES, MAX_FIELD_BYTES, date};
 
 /// Reads a document; `None` if it contains no feed.
 pub(crate) fn read(document: &str, found_at: &WebUrl) -> Option<Feed> {
@@ -34,9 +34,9 @@ fn begin<'a>(tokens: &mut Tokens<'a>, found_at: &WebUrl) -> Option<Reader<'a>> {
     loop {
         let Token::Open { name, attributes, is_empty } = tokens.next()? else { continue };
         let format = match local(name).to_ascii_lowercase().as_str() {
-            "rss" | "channel" => Format::Rss,
-            "rdf" => Format::Rdf,
-            "feed" => Format::Atom,
+            "rss" | "channel" => FeedFormat::Rss,
+            "rdf" => FeedFormat::Rdf,
+            "feed" => FeedFormat::Atom,
             "html" => return None,
             _ => continue,
         };
@@ -159,7 +159,7 @@ impl<'a> Reader<'a> {
     }
 
     fn is_entry(&self, name: &str) -> bool {
-        let entry = if self.feed.format == Format::Atom { "entry" } else { "item" };
+        let entry = if self.feed.format == FeedFormat::Atom { "entry" } else { "item" };
         local(name).eq_ignore_ascii_case(entry)
     }
 

@@ -1,6 +1,6 @@
 //! Every format, as it should be and as it is found.
 
-use fetchwell_feed::{Feed, Format, MAX_ENTRIES, NoFeed, read};
+use fetchwell_feed::{Feed, FeedFormat, MAX_ENTRIES, NoFeed, read};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::WebUrl;
 
@@ -45,9 +45,12 @@ fn each_format_is_told_by_what_it_is() {
         <updated>2024-01-01T00:00:00Z</updated><published>2023-11-15T12:00:00Z</published></entry></feed>";
     let json = r#"{"version":"https://jsonfeed.org/version/1.1","title":"News","items":[
         {"id":7,"url":"http://a.test/1","title":"One","date_published":"2023-11-15T12:00:00Z"}]}"#;
-    for (body, format) in
-        [(rss, Format::Rss), (rdf, Format::Rdf), (atom, Format::Atom), (json, Format::Json)]
-    {
+    for (body, format) in [
+        (rss, FeedFormat::Rss),
+        (rdf, FeedFormat::Rdf),
+        (atom, FeedFormat::Atom),
+        (json, FeedFormat::Json),
+    ] {
         let feed = found(body).unwrap();
         let [entry] = feed.entries.as_slice() else { panic!("{feed:?}") };
         assert_eq!((feed.format, feed.title.as_str()), (format, "News"));
