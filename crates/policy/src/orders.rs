@@ -48,7 +48,7 @@ impl Order {
 
 /// Who gave an order, and when.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Given {
+pub struct OrderStamp {
     /// When it was given, by the store's clock.
     pub at: Time,
     /// Who gave it.
@@ -61,7 +61,7 @@ pub struct OrderedInterval {
     /// The interval.
     pub interval: Duration,
     /// Who ordered it, and when.
-    pub given: Given,
+    pub given: OrderStamp,
 }
 
 /// The current orders for a site.
@@ -70,7 +70,7 @@ pub struct OrderedInterval {
 pub struct Orders {
     /// Set while the site is paused.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub paused: Option<Given>,
+    pub paused: Option<OrderStamp>,
     /// The ordered interval.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interval: Option<OrderedInterval>,
@@ -88,7 +88,7 @@ impl Orders {
     /// Converts the times to another clock; see [`Time::by_clock_ahead_by_us`].
     pub fn by_clock_ahead_by_us(self, ahead_us: i64) -> Orders {
         let moved = |time: Time| time.by_clock_ahead_by_us(ahead_us);
-        let given = |given: Given| Given { at: moved(given.at), ..given };
+        let given = |given: OrderStamp| OrderStamp { at: moved(given.at), ..given };
         let ordered =
             |ordered: OrderedInterval| OrderedInterval { given: given(ordered.given), ..ordered };
         Orders {

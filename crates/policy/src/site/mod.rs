@@ -14,7 +14,7 @@ pub use verdict::{Because, Permit, Spend, Verdict};
 
 use crate::breaker::{Breaker, BreakerRule, State};
 use crate::health::SiteHealth;
-use crate::orders::{Given, MAX_ORDERED_INTERVAL, Order, OrderedInterval, Orders};
+use crate::orders::{MAX_ORDERED_INTERVAL, Order, OrderStamp, OrderedInterval, Orders};
 use crate::pace::{Pace, Rate, Slot};
 use crate::recent::Recent;
 use crate::retry_after::MAX_RETRY_AFTER;
@@ -64,7 +64,7 @@ impl SiteState {
     /// site is already paused, the name of the operator who paused it first is kept.
     pub fn obey(&mut self, order: Order, by: &str, now: Time) -> bool {
         let before = self.clone();
-        let given = || Given { at: now, by: by.to_owned() };
+        let given = || OrderStamp { at: now, by: by.to_owned() };
         match order {
             Order::Pause => {
                 self.orders.paused.get_or_insert_with(given);

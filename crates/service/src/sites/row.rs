@@ -6,7 +6,7 @@ use fetchwell_engine::gate::{BY_ORDER, CRAWL_DELAY, GateRules};
 use fetchwell_engine::ports::politeness::{RobotsRecord, Unreachable};
 use fetchwell_engine::ports::sites::KnownSite;
 use fetchwell_policy::breaker::State;
-use fetchwell_policy::orders::Given;
+use fetchwell_policy::orders::OrderStamp;
 use fetchwell_policy::pace::Rate;
 use fetchwell_policy::robots::Robots;
 use fetchwell_policy::site::SiteState;
@@ -215,7 +215,7 @@ fn breaker_of(state: &SiteState, now: Time) -> BreakerRow {
     }
 }
 
-fn order_of(given: &Given, now: Time) -> OrderRow {
+fn order_of(given: &OrderStamp, now: Time) -> OrderRow {
     OrderRow { by: given.by.clone(), for_seconds: seconds(now.since(given.at)) }
 }
 
