@@ -122,9 +122,9 @@ fn how_many(door: &DoorSnapshot, came: Came) -> u64 {
 
 /// The samples, oldest first. Cheap to clone.
 #[derive(Clone, Default)]
-pub struct History(Arc<Mutex<VecDeque<Look>>>);
+pub struct MetricsHistory(Arc<Mutex<VecDeque<Look>>>);
 
-impl History {
+impl MetricsHistory {
     /// Takes samples until `stop`.
     pub(crate) async fn keep(
         &self,
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn it_reaches_back_so_far_and_no_further() {
-        let history = History::default();
+        let history = MetricsHistory::default();
         for second in 0..10_000 {
             history.note(Look { at: Time::from_secs(second), ..Look::default() });
         }

@@ -44,7 +44,7 @@ use access::{Attempts, Sessions};
 use dead_letters::Census;
 
 pub use access::Authenticator;
-pub use history::History;
+pub use history::MetricsHistory;
 pub use routes::alone;
 pub(crate) use routes::router;
 pub use subject::{DashboardHost, SettingRow, Subject, SystemInfo};

@@ -9,7 +9,7 @@ use fetchwell_engine::ports::dead_letters::DeadLetters;
 use fetchwell_engine::ports::oversight::Oversight;
 use fetchwell_telemetry::metrics::Metrics;
 
-use super::{Authenticator, History};
+use super::{Authenticator, MetricsHistory};
 use crate::audit::{AuditLog, AuthFailures};
 use crate::sites::SiteService;
 
@@ -69,7 +69,7 @@ pub struct Subject {
     pub auth_failures: Arc<AuthFailures>,
     /// The metrics of this process.
     pub process_metrics: Arc<Metrics>,
-    pub history: History,
+    pub history: MetricsHistory,
     /// The politeness store's sites.
     pub sites: Arc<SiteService>,
     /// The messages of all callers.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use fetchwell_engine::ports::retriever_store::RetrieverStore;
 use fetchwell_service::audit::{AuditLog, AuthFailures};
-use fetchwell_service::dashboard::{self, Authenticator, Dashboard, History, Subject};
+use fetchwell_service::dashboard::{self, Authenticator, Dashboard, MetricsHistory, Subject};
 use fetchwell_service::server::{self, Connections};
 use fetchwell_settings::Settings;
 use tokio::net::TcpListener;
@@ -52,7 +52,7 @@ impl DashboardServer {
             audit: AuditLog::of_store(store.inbox.clone(), parts.clock.clone()),
             auth_failures: Arc::new(AuthFailures::new(parts.clock.clone())),
             process_metrics: counters.process_metrics.clone(),
-            history: History::default(),
+            history: MetricsHistory::default(),
             sites,
             oversight: Some(store.oversight.clone()),
             dead_letters: None,

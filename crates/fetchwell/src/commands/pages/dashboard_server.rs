@@ -7,7 +7,7 @@ use std::time::Duration;
 use fetchwell_doors::pages::PagePorts;
 use fetchwell_service::audit::{AuditLog, AuthFailures};
 use fetchwell_service::auth::Token;
-use fetchwell_service::dashboard::{self, Authenticator, Dashboard, History, Subject};
+use fetchwell_service::dashboard::{self, Authenticator, Dashboard, MetricsHistory, Subject};
 use fetchwell_service::server::{self, Connections};
 use fetchwell_settings::Settings;
 use sha2::{Digest, Sha256};
@@ -89,7 +89,7 @@ impl DashboardServer<'_> {
             authenticator,
             audit,
             process_metrics: self.parts.process_metrics.clone(),
-            history: History::default(),
+            history: MetricsHistory::default(),
             sites: Arc::new(sites),
             oversight: None,
             dead_letters: Some(self.ports.queue.clone()),

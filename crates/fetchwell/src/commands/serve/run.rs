@@ -9,7 +9,7 @@ use fetchwell_engine::ports::retriever_store::RetrieverStore;
 use fetchwell_policy::pace::Rate;
 use fetchwell_service::api::{Api, ApiMetrics, Foundation};
 use fetchwell_service::audit::{AuditLog, AuthFailures};
-use fetchwell_service::dashboard::{self, Authenticator, Dashboard, History, Subject};
+use fetchwell_service::dashboard::{self, Authenticator, Dashboard, MetricsHistory, Subject};
 use fetchwell_service::server::{self, Connections};
 use fetchwell_service::sites::SiteService;
 use fetchwell_service::views::messages::MessageView;
@@ -108,7 +108,7 @@ async fn subject(
         audit,
         auth_failures,
         process_metrics: parts.process_metrics.clone(),
-        history: History::default(),
+        history: MetricsHistory::default(),
         sites,
         oversight: Some(store.oversight.clone()),
         dead_letters: None,
