@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 use fetchwell_archive::cdxj::{IndexFilter, Language, batches};
 use fetchwell_archive::cluster_idx::Lines;
 use fetchwell_archive::gzip::Inflater;
-use fetchwell_archive::warc::{Item, Kind, Limits, WarcReader};
+use fetchwell_archive::warc::{Kind, Limits, WarcItem, WarcReader};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
@@ -64,7 +64,7 @@ fn urls(data: &Path) -> Result<Vec<String>> {
     for sample in crate::make::samples(data)? {
         let mut reader = WarcReader::new(File::open(sample)?, Limits::default());
         while let Some(item) = reader.next()? {
-            if let Item::Record(record) = item
+            if let WarcItem::Record(record) = item
                 && record.kind() == Some(Kind::Response)
                 && let Some(uri) = record.target_uri()
                 && uri.starts_with("http")

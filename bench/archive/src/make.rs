@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 use fetchwell_archive::gzip::Inflater;
 use fetchwell_archive::message;
-use fetchwell_archive::warc::{Item, Kind, Limits, WarcReader};
+use fetchwell_archive::warc::{Kind, Limits, WarcItem, WarcReader};
 use fetchwell_archive::warc_writer::{Block, NewRecord};
 use flate2::read::GzDecoder;
 
@@ -120,7 +120,7 @@ fn sound(sample: &Path) -> Result<Option<Part>> {
     let mut reader = WarcReader::new(File::open(sample)?, Limits::default());
     let mut offsets = Vec::new();
     while let Some(item) = reader.next()? {
-        let Item::Record(record) = item else { return Ok(None) };
+        let WarcItem::Record(record) = item else { return Ok(None) };
         offsets.push(record.place);
     }
     let tally = reader.tally();

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::Path;
 
 use anyhow::{Result, ensure};
-use fetchwell_archive::warc::{Item, Kind, Limits, WarcReader};
+use fetchwell_archive::warc::{Kind, Limits, WarcItem, WarcReader};
 
 const MAX_BODY_BYTES: usize = 64 << 20;
 
@@ -16,7 +16,7 @@ pub(crate) fn warc(file: &Path) -> Result<String> {
     let mut body_bytes = 0_u64;
     let mut scratch = Vec::new();
     while let Some(item) = reader.next()? {
-        let Item::Record(record) = item else { continue };
+        let WarcItem::Record(record) = item else { continue };
         records += 1;
         if record.kind() == Some(Kind::Response)
             && let Ok(message) = record.http()

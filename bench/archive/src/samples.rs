@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::Path;
 
 use anyhow::Result;
-use fetchwell_archive::warc::{Item, Limits, Record, WarcReader};
+use fetchwell_archive::warc::{Limits, Record, WarcItem, WarcReader};
 use serde_json::json;
 use sha1::{Digest, Sha1};
 
@@ -18,8 +18,8 @@ pub(crate) fn told(file: &Path) -> Result<String> {
     let mut scratch = Vec::new();
     while let Some(item) = reader.next()? {
         lines.push(match item {
-            Item::Record(record) => told_record(&record, &mut scratch),
-            Item::Malformed(_) => json!(null).to_string(),
+            WarcItem::Record(record) => told_record(&record, &mut scratch),
+            WarcItem::Malformed(_) => json!(null).to_string(),
         });
     }
     let tally = reader.tally();

@@ -5,7 +5,7 @@
 use std::io::Write;
 
 use fetchwell_archive::gzip::{InflateFault, Inflater};
-use fetchwell_archive::warc::{Flaw, Item, Limits, WarcReader};
+use fetchwell_archive::warc::{Flaw, Limits, WarcItem, WarcReader};
 use flate2::{Compress, Compression, Crc, FlushCompress, write::GzEncoder};
 
 const MIB: usize = 1 << 20;
@@ -66,14 +66,14 @@ fn a_bomb_takes_no_more_memory_than_the_cap_and_a_little() {
 
     let limits = Limits::default();
     let mut reader = WarcReader::new(&file[..], limits);
-    let Some(Item::Record(first)) = reader.next().unwrap() else { panic!("no record") };
+    let Some(WarcItem::Record(first)) = reader.next().unwrap() else { panic!("no record") };
     let declared_bytes = BOMB_BYTES as u64;
     let max_bytes = limits.max_block_bytes;
     assert_eq!(first.flaw, Some(Flaw::TooLong { declared_bytes, max_bytes }));
     assert_eq!(first.block.len(), max_bytes);
-    let Some(Item::Malformed(stretch)) = reader.next().unwrap() else { panic!("no stretch") };
+    let Some(WarcItem::Malformed(stretch)) = reader.next().unwrap() else { panic!("no stretch") };
     assert_eq!(stretch.bytes, declared_bytes + 16);
-    let Some(Item::Record(last)) = reader.next().unwrap() else { panic!("no record") };
+    let Some(WarcItem::Record(last)) = reader.next().unwrap() else { panic!("no record") };
     assert_eq!((last.block, last.flaw), (&b"hi"[..], None));
     assert_eq!(reader.next().unwrap(), None);
     drop(reader);

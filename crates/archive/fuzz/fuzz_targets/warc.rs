@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use fetchwell_archive::warc::{Item, Limits, WarcReader};
+use fetchwell_archive::warc::{Limits, WarcItem, WarcReader};
 use libfuzzer_sys::fuzz_target;
 
 const MAX_BLOCK_BYTES: usize = 10_000;
@@ -13,7 +13,7 @@ fuzz_target!(|file: &[u8]| {
     let mut scratch = Vec::new();
     while let Some(item) = reader.next().unwrap() {
         items += 1;
-        if let Item::Record(record) = item {
+        if let WarcItem::Record(record) = item {
             assert!(record.block.len() <= MAX_BLOCK_BYTES);
             if let Ok(message) = record.http() {
                 let body = message.body(&mut scratch, 3 * MAX_BLOCK_BYTES);

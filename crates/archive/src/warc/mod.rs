@@ -13,7 +13,7 @@ use crate::headers::{Headers, MAX_HEAD_BYTES};
 use crate::http::{HttpFault, HttpMessage};
 
 pub use kind::Kind;
-pub use reader::{Item, Limits, Stretch, StretchFault, WarcReader};
+pub use reader::{Limits, Stretch, StretchFault, WarcItem, WarcReader};
 pub use tally::Tally;
 
 use head::RecordHead;

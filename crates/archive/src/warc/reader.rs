@@ -29,7 +29,7 @@ impl Default for Limits {
 
 /// An item of a file.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Item<'r> {
+pub enum WarcItem<'r> {
     /// A record, possibly with a flaw.
     Record(Record<'r>),
     /// Bytes that are not a record.
@@ -73,14 +73,14 @@ impl Stretch {
 /// for the next record.
 ///
 /// ```
-/// use fetchwell_archive::warc::{Item, Limits, WarcReader};
+/// use fetchwell_archive::warc::{WarcItem, WarcLimits, WarcReader};
 ///
 /// let file = b"WARC/1.0\r\nWARC-Type: resource\r\nContent-Length: 2\r\n\r\nhi\r\n\r\nwhat?";
-/// let mut reader = WarcReader::new(file.as_slice(), Limits::default());
+/// let mut reader = WarcReader::new(file.as_slice(), WarcLimits::default());
 /// while let Some(item) = reader.next()? {
 ///     match item {
-///         Item::Record(record) => assert_eq!(record.block, b"hi"),
-///         Item::Malformed(stretch) => assert_eq!(stretch.bytes, 5),
+///         WarcItem::Record(record) => assert_eq!(record.block, b"hi"),
+///         WarcItem::Malformed(stretch) => assert_eq!(stretch.bytes, 5),
 ///     }
 /// }
 /// assert_eq!((reader.tally().ok, reader.tally().malformed), (1, 1));
@@ -124,13 +124,13 @@ impl<R: Read> WarcReader<R> {
 
     /// The next record or malformed part; `None` at the end. An error means that the file could not be read.
     #[expect(clippy::should_implement_trait, reason = "an iterator cannot lend its items")]
-    pub fn next(&mut self) -> io::Result<Option<Item<'_>>> {
+    pub fn next(&mut self) -> io::Result<Option<WarcItem<'_>>> {
         self.pass_over_given()?;
         let (extent, flaw) = match self.find()? {
             Some(Found::Record(extent, flaw)) => (extent, flaw),
             Some(Found::Stretch(stretch)) => {
                 self.tally.count_stretch(&stretch);
-                return Ok(Some(Item::Malformed(stretch)));
+                return Ok(Some(WarcItem::Malformed(stretch)));
             }
             None => return Ok(None),
         };
@@ -143,7 +143,7 @@ impl<R: Read> WarcReader<R> {
         let headers = head.headers;
         let record = Record { place, version, headers, block, flaw };
         self.tally.count_record(&record);
-        Ok(Some(Item::Record(record)))
+        Ok(Some(WarcItem::Record(record)))
     }
 
     fn pass_over_given(&mut self) -> io::Result<()> {

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read, Write};
 
-use fetchwell_archive::warc::{Flaw, Item, Kind, Limits, Stretch, Tally, WarcReader};
+use fetchwell_archive::warc::{Flaw, Kind, Limits, Stretch, Tally, WarcItem, WarcReader};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
@@ -49,7 +49,7 @@ pub(crate) fn read_within(file: &[u8], max_block_bytes: usize) -> Contents {
     let mut contents = Contents::default();
     while let Some(item) = reader.next().unwrap() {
         match item {
-            Item::Record(record) => contents.records.push(Seen {
+            WarcItem::Record(record) => contents.records.push(Seen {
                 kind: record.kind(),
                 headers: record.headers.iter().map(|(n, v)| (n.into(), v.into())).collect(),
                 block: record.block.to_vec(),
@@ -57,7 +57,7 @@ pub(crate) fn read_within(file: &[u8], max_block_bytes: usize) -> Contents {
                 file_offset: record.place.file_offset,
                 member_offset: record.place.member_offset,
             }),
-            Item::Malformed(stretch) => contents.stretches.push(stretch),
+            WarcItem::Malformed(stretch) => contents.stretches.push(stretch),
         }
     }
     assert!(reader.next().unwrap().is_none(), "the end stays the end");

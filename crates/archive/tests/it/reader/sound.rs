@@ -1,6 +1,6 @@
 //! Files that are odd and not broken.
 
-use fetchwell_archive::warc::{Item, Kind, Limits, WarcReader};
+use fetchwell_archive::warc::{Kind, Limits, WarcItem, WarcReader};
 
 use super::files::{FRAMINGS, Framing, gzip, read, record};
 
@@ -69,7 +69,7 @@ fn uris_are_given_bare() {
     ] {
         let file = format!("WARC/1.0\r\nWARC-Target-URI: {line}\r\nContent-Length: 0\r\n\r\n");
         let mut reader = WarcReader::new(file.as_bytes(), Limits::default());
-        let Some(Item::Record(record)) = reader.next().unwrap() else { panic!("no record") };
+        let Some(WarcItem::Record(record)) = reader.next().unwrap() else { panic!("no record") };
         assert_eq!(record.target_uri().as_deref(), Some(uri));
     }
 }
