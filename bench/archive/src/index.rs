@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 use fetchwell_archive::cdxj::{IndexFilter, Language, batches};
 use fetchwell_archive::cluster_idx::Lines;
 use fetchwell_archive::gzip::Inflater;
-use fetchwell_archive::warc::{Kind, Limits, WarcItem, WarcReader};
+use fetchwell_archive::warc::{Limits, RecordKind, WarcItem, WarcReader};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
@@ -65,7 +65,7 @@ fn urls(data: &Path) -> Result<Vec<String>> {
         let mut reader = WarcReader::new(File::open(sample)?, Limits::default());
         while let Some(item) = reader.next()? {
             if let WarcItem::Record(record) = item
-                && record.kind() == Some(Kind::Response)
+                && record.kind() == Some(RecordKind::Response)
                 && let Some(uri) = record.target_uri()
                 && uri.starts_with("http")
             {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 use fetchwell_archive::gzip::Inflater;
 use fetchwell_archive::message;
-use fetchwell_archive::warc::{Kind, Limits, WarcItem, WarcReader};
+use fetchwell_archive::warc::{Limits, RecordKind, WarcItem, WarcReader};
 use fetchwell_archive::warc_writer::{Block, NewRecord};
 use flate2::read::GzDecoder;
 
@@ -102,9 +102,9 @@ fn capture(number: usize, page: &[u8]) -> Result<Part> {
     let mut members = Vec::new();
     let mut content_bytes = 0;
     for (kind, content_type, block) in [
-        (Kind::Request, "application/http; msgtype=request", Block::Http(&request)),
-        (Kind::Response, "application/http; msgtype=response", Block::Http(&response)),
-        (Kind::Metadata, "application/warc-fields", Block::Bytes(fetched)),
+        (RecordKind::Request, "application/http; msgtype=request", Block::Http(&request)),
+        (RecordKind::Response, "application/http; msgtype=response", Block::Http(&response)),
+        (RecordKind::Metadata, "application/warc-fields", Block::Bytes(fetched)),
     ] {
         let record =
             NewRecord { target_uri: Some(&uri), ..NewRecord::new(kind, DATE, content_type, block) };

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::Path;
 
 use anyhow::{Result, ensure};
-use fetchwell_archive::warc::{Kind, Limits, WarcItem, WarcReader};
+use fetchwell_archive::warc::{Limits, RecordKind, WarcItem, WarcReader};
 
 const MAX_BODY_BYTES: usize = 64 << 20;
 
@@ -18,7 +18,7 @@ pub(crate) fn warc(file: &Path) -> Result<String> {
     while let Some(item) = reader.next()? {
         let WarcItem::Record(record) = item else { continue };
         records += 1;
-        if record.kind() == Some(Kind::Response)
+        if record.kind() == Some(RecordKind::Response)
             && let Ok(message) = record.http()
         {
             bodies += 1;

@@ -9,13 +9,13 @@ use flate2::write::GzEncoder;
 
 use crate::digest::{labelled_sha1, sha1};
 use crate::message::Message;
-use crate::warc::Kind;
+use crate::warc::RecordKind;
 
 /// A record to write.
 #[derive(Debug, Clone)]
 pub struct NewRecord<'a> {
     /// Its type.
-    pub kind: Kind,
+    pub kind: RecordKind,
     /// When the capture began: RFC 3339, UTC.
     pub date: &'a str,
     /// The name of the file that begins with this record.
@@ -52,7 +52,7 @@ pub struct RecordId(String);
 impl<'a> NewRecord<'a> {
     /// A record with only the mandatory fields.
     #[must_use]
-    pub fn new(kind: Kind, date: &'a str, content_type: &'a str, block: Block<'a>) -> Self {
+    pub fn new(kind: RecordKind, date: &'a str, content_type: &'a str, block: Block<'a>) -> Self {
         NewRecord {
             kind,
             date,
@@ -115,7 +115,7 @@ impl<'a> NewRecord<'a> {
     /// Requests have no body, so only responses have a payload.
     fn payload(&self) -> Option<&'a [u8]> {
         match self.block {
-            Block::Http(message) if self.kind == Kind::Response => {
+            Block::Http(message) if self.kind == RecordKind::Response => {
                 message.bytes.get(message.body_at..)
             }
             _ => None,

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// The types of the standard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum RecordKind {
     /// Describes the file that begins with it.
     Warcinfo,
     /// The request.
@@ -23,25 +23,25 @@ pub enum Kind {
     Continuation,
 }
 
-const NAMES: [(Kind, &str); 8] = [
-    (Kind::Warcinfo, "warcinfo"),
-    (Kind::Request, "request"),
-    (Kind::Response, "response"),
-    (Kind::Metadata, "metadata"),
-    (Kind::Resource, "resource"),
-    (Kind::Revisit, "revisit"),
-    (Kind::Conversion, "conversion"),
-    (Kind::Continuation, "continuation"),
+const NAMES: [(RecordKind, &str); 8] = [
+    (RecordKind::Warcinfo, "warcinfo"),
+    (RecordKind::Request, "request"),
+    (RecordKind::Response, "response"),
+    (RecordKind::Metadata, "metadata"),
+    (RecordKind::Resource, "resource"),
+    (RecordKind::Revisit, "revisit"),
+    (RecordKind::Conversion, "conversion"),
+    (RecordKind::Continuation, "continuation"),
 ];
 
-impl Kind {
-    pub(super) fn of(name: &[u8]) -> Option<Kind> {
-        let is_it = |(_, known): &&(Kind, &str)| name.eq_ignore_ascii_case(known.as_bytes());
+impl RecordKind {
+    pub(super) fn of(name: &[u8]) -> Option<RecordKind> {
+        let is_it = |(_, known): &&(RecordKind, &str)| name.eq_ignore_ascii_case(known.as_bytes());
         NAMES.iter().find(is_it).map(|(kind, _)| *kind)
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for RecordKind {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = NAMES.iter().find(|(kind, _)| kind == self).map_or("", |(_, name)| name);
         out.write_str(name)

@@ -12,7 +12,7 @@ use crate::gzip::InflateFault;
 use crate::headers::{Headers, MAX_HEAD_BYTES};
 use crate::http::{HttpFault, HttpMessage};
 
-pub use kind::Kind;
+pub use kind::RecordKind;
 pub use reader::{Limits, Stretch, StretchFault, WarcItem, WarcReader};
 pub use tally::Tally;
 
@@ -117,8 +117,8 @@ fn blank_bytes(bytes: &[u8]) -> usize {
 impl<'a> Record<'a> {
     /// The type of the record; `None` for an unknown type, which readers should skip.
     #[must_use]
-    pub fn kind(&self) -> Option<Kind> {
-        self.headers.values("WARC-Type").next().and_then(Kind::of)
+    pub fn kind(&self) -> Option<RecordKind> {
+        self.headers.values("WARC-Type").next().and_then(RecordKind::of)
     }
 
     /// The captured URL. Some writers put it in angle brackets.

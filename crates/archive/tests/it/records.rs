@@ -1,6 +1,6 @@
 //! WARC records of our own making, sound and not.
 
-use fetchwell_archive::warc::{Kind, MAX_DECLARED_BYTES, WarcFault, parse_record};
+use fetchwell_archive::warc::{MAX_DECLARED_BYTES, RecordKind, WarcFault, parse_record};
 use fetchwell_archive::{cdxj, cluster_idx, gzip};
 use proptest::prelude::*;
 
@@ -17,7 +17,7 @@ fn a_record_is_parsed() {
     let source = record("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<p>\r\n\r\nbody");
     let got = parse_record(source.as_bytes()).unwrap();
     assert_eq!(got.version, "1.0");
-    assert_eq!(got.kind(), Some(Kind::Response));
+    assert_eq!(got.kind(), Some(RecordKind::Response));
     assert_eq!(got.target_uri().as_deref(), Some("https://a.test/"));
     let http = got.http().unwrap();
     assert_eq!((http.status(), http.raw_body), (Some(200), b"<p>\r\n\r\nbody".as_slice()));

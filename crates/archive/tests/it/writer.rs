@@ -2,7 +2,7 @@
 
 use fetchwell_archive::gzip::next_member;
 use fetchwell_archive::message::{self, Message};
-use fetchwell_archive::warc::{Kind, Record, parse_record};
+use fetchwell_archive::warc::{Record, RecordKind, parse_record};
 use fetchwell_archive::warc_writer::{Block, NewRecord, RecordId};
 use proptest::prelude::*;
 
@@ -43,7 +43,7 @@ fn a_capture_is_read_back_with_all_that_was_known() {
         protocol: Some("h2"),
         is_cut: true,
         ..NewRecord::new(
-            Kind::Response,
+            RecordKind::Response,
             DATE,
             "application/http; msgtype=response",
             Block::Http(&response),
@@ -54,7 +54,7 @@ fn a_capture_is_read_back_with_all_that_was_known() {
     let about_request = NewRecord {
         concurrent_to: Some(&response_id),
         ..NewRecord::new(
-            Kind::Request,
+            RecordKind::Request,
             DATE,
             "application/http; msgtype=request",
             Block::Http(&request),
@@ -67,7 +67,7 @@ fn a_capture_is_read_back_with_all_that_was_known() {
     assert_eq!(records.len(), 2);
     let got = &records[0];
     let asked = &records[1];
-    assert_eq!((got.version, got.kind()), ("1.1", Some(Kind::Response)));
+    assert_eq!((got.version, got.kind()), ("1.1", Some(RecordKind::Response)));
     assert_eq!(got.target_uri().as_deref(), Some("https://a.test/"));
     for (name, value) in [
         ("WARC-Date", DATE),
@@ -82,7 +82,7 @@ fn a_capture_is_read_back_with_all_that_was_known() {
         assert_eq!(header(got, name).as_deref(), Some(value), "{name}");
     }
     assert_eq!(got.http().unwrap().raw_body, b"<p>hello");
-    assert_eq!(asked.kind(), Some(Kind::Request));
+    assert_eq!(asked.kind(), Some(RecordKind::Request));
     assert_eq!(header(asked, "WARC-Concurrent-To"), Some(response_id.to_string()));
     assert_eq!(header(asked, "WARC-Payload-Digest"), None);
     assert_eq!(asked.block, request.bytes);
@@ -93,7 +93,7 @@ fn names_differ_unless_everything_is_the_same() {
     let one = page(b"one");
     let other = page(b"other");
     let named = |date, message| {
-        written(&NewRecord::new(Kind::Response, date, "x/y", Block::Http(message))).1
+        written(&NewRecord::new(RecordKind::Response, date, "x/y", Block::Http(message))).1
     };
     assert_eq!(named(DATE, &one), named(DATE, &one));
     assert_ne!(named(DATE, &one), named(DATE, &other));
@@ -109,7 +109,7 @@ fn names_differ_unless_everything_is_the_same() {
 fn no_value_becomes_a_header_of_its_own() {
     let record = NewRecord {
         target_uri: Some("http://a.test/\r\nWARC-Type: warcinfo\r\n\r\n"),
-        ..NewRecord::new(Kind::Metadata, DATE, "application/json", Block::Bytes(b"{}"))
+        ..NewRecord::new(RecordKind::Metadata, DATE, "application/json", Block::Bytes(b"{}"))
     };
     let (bytes, _) = written(&record);
     let got = parse_record(&bytes).unwrap();
@@ -127,7 +127,7 @@ proptest! {
         let encoding = encoded.then_some(("content-encoding", b"gzip".as_slice()));
         let headers = [("content-length", b"7".as_slice()), ("x-any", &value)];
         let message = message::response(status, "", headers.into_iter().chain(encoding), &body);
-        let record = NewRecord::new(Kind::Response, DATE, "x/y", Block::Http(&message));
+        let record = NewRecord::new(RecordKind::Response, DATE, "x/y", Block::Http(&message));
         let (bytes, _) = written(&record);
         let got = parse_record(&bytes).unwrap();
         prop_assert_eq!(got.block, &message.bytes);

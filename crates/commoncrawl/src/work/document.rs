@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use fetchwell_archive::cdxj::{CdxRecord, ItemFault};
 use fetchwell_archive::gzip::{InflateFault, inflate_member, inflate_pieces};
-use fetchwell_archive::warc::{Kind, Record, WarcFault, parse_record};
+use fetchwell_archive::warc::{Record, RecordKind, WarcFault, parse_record};
 use fetchwell_archive::{BodyFlaw, HttpFault};
 use fetchwell_policy::digest::sha256_hex;
 use fetchwell_policy::outcome::FetchOutcome;
@@ -179,7 +179,7 @@ impl Document {
         max_bytes: usize,
         reading: ReadTime,
     ) -> Result<Document, DocumentFault> {
-        if record.kind() != Some(Kind::Response) {
+        if record.kind() != Some(RecordKind::Response) {
             return Err(DocumentFault::NotAResponse);
         }
         let response = record.http()?;

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use bytes::Bytes;
 use fetchwell_archive::message;
-use fetchwell_archive::warc::Kind;
+use fetchwell_archive::warc::RecordKind;
 use fetchwell_archive::warc_writer::{Block, NewRecord, RecordId};
 use fetchwell_engine::web::{Answer, Outcome};
 use fetchwell_policy::rfc3339::rfc3339;
@@ -76,11 +76,11 @@ impl Capture {
             ip: self.peer,
             protocol: (self.version == Version::HTTP_2).then_some("h2"),
             is_cut: self.is_cut,
-            ..NewRecord::new(Kind::Response, &date, RESPONSE, Block::Http(&response))
+            ..NewRecord::new(RecordKind::Response, &date, RESPONSE, Block::Http(&response))
         };
         let answer = written(&answered, members);
         let asked = NewRecord {
-            kind: Kind::Request,
+            kind: RecordKind::Request,
             concurrent_to: answer.as_ref(),
             content_type: REQUEST,
             is_cut: false,
@@ -122,7 +122,7 @@ impl Archived {
         let record = NewRecord {
             target_uri: target.as_ref().map(WebUrl::as_str),
             concurrent_to: self.last_answer.as_ref(),
-            ..NewRecord::new(Kind::Metadata, date, "application/json", Block::Bytes(json))
+            ..NewRecord::new(RecordKind::Metadata, date, "application/json", Block::Bytes(json))
         };
         let mut members = self.members.clone();
         written(&record, &mut members);
@@ -142,7 +142,7 @@ pub(super) fn warcinfo(path: &Path, user_agent: &str, now: Time) -> Vec<u8> {
     let block = Block::Bytes(fields.as_bytes());
     let record = NewRecord {
         filename: Some(&name),
-        ..NewRecord::new(Kind::Warcinfo, &date, "application/warc-fields", block)
+        ..NewRecord::new(RecordKind::Warcinfo, &date, "application/warc-fields", block)
     };
     let mut members = Vec::new();
     written(&record, &mut members);

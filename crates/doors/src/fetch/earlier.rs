@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use fetchwell_archive::gzip::{MemberError, next_member};
-use fetchwell_archive::warc::{Kind, parse_record};
+use fetchwell_archive::warc::{RecordKind, parse_record};
 use serde::Deserialize;
 
 use super::capture::SOFTWARE;
@@ -126,11 +126,11 @@ fn next_capture(file: &mut BufReader<File>, left: u64) -> io::Result<Option<Part
         bytes += member.stored_bytes;
         let Ok(record) = parse_record(&member.content) else { continue };
         match record.kind() {
-            Some(Kind::Metadata) => {
+            Some(RecordKind::Metadata) => {
                 let row = serde_json::from_slice(record.block).ok();
                 return Ok(row.map(|row| Part { bytes, row: Some(row) }));
             }
-            Some(Kind::Warcinfo) => {
+            Some(RecordKind::Warcinfo) => {
                 let ours = SOFTWARE.split('/').next().unwrap_or_default().as_bytes();
                 let is_ours = record.block.starts_with(ours);
                 return Ok(is_ours.then_some(Part { bytes, row: None }));

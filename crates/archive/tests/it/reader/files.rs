@@ -2,14 +2,14 @@
 
 use std::io::{self, Read, Write};
 
-use fetchwell_archive::warc::{Flaw, Kind, Limits, Stretch, Tally, WarcItem, WarcReader};
+use fetchwell_archive::warc::{Flaw, Limits, RecordKind, Stretch, Tally, WarcItem, WarcReader};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
 /// What a record was, after its reader went on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Seen {
-    pub(crate) kind: Option<Kind>,
+    pub(crate) kind: Option<RecordKind>,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) block: Vec<u8>,
     pub(crate) flaw: Option<Flaw>,

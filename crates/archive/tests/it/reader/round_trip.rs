@@ -1,20 +1,20 @@
 //! What our writer writes is what our reader reads.
 
-use fetchwell_archive::warc::Kind;
+use fetchwell_archive::warc::RecordKind;
 use fetchwell_archive::warc_writer::{Block, NewRecord};
 use proptest::prelude::*;
 
 use super::files::{FRAMINGS, read};
 
-const KINDS: [Kind; 8] = [
-    Kind::Warcinfo,
-    Kind::Request,
-    Kind::Response,
-    Kind::Metadata,
-    Kind::Resource,
-    Kind::Revisit,
-    Kind::Conversion,
-    Kind::Continuation,
+const KINDS: [RecordKind; 8] = [
+    RecordKind::Warcinfo,
+    RecordKind::Request,
+    RecordKind::Response,
+    RecordKind::Metadata,
+    RecordKind::Resource,
+    RecordKind::Revisit,
+    RecordKind::Conversion,
+    RecordKind::Continuation,
 ];
 
 /// Blocks of all sizes, some of which look like records or like gzip.

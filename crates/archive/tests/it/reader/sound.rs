@@ -1,6 +1,6 @@
 //! Files that are odd and not broken.
 
-use fetchwell_archive::warc::{Kind, Limits, WarcItem, WarcReader};
+use fetchwell_archive::warc::{Limits, RecordKind, WarcItem, WarcReader};
 
 use super::files::{FRAMINGS, Framing, gzip, read, record};
 
@@ -52,7 +52,7 @@ fn heads_are_as_writers_make_them() {
         assert_eq!(found.counts(), "1/0/0/0", "{lines:?}");
         assert_eq!(
             (found.records[0].kind, &found.records[0].block[..]),
-            (Some(Kind::Response), &b"abc"[..])
+            (Some(RecordKind::Response), &b"abc"[..])
         );
     }
     let unknown = read(head("WARC/1.0\r\nWARC-Type: poem\r\n").as_bytes());

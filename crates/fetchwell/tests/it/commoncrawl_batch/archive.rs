@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::Path;
 
 use fetchwell_archive::message;
-use fetchwell_archive::warc::Kind;
+use fetchwell_archive::warc::RecordKind;
 use fetchwell_archive::warc_writer::{Block, NewRecord};
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -121,7 +121,7 @@ fn record(url: &str, name: &str) -> Vec<u8> {
     let headers = [("Content-Type", b"text/html; charset=utf-8".as_slice())];
     let message = message::response(200, "OK", headers, html.as_bytes());
     let mut record = NewRecord::new(
-        Kind::Response,
+        RecordKind::Response,
         "2024-07-12T00:01:02Z",
         "application/http; msgtype=response",
         Block::Http(&message),

@@ -5,7 +5,7 @@ use std::io::Write;
 
 use bytes::Bytes;
 use fetchwell_archive::message;
-use fetchwell_archive::warc::Kind;
+use fetchwell_archive::warc::RecordKind;
 use fetchwell_archive::warc_writer::{Block, NewRecord};
 use fetchwell_engine::ports::batches::Batch;
 use flate2::Compression;
@@ -89,7 +89,7 @@ pub(crate) fn response(number: usize, status: u16, content_type: &str, body: &[u
     let message = message::response(status, "OK", headers, body);
     let url = url(number);
     let mut record = NewRecord::new(
-        Kind::Response,
+        RecordKind::Response,
         "2024-07-12T00:01:02Z",
         "application/http; msgtype=response",
         Block::Http(&message),
