@@ -9,7 +9,7 @@ use tracing::debug;
 use super::Api;
 use super::fields::{FetchRequest, Judge};
 use super::identity::Identity;
-use crate::problem::{FieldError, Kind, Problem};
+use crate::problem::{FieldError, Problem, ProblemKind};
 
 const MAX_KEY_BYTES: usize = 255;
 
@@ -68,7 +68,7 @@ impl Api {
                 }
                 Ok(ids)
             }
-            Submitted::KeyUsedOtherwise => Err(Problem::new(Kind::KeyReused)),
+            Submitted::KeyUsedOtherwise => Err(Problem::new(ProblemKind::KeyReused)),
         }
     }
 
@@ -76,7 +76,8 @@ impl Api {
     /// grows at its end.
     fn new_ids(&self, count: usize) -> Result<Vec<MessageId>, Problem> {
         let mut chance = vec![[0; 16]; count];
-        getrandom::fill(chance.as_flattened_mut()).map_err(|_| Problem::new(Kind::Internal))?;
+        getrandom::fill(chance.as_flattened_mut())
+            .map_err(|_| Problem::new(ProblemKind::Internal))?;
         let wall = self.clock.wall();
         let new = |chance| MessageId::new(wall, u128::from_be_bytes(chance));
         let mut ids: Vec<MessageId> = chance.into_iter().map(new).collect();

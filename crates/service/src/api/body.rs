@@ -10,7 +10,7 @@ use serde_json::error::Category;
 
 use super::json::Json;
 use super::memory::{Held, Memory};
-use crate::problem::{Kind, Problem};
+use crate::problem::{Problem, ProblemKind};
 
 /// How long a body may take to arrive.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
@@ -46,7 +46,7 @@ pub(super) async fn read(
     // Twice the size: the text and the parsed JSON are both in memory.
     let _share = memory.take(2 * announced.unwrap_or(most_bytes)).await?;
     let reading = tokio::time::timeout(BODY_TIMEOUT, collect(body, most_bytes));
-    let bytes = reading.await.unwrap_or_else(|_| Err(Problem::new(Kind::SlowRequest)))?;
+    let bytes = reading.await.unwrap_or_else(|_| Err(Problem::new(ProblemKind::SlowRequest)))?;
     Ok(Whole { bytes, _share })
 }
 
@@ -60,7 +60,7 @@ pub(super) fn json(bytes: &[u8]) -> Result<Json<'_>, Problem> {
             Category::Data => "duplicate key",
             Category::Syntax | Category::Io => "syntax error",
         };
-        Problem::new(Kind::MalformedJson)
+        Problem::new(ProblemKind::MalformedJson)
             .saying(format!("The body is not JSON: {what} at line {line}, column {column}."))
     })
 }
@@ -72,7 +72,7 @@ fn check_type(headers: &HeaderMap) -> Result<(), Problem> {
     let is_json = essence.trim().eq_ignore_ascii_case("application/json");
     let is_plain =
         text(CONTENT_ENCODING).is_none_or(|coding| coding.eq_ignore_ascii_case("identity"));
-    if is_json && is_plain { Ok(()) } else { Err(Problem::new(Kind::UnsupportedMediaType)) }
+    if is_json && is_plain { Ok(()) } else { Err(Problem::new(ProblemKind::UnsupportedMediaType)) }
 }
 
 async fn collect(body: Body, most_bytes: u64) -> Result<Bytes, Problem> {
@@ -80,7 +80,8 @@ async fn collect(body: Body, most_bytes: u64) -> Result<Bytes, Problem> {
     let mut whole = Vec::new();
     while let Some(piece) = pieces.next().await {
         let piece = piece.map_err(|_| {
-            Problem::new(Kind::MalformedJson).saying("The body is incomplete; send it again.")
+            Problem::new(ProblemKind::MalformedJson)
+                .saying("The body is incomplete; send it again.")
         })?;
         if (whole.len() + piece.len()) as u64 > most_bytes {
             tokio::spawn(linger(Body::from_stream(pieces)));
@@ -92,8 +93,9 @@ async fn collect(body: Body, most_bytes: u64) -> Result<Bytes, Problem> {
 }
 
 fn too_large(most_bytes: u64) -> Problem {
-    let detail = format!("The body has more than {most_bytes} bytes. {}", Kind::TooLarge.mend());
-    Problem::new(Kind::TooLarge).saying(detail)
+    let detail =
+        format!("The body has more than {most_bytes} bytes. {}", ProblemKind::TooLarge.mend());
+    Problem::new(ProblemKind::TooLarge).saying(detail)
 }
 
 async fn linger(body: Body) {

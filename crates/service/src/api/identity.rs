@@ -9,7 +9,7 @@ use http::request::Parts;
 
 use super::Api;
 use crate::auth::Token;
-use crate::problem::{Kind, Problem};
+use crate::problem::{Problem, ProblemKind};
 use crate::server::Peer;
 
 /// A caller with a valid token.
@@ -34,7 +34,7 @@ impl Identity {
     pub(super) fn check_may_send(&self) -> Result<(), Problem> {
         match self.caller.role {
             Role::Caller | Role::Operator => Ok(()),
-            Role::Viewer => Err(Problem::new(Kind::Forbidden)),
+            Role::Viewer => Err(Problem::new(ProblemKind::Forbidden)),
         }
     }
 
@@ -42,7 +42,7 @@ impl Identity {
     pub(super) fn check_may_look(&self) -> Result<(), Problem> {
         match self.caller.role {
             Role::Viewer | Role::Operator => Ok(()),
-            Role::Caller => Err(Problem::new(Kind::Forbidden).saying(
+            Role::Caller => Err(Problem::new(ProblemKind::Forbidden).saying(
                 "A caller sees only its own messages; use the token of a viewer or an operator.",
             )),
         }
@@ -52,7 +52,7 @@ impl Identity {
     pub(super) fn check_may_act(&self) -> Result<(), Problem> {
         match self.caller.role {
             Role::Operator => Ok(()),
-            Role::Viewer | Role::Caller => Err(Problem::new(Kind::Forbidden).saying(
+            Role::Viewer | Role::Caller => Err(Problem::new(ProblemKind::Forbidden).saying(
                 "This needs the role operator; `fetchwell callers add NAME --role operator` \
                  creates a token.",
             )),
@@ -63,7 +63,7 @@ impl Identity {
     pub(super) async fn check_again(&self, api: &Api) -> Result<(), Problem> {
         match api.caller_of(&self.token).await? {
             Some(_) => Ok(()),
-            None => Err(Problem::new(Kind::Unauthorized)),
+            None => Err(Problem::new(ProblemKind::Unauthorized)),
         }
     }
 }
@@ -77,7 +77,7 @@ impl FromRequestParts<Arc<Api>> for Identity {
             api.auth_failures.note(address, what);
             api.metrics.authentication_failed();
             // The response is the same whatever is wrong, so that guessing reveals nothing.
-            Problem::new(Kind::Unauthorized)
+            Problem::new(ProblemKind::Unauthorized)
         };
         let mut values = parts.headers.get_all(AUTHORIZATION).iter();
         let value = values.next();

@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::response::Response;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::problem::{Kind, Problem};
+use crate::problem::{Problem, ProblemKind};
 use crate::server;
 
 /// The limit for all bodies together.
@@ -36,7 +36,7 @@ impl Memory {
         let share = self.0.clone().acquire_many_owned(pieces(bytes.min(TOTAL_BYTES)));
         match tokio::time::timeout(PATIENCE, share).await {
             Ok(Ok(permit)) => Ok(Held(permit)),
-            _ => Err(Problem::new(Kind::Busy).retry_after(PATIENCE.as_secs())),
+            _ => Err(Problem::new(ProblemKind::Busy).retry_after(PATIENCE.as_secs())),
         }
     }
 }

@@ -11,7 +11,7 @@ use super::Api;
 use super::identity::Identity;
 use super::problems::{CallerProblems, MessageProblems, StoreProblems};
 use super::routes::json;
-use crate::problem::{Kind, Problem};
+use crate::problem::{Problem, ProblemKind};
 use crate::views::messages::MessageView;
 
 /// Get a message and its result
@@ -41,6 +41,6 @@ pub(super) async fn message(
         Some(id) => api.message(id, identity.sees()).await?,
         None => None,
     };
-    let message = found.ok_or_else(|| Problem::new(Kind::NotFound))?;
+    let message = found.ok_or_else(|| Problem::new(ProblemKind::NotFound))?;
     Ok(json(&MessageView::from(message)))
 }

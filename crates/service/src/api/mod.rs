@@ -56,7 +56,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::audit::{AuditLog, AuthFailures};
 use crate::auth::{Allowances, KnownTokens};
-use crate::problem::{Kind, Problem};
+use crate::problem::{Problem, ProblemKind};
 use crate::sites::SiteService;
 use memory::Memory;
 
@@ -148,7 +148,7 @@ impl Api {
     /// Counts `count` messages or other requests against the caller's own limit.
     fn charge(&self, caller: &Caller, count: usize) -> Result<(), Problem> {
         self.allowances.take(&caller.name, count).map_err(|wait| {
-            Problem::new(Kind::TooManyRequests).retry_after(wait.as_secs_f64().ceil() as u64)
+            Problem::new(ProblemKind::TooManyRequests).retry_after(wait.as_secs_f64().ceil() as u64)
         })
     }
 
@@ -173,13 +173,13 @@ impl Api {
         answer.map_err(|fault| {
             self.health.failed_once(StoreCall::Answer, &fault);
             match fault.kind() {
-                StoreErrorKind::Bug => Problem::new(Kind::Internal),
-                StoreErrorKind::TooLarge => Problem::new(Kind::TooLarge)
+                StoreErrorKind::Bug => Problem::new(ProblemKind::Internal),
+                StoreErrorKind::TooLarge => Problem::new(ProblemKind::TooLarge)
                     .saying("The store cannot hold a message of this size."),
                 StoreErrorKind::Transient
                 | StoreErrorKind::Corrupt
                 | StoreErrorKind::Incompatible => {
-                    Problem::new(Kind::StoreUnavailable).retry_after(STORE_RETRY_SECONDS)
+                    Problem::new(ProblemKind::StoreUnavailable).retry_after(STORE_RETRY_SECONDS)
                 }
             }
         })

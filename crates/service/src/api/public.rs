@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::Api;
 use super::identity::Identity;
 use super::problems::StoreProblems;
-use crate::problem::{Kind, Problem, ProblemBody};
+use crate::problem::{Problem, ProblemBody, ProblemKind};
 
 /// The store is checked at most this often, however many clients ask.
 const READINESS_CACHE: Duration = Duration::from_secs(1);
@@ -45,7 +45,7 @@ pub(super) async fn livez() -> &'static str {
 )]
 pub(super) async fn readyz(State(api): State<Arc<Api>>) -> Result<&'static str, Problem> {
     if api.stop.is_cancelled() {
-        return Err(Problem::new(Kind::StoreUnavailable)
+        return Err(Problem::new(ProblemKind::StoreUnavailable)
             .saying("The server is stopping; use another one.")
             .retry_after(super::STORE_RETRY_SECONDS));
     }
@@ -66,7 +66,7 @@ pub(super) async fn readyz(State(api): State<Arc<Api>>) -> Result<&'static str, 
         }
     };
     let down = |failing| {
-        Problem::new(Kind::StoreUnavailable)
+        Problem::new(ProblemKind::StoreUnavailable)
             .saying(why_not_ready(failing))
             .retry_after(super::STORE_RETRY_SECONDS)
     };

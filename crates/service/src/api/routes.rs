@@ -18,7 +18,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::{Api, docs, messages, openapi, outbox, oversight, public, sites, submit};
-use crate::problem::{Kind, Problem};
+use crate::problem::{Problem, ProblemKind};
 
 /// All routes: those of the API, and the dashboard's `pages`.
 pub(crate) fn router(api: &Arc<Api>, pages: Router<Arc<Api>>, listens_on: SocketAddr) -> Router {
@@ -41,8 +41,8 @@ pub(crate) fn router(api: &Arc<Api>, pages: Router<Arc<Api>>, listens_on: Socket
         .route("/docs", get(docs_page))
         .layer(Extension(page))
         .layer(Extension(document))
-        .fallback(async || Problem::new(Kind::NotFound))
-        .method_not_allowed_fallback(async || Problem::new(Kind::MethodNotAllowed))
+        .fallback(async || Problem::new(ProblemKind::NotFound))
+        .method_not_allowed_fallback(async || Problem::new(ProblemKind::MethodNotAllowed))
         .layer(CatchPanicLayer::custom(after_a_panic))
         .layer(middleware::from_fn_with_state(api.clone(), count))
         .with_state(api.clone())
@@ -54,7 +54,7 @@ pub(super) fn json(value: &impl Serialize) -> Response {
         Ok(body) => ([(CONTENT_TYPE, "application/json")], body).into_response(),
         Err(fault) => {
             error!("could not encode a response as JSON: {fault}");
-            Problem::new(Kind::Internal).into_response()
+            Problem::new(ProblemKind::Internal).into_response()
         }
     }
 }
@@ -83,5 +83,5 @@ fn after_a_panic(panic: Box<dyn Any + Send>) -> Response {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
     error!("a request handler panicked: {text}");
-    Problem::new(Kind::Internal).into_response()
+    Problem::new(ProblemKind::Internal).into_response()
 }

@@ -23,7 +23,7 @@ use super::problems::{
 };
 use super::routes::json;
 use super::{Api, body, parameters};
-use crate::problem::{FieldError, Kind, Problem, ProblemBody};
+use crate::problem::{FieldError, Problem, ProblemBody, ProblemKind};
 use crate::sites::{Obeyed, Operator, SiteRow};
 
 const DEFAULT_LIMIT: usize = 100;
@@ -284,7 +284,7 @@ fn named(name: Name) -> Result<Site, Problem> {
     let site = name.filter(|text| !text.contains(['/', '\\', '?', '#', '@']));
     let site = site.and_then(|text| Site::parse(&text).ok());
     site.ok_or_else(|| {
-        Problem::new(Kind::NotFound).saying(
+        Problem::new(ProblemKind::NotFound).saying(
             "This is not the name of a site; use a host, with its port unless that is 80 or 443.",
         )
     })

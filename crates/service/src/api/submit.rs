@@ -18,7 +18,7 @@ use super::json::Json;
 use super::problems::{BodyProblems, CallerProblems, SenderProblems, SizeProblems, StoreProblems};
 use super::routes::json;
 use super::{Api, body, prefer, waiting};
-use crate::problem::{Kind, Problem, ProblemBody};
+use crate::problem::{Problem, ProblemBody, ProblemKind};
 use crate::views::messages::{self, MessageView};
 use crate::views::schemas::MessageStatus;
 
@@ -119,7 +119,7 @@ pub(super) async fn fetch(
         let message = FetchRequest::read(&json, &api.judge()).map_err(Problem::invalid)?;
         let sharing = message.max_age.is_some();
         let ids = api.submit(&identity, idempotency, vec![message]).await?;
-        let id = ids.first().copied().ok_or_else(|| Problem::new(Kind::Internal))?;
+        let id = ids.first().copied().ok_or_else(|| Problem::new(ProblemKind::Internal))?;
         Ok(answer(&api, &identity, id, sharing, prefer::wait(&parts.headers)).await)
     };
     submitted.await.map_err(|problem| about(problem, &json))

@@ -8,14 +8,14 @@ use http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-pub(crate) use kind::Kind;
+pub(crate) use kind::ProblemKind;
 
 const CONTENT_TYPE_OF_PROBLEMS: &str = "application/problem+json";
 
 /// An error response. The body is boxed to keep `Result`s small.
 #[derive(Clone, Debug)]
 pub(crate) struct Problem {
-    kind: Kind,
+    kind: ProblemKind,
     retry_after_seconds: Option<u64>,
     body: Box<ProblemBody>,
 }
@@ -101,7 +101,7 @@ impl FieldError {
 
 impl Problem {
     /// A problem of this kind, with the default `detail`.
-    pub(crate) fn new(kind: Kind) -> Problem {
+    pub(crate) fn new(kind: ProblemKind) -> Problem {
         let body = ProblemBody {
             kind: format!("/docs#problem-{}", kind.name()),
             title: kind.title(),
@@ -117,14 +117,14 @@ impl Problem {
 
     /// A problem that lists the invalid parts of the request.
     pub(crate) fn invalid(errors: Vec<FieldError>) -> Problem {
-        let mut problem = Problem::new(Kind::InvalidField);
+        let mut problem = Problem::new(ProblemKind::InvalidField);
         problem.body.errors = errors;
         problem
     }
 
     /// The problem for a cursor that is not in the outbox.
     pub(crate) fn gone(oldest: i64) -> Problem {
-        let mut problem = Problem::new(Kind::CursorGone);
+        let mut problem = Problem::new(ProblemKind::CursorGone);
         problem.body.oldest = Some(oldest.to_string());
         problem
     }
@@ -154,7 +154,7 @@ impl IntoResponse for Problem {
         let mut response = (self.kind.status(), body).into_response();
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(CONTENT_TYPE_OF_PROBLEMS));
-        if self.kind == Kind::Unauthorized {
+        if self.kind == ProblemKind::Unauthorized {
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         if let Some(seconds) = self.retry_after_seconds {
@@ -175,14 +175,14 @@ mod tests {
         let json = serde_json::to_value(&problem.body).unwrap();
         let expected = serde_json::json!({
             "type": "/docs#problem-invalid-field",
-            "title": Kind::InvalidField.title(),
+            "title": ProblemKind::InvalidField.title(),
             "status": 422,
-            "detail": Kind::InvalidField.mend(),
+            "detail": ProblemKind::InvalidField.mend(),
             "url": "http://a.test/",
             "errors": [{"pointer": "/url", "detail": "is missing"}],
         });
         assert_eq!(json, expected);
-        let response = Problem::new(Kind::TooManyRequests).retry_after(3).into_response();
+        let response = Problem::new(ProblemKind::TooManyRequests).retry_after(3).into_response();
         assert_eq!(
             (response.status().as_u16(), &response.headers()["retry-after"]),
             (429, &HeaderValue::from(3))

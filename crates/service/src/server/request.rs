@@ -9,7 +9,7 @@ use http::uri::Authority;
 use http::{HeaderValue, Request, Version};
 
 use super::places::Refusal;
-use crate::problem::{Kind, Problem};
+use crate::problem::{Problem, ProblemKind};
 
 /// The Retry-After of refused requests.
 const RETRY_SECONDS: u64 = 5;
@@ -55,7 +55,7 @@ fn host(value: &HeaderValue) -> Option<Authority> {
 
 /// The response to a request without exactly one host.
 pub(super) fn bad_host() -> Response {
-    closing(Problem::new(Kind::BadHost).into_response())
+    closing(Problem::new(ProblemKind::BadHost).into_response())
 }
 
 /// The response to a request in a reserved place.
@@ -66,10 +66,10 @@ pub(super) fn refused(refusal: Refusal) -> Response {
 /// The response to a request over a limit.
 pub(super) fn over_limit(refusal: Refusal) -> Response {
     let problem = match refusal {
-        Refusal::Full => Problem::new(Kind::Busy).saying(
+        Refusal::Full => Problem::new(ProblemKind::Busy).saying(
             "All connections are in use. Try again after the time in the header Retry-After.",
         ),
-        Refusal::Address => Problem::new(Kind::TooManyConnections),
+        Refusal::Address => Problem::new(ProblemKind::TooManyConnections),
     };
     problem.retry_after(RETRY_SECONDS).into_response()
 }

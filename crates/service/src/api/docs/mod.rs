@@ -17,7 +17,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use utoipa::openapi::OpenApi;
 
-use crate::problem::Kind;
+use crate::problem::ProblemKind;
 use crate::server::Peer;
 use objects::{schema_name, write_objects};
 
@@ -212,7 +212,7 @@ fn write_problems(page: &mut String) {
          (<code>application/problem+json</code>). Its <code>type</code> links here and never \
          changes.</p>\n",
     );
-    for kind in Kind::ALL {
+    for kind in ProblemKind::ALL {
         push(
             page,
             format_args!(

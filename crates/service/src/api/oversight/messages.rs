@@ -14,7 +14,7 @@ use crate::api::problems::{
     CallerProblems, MessageProblems, QueryProblems, StoreProblems, ViewerProblems,
 };
 use crate::api::routes::json;
-use crate::problem::{Kind, Problem};
+use crate::problem::{Problem, ProblemKind};
 use crate::views::oversight::{CountView, FailuresView, MessageDetailView, MessageSummariesView};
 
 /// List messages of all callers
@@ -117,7 +117,7 @@ pub(super) async fn message(
         Some(id) => api.stored(api.oversight.detail(id).await)?,
         None => None,
     };
-    let detail = found.ok_or_else(|| Problem::new(Kind::NotFound))?;
+    let detail = found.ok_or_else(|| Problem::new(ProblemKind::NotFound))?;
     Ok(json(&MessageDetailView::from(detail)))
 }
 
