@@ -16,7 +16,7 @@ const ID_BYTES: usize = 16;
 /// Something that is due at an interval.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScheduleEntry {
-    pub kind: Kind,
+    pub kind: EntryKind,
     /// As written in the plan: this exact string is queued.
     pub url: String,
     pub every: Duration,
@@ -27,18 +27,18 @@ pub struct ScheduleEntry {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum EntryKind {
     Url,
     /// A list of pages.
     Sitemap,
 }
 
-impl Kind {
+impl EntryKind {
     /// The key in a plan file.
     pub const fn as_str(self) -> &'static str {
         match self {
-            Kind::Url => "url",
-            Kind::Sitemap => "sitemap",
+            EntryKind::Url => "url",
+            EntryKind::Sitemap => "sitemap",
         }
     }
 }
@@ -104,7 +104,7 @@ mod tests {
 
     fn entry(every_s: u64, jitter_s: u64, start: Option<Time>) -> ScheduleEntry {
         ScheduleEntry {
-            kind: Kind::Url,
+            kind: EntryKind::Url,
             url: "http://a.test/".to_owned(),
             every: Duration::from_secs(every_s),
             jitter: Duration::from_secs(jitter_s),
@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn an_entry_is_the_same_whatever_its_interval_and_another_with_another_kind() {
         assert_eq!(entry(60, 0, None).id(), entry(600, 5, Some(NOW)).id());
-        let sitemap = ScheduleEntry { kind: Kind::Sitemap, ..entry(60, 0, None) };
+        let sitemap = ScheduleEntry { kind: EntryKind::Sitemap, ..entry(60, 0, None) };
         assert_ne!(entry(60, 0, None).id(), sitemap.id());
     }
 

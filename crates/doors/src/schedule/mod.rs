@@ -10,6 +10,6 @@ mod run;
 mod scheduler;
 mod sitemaps;
 
-pub use entry::{Kind, ScheduleEntry};
+pub use entry::{EntryKind, ScheduleEntry};
 pub use plan_file::{PlanFileError, read as read_plan};
 pub use run::{Schedule, ScheduleRules};

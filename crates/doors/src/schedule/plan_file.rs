@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use thiserror::Error;
 
-use super::entry::{Kind, ScheduleEntry};
+use super::entry::{EntryKind, ScheduleEntry};
 
 const MAX_PLAN_BYTES: u64 = 16 << 20;
 const MAX_ENTRIES: usize = 100_000;
@@ -111,7 +111,7 @@ enum EntryProblem {
     #[error("it has neither url nor sitemap; set one of them")]
     NoAddress,
     #[error("{}: {source}", .kind.as_str())]
-    Url { kind: Kind, source: UrlFault },
+    Url { kind: EntryKind, source: UrlFault },
     #[error("it is the same as entry {0}; remove one of them")]
     SameAs(usize),
     #[error("{key}: {source}")]
@@ -177,8 +177,8 @@ fn judge(raw: Vec<RawEntry>) -> Result<Vec<ScheduleEntry>, Vec<EntryError>> {
 
 fn entry(raw: RawEntry) -> Result<ScheduleEntry, EntryProblem> {
     let (kind, url) = match (raw.url, raw.sitemap) {
-        (Some(url), None) => (Kind::Url, url),
-        (None, Some(url)) => (Kind::Sitemap, url),
+        (Some(url), None) => (EntryKind::Url, url),
+        (None, Some(url)) => (EntryKind::Sitemap, url),
         (Some(_), Some(_)) => return Err(EntryProblem::BothAddresses),
         (None, None) => return Err(EntryProblem::NoAddress),
     };
@@ -249,7 +249,7 @@ mod tests {
         let entries = from_yaml.unwrap();
         assert_eq!(entries, from_toml.unwrap());
         let [page, sitemap] = entries.as_slice() else { panic!("{entries:?}") };
-        assert_eq!((page.kind, page.url.as_str()), (Kind::Url, "http://a.test/x"));
+        assert_eq!((page.kind, page.url.as_str()), (EntryKind::Url, "http://a.test/x"));
         assert_eq!((page.every, page.jitter), (Duration::from_secs(600), Duration::from_secs(300)));
         assert_eq!(sitemap.start, Some(Time::from_secs(1_794_722_400)));
         assert_eq!(yaml("entries: []").unwrap(), []);

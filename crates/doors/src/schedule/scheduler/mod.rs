@@ -9,7 +9,7 @@ use fetchwell_policy::units::quantity;
 use futures::{StreamExt, TryStreamExt, stream};
 use tracing::{info, warn};
 
-use super::entry::{Kind, ScheduleEntry};
+use super::entry::{EntryKind, ScheduleEntry};
 use super::sitemaps::{Ended, Sitemaps};
 
 /// Rounds stored concurrently, so that a store in a file syncs once for all of them.
@@ -70,7 +70,7 @@ impl RoundScheduler {
             return Ok(());
         }
         let (urls, sitemaps): (Vec<Due>, Vec<Due>) = due.into_iter().partition(|due| {
-            self.places.get(due.place).is_some_and(|place| place.entry.kind == Kind::Url)
+            self.places.get(due.place).is_some_and(|place| place.entry.kind == EntryKind::Url)
         });
         self.put_urls(&urls, now).await?;
         for Due { place, round } in sitemaps {

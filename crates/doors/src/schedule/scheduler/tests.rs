@@ -12,7 +12,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 
 fn entry(name: &str, every: Duration) -> ScheduleEntry {
     ScheduleEntry {
-        kind: Kind::Url,
+        kind: EntryKind::Url,
         url: format!("http://a.test/{name}"),
         every,
         jitter: Duration::ZERO,
