@@ -7,7 +7,9 @@ use std::time::Duration;
 use fetchwell_policy::chance::Chance;
 use fetchwell_simweb::{SiteScript, site_name};
 use fetchwell_testkit::DEADLINE;
-use fetchwell_testkit::crash::{ControlSender, Ledger, Origin, Process, Program, count_or, seed};
+use fetchwell_testkit::crash::{
+    ControlSender, Origin, OutsideLedger, Process, Program, count_or, seed,
+};
 use fetchwell_testkit::eventually::eventually;
 use serde_json::Value;
 use tokio::time::sleep;
@@ -24,7 +26,7 @@ const RESUME: [&str; 5] = ["fetch", "@list", "--output", "rows.jsonl", "--resume
 struct FetchRun {
     origin: Origin,
     program: Program,
-    ledger: Ledger,
+    ledger: OutsideLedger,
 }
 
 impl FetchRun {
@@ -54,7 +56,7 @@ impl FetchRun {
             .variable("FETCHWELL_SHUTDOWN_GRACE", "1h")
             .on(&origin)
             .flags(flags.to_vec());
-        let mut run = FetchRun { origin, program, ledger: Ledger::of(Vec::new()) };
+        let mut run = FetchRun { origin, program, ledger: OutsideLedger::of(Vec::new()) };
         run.put_in(urls);
         run
     }
@@ -67,7 +69,7 @@ impl FetchRun {
     }
 
     fn put_in(&mut self, urls: Vec<String>) {
-        self.ledger = Ledger::of(urls);
+        self.ledger = OutsideLedger::of(urls);
         self.ledger.write_list(&self.program.file("list"));
     }
 

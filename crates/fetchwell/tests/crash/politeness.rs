@@ -6,7 +6,7 @@ use std::time::Duration;
 use fetchwell_simweb::{SiteScript, site_name, zipf_urls};
 use fetchwell_testkit::DEADLINE;
 use fetchwell_testkit::alone::alone;
-use fetchwell_testkit::crash::{ControlSender, Ledger, Origin, Program, is_soak, seed};
+use fetchwell_testkit::crash::{ControlSender, Origin, OutsideLedger, Program, is_soak, seed};
 
 fn sites(count: usize) -> impl Iterator<Item = SiteScript> {
     (1..=count).map(|rank| SiteScript::new(&site_name(rank)).page_bytes(1_000))
@@ -25,7 +25,7 @@ async fn two_processes_on_one_store_keep_one_pace() {
     let control = ControlSender::start(&origin);
     let start = |name: &str| {
         let page = |page: usize| format!("http://{}/{name}/{page}", site_name(page % 10 + 1));
-        let ledger = Ledger::of((0..150).map(page).collect());
+        let ledger = OutsideLedger::of((0..150).map(page).collect());
         ledger.write_list(&program.file(name));
         let process =
             program.start(&["fetch", &format!("@{name}"), "-o", &format!("{name}.jsonl")]);
@@ -60,7 +60,7 @@ async fn two_who_read_a_slow_robots_txt_do_not_follow_it_with_a_page_each() {
     let control = ControlSender::start(&origin);
     let start = |name: &str| {
         let page = |page: usize| format!("http://{}/{name}/{page}", site_name(page % 10 + 1));
-        Ledger::of((0..30).map(page).collect()).write_list(&program.file(name));
+        OutsideLedger::of((0..30).map(page).collect()).write_list(&program.file(name));
         program.start(&["fetch", &format!("@{name}"), "-o", &format!("{name}.jsonl")])
     };
     let one = start("one");
@@ -82,7 +82,7 @@ async fn a_skewed_run_takes_as_long_as_its_largest_site() {
     let (site_count, url_count) = if is_soak() { (200, 2_000) } else { (100, 800) };
     let origin = Origin::start(sites(site_count));
     let program = program(&origin, "20");
-    let ledger = Ledger::of(zipf_urls(site_count, url_count, 1.0, seed()));
+    let ledger = OutsideLedger::of(zipf_urls(site_count, url_count, 1.0, seed()));
     ledger.write_list(&program.file("list"));
     let control = ControlSender::start(&origin);
     let process = program.start(&["fetch", "@list", "--output", "rows.jsonl"]);

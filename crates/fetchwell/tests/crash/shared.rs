@@ -13,7 +13,7 @@ use fetchwell_simweb::{HitKind, OutageKind, SiteScript, site_name};
 use fetchwell_testkit::DEADLINE;
 use fetchwell_testkit::alone::alone;
 use fetchwell_testkit::crash::{
-    ControlSender, DispatchLog, FalseClock, Ledger, Origin, OwnServer, Process, ProcessEnd,
+    ControlSender, DispatchLog, FalseClock, Origin, OutsideLedger, OwnServer, Process, ProcessEnd,
     Program, is_soak, seed,
 };
 use tokio::time::sleep;
@@ -48,7 +48,7 @@ fn size() -> Size {
 struct ThreeFetchers {
     origin: Origin,
     program: Program,
-    ledger: Ledger,
+    ledger: OutsideLedger,
     clock: FalseClock,
     processes: Vec<Process>,
     log: DispatchLog,
@@ -90,7 +90,7 @@ impl ThreeFetchers {
         }
         let page =
             |page| (1..=size.sites).map(move |rank| format!("http://{}/{page}", site_name(rank)));
-        let ledger = Ledger::of((1..=size.pages_per_site).flat_map(page).collect());
+        let ledger = OutsideLedger::of((1..=size.pages_per_site).flat_map(page).collect());
         ledger.write_list(&program.file("list"));
         let clock = FalseClock::new(program.file("clock"));
         let log = DispatchLog::default();

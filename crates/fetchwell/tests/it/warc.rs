@@ -13,7 +13,7 @@ use fetchwell_archive::gzip::next_member;
 use fetchwell_archive::warc::parse_record;
 use fetchwell_policy::chance::Chance;
 use fetchwell_simweb::{OutageKind, SiteScript, site_name};
-use fetchwell_testkit::crash::{Ledger, Origin, Program, seed};
+use fetchwell_testkit::crash::{Origin, OutsideLedger, Program, seed};
 use fetchwell_testkit::eventually::eventually;
 use fetchwell_testkit::skip::skipped;
 use flate2::Compression;
@@ -143,7 +143,7 @@ async fn an_archive_holds_what_was_asked_and_answered_and_a_row_for_every_url() 
     assert_eq!(found[0].kind, "warcinfo");
     let info = String::from_utf8(found[0].block.clone()).unwrap();
     assert!(info.contains("software: Fetchwell/") && info.contains("Tester/1"), "{info}");
-    let rows = Ledger::of(urls.map(str::to_owned).to_vec()).compare(&rows(&found)).unwrap();
+    let rows = OutsideLedger::of(urls.map(str::to_owned).to_vec()).compare(&rows(&found)).unwrap();
     let row = |url: &str| rows.iter().find(|row| row["url"] == url).unwrap();
     assert_eq!(row(urls[2])["final_url"], "http://shop.test/hello");
     assert_eq!(row(urls[4])["outcome"], "skipped_by_robots");
@@ -253,7 +253,7 @@ async fn killed_and_resumed_every_url_has_one_answer_and_one_row() {
     let origin = Origin::start((1..=SITES).map(site));
     let program = Program::new(env!("CARGO_BIN_EXE_fetchwell")).on(&origin).flags(["--rate", "10"]);
     let url = |page: usize| format!("http://{}/{page}", site_name(page % SITES + 1));
-    let ledger = Ledger::of((0..SITES * 10).map(url).collect());
+    let ledger = OutsideLedger::of((0..SITES * 10).map(url).collect());
     ledger.write_list(&program.file("list"));
     let path = program.file("out.warc.gz");
     for kill in 0..3 {

@@ -5,14 +5,14 @@ use std::path::Path;
 use serde_json::Value;
 
 /// The input of a program, kept outside of it to check its output.
-pub struct Ledger {
+pub struct OutsideLedger {
     urls: Vec<String>,
 }
 
-impl Ledger {
+impl OutsideLedger {
     /// A ledger of these distinct URLs.
-    pub fn of(urls: Vec<String>) -> Ledger {
-        Ledger { urls }
+    pub fn of(urls: Vec<String>) -> OutsideLedger {
+        OutsideLedger { urls }
     }
 
     /// The input URLs.
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     fn compare(output: &str) -> Result<usize, Imbalance> {
-        let ledger = Ledger::of(vec!["a".to_owned(), "b".to_owned()]);
+        let ledger = OutsideLedger::of(vec!["a".to_owned(), "b".to_owned()]);
         ledger.compare(output.as_bytes()).map(|rows| rows.len())
     }
 

@@ -17,7 +17,7 @@ mod service;
 pub use control::ControlSender;
 pub use dispatch_log::DispatchLog;
 pub use false_clock::FalseClock;
-pub use ledger::{Imbalance, Ledger};
+pub use ledger::{Imbalance, OutsideLedger};
 pub use origin::Origin;
 pub use own_server::OwnServer;
 pub use process::{Process, ProcessEnd};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fetchwell_simweb::{Hit, HitKind, SiteScript};
 use fetchwell_testkit::DEADLINE;
-use fetchwell_testkit::crash::{ControlSender, Ledger, Origin, Process, Program, is_soak};
+use fetchwell_testkit::crash::{ControlSender, Origin, OutsideLedger, Process, Program, is_soak};
 use fetchwell_testkit::eventually::eventually_ok;
 use tokio::time::Instant;
 
@@ -17,7 +17,7 @@ struct TwoFetchers {
     origin: Origin,
     control: ControlSender,
     program: Program,
-    ledgers: Vec<(Ledger, &'static str)>,
+    ledgers: Vec<(OutsideLedger, &'static str)>,
     processes: Vec<Process>,
 }
 
@@ -33,7 +33,7 @@ impl TwoFetchers {
             TwoFetchers { origin, control, program, ledgers: vec![], processes: vec![] };
         for name in ["one", "other"] {
             let url = |n: usize| format!("http://{}/{name}/{n}", sites[n % 3]);
-            let ledger = Ledger::of((0..PAGES * 3 / 2).map(url).collect());
+            let ledger = OutsideLedger::of((0..PAGES * 3 / 2).map(url).collect());
             ledger.write_list(&fetchers.program.file(name));
             let output = format!("{name}.jsonl");
             let process = fetchers.program.start(&["fetch", &format!("@{name}"), "-o", &output]);
@@ -125,7 +125,7 @@ async fn two_processes_heed_orders_that_come_while_they_fetch() {
 async fn a_robots_txt_that_is_to_be_read_again_is_while_its_site_is_being_fetched() {
     let origin = Origin::start([SiteScript::new("a.test").robots("User-agent: *\nDisallow: /no")]);
     let program = Program::new(env!("CARGO_BIN_EXE_fetchwell")).on(&origin).flags(["--rate", "4"]);
-    let ledger = Ledger::of((0..40).map(|n| format!("http://a.test/{n}")).collect());
+    let ledger = OutsideLedger::of((0..40).map(|n| format!("http://a.test/{n}")).collect());
     ledger.write_list(&program.file("list"));
     let process = program.start(&["fetch", "@list", "-o", "rows.jsonl"]);
     origin.until_page_hits(5).await;
