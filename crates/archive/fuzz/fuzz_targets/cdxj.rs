@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use fetchwell_archive::cdxj::{IndexFilter, Language, Line, batches, parse_line};
+use fetchwell_archive::cdxj::{CdxLine, IndexFilter, Language, batches, parse_line};
 use fetchwell_archive::cluster_idx;
 use libfuzzer_sys::fuzz_target;
 
@@ -14,8 +14,8 @@ fuzz_target!(|block: &[u8]| {
     };
     let (_, selection) = batches(block, &filter, 3);
     let lines = block.split_inclusive(|byte| *byte == b'\n');
-    let is_wanted = |line: Line<'_>| filter.rejection(&line).is_none();
-    let wanted = lines.filter(|line| Line::parse(line).is_ok_and(is_wanted));
+    let is_wanted = |line: CdxLine<'_>| filter.rejection(&line).is_none();
+    let wanted = lines.filter(|line| CdxLine::parse(line).is_ok_and(is_wanted));
     assert_eq!(selection.wanted, wanted.count() as u64);
     for line in String::from_utf8_lossy(block).lines() {
         drop((parse_line(line), cluster_idx::parse_line(line)));

@@ -3,7 +3,7 @@
 use memchr::memchr;
 
 use super::filter::{Criterion, IndexFilter};
-use super::line::Line;
+use super::line::CdxLine;
 use crate::line::{LineFault, MAX_LINE_BYTES};
 
 /// How many malformed lines of a block are kept; all are counted.
@@ -36,7 +36,7 @@ pub struct MalformedLine {
 }
 
 /// Passes the wanted lines of a block to `take`.
-pub fn sift(block: &[u8], filter: &IndexFilter, mut take: impl FnMut(&Line<'_>)) -> Sifted {
+pub fn sift(block: &[u8], filter: &IndexFilter, mut take: impl FnMut(&CdxLine<'_>)) -> Sifted {
     let mut sieve = Sieve::new(filter);
     sieve.pour(block, &mut take);
     sieve.end(take)
@@ -59,7 +59,7 @@ impl<'f> Sieve<'f> {
     }
 
     /// Passes the wanted lines that end in the next piece to `take`.
-    pub fn pour(&mut self, piece: &[u8], mut take: impl FnMut(&Line<'_>)) {
+    pub fn pour(&mut self, piece: &[u8], mut take: impl FnMut(&CdxLine<'_>)) {
         let mut rest = piece;
         while let Some(end) = memchr(b'\n', rest) {
             let (line, behind) = rest.split_at(end + 1);
@@ -75,7 +75,7 @@ impl<'f> Sieve<'f> {
     }
 
     /// Ends the block, and with it the incomplete line.
-    pub fn end(mut self, take: impl FnMut(&Line<'_>)) -> Sifted {
+    pub fn end(mut self, take: impl FnMut(&CdxLine<'_>)) -> Sifted {
         if self.begun_bytes > 0 {
             self.end_line(take);
         }
@@ -88,7 +88,7 @@ impl<'f> Sieve<'f> {
         self.begun.extend_from_slice(part.get(..room).unwrap_or(part));
     }
 
-    fn end_line(&mut self, take: impl FnMut(&Line<'_>)) {
+    fn end_line(&mut self, take: impl FnMut(&CdxLine<'_>)) {
         let mut line = std::mem::take(&mut self.begun);
         let bytes = std::mem::take(&mut self.begun_bytes);
         self.line(&line, bytes, take);
@@ -96,7 +96,7 @@ impl<'f> Sieve<'f> {
         self.begun = line;
     }
 
-    fn line(&mut self, line: &[u8], bytes: usize, mut take: impl FnMut(&Line<'_>)) {
+    fn line(&mut self, line: &[u8], bytes: usize, mut take: impl FnMut(&CdxLine<'_>)) {
         self.sifted.lines += 1;
         if bytes > MAX_LINE_WITH_END_BYTES {
             return self.sifted.note_malformed(LineFault::TooLong { bytes });
@@ -104,7 +104,7 @@ impl<'f> Sieve<'f> {
         if let Some(criterion) = self.filter.rejection_unread(line) {
             return self.sifted.reject(criterion);
         }
-        match Line::parse(line) {
+        match CdxLine::parse(line) {
             Ok(line) => match self.filter.rejection(&line) {
                 Some(criterion) => self.sifted.reject(criterion),
                 None => {
@@ -154,7 +154,7 @@ impl Cutter {
         Cutter { batch_size, batch: Vec::new(), lines: 0, whole: Vec::new() }
     }
 
-    pub fn add(&mut self, line: &Line<'_>) {
+    pub fn add(&mut self, line: &CdxLine<'_>) {
         self.batch.push(if self.batch.is_empty() { b'[' } else { b',' });
         line.write_json(&mut self.batch);
         self.lines += 1;

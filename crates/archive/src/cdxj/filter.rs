@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use memchr::memmem::Finder;
 
-use super::line::Line;
+use super::line::CdxLine;
 use super::peek::Peek;
 use crate::line::number;
 
@@ -83,7 +83,7 @@ impl Criterion {
 impl IndexFilter {
     /// Why a line is rejected: the first criterion that it fails.
     #[must_use]
-    pub fn rejection(&self, line: &Line<'_>) -> Option<Criterion> {
+    pub fn rejection(&self, line: &CdxLine<'_>) -> Option<Criterion> {
         self.first_failure(|field, passes| {
             !line.get(field.name).is_some_and(|value| passes(value.as_bytes()))
         })
@@ -182,7 +182,7 @@ mod tests {
     const LINE: &str = r#"com,example)/a 20240712000102 {"url": "https://example.com/a", "mime": "text/html", "mime-detected": "x/y", "status": "200", "length": "1023", "languages": "zho,eng"}"#;
 
     fn wants(filter: &IndexFilter, line: &str) -> bool {
-        let wanted = filter.rejection(&Line::parse(line.as_bytes()).unwrap()).is_none();
+        let wanted = filter.rejection(&CdxLine::parse(line.as_bytes()).unwrap()).is_none();
         assert!(
             !wanted || filter.rejection_unread(line.as_bytes()).is_none(),
             "{filter:?} loses {line}"
@@ -225,7 +225,7 @@ mod tests {
             assert_eq!(wants(&filter, "a 20240712000102 {}"), is_open, "{filter:?}");
             let unread = filter.rejection_unread(LINE.as_bytes());
             assert_eq!(unread.is_some(), !want, "{filter:?}: it is plain");
-            assert_eq!(unread, filter.rejection(&Line::parse(LINE.as_bytes()).unwrap()));
+            assert_eq!(unread, filter.rejection(&CdxLine::parse(LINE.as_bytes()).unwrap()));
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::line::{LineFault, bounded, timestamp};
 
 /// `SURT TIMESTAMP {JSON}`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Line<'a> {
+pub struct CdxLine<'a> {
     /// The page's URL with its host reversed (`com,example)/path`).
     pub surt: &'a str,
     /// When the page was captured, `YYYYMMDDhhmmss`.
@@ -33,9 +33,9 @@ enum Metadata<'a> {
 
 type Text<'a> = Cow<'a, str>;
 
-impl<'a> Line<'a> {
+impl<'a> CdxLine<'a> {
     /// Parses a line, with or without its line break.
-    pub fn parse(line: &'a [u8]) -> Result<Line<'a>, LineFault> {
+    pub fn parse(line: &'a [u8]) -> Result<CdxLine<'a>, LineFault> {
         let line = simdutf8::basic::from_utf8(line).map_err(|_| LineFault::Encoding)?;
         let line = bounded(line)?;
         let (surt, rest) = at_space(line);
@@ -44,7 +44,7 @@ impl<'a> Line<'a> {
             "" => Err(LineFault::Missing(name)),
             _ => Ok(field),
         };
-        Ok(Line {
+        Ok(CdxLine {
             surt: given(surt, "surt")?,
             timestamp: timestamp(given(time, "timestamp")?)?,
             metadata: Metadata::parse(given(json, "metadata")?)?,
@@ -214,7 +214,7 @@ mod tests {
     fn a_batch_carries_exactly_three_fields_with_strings() {
         let line =
             br#"a)/"\\ 20240712000102 {"b":"\u00fc", "a": 7,"c":null,"d":{"x": [1]},"b":"2"}"#;
-        let line = Line::parse(line).unwrap();
+        let line = CdxLine::parse(line).unwrap();
         let want = r#"{"surt_url":"a)/\"\\\\","timestamp":"20240712000102","metadata":{"a":"7","c":"null","d":"{\"x\": [1]}","b":"2"}}"#;
         let mut json = Vec::new();
         line.write_json(&mut json);
@@ -226,11 +226,11 @@ mod tests {
     fn a_thousand_names_are_not_compared_with_each_other() {
         let fields: Vec<String> = (0..5_000).map(|n| format!("\"{}\":\"\"", n / 2)).collect();
         let line = format!("a 20240712000102 {{{}}}", fields.join(","));
-        assert_eq!(Line::parse(line.as_bytes()).unwrap().metadata().len(), 2_500);
+        assert_eq!(CdxLine::parse(line.as_bytes()).unwrap().metadata().len(), 2_500);
     }
 
     #[test]
     fn what_is_no_text_is_a_fault() {
-        assert_eq!(Line::parse(b"\xff 20240712000102 {}"), Err(LineFault::Encoding));
+        assert_eq!(CdxLine::parse(b"\xff 20240712000102 {}"), Err(LineFault::Encoding));
     }
 }

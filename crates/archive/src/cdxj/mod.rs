@@ -14,5 +14,5 @@ mod record;
 pub use batches::{Cutter, MalformedLine, Sieve, Sifted, batches, sift};
 pub use filter::{Criterion, IndexFilter, Language, LanguagePlace};
 pub use items::{BatchItem, ItemFault, read_batch};
-pub use line::Line;
+pub use line::CdxLine;
 pub use record::{CdxRecord, MAX_RECORD_BYTES, parse_line};

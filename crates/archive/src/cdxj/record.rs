@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::line::Line;
+use super::line::CdxLine;
 use crate::line::{LineFault, is_plain_name, is_range, number};
 
 /// The longest WARC record (compressed) that is requested; those of Common Crawl have a few MiB at most.
@@ -23,7 +23,7 @@ pub struct CdxRecord {
 
 /// Parses `SURT TIMESTAMP {JSON}`.
 pub fn parse_line(line: &str) -> Result<CdxRecord, LineFault> {
-    let line = Line::parse(line.as_bytes())?;
+    let line = CdxLine::parse(line.as_bytes())?;
     let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
     Ok(CdxRecord {
         surt_url: line.surt.to_owned(),

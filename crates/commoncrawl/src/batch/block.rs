@@ -1,7 +1,7 @@
 //! A block of the index: reads one range of a CDX file and selects its pages.
 
 use bytes::Bytes;
-use fetchwell_archive::cdxj::{IndexFilter, Line, MalformedLine, Sieve, Sifted};
+use fetchwell_archive::cdxj::{CdxLine, IndexFilter, MalformedLine, Sieve, Sifted};
 use fetchwell_archive::cluster_idx::{self, ClusterEntry, IndexLine};
 use fetchwell_archive::gzip::{InflateFault, inflate_pieces, stated_size};
 use fetchwell_engine::pipeline::GiveUp;
@@ -240,7 +240,7 @@ impl BlockPlan {
         } else {
             let mut json = Vec::new();
             let mut ends = Vec::new();
-            let take = |line: &Line<'_>| {
+            let take = |line: &CdxLine<'_>| {
                 line.write_json(&mut json);
                 ends.push(json.len());
             };
@@ -263,7 +263,7 @@ impl BlockPlan {
 fn sifted(
     member: &[u8],
     filter: &IndexFilter,
-    mut take: impl FnMut(&Line<'_>),
+    mut take: impl FnMut(&CdxLine<'_>),
 ) -> Result<Sifted, InflateFault> {
     let mut sieve = Sieve::new(filter);
     inflate_pieces(member, most_bytes(member), |piece| sieve.pour(piece, &mut take))?;
@@ -272,7 +272,7 @@ fn sifted(
 
 impl PlacedPage {
     /// A page without a position sorts first; the worker reports what is wrong with it.
-    fn of(line: &Line<'_>) -> PlacedPage {
+    fn of(line: &CdxLine<'_>) -> PlacedPage {
         let mut json = Vec::new();
         line.write_json(&mut json);
         json.shrink_to_fit();
