@@ -21,12 +21,12 @@ pub(crate) enum Tint {
 }
 
 /// A line of the screen, as styled pieces.
-pub(crate) type Line = Vec<(Tint, String)>;
+pub(crate) type ScreenLine = Vec<(Tint, String)>;
 
 /// Truncates a line to `width`. Every character counts as one column.
-pub(crate) fn cut(line: Line, width: usize) -> Line {
+pub(crate) fn cut(line: ScreenLine, width: usize) -> ScreenLine {
     let mut left = width;
-    let mut pieces = Line::new();
+    let mut pieces = ScreenLine::new();
     for (tint, text) in line {
         let text: String = text.chars().take(left).collect();
         left -= text.chars().count();
@@ -83,7 +83,7 @@ impl Screen {
     }
 
     /// Draws these lines, replacing everything on the screen.
-    pub(crate) fn draw(lines: &[Line]) -> io::Result<()> {
+    pub(crate) fn draw(lines: &[ScreenLine]) -> io::Result<()> {
         // In one write, over the previous frame, to avoid flicker.
         let mut text = String::from("\x1b[H");
         for (at, line) in lines.iter().enumerate() {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::board::{DemoSnapshot, SiteLine, Standing};
 use super::origin::status_word;
-use crate::console::terminal::{Line, Tint, cut};
+use crate::console::terminal::{ScreenLine, Tint, cut};
 
 /// Lines for events, if there is room.
 const EVENT_LINES: usize = 7;
@@ -16,7 +16,7 @@ pub(super) fn frame(
     events: &[String],
     width: usize,
     height: usize,
-) -> Vec<Line> {
+) -> Vec<ScreenLine> {
     let mut lines = head(snapshot, width);
     let foot = foot(snapshot);
     let room = height.saturating_sub(lines.len() + 1);
@@ -25,21 +25,21 @@ pub(super) fn frame(
     let with_events = if event_lines > 0 { event_lines + 2 } else { 0 };
     let site_lines = room.saturating_sub(with_events + 2);
     if site_lines > 0 {
-        lines.extend([Line::new(), site_heading()]);
+        lines.extend([ScreenLine::new(), site_heading()]);
         lines.extend(snapshot.troubled.iter().take(site_lines).map(site_line));
     }
     if event_lines > 0 {
-        lines.extend([Line::new(), vec![(Tint::Bold, "EVENTS".to_owned())]]);
+        lines.extend([ScreenLine::new(), vec![(Tint::Bold, "EVENTS".to_owned())]]);
         let first = events.len().saturating_sub(event_lines);
         lines.extend(events.iter().skip(first).map(|event| event_line(event)));
     }
-    lines.resize_with(height.saturating_sub(1), Line::new);
+    lines.resize_with(height.saturating_sub(1), ScreenLine::new);
     lines.push(foot);
     lines.truncate(height);
     lines.into_iter().map(|line| cut(line, width)).collect()
 }
 
-fn head(snapshot: &DemoSnapshot, width: usize) -> Vec<Line> {
+fn head(snapshot: &DemoSnapshot, width: usize) -> Vec<ScreenLine> {
     let DemoSnapshot { sites, total, under_way, failed, skipped, .. } = snapshot;
     let finished = snapshot.finished();
     let share = finished as f64 / (*total).max(1) as f64;
@@ -66,7 +66,7 @@ fn head(snapshot: &DemoSnapshot, width: usize) -> Vec<Line> {
     ]
 }
 
-fn rate_line(results_by_second: &[u64], width: usize) -> Line {
+fn rate_line(results_by_second: &[u64], width: usize) -> ScreenLine {
     // The current second is incomplete and would always look slow.
     let whole = &results_by_second[..results_by_second.len().saturating_sub(1)];
     let now = whole.last().copied().unwrap_or_default();
@@ -82,7 +82,7 @@ fn sparkline(values: &[u64]) -> String {
     values.iter().map(|value| BARS[place(*value).min(BARS.len() - 1)]).collect()
 }
 
-fn verdict_line(snapshot: &DemoSnapshot) -> Line {
+fn verdict_line(snapshot: &DemoSnapshot) -> ScreenLine {
     let judgement = &snapshot.judgement;
     let early = judgement.too_early;
     let tint = if early == 0 { Tint::Good } else { Tint::Bad };
@@ -93,14 +93,14 @@ fn verdict_line(snapshot: &DemoSnapshot) -> Line {
     ]
 }
 
-fn site_heading() -> Line {
+fn site_heading() -> ScreenLine {
     let site = "SITE";
     let state = "STATE";
     let does = "BEHAVIOUR";
     vec![(Tint::Bold, format!("{site:<16} {state:<20} LAST HITS  PACE  {does}"))]
 }
 
-fn site_line(site: &SiteLine) -> Line {
+fn site_line(site: &SiteLine) -> ScreenLine {
     let (tint, standing) = match site.standing {
         Standing::Probing => (Tint::Warning, "down, being probed".to_owned()),
         Standing::Down { probe_in } => (Tint::Bad, format!("down, probe in {}", secs(probe_in))),
@@ -128,7 +128,7 @@ fn status_tint(site: &SiteLine) -> Tint {
     }
 }
 
-fn event_line(event: &str) -> Line {
+fn event_line(event: &str) -> ScreenLine {
     let tint = match event {
         _ if event.starts_with("Circuit open") => Tint::Bad,
         _ if event.starts_with("Circuit closed") => Tint::Good,
@@ -137,7 +137,7 @@ fn event_line(event: &str) -> Line {
     vec![(tint, event.to_owned())]
 }
 
-fn foot(snapshot: &DemoSnapshot) -> Line {
+fn foot(snapshot: &DemoSnapshot) -> ScreenLine {
     if snapshot.is_stopping {
         let text = "stopping: waiting for requests in flight; press again to exit now";
         return vec![(Tint::Dim, text.to_owned())];
@@ -198,7 +198,7 @@ mod tests {
         }
     }
 
-    fn text(lines: &[Line]) -> Vec<String> {
+    fn text(lines: &[ScreenLine]) -> Vec<String> {
         lines.iter().map(|line| line.iter().map(|(_, text)| text.as_str()).collect()).collect()
     }
 

@@ -2,7 +2,7 @@
 
 use super::snapshot::{FailureLine, QueueLine, SiteLine, StoreSnapshot};
 use super::view::View;
-use crate::console::terminal::{Line, Tint, cut, printable};
+use crate::console::terminal::{ScreenLine, Tint, cut, printable};
 
 /// Lines for failures, if there is room.
 const FAILURE_LINES: usize = 6;
@@ -17,8 +17,8 @@ pub(super) fn frame(
     view: &View,
     width: usize,
     height: usize,
-) -> Vec<Line> {
-    let mut lines = vec![head(snapshot, view, width), Line::new(), queue_heading()];
+) -> Vec<ScreenLine> {
+    let mut lines = vec![head(snapshot, view, width), ScreenLine::new(), queue_heading()];
     lines.extend(snapshot.queues.iter().map(queue_line));
     // Each of the two parts takes a blank line and a heading, and the footer one line.
     let room = height.saturating_sub(lines.len() + 3);
@@ -26,14 +26,14 @@ pub(super) fn frame(
     let failures = failures.min(snapshot.failures.len());
     let sites = room.saturating_sub(if failures > 0 { failures + 2 } else { 0 });
     let shown = view.sites(snapshot);
-    lines.extend([Line::new(), site_heading(snapshot, view, shown.len())]);
+    lines.extend([ScreenLine::new(), site_heading(snapshot, view, shown.len())]);
     lines.extend(shown.iter().take(sites).map(|site| site_line(site)));
     if failures > 0 {
-        lines.extend([Line::new(), bold("RECENT FAILURES")]);
+        lines.extend([ScreenLine::new(), bold("RECENT FAILURES")]);
         lines.extend(snapshot.failures.iter().take(failures).map(failure_line));
     }
     lines.truncate(height.saturating_sub(1));
-    lines.resize_with(height.saturating_sub(1), Line::new);
+    lines.resize_with(height.saturating_sub(1), ScreenLine::new);
     lines.push(foot(view));
     lines.truncate(height);
     lines.into_iter().map(|line| cut(line, width)).collect()
@@ -43,14 +43,14 @@ pub(super) fn frame(
 pub(super) fn page(snapshot: &StoreSnapshot, view: &View) -> String {
     let height = snapshot.queues.len() + snapshot.sites.len() + FAILURE_LINES + SITES_FIRST + 8;
     let lines = frame(snapshot, view, usize::MAX, height);
-    let text = |line: &Line| line.iter().map(|(_, text)| text.as_str()).collect::<String>();
+    let text = |line: &ScreenLine| line.iter().map(|(_, text)| text.as_str()).collect::<String>();
     let mut lines: Vec<String> = lines.iter().map(text).collect();
     // The footer only explains keys.
     lines.pop();
     format!("{}\n", lines.join("\n").trim_end())
 }
 
-fn head(snapshot: &StoreSnapshot, view: &View, width: usize) -> Line {
+fn head(snapshot: &StoreSnapshot, view: &View, width: usize) -> ScreenLine {
     let title = format!("fetchwell top  {}", snapshot.store);
     let state = if view.is_paused { "  paused" } else { "" };
     let right = format!("{}{state}", snapshot.at);
@@ -58,17 +58,17 @@ fn head(snapshot: &StoreSnapshot, view: &View, width: usize) -> Line {
     vec![(Tint::Bold, title), (Tint::Plain, " ".repeat(space.max(2))), (Tint::Dim, right)]
 }
 
-fn bold(text: &str) -> Line {
+fn bold(text: &str) -> ScreenLine {
     vec![(Tint::Bold, text.to_owned())]
 }
 
-fn queue_heading() -> Line {
+fn queue_heading() -> ScreenLine {
     bold(
         "QUEUE                 ACCEPTED      DONE   SKIPPED    QUEUED IN FLIGHT   DELAYED      DEAD    IN/s   OUT/s  OLDEST",
     )
 }
 
-fn queue_line(line: &QueueLine) -> Line {
+fn queue_line(line: &QueueLine) -> ScreenLine {
     let rate = |rate: Option<f64>| rate.map_or("-".to_owned(), |rate| format!("{rate:.1}"));
     let dead = if line.dead > 0 { Tint::Warning } else { Tint::Plain };
     let counts =
@@ -84,7 +84,7 @@ fn queue_line(line: &QueueLine) -> Line {
     ]
 }
 
-fn site_heading(snapshot: &StoreSnapshot, view: &View, shown: usize) -> Line {
+fn site_heading(snapshot: &StoreSnapshot, view: &View, shown: usize) -> ScreenLine {
     let site = "SITE";
     let state = "STATE";
     let mut line =
@@ -98,7 +98,7 @@ fn site_heading(snapshot: &StoreSnapshot, view: &View, shown: usize) -> Line {
     line
 }
 
-fn site_line(site: &SiteLine) -> Line {
+fn site_line(site: &SiteLine) -> ScreenLine {
     let (tint, standing) = standing(site);
     let count = |count: u32| if count == 0 { "-".to_owned() } else { count.to_string() };
     let waiting = match site.waiting {
@@ -141,7 +141,7 @@ fn standing(site: &SiteLine) -> (Tint, String) {
     }
 }
 
-fn failure_line(failure: &FailureLine) -> Line {
+fn failure_line(failure: &FailureLine) -> ScreenLine {
     let at = failure.at.as_deref().unwrap_or("-");
     vec![
         (Tint::Dim, format!("{at:<27}  ")),
@@ -150,7 +150,7 @@ fn failure_line(failure: &FailureLine) -> Line {
     ]
 }
 
-fn foot(view: &View) -> Line {
+fn foot(view: &View) -> ScreenLine {
     if view.is_typing {
         let text = format!("/{}_   Enter applies it, Esc clears it", view.filter);
         return vec![(Tint::Bold, text)];
@@ -236,8 +236,9 @@ mod tests {
         }
     }
 
-    fn text(lines: &[Line]) -> String {
-        let text = |line: &Line| line.iter().map(|(_, text)| text.as_str()).collect::<String>();
+    fn text(lines: &[ScreenLine]) -> String {
+        let text =
+            |line: &ScreenLine| line.iter().map(|(_, text)| text.as_str()).collect::<String>();
         lines.iter().map(|line| format!("{}\n", text(line))).collect()
     }
 
