@@ -17,7 +17,7 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
-use crate::exchange::{Manner, Request, SimResponse};
+use crate::exchange::{Request, SimResponse, Truncation};
 use crate::last_bytes::Stamped;
 use crate::world::World;
 
@@ -83,9 +83,9 @@ async fn carry_out(answer: SimResponse) -> Result<Response<Body>, Cut> {
         sleep(answer.first_byte_after).await;
     }
     match answer.manner {
-        Manner::CutConnection => return Err(Cut::Reset),
-        Manner::Stall => return pending().await,
-        Manner::Complete | Manner::CutAfterHead | Manner::CutMidBody { .. } => {}
+        Truncation::CutConnection => return Err(Cut::Reset),
+        Truncation::Stall => return pending().await,
+        Truncation::Complete | Truncation::CutAfterHead | Truncation::CutMidBody { .. } => {}
     }
     let mut head = Response::builder().status(answer.status);
     for (name, value) in &answer.headers {
@@ -102,7 +102,7 @@ fn bad_script(error: &http::Error) -> Response<Body> {
 }
 
 fn body_of(answer: SimResponse) -> Body {
-    if answer.manner == Manner::Complete && answer.body_over.is_zero() {
+    if answer.manner == Truncation::Complete && answer.body_over.is_zero() {
         return Either::Left(Full::new(answer.body));
     }
     let (sender, body) = Channel::new(1);
@@ -112,9 +112,9 @@ fn body_of(answer: SimResponse) -> Body {
 
 async fn send(answer: SimResponse, mut sender: Sender<Bytes, Cut>) {
     let sent_bytes = match answer.manner {
-        Manner::CutAfterHead => 0,
-        Manner::CutMidBody { after_bytes } => after_bytes.min(answer.body.len()),
-        Manner::Complete | Manner::CutConnection | Manner::Stall => answer.body.len(),
+        Truncation::CutAfterHead => 0,
+        Truncation::CutMidBody { after_bytes } => after_bytes.min(answer.body.len()),
+        Truncation::Complete | Truncation::CutConnection | Truncation::Stall => answer.body.len(),
     };
     let pieces = if answer.body_over.is_zero() { 1 } else { PIECES };
     let piece_bytes = sent_bytes.div_ceil(pieces);
@@ -126,7 +126,7 @@ async fn send(answer: SimResponse, mut sender: Sender<Bytes, Cut>) {
             return; // The client has disconnected.
         }
     }
-    if answer.manner != Manner::Complete {
+    if answer.manner != Truncation::Complete {
         sleep(FLUSH_TIME).await;
         sender.abort(Cut::Close);
     }

@@ -44,7 +44,7 @@ pub struct SimResponse {
     /// The time over which the body is spread.
     pub body_over: Duration,
     /// How much of it the client receives.
-    pub manner: Manner,
+    pub manner: Truncation,
 }
 
 impl SimResponse {
@@ -60,7 +60,7 @@ impl SimResponse {
             body,
             first_byte_after: Duration::ZERO,
             body_over: Duration::ZERO,
-            manner: Manner::Complete,
+            manner: Truncation::Complete,
         }
     }
 
@@ -92,7 +92,7 @@ impl SimResponse {
         }
     }
 
-    pub(crate) fn with_manner(mut self, manner: Manner) -> SimResponse {
+    pub(crate) fn with_manner(mut self, manner: Truncation) -> SimResponse {
         self.manner = manner;
         self
     }
@@ -105,8 +105,8 @@ impl SimResponse {
     /// The status that the client receives, if any.
     pub fn visible_status(&self) -> Option<u16> {
         match self.manner {
-            Manner::CutConnection | Manner::Stall => None,
-            Manner::Complete | Manner::CutAfterHead | Manner::CutMidBody { .. } => {
+            Truncation::CutConnection | Truncation::Stall => None,
+            Truncation::Complete | Truncation::CutAfterHead | Truncation::CutMidBody { .. } => {
                 Some(self.status)
             }
         }
@@ -116,7 +116,7 @@ impl SimResponse {
 /// How far a response gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Manner {
+pub enum Truncation {
     /// The response is complete.
     Complete,
     /// The connection is reset without a response.

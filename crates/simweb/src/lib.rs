@@ -25,7 +25,7 @@ mod tally;
 mod world;
 
 pub use control::{CONTROL_SITE, Control};
-pub use exchange::{Manner, Request, SimResponse};
+pub use exchange::{Request, SimResponse, Truncation};
 pub use generate::{mixed_sites, site_name, zipf_urls};
 pub use hit::{Hit, HitKind};
 pub use judge::{Rule, Verdict, Violation, judge};

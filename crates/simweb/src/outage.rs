@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::exchange::{Manner, SimResponse};
+use crate::exchange::{SimResponse, Truncation};
 
 /// How a site that is down behaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,8 +26,8 @@ impl OutageKind {
         let unavailable = SimResponse::of_status(503);
         match self {
             OutageKind::Status503 { retry_after } => unavailable.with_retry_after(retry_after),
-            OutageKind::Refuse => unavailable.with_manner(Manner::CutConnection),
-            OutageKind::Stall => unavailable.with_manner(Manner::Stall),
+            OutageKind::Refuse => unavailable.with_manner(Truncation::CutConnection),
+            OutageKind::Stall => unavailable.with_manner(Truncation::Stall),
         }
     }
 }

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::exchange::Manner;
+use crate::exchange::Truncation;
 
 /// What a site does for one path, or for all paths with a prefix.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -63,5 +63,5 @@ pub(crate) enum PathAction {
         size_bytes: usize,
     },
     /// The generated page, sent in this manner.
-    Manner(Manner),
+    Manner(Truncation),
 }

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::exchange::Manner;
+use crate::exchange::Truncation;
 use crate::outage::{Flapping, Outage, OutageKind};
 use crate::path_rule::{PathAction, PathRule};
 use crate::robots::Robots;
@@ -180,7 +180,7 @@ impl SiteScript {
     }
 
     /// Serves the generated page of a path in this manner.
-    pub fn manner(self, path: &str, manner: Manner) -> Self {
+    pub fn manner(self, path: &str, manner: Truncation) -> Self {
         self.rule(path, PathAction::Manner(manner))
     }
 

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use fetchwell_engine::budget::Share;
 use fetchwell_engine::web::{Answer, Exchange, Phases, Request, SendPermit, Web};
 use fetchwell_policy::outcome::{FetchOutcome, NetworkFault, Phase};
-use fetchwell_simweb::{Manner, World};
+use fetchwell_simweb::{Truncation, World};
 use tokio::time::{Duration, Instant};
 
 /// How long to wait for a silent server.
@@ -52,14 +52,16 @@ impl Web for SimulatedWeb {
         );
         let written = Instant::now();
         match answer.manner {
-            Manner::Stall => {
+            Truncation::Stall => {
                 tokio::time::sleep(SILENCE).await;
                 return Exchange::Failed(FetchOutcome::TimedOut(Phase::Read));
             }
-            Manner::CutConnection | Manner::CutAfterHead | Manner::CutMidBody { .. } => {
+            Truncation::CutConnection
+            | Truncation::CutAfterHead
+            | Truncation::CutMidBody { .. } => {
                 return Exchange::Failed(FetchOutcome::Network(NetworkFault::Reset));
             }
-            Manner::Complete => {}
+            Truncation::Complete => {}
         }
         tokio::time::sleep(answer.first_byte_after).await;
         phases.first_byte = written.elapsed();

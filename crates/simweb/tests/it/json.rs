@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fetchwell_simweb::{Manner, OutageKind, SiteScript, mixed_sites};
+use fetchwell_simweb::{OutageKind, SiteScript, Truncation, mixed_sites};
 
 #[test]
 fn a_script_with_everything_in_it_reads_as_the_builder_makes_it() {
@@ -53,8 +53,8 @@ fn a_script_with_everything_in_it_reads_as_the_builder_makes_it() {
         .text("/feed", "application/rss+xml", "<rss/>")
         .gzip("/map.gz", "application/gzip", "<urlset/>")
         .binary("/logo", "image/png", 64)
-        .manner("/half", Manner::CutMidBody { after_bytes: 100 })
-        .manner("/head", Manner::CutAfterHead);
+        .manner("/half", Truncation::CutMidBody { after_bytes: 100 })
+        .manner("/head", Truncation::CutAfterHead);
     assert_eq!(serde_json::from_str::<SiteScript>(json).unwrap(), script);
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fetchwell_simweb::{HitKind, Manner, OutageKind, Request, SimResponse, SiteScript, World};
+use fetchwell_simweb::{HitKind, OutageKind, Request, SimResponse, SiteScript, Truncation, World};
 use http::Method;
 
 const NOW: Duration = Duration::ZERO;
@@ -88,8 +88,8 @@ fn a_failure_shows_as_status_cut_or_stall() {
     let down = |failure| get(&world(shop().outage(NOW..s(1.0), failure)), 0.0, "/");
     let busy = down(OutageKind::Status503 { retry_after: Some(s(30.0)) });
     assert_eq!((busy.status, busy.header("retry-after")), (503, Some("30")));
-    assert_eq!(down(OutageKind::Refuse).manner, Manner::CutConnection);
-    assert_eq!(down(OutageKind::Stall).manner, Manner::Stall);
+    assert_eq!(down(OutageKind::Refuse).manner, Truncation::CutConnection);
+    assert_eq!(down(OutageKind::Stall).manner, Truncation::Stall);
     assert_eq!(down(OutageKind::Stall).visible_status(), None);
 }
 
@@ -116,7 +116,7 @@ fn paths_redirect_fail_and_cut_by_exact_path_or_prefix() {
             .redirect("/old/*", "http://new.test/")
             .status("/missing", 404)
             .status("/boom*", 500)
-            .manner("/half", Manner::CutMidBody { after_bytes: 100 }),
+            .manner("/half", Truncation::CutMidBody { after_bytes: 100 }),
     );
     assert_eq!(get(&world, 0.0, "/loop").header("location"), Some("/loop"));
     assert_eq!(get(&world, 0.0, "/old/9").header("location"), Some("http://new.test/"));
@@ -126,7 +126,7 @@ fn paths_redirect_fail_and_cut_by_exact_path_or_prefix() {
     );
     assert_eq!(seen, [200, 404, 200, 500]);
     let half = get(&world, 0.0, "/half");
-    assert_eq!(half.manner, Manner::CutMidBody { after_bytes: 100 });
+    assert_eq!(half.manner, Truncation::CutMidBody { after_bytes: 100 });
     assert!(half.body.len() > 10_000, "the whole page is there for the cut to fall in");
 }
 

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use fetchwell_simweb::{HitKind, Manner, OutageKind, Server, SiteScript, World};
+use fetchwell_simweb::{HitKind, OutageKind, Server, SiteScript, Truncation, World};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -113,8 +113,9 @@ async fn a_refusing_site_resets_the_connection() {
 
 #[tokio::test]
 async fn a_cut_comes_where_the_script_says() {
-    let cut = Manner::CutMidBody { after_bytes: 100 };
-    let server = start(shop().manner("/head", Manner::CutAfterHead).manner("/half", cut)).unwrap();
+    let cut = Truncation::CutMidBody { after_bytes: 100 };
+    let server =
+        start(shop().manner("/head", Truncation::CutAfterHead).manner("/half", cut)).unwrap();
     let (head, _) = exchange(&server, &get("/head")).await.unwrap();
     assert!(head.contains("content-length: 4"), "{head}");
     assert_eq!(body_of(&head), "");
@@ -135,7 +136,7 @@ async fn slow_answers_take_their_time() {
 
 #[tokio::test]
 async fn a_stalled_client_hears_nothing_until_the_server_stops() {
-    let server = start(shop().manner("/", Manner::Stall)).unwrap();
+    let server = start(shop().manner("/", Truncation::Stall)).unwrap();
     let mut stream = connect(&server).await.unwrap();
     stream.write_all(get("/").as_bytes()).await.unwrap();
     let mut buffer = [0; 1];

@@ -7,7 +7,7 @@ use fetchwell_engine::ports::politeness::Politeness;
 use fetchwell_policy::outcome::FetchOutcome;
 use fetchwell_policy::retry::RetryRule;
 use fetchwell_policy::url::Site;
-use fetchwell_simweb::{HitKind, Manner, OutageKind, SiteScript};
+use fetchwell_simweb::{HitKind, OutageKind, SiteScript, Truncation};
 use fetchwell_testkit::rig::{Rig, Row, job};
 
 /// Where a door wants it so, what keeps us from reading robots.txt counts as an attempt at the page.
@@ -32,7 +32,7 @@ async fn a_site_that_cannot_be_reached_for_its_robots_txt_cannot_be_reached_for_
 #[tokio::test(start_paused = true)]
 async fn who_is_in_the_window_hears_in_time_that_its_deadline_passed() {
     let slow = SiteScript::new("slow.test").slow(Duration::from_secs(20));
-    let silent = SiteScript::new("silent.test").manner("/", Manner::Stall);
+    let silent = SiteScript::new("silent.test").manner("/", Truncation::Stall);
     let busy = SiteScript::new("busy.test");
     let rig = Rig::new([slow, silent, busy]);
     let deadline = rig.clock.now() + Duration::from_secs(5);

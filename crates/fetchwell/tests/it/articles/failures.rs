@@ -1,6 +1,6 @@
 //! Every failure code, by a page that earns it; and what counts as an attempt.
 
-use fetchwell_simweb::{Manner, OutageKind, SiteScript};
+use fetchwell_simweb::{OutageKind, SiteScript, Truncation};
 use std::time::Duration;
 
 use super::door::Door;
@@ -21,7 +21,7 @@ fn site() -> SiteScript {
         .status("/broken", 500)
         .status("/busy", 429)
         .fails_first("/hurried", 1, 429)
-        .manner("/stalls", Manner::Stall)
+        .manner("/stalls", Truncation::Stall)
         .redirect("/1", "/2")
         .redirect("/2", "/3")
         .redirect("/3", "/4")
