@@ -12,7 +12,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 /// How to answer a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Manner {
+pub enum RangeBehaviour {
     /// Correctly.
     Range,
     /// With this status and a short body.
@@ -30,7 +30,7 @@ pub enum Manner {
 }
 
 /// Decides by the path, without its leading slash, and by the number of earlier requests.
-pub type Whim = Arc<dyn Fn(&str, usize) -> Manner + Send + Sync>;
+pub type Whim = Arc<dyn Fn(&str, usize) -> RangeBehaviour + Send + Sync>;
 
 /// Files that are served from memory until this is dropped.
 pub struct RangeServer {
@@ -66,7 +66,7 @@ impl RangeServer {
 
     /// Serves these files correctly.
     pub async fn sound(files: BTreeMap<String, Vec<u8>>) -> RangeServer {
-        RangeServer::start(files, Arc::new(|_, _| Manner::Range)).await
+        RangeServer::start(files, Arc::new(|_, _| RangeBehaviour::Range)).await
     }
 
     /// The base URL of the archive.
@@ -125,21 +125,21 @@ async fn serve(
         let number = asked.note(&head);
         let range = || part(files, &path, &head, usize::MAX);
         let answer = match whim(&path, number) {
-            Manner::Status(status) => plain(status),
-            Manner::EndlessFile => return endless(&mut stream).await,
-            Manner::Short(length) => {
+            RangeBehaviour::Status(status) => plain(status),
+            RangeBehaviour::EndlessFile => return endless(&mut stream).await,
+            RangeBehaviour::Short(length) => {
                 let mut answer = range();
                 answer.truncate(answer.len().min(end_of_head(&answer)? + length));
                 stream.write_all(&answer).await.ok()?;
                 return None;
             }
-            Manner::Late(time) => {
+            RangeBehaviour::Late(time) => {
                 tokio::time::sleep(time).await;
                 range()
             }
-            Manner::Part(length) => part(files, &path, &head, length),
-            Manner::Html => html(&head),
-            Manner::Range => range(),
+            RangeBehaviour::Part(length) => part(files, &path, &head, length),
+            RangeBehaviour::Html => html(&head),
+            RangeBehaviour::Range => range(),
         };
         stream.write_all(&answer).await.ok()?;
     }

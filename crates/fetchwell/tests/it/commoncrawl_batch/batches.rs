@@ -2,7 +2,7 @@
 
 use fetchwell_testkit::DEADLINE;
 use fetchwell_testkit::eventually::eventually_ok;
-use fetchwell_testkit::range_server::{Manner, RangeServer};
+use fetchwell_testkit::range_server::{RangeBehaviour, RangeServer};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
@@ -30,7 +30,7 @@ async fn batches_come_in_the_order_of_the_index_from_a_folder_and_from_a_server(
 
     // Blocks come back in any order, and what is published is the same.
     let whim = std::sync::Arc::new(|_: &str, number: usize| {
-        Manner::Late(std::time::Duration::from_millis((number * 37 % 60) as u64))
+        RangeBehaviour::Late(std::time::Duration::from_millis((number * 37 % 60) as u64))
     });
     let server = RangeServer::start(archive.all_files(), whim).await;
     let on_server = Rig::at(&server.base(), &archive);

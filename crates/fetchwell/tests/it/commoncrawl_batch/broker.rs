@@ -13,7 +13,7 @@ use fetchwell_testkit::conformance::rabbitmq::{DrainedBatch, RabbitStore};
 use fetchwell_testkit::crash::{OwnServer, count_or};
 use fetchwell_testkit::eventually::eventually;
 use fetchwell_testkit::fault_proxy::{FaultProxy, Faults};
-use fetchwell_testkit::range_server::{Manner, RangeServer};
+use fetchwell_testkit::range_server::{RangeBehaviour, RangeServer};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use tokio::time::sleep;
@@ -51,7 +51,7 @@ async fn batches_come_in_order_and_their_ids_are_their_contents() {
     let Some(store) = RabbitStore::if_there() else { return };
     let archive = TestArchive::of(30, 7);
     let whim = Arc::new(|_: &str, number: usize| {
-        Manner::Late(Duration::from_millis((number * 37 % 60) as u64))
+        RangeBehaviour::Late(Duration::from_millis((number * 37 % 60) as u64))
     });
     let server = RangeServer::start(archive.all_files(), whim).await;
     let rig = at_broker(&server.base(), &archive, &store.url, &store.queue);
@@ -72,7 +72,7 @@ async fn killed_again_and_again_it_loses_no_batch_and_repeats_them_under_their_i
     let archive = TestArchive::of(40 * kills, 7);
     let wanted = undisturbed(&archive, &["--batch-size", "3"]).await;
     let whim = Arc::new(|_: &str, number: usize| {
-        Manner::Late(Duration::from_millis((number * 37 % 30) as u64))
+        RangeBehaviour::Late(Duration::from_millis((number * 37 % 30) as u64))
     });
     let server = RangeServer::start(archive.all_files(), whim).await;
     let rig = at_broker(&server.base(), &archive, &store.url, &store.queue);
@@ -107,7 +107,7 @@ async fn nothing_is_noted_before_it_is_confirmed() {
     let Some(store) = RabbitStore::if_there() else { return };
     let archive = TestArchive::of(4, 7);
     // Nothing can be published before the broker's words are held up.
-    let whim = Arc::new(|_: &str, _: usize| Manner::Late(Duration::from_secs(3)));
+    let whim = Arc::new(|_: &str, _: usize| RangeBehaviour::Late(Duration::from_secs(3)));
     let server = RangeServer::start(archive.all_files(), whim).await;
     let (user, rest) = store.url.split_once('@').unwrap();
     let (address, vhost) = rest.split_once('/').unwrap();

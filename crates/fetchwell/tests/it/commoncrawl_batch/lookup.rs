@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use fetchwell_testkit::range_server::{Manner, RangeServer};
+use fetchwell_testkit::range_server::{RangeBehaviour, RangeServer};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
@@ -98,8 +98,8 @@ async fn a_range_that_comes_short_is_asked_for_again() {
     let whim = {
         let seen = seen.clone();
         move |path: &str, _: usize| match seen.lock().insert(path.to_owned()) {
-            true => Manner::Part(20),
-            false => Manner::Range,
+            true => RangeBehaviour::Part(20),
+            false => RangeBehaviour::Range,
         }
     };
     let server = RangeServer::start(archive.all_files(), Arc::new(whim)).await;
@@ -118,8 +118,8 @@ async fn a_range_that_comes_short_is_asked_for_again() {
 async fn a_block_that_always_comes_short_is_passed_over() {
     let archive = archive();
     let whim = |path: &str, _: usize| match path.contains("cdx-") {
-        true => Manner::Part(20),
-        false => Manner::Range,
+        true => RangeBehaviour::Part(20),
+        false => RangeBehaviour::Range,
     };
     let server = RangeServer::start(archive.all_files(), Arc::new(whim)).await;
     let rig = Rig::at(&server.base(), &archive);

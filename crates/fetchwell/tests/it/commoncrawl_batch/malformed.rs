@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fetchwell_testkit::range_server::{Manner, RangeServer};
+use fetchwell_testkit::range_server::{RangeBehaviour, RangeServer};
 use serde_json::json;
 
 use super::archive::{TestArchive, gzip, page};
@@ -85,10 +85,10 @@ async fn a_server_that_sends_something_else_costs_its_blocks_and_no_more() {
     for (manner, kind) in [(0, "range"), (1, "status"), (2, "status")] {
         let archive = TestArchive::of(12, 2);
         let whim = Arc::new(move |path: &str, _: usize| match manner {
-            _ if !path.contains("cdx-00001") => Manner::Range,
-            0 => Manner::EndlessFile,
-            1 => Manner::Status(404),
-            _ => Manner::Status(500),
+            _ if !path.contains("cdx-00001") => RangeBehaviour::Range,
+            0 => RangeBehaviour::EndlessFile,
+            1 => RangeBehaviour::Status(404),
+            _ => RangeBehaviour::Status(500),
         });
         let server = RangeServer::start(archive.all_files(), whim).await;
         let rig = Rig::at(&server.base(), &archive);
@@ -103,8 +103,8 @@ async fn a_server_that_sends_something_else_costs_its_blocks_and_no_more() {
 async fn a_body_that_breaks_off_is_asked_for_again() {
     let archive = TestArchive::of(6, 2);
     let whim = Arc::new(|_: &str, number: usize| match number {
-        2 => Manner::Short(10),
-        _ => Manner::Range,
+        2 => RangeBehaviour::Short(10),
+        _ => RangeBehaviour::Range,
     });
     let server = RangeServer::start(archive.all_files(), whim).await;
     let rig = Rig::at(&server.base(), &archive);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fetchwell_testkit::DEADLINE;
-use fetchwell_testkit::range_server::{Manner, RangeServer};
+use fetchwell_testkit::range_server::{RangeBehaviour, RangeServer};
 use serde_json::{Value, json};
 
 use super::archive::{TestArchive, gzip};
@@ -32,8 +32,8 @@ async fn large_blocks_that_come_before_their_turn_are_put_off() {
         archive.add_raw_block(&format!("com,example)/{number:02} 20240712000102"), &block);
     }
     let whim = Arc::new(|_: &str, number: usize| match number {
-        0 => Manner::Late(Duration::from_secs(5)),
-        _ => Manner::Range,
+        0 => RangeBehaviour::Late(Duration::from_secs(5)),
+        _ => RangeBehaviour::Range,
     });
     let server = RangeServer::start(archive.all_files(), whim).await;
     let rig = Rig::at(&server.base(), &archive);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use fetchwell_testkit::range_server::{Manner, RangeServer};
+use fetchwell_testkit::range_server::{RangeBehaviour, RangeServer};
 use serde_json::json;
 
 use super::archive::TestArchive;
@@ -13,8 +13,8 @@ use super::rig::Rig;
 async fn a_403_ends_the_run_and_the_next_goes_on() {
     let archive = TestArchive::of(40, 2);
     let whim = Arc::new(|_: &str, number: usize| match number {
-        10.. => Manner::Status(403),
-        _ => Manner::Range,
+        10.. => RangeBehaviour::Status(403),
+        _ => RangeBehaviour::Range,
     });
     let server = RangeServer::start(archive.all_files(), whim).await;
     let rig = Rig::at(&server.base(), &archive);
@@ -45,9 +45,9 @@ async fn a_403_ends_the_run_and_the_next_goes_on() {
 async fn a_503_is_a_rest_for_all() {
     let archive = TestArchive::of(60, 2);
     let whim = Arc::new(|_: &str, number: usize| match number {
-        20 => Manner::Status(503),
+        20 => RangeBehaviour::Status(503),
         // Those under way with it are answered before it, so that none of them hides the rest.
-        _ => Manner::Range,
+        _ => RangeBehaviour::Range,
     });
     let server = RangeServer::start(archive.all_files(), whim).await;
     let rig = Rig::at(&server.base(), &archive);
@@ -63,7 +63,7 @@ async fn a_503_is_a_rest_for_all() {
 #[tokio::test(flavor = "multi_thread")]
 async fn no_more_than_the_bound_go_at_once() {
     let archive = TestArchive::of(30, 2);
-    let whim = Arc::new(|_: &str, _: usize| Manner::Late(Duration::from_millis(200)));
+    let whim = Arc::new(|_: &str, _: usize| RangeBehaviour::Late(Duration::from_millis(200)));
     let server = RangeServer::start(archive.all_files(), whim).await;
     let rig = Rig::at(&server.base(), &archive);
     rig.told(&[]).await;

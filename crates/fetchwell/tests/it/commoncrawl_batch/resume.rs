@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use fetchwell_testkit::DEADLINE;
 use fetchwell_testkit::eventually::eventually;
-use fetchwell_testkit::range_server::{Manner, RangeServer};
+use fetchwell_testkit::range_server::{RangeBehaviour, RangeServer};
 use serde_json::json;
 
 use super::archive::TestArchive;
@@ -32,7 +32,7 @@ async fn killed_again_and_again_it_publishes_what_one_run_would() {
         let wanted = whole.published().await;
 
         let whim = Arc::new(|_: &str, number: usize| {
-            Manner::Late(Duration::from_millis((number * 37 % 30) as u64))
+            RangeBehaviour::Late(Duration::from_millis((number * 37 % 30) as u64))
         });
         let server = RangeServer::start(archive.all_files(), whim).await;
         let rig = in_small_steps(Rig::at(&server.base(), &archive));
@@ -60,7 +60,7 @@ async fn killed_again_and_again_it_publishes_what_one_run_would() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_signal_stops_it_gently_and_a_finished_one_has_nothing_left_to_do() {
     let archive = TestArchive::of(200, 3);
-    let whim = Arc::new(|_: &str, _: usize| Manner::Late(Duration::from_millis(30)));
+    let whim = Arc::new(|_: &str, _: usize| RangeBehaviour::Late(Duration::from_millis(30)));
     let server = RangeServer::start(archive.all_files(), whim).await;
     let rig = Rig::at(&server.base(), &archive);
     let process = rig.start(&["--batch-size", "3"]);

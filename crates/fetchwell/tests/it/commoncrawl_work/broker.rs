@@ -7,7 +7,7 @@ use bytes::Bytes;
 use fetchwell_engine::ports::batches::{Batch, BatchQueue};
 use fetchwell_testkit::conformance::rabbitmq::RabbitStore;
 use fetchwell_testkit::eventually::eventually;
-use fetchwell_testkit::range_server::{Manner, RangeServer};
+use fetchwell_testkit::range_server::{RangeBehaviour, RangeServer};
 
 use super::archive::TestArchive;
 use super::ground::{Ground, reopened};
@@ -52,8 +52,8 @@ async fn a_batch_that_kills_its_workers_is_kept_beside_the_queue() {
     let archive = TestArchive::of(3, 2);
     // Whoever asks for this file hears nothing, and is killed.
     let whim = |path: &str, _: usize| match path.starts_with("crawl-data/1") {
-        true => Manner::Late(Duration::from_secs(3_600)),
-        false => Manner::Range,
+        true => RangeBehaviour::Late(Duration::from_secs(3_600)),
+        false => RangeBehaviour::Range,
     };
     let server = RangeServer::start(archive.files.clone(), Arc::new(whim)).await;
     let ground = Ground::on(&store, &server.base()).await;
@@ -86,8 +86,8 @@ async fn a_batch_that_fails_three_times_is_kept_beside_the_queue() {
     let Some(store) = RabbitStore::if_there() else { return };
     let archive = TestArchive::of(2, 2);
     let whim = |path: &str, _: usize| match path.starts_with("crawl-data/0") {
-        true => Manner::Status(500),
-        false => Manner::Range,
+        true => RangeBehaviour::Status(500),
+        false => RangeBehaviour::Range,
     };
     let server = RangeServer::start(archive.files.clone(), Arc::new(whim)).await;
     let ground = Ground::on(&store, &server.base()).await;

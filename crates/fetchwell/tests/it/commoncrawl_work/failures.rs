@@ -7,7 +7,7 @@ use std::time::Duration;
 use fetchwell_testkit::DEADLINE;
 use fetchwell_testkit::crash::Program;
 use fetchwell_testkit::eventually::eventually;
-use fetchwell_testkit::range_server::{Manner, RangeServer};
+use fetchwell_testkit::range_server::{RangeBehaviour, RangeServer};
 
 use super::archive::TestArchive;
 use super::ground::{Ground, program};
@@ -16,7 +16,8 @@ use super::ground::{Ground, program};
 async fn a_refusal_stops_the_worker_and_loses_nothing() {
     let archive = TestArchive::of(1, 20);
     let refusing =
-        RangeServer::start(archive.files.clone(), Arc::new(|_, _| Manner::Status(403))).await;
+        RangeServer::start(archive.files.clone(), Arc::new(|_, _| RangeBehaviour::Status(403)))
+            .await;
     for ground in Ground::all(&refusing.base()).await {
         ground.publish(&archive.batches(5)).await;
         let said = ground.work(&[]).process.wait(DEADLINE).await.expect_code(4).stderr;
@@ -35,8 +36,8 @@ async fn an_archive_that_is_busy_is_waited_for() {
     let whim = {
         let times = times.clone();
         move |_: &str, _: usize| match times.fetch_add(1, Ordering::Relaxed) {
-            0..2 => Manner::Status(503),
-            _ => Manner::Range,
+            0..2 => RangeBehaviour::Status(503),
+            _ => RangeBehaviour::Range,
         }
     };
     let server = RangeServer::start(archive.files.clone(), Arc::new(whim)).await;
@@ -54,10 +55,10 @@ async fn a_wrong_base_stops_the_worker_and_acknowledges_nothing() {
     let archive = TestArchive::of(4, 5);
     let sound = RangeServer::sound(archive.files.clone()).await;
     for (manner, said) in [
-        (Manner::Status(404), "404 for crawl-data/"),
-        (Manner::Status(200), "200 for crawl-data/"),
-        (Manner::EndlessFile, "200 for crawl-data/"),
-        (Manner::Html, "HTML in place of a record of crawl-data/"),
+        (RangeBehaviour::Status(404), "404 for crawl-data/"),
+        (RangeBehaviour::Status(200), "200 for crawl-data/"),
+        (RangeBehaviour::EndlessFile, "200 for crawl-data/"),
+        (RangeBehaviour::Html, "HTML in place of a record of crawl-data/"),
     ] {
         let wrong = RangeServer::start(archive.files.clone(), Arc::new(move |_, _| manner)).await;
         for ground in Ground::all(&wrong.base()).await {
@@ -139,8 +140,8 @@ async fn a_range_that_comes_short_is_asked_for_again() {
     let archive = TestArchive::of(2, 3);
     let whim = |_: &str, number: usize| match number {
         // Together, and then the first page alone.
-        0..2 => Manner::Part(20),
-        _ => Manner::Range,
+        0..2 => RangeBehaviour::Part(20),
+        _ => RangeBehaviour::Range,
     };
     let server = RangeServer::start(archive.files.clone(), Arc::new(whim)).await;
     let ground = Ground::embedded(&server.base()).await;
@@ -253,8 +254,8 @@ async fn dead_batches_are_logged_listed_and_put_back() {
     let whim = {
         let is_well = is_well.clone();
         move |path: &str, _: usize| match path.starts_with("crawl-data/0") {
-            true if is_well.load(Ordering::Relaxed) == 0 => Manner::Status(500),
-            _ => Manner::Range,
+            true if is_well.load(Ordering::Relaxed) == 0 => RangeBehaviour::Status(500),
+            _ => RangeBehaviour::Range,
         }
     };
     let server = RangeServer::start(archive.files.clone(), Arc::new(whim)).await;
@@ -300,8 +301,8 @@ async fn workers_that_are_killed_from_outside_cost_no_batch() {
     let whim = {
         let is_stuck = is_stuck.clone();
         move |_: &str, _: usize| match is_stuck.load(Ordering::Relaxed) {
-            1 => Manner::Late(Duration::from_secs(3_600)),
-            _ => Manner::Range,
+            1 => RangeBehaviour::Late(Duration::from_secs(3_600)),
+            _ => RangeBehaviour::Range,
         }
     };
     let server = RangeServer::start(archive.files.clone(), Arc::new(whim)).await;
