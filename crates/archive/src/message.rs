@@ -6,7 +6,7 @@
 
 /// A message as the block of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Message {
+pub struct MessageBlock {
     /// Head and body.
     pub bytes: Vec<u8>,
     /// The offset of the body.
@@ -28,7 +28,7 @@ pub fn response<'h>(
     reason: &str,
     headers: impl IntoIterator<Item = (&'h str, &'h [u8])>,
     body: &[u8],
-) -> Message {
+) -> MessageBlock {
     let mut bytes = format!("HTTP/1.1 {status} {reason}\r\n").into_bytes();
     let length = body.len().to_string();
     let mut has_length = false;
@@ -58,7 +58,7 @@ pub fn request<'h>(
     method: &str,
     target: &str,
     headers: impl IntoIterator<Item = (&'h str, &'h [u8])>,
-) -> Message {
+) -> MessageBlock {
     let mut bytes = format!("{method} {target} HTTP/1.1\r\n").into_bytes();
     for (name, value) in headers {
         push_header(&mut bytes, name, value);
@@ -72,11 +72,11 @@ fn push_header(bytes: &mut Vec<u8>, name: &str, value: &[u8]) {
     }
 }
 
-fn finished(mut bytes: Vec<u8>, body: &[u8]) -> Message {
+fn finished(mut bytes: Vec<u8>, body: &[u8]) -> MessageBlock {
     bytes.extend_from_slice(b"\r\n");
     let body_at = bytes.len();
     bytes.extend_from_slice(body);
-    Message { bytes, body_at }
+    MessageBlock { bytes, body_at }
 }
 
 #[cfg(test)]

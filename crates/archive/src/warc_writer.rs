@@ -8,7 +8,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use crate::digest::{labelled_sha1, sha1};
-use crate::message::Message;
+use crate::message::MessageBlock;
 use crate::warc::RecordKind;
 
 /// A record to write.
@@ -40,7 +40,7 @@ pub struct NewRecord<'a> {
 #[derive(Debug, Clone, Copy)]
 pub enum Block<'a> {
     /// An HTTP message; its body is the payload.
-    Http(&'a Message),
+    Http(&'a MessageBlock),
     /// Anything else.
     Bytes(&'a [u8]),
 }

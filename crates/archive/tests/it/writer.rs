@@ -1,7 +1,7 @@
 //! Records that we write, read back.
 
 use fetchwell_archive::gzip::next_member;
-use fetchwell_archive::message::{self, Message};
+use fetchwell_archive::message::{self, MessageBlock};
 use fetchwell_archive::warc::{Record, RecordKind, parse_record};
 use fetchwell_archive::warc_writer::{Block, NewRecord, RecordId};
 use proptest::prelude::*;
@@ -29,7 +29,7 @@ fn header(record: &Record<'_>, name: &str) -> Option<String> {
     record.headers.get(name).map(Into::into)
 }
 
-fn page(body: &[u8]) -> Message {
+fn page(body: &[u8]) -> MessageBlock {
     message::response(200, "OK", [("content-type", b"text/html".as_slice())], body)
 }
 
