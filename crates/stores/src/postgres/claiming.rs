@@ -10,7 +10,7 @@ use sqlx::Row;
 use sqlx::postgres::PgRow;
 
 use super::lanes::{BusyLane, LaneId};
-use super::moment::Moment;
+use super::moment::ServerTime;
 use super::moves::{Moves, QueueId};
 use super::reading::url_of;
 use crate::shared::job_state::{JobState, sql};
@@ -61,7 +61,7 @@ impl Moves {
     }
 }
 
-fn lease_of(row: &PgRow, lane: Lane, moment: Moment) -> sqlx::Result<Lease> {
+fn lease_of(row: &PgRow, lane: Lane, moment: ServerTime) -> sqlx::Result<Lease> {
     let time = |column| -> sqlx::Result<Option<Time>> {
         let micros: Option<i64> = row.try_get(column)?;
         Ok(micros.map(|micros| moment.to_local(Time::from_micros(micros))))

@@ -1,6 +1,6 @@
 //! The time of one transaction.
 
-pub(super) use crate::shared::moment::Moment;
+pub(super) use crate::shared::moment::ServerTime;
 pub use crate::shared::moment::StoreClock;
 
 /// The server's clock in microseconds, unless a time is given. `now()` would be the start of the transaction.

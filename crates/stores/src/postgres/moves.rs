@@ -16,7 +16,7 @@ use fetchwell_policy::url::Site;
 use super::database::{Database, Tx};
 use super::id_stock::IdStock;
 use super::lanes::{LaneId, NO_LANE};
-use super::moment::{Moment, StoreClock, now_or};
+use super::moment::{ServerTime, StoreClock, now_or};
 use super::new_row::{NewRow, insert};
 use super::rooms::RoomName;
 use crate::shared::job_state::JobState;
@@ -29,7 +29,7 @@ const SHARDS: i32 = 64;
 /// Moves at one time, in one transaction.
 pub(super) struct Moves {
     pub(super) tx: Tx,
-    pub(super) moment: Moment,
+    pub(super) moment: ServerTime,
     changes: BTreeMap<QueueId, Ledger>,
     /// Rooms with new jobs, and when the first of these is due.
     opened: BTreeMap<RoomName, Time>,
@@ -44,7 +44,7 @@ impl Moves {
         Ok(Moves::at(db, clock.moment(now), tx))
     }
 
-    pub(super) fn at(db: &Database, moment: Moment, tx: Tx) -> Moves {
+    pub(super) fn at(db: &Database, moment: ServerTime, tx: Tx) -> Moves {
         let ids = db.ids.clone();
         Moves { tx, moment, changes: BTreeMap::new(), opened: BTreeMap::new(), ids }
     }

@@ -32,25 +32,25 @@ impl StoreClock {
     }
 
     /// The moment at which the store's clock shows `micros`.
-    pub(crate) fn moment(&self, micros: i64) -> Moment {
+    pub(crate) fn moment(&self, micros: i64) -> ServerTime {
         let now = Time::from_micros(micros);
         match self {
-            StoreClock::Server(clock) => Moment { now, local: clock.now() },
-            StoreClock::ByHand(_) => Moment { now, local: now },
+            StoreClock::Server(clock) => ServerTime { now, local: clock.now() },
+            StoreClock::ByHand(_) => ServerTime { now, local: now },
         }
     }
 }
 
 /// A moment on both clocks.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Moment {
+pub(crate) struct ServerTime {
     /// On the store's clock.
     pub(crate) now: Time,
     /// On the engine's clock.
     local: Time,
 }
 
-impl Moment {
+impl ServerTime {
     /// Converts a time of the engine to the store's clock.
     #[cfg(feature = "postgres")]
     pub(crate) fn to_store(self, local: Time) -> Time {

@@ -8,7 +8,7 @@ use fetchwell_policy::url::{Site, WebUrl};
 use serde::{Deserialize, Serialize};
 
 use crate::StoreClock;
-use crate::shared::moment::Moment;
+use crate::shared::moment::ServerTime;
 
 /// A job to insert.
 #[derive(Serialize)]
@@ -131,7 +131,7 @@ pub(super) type Row =
     (LeaseId, Vec<u8>, String, i64, u32, Option<i64>, Option<String>, (u32, u32, u32, Option<i64>));
 
 /// Converts a row to a lease, with times by the engine's clock.
-pub(super) fn lease_of(row: Row, moment: Moment) -> Lease {
+pub(super) fn lease_of(row: Row, moment: ServerTime) -> Lease {
     let (id, url, site, accepted_us, interruptions, deadline_us, extras, past) = row;
     let (url_failures, site_failures, paced, first_us) = past;
     let local = |us| moment.to_local(Time::from_micros(us));
