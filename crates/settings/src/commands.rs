@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value as Json, json};
 use thiserror::Error;
 
-use super::{Origin, Settings, SettingsFaults, Sources, default_file, limits};
+use super::{Settings, SettingsFaults, Sources, ValueOrigin, default_file, limits};
 
 /// Why the default file was not written.
 #[derive(Debug, Error)]
@@ -61,7 +61,7 @@ pub fn config_show(settings: &Settings, json: bool, out: &mut impl Write) -> io:
 pub fn config_check(sources: &Sources<'_>) -> Result<String, SettingsFaults> {
     let settings = Settings::load(sources)?;
     let all = settings.effective();
-    let given = all.iter().filter(|setting| setting.origin != Origin::Default).count();
+    let given = all.iter().filter(|setting| setting.origin != ValueOrigin::Default).count();
     let warnings: String =
         settings.warnings().iter().map(|warning| format!("warning: {warning}\n")).collect();
     let defaults = all.len() - given;

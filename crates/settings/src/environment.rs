@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use fetchwell_policy::units::with_unit;
 
-use super::fault::{Fault, Origin, Wrong};
+use super::fault::{Fault, ValueOrigin, Wrong};
 use super::key::{EnvAliasGroup, Key, Meaning, meaning};
 use super::layer::{Layer, Raw};
 use super::names::retailer_name;
@@ -49,7 +49,7 @@ pub(super) fn layers(sources: &Sources<'_>, faults: &mut Vec<Fault>) -> Environm
             continue;
         }
         let path = path_of(rest);
-        let origin = Origin::Environment(name.clone());
+        let origin = ValueOrigin::Environment(name.clone());
         let added = layers.place_of(&path, name).and_then(|(layer, meaning)| {
             let raw = Raw::One(value.clone());
             layer.add(meaning, raw, origin.clone(), sources.working_directory)
@@ -91,14 +91,14 @@ pub(super) fn own_names_layer(sources: &Sources<'_>, faults: &mut Vec<Fault>) ->
             continue;
         }
         if let Some(value) = sources.environment.get(own.name) {
-            let origin = Origin::OwnName(own.name.to_owned());
+            let origin = ValueOrigin::OwnName(own.name.to_owned());
             layer.append(key, with_unit(value, own.unit), origin);
         }
         let file_variable = format!("{}_FILE", own.name);
         if let Some(file) = sources.environment.get(&file_variable).filter(|_| key.secret) {
             let meaning = Meaning::ValueFile(key);
             let raw = Raw::One(file.clone());
-            let origin = Origin::OwnName(file_variable);
+            let origin = ValueOrigin::OwnName(file_variable);
             let added = layer.add(meaning, raw, origin.clone(), sources.working_directory);
             if let Err(wrong) = added {
                 faults.push(Fault { origin, key: format!("{}_file", key.path), wrong });
@@ -138,7 +138,7 @@ pub(super) fn unknown_own_names(sources: &Sources<'_>) -> Vec<Fault> {
             Some(near) => format!("did you mean {PAGES_PREFIX}{near}?"),
             None => "unset it; docs/settings.md lists the known names".to_owned(),
         };
-        let origin = Origin::OwnName(name.clone());
+        let origin = ValueOrigin::OwnName(name.clone());
         Fault { origin, key: String::new(), wrong: Wrong::new("no such setting", mend) }
     };
     names.map(fault).collect()

@@ -44,7 +44,7 @@ impl std::error::Error for SettingsFaults {}
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// Where the value was set.
-    pub origin: Origin,
+    pub origin: ValueOrigin,
     /// The key of the setting; empty if the fault concerns the whole file.
     pub key: String,
     pub wrong: Wrong,
@@ -89,7 +89,7 @@ impl From<NameError> for Wrong {
 
 /// The source of a value, in descending precedence.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Origin {
+pub enum ValueOrigin {
     /// A command-line flag, such as `--rate`.
     Flag(String),
     /// An environment variable that begins with `FETCHWELL_`.
@@ -107,24 +107,26 @@ pub enum Origin {
     Default,
 }
 
-impl Origin {
+impl ValueOrigin {
     /// Whether a value from this source takes precedence over one from the other. Two values of one source, such as two
     /// lines of a file, have the same precedence.
-    pub(super) fn is_stronger_than(&self, other: &Origin) -> bool {
+    pub(super) fn is_stronger_than(&self, other: &ValueOrigin) -> bool {
         self < other && discriminant(self) != discriminant(other)
     }
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for ValueOrigin {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Origin::Flag(name) => write!(out, "flag {name}"),
-            Origin::Environment(name) | Origin::OwnName(name) => write!(out, "environment {name}"),
-            Origin::File { path, line: Some(line) } => {
+            ValueOrigin::Flag(name) => write!(out, "flag {name}"),
+            ValueOrigin::Environment(name) | ValueOrigin::OwnName(name) => {
+                write!(out, "environment {name}")
+            }
+            ValueOrigin::File { path, line: Some(line) } => {
                 write!(out, "file {} line {line}", path.display())
             }
-            Origin::File { path, line: None } => write!(out, "file {}", path.display()),
-            Origin::Default => write!(out, "default"),
+            ValueOrigin::File { path, line: None } => write!(out, "file {}", path.display()),
+            ValueOrigin::Default => write!(out, "default"),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 
 use toml_edit::Document;
 
-use super::fault::{Fault, Origin, Wrong};
+use super::fault::{Fault, ValueOrigin, Wrong};
 use super::find_file::{Place, places};
 use super::layer::{Layer, TextFileError, read_text_file};
 use super::sources::Sources;
@@ -30,7 +30,7 @@ pub(super) fn read(sources: &Sources<'_>, faults: &mut Vec<Fault>) -> FileLayers
                 if error.kind() == ErrorKind::NotFound && !place.required => {}
             Err(error) => {
                 faults.push(Fault {
-                    origin: Origin::File { path: place.shown, line: None },
+                    origin: ValueOrigin::File { path: place.shown, line: None },
                     key: String::new(),
                     wrong: Wrong::new(
                         format!("cannot be read: {error}"),

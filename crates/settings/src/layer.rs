@@ -8,7 +8,7 @@ use std::path::Path;
 
 use thiserror::Error;
 
-use super::fault::{Fault, Origin, Wrong};
+use super::fault::{Fault, ValueOrigin, Wrong};
 use super::key::{Key, Meaning, meaning};
 use super::schema::Values;
 use super::sources::Sources;
@@ -39,7 +39,7 @@ impl Raw {
 
 pub(super) struct Given {
     pub(super) raw: Raw,
-    pub(super) origin: Origin,
+    pub(super) origin: ValueOrigin,
 }
 
 /// The values of one source.
@@ -58,7 +58,7 @@ impl Layer {
         &mut self,
         meaning: Meaning,
         raw: Raw,
-        origin: Origin,
+        origin: ValueOrigin,
         working_directory: &Path,
     ) -> Result<(), Wrong> {
         let (key, raw) = match meaning {
@@ -75,7 +75,7 @@ impl Layer {
 
     /// Adds the values of another layer. Returns the settings that both have, with their origins in the other layer;
     /// these keep their values.
-    pub(super) fn merge(&mut self, other: Layer) -> Vec<(&'static str, Origin)> {
+    pub(super) fn merge(&mut self, other: Layer) -> Vec<(&'static str, ValueOrigin)> {
         let mut twice = Vec::new();
         for (path, given) in other.given {
             match self.given.entry(path) {
@@ -89,7 +89,7 @@ impl Layer {
     }
 
     /// Adds a value. If there already is one, as with a repeated flag, the result is a list.
-    pub(super) fn append(&mut self, key: &'static Key, value: String, origin: Origin) {
+    pub(super) fn append(&mut self, key: &'static Key, value: String, origin: ValueOrigin) {
         let raw = match self.given.remove(key.path).map(|given| given.raw) {
             None => Raw::One(value),
             Some(Raw::One(first)) => Raw::Many(vec![first, value]),
@@ -106,7 +106,7 @@ impl Layer {
 pub(super) fn of_flags(sources: &Sources<'_>, faults: &mut Vec<Fault>) -> Layer {
     let mut layer = Layer::default();
     for flag in sources.flags {
-        let origin = Origin::Flag(flag.name.to_owned());
+        let origin = ValueOrigin::Flag(flag.name.to_owned());
         match meaning(Values::KEYS, flag.key) {
             Some(Meaning::Value(key)) => layer.append(key, flag.value.clone(), origin),
             _ => faults.push(Fault {

@@ -40,7 +40,7 @@ pub use archives::ArchiveBase;
 pub use choices::{DocumentFormat, LogFormat};
 pub use default_file::default_file;
 pub use environment::process_environment;
-pub use fault::{Fault, Origin, SettingsFaults, Wrong};
+pub use fault::{Fault, SettingsFaults, ValueOrigin, Wrong};
 pub use key::EnvAliasGroup;
 pub use reader::Effective;
 pub use reference::reference;
@@ -133,11 +133,11 @@ impl Settings {
 
     /// Whether no source sets it.
     pub fn is_default(&self, key: &str) -> bool {
-        self.origin(key) == Some(&Origin::Default)
+        self.origin(key) == Some(&ValueOrigin::Default)
     }
 
     /// Where the value of a setting came from.
-    fn origin(&self, key: &str) -> Option<&Origin> {
+    fn origin(&self, key: &str) -> Option<&ValueOrigin> {
         let setting = self.effective.iter().find(|setting| setting.key == key);
         setting.map(|setting| &setting.origin)
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value as Json;
 
-use super::fault::{Fault, Origin};
+use super::fault::{Fault, ValueOrigin};
 use super::key::Key;
 use super::kinds::Kind;
 use super::layer::{Layer, Raw};
@@ -18,7 +18,7 @@ pub struct Effective {
     /// The normalized value; a secret is hidden.
     pub value: Json,
     /// Where the value came from.
-    pub origin: Origin,
+    pub origin: ValueOrigin,
 }
 
 /// The results of reading besides the values themselves.
@@ -51,7 +51,7 @@ impl Reader<'_> {
             }
         }
         let default =
-            || Some((kind.read(&Raw::One(key.default.to_owned())).ok()?, Origin::Default));
+            || Some((kind.read(&Raw::One(key.default.to_owned())).ok()?, ValueOrigin::Default));
         let (value, origin) = winner.or_else(default)?;
         let effective = Effective { key: self.full_path(key), value: kind.show(&value), origin };
         self.findings.effective.push(effective);

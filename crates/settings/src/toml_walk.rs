@@ -6,7 +6,7 @@ use std::path::Path;
 use fetchwell_engine::ports::links::category_name;
 use toml_edit::{Item, TableLike, Value};
 
-use super::fault::{Fault, Origin, Wrong};
+use super::fault::{Fault, ValueOrigin, Wrong};
 use super::file::FileLayers;
 use super::key::{Key, group_of, is_group, meaning};
 use super::layer::{Layer, Raw};
@@ -81,7 +81,7 @@ impl Walk<'_> {
         &mut self,
         map: &str,
         item: &Item,
-        origin: &Origin,
+        origin: &ValueOrigin,
         retailers: &mut BTreeMap<String, Layer>,
     ) {
         let found = self.named_tables(map, item, origin, Retailer::KEYS, retailer_name);
@@ -99,7 +99,7 @@ impl Walk<'_> {
         &mut self,
         map: &str,
         item: &Item,
-        origin: &Origin,
+        origin: &ValueOrigin,
         keys: &'static [Key],
         canonical: fn(&str) -> Result<String, Wrong>,
     ) -> BTreeMap<String, Layer> {
@@ -144,7 +144,7 @@ impl Walk<'_> {
         level: &Level<'_>,
         name: &str,
         item: &Item,
-        origin: Origin,
+        origin: ValueOrigin,
         layer: &mut Layer,
     ) {
         let path = format!("{}{name}", level.group);
@@ -170,19 +170,19 @@ impl Walk<'_> {
         }
     }
 
-    fn fault(&mut self, origin: Origin, key: &str, wrong: Wrong) {
+    fn fault(&mut self, origin: ValueOrigin, key: &str, wrong: Wrong) {
         self.faults.push(Fault { origin, key: key.to_owned(), wrong });
     }
 
-    fn origin_of(&self, table: &dyn TableLike, name: &str, item: &Item) -> Origin {
+    fn origin_of(&self, table: &dyn TableLike, name: &str, item: &Item) -> ValueOrigin {
         let span = table.key(name).and_then(toml_edit::Key::span).or_else(|| item.span());
         self.origin(span.map(|span| span.start))
     }
 
     /// The line at a byte offset in the text.
-    pub(super) fn origin(&self, offset: Option<usize>) -> Origin {
+    pub(super) fn origin(&self, offset: Option<usize>) -> ValueOrigin {
         let line_at = |offset| self.line_starts.partition_point(|start| *start <= offset);
-        Origin::File { path: self.path.to_owned(), line: offset.map(line_at) }
+        ValueOrigin::File { path: self.path.to_owned(), line: offset.map(line_at) }
     }
 }
 

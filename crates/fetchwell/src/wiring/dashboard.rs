@@ -6,7 +6,7 @@ use std::sync::Arc;
 use fetchwell_commoncrawl::CrawlFiles;
 use fetchwell_engine::ports::crawl_progress::CrawlProgress;
 use fetchwell_service::dashboard::{SettingRow, SystemInfo};
-use fetchwell_settings::{Effective, Origin, Settings};
+use fetchwell_settings::{Effective, Settings, ValueOrigin};
 
 /// The stores and all settings.
 pub(crate) fn system_info(settings: &Settings) -> SystemInfo {
@@ -24,7 +24,7 @@ fn setting_row(setting: &Effective) -> SettingRow {
         key: setting.key.clone(),
         value: setting.value.to_string(),
         origin: setting.origin.to_string(),
-        is_default: setting.origin == Origin::Default,
+        is_default: setting.origin == ValueOrigin::Default,
     }
 }
 

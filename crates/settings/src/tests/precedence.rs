@@ -48,7 +48,7 @@ fn the_defaults() {
     assert_eq!(values.breaker_jitter, 0.2);
     assert_eq!(values.log_format, LogFormat::Pretty);
     assert!(values.resolve.is_empty() && settings.site_rates().is_empty());
-    assert!(settings.effective().iter().all(|setting| setting.origin == Origin::Default));
+    assert!(settings.effective().iter().all(|setting| setting.origin == ValueOrigin::Default));
 }
 
 #[test]

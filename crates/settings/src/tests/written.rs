@@ -21,7 +21,7 @@ fn the_default_file_says_the_defaults() {
     let world = World::new().toml(&uncommented());
     let settings = world.settings();
     assert_eq!(settings.values, World::new().settings().values);
-    let from_file = |setting: &&Effective| setting.origin != Origin::Default;
+    let from_file = |setting: &&Effective| setting.origin != ValueOrigin::Default;
     let rows = Values::KEYS.len() + Site::KEYS.len() + Retailer::KEYS.len() + Category::KEYS.len();
     assert_eq!(settings.effective().iter().filter(from_file).count(), rows);
 }
