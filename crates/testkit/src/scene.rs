@@ -20,7 +20,7 @@ use redis::aio::MultiplexedConnection;
 
 use crate::conformance::queue::LEASE_TTL;
 use crate::conformance::servers::{redis_connection, unused_postgres, unused_redis};
-use crate::crash::{Origin, Program};
+use crate::crash::{Program, TestWeb};
 
 /// The stores that a program can use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub struct Scene {
     /// All its processes share the web and the store.
     pub program: Program,
     /// The web, and a record of every request.
-    pub origin: Origin,
+    pub origin: TestWeb,
     redis_url: Option<String>,
 }
 
@@ -77,7 +77,7 @@ impl Scene {
         sites: impl IntoIterator<Item = SiteScript>,
         redis_url: Option<String>,
     ) -> Scene {
-        let origin = Origin::start(sites);
+        let origin = TestWeb::start(sites);
         Scene { program: program.on(&origin), origin, redis_url }
     }
 

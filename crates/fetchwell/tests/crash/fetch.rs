@@ -8,7 +8,7 @@ use fetchwell_policy::chance::Chance;
 use fetchwell_simweb::{SiteScript, site_name};
 use fetchwell_testkit::DEADLINE;
 use fetchwell_testkit::crash::{
-    ControlSender, Origin, OutsideLedger, Process, Program, count_or, seed,
+    ControlSender, OutsideLedger, Process, Program, TestWeb, count_or, seed,
 };
 use fetchwell_testkit::eventually::eventually;
 use serde_json::Value;
@@ -24,7 +24,7 @@ const RESUME: [&str; 5] = ["fetch", "@list", "--output", "rows.jsonl", "--resume
 
 /// A web, the program let loose on it, and what it is to fetch.
 struct FetchRun {
-    origin: Origin,
+    origin: TestWeb,
     program: Program,
     ledger: OutsideLedger,
 }
@@ -50,7 +50,7 @@ impl FetchRun {
         flags: &[&str],
         urls: Vec<String>,
     ) -> FetchRun {
-        let origin = Origin::start(sites);
+        let origin = TestWeb::start(sites);
         // A stop that waits out the grace exceeds `DEADLINE`.
         let program = Program::new(env!("CARGO_BIN_EXE_fetchwell"))
             .variable("FETCHWELL_SHUTDOWN_GRACE", "1h")

@@ -6,13 +6,13 @@ use std::time::Duration;
 use fetchwell_simweb::{SiteScript, site_name, zipf_urls};
 use fetchwell_testkit::DEADLINE;
 use fetchwell_testkit::alone::alone;
-use fetchwell_testkit::crash::{ControlSender, Origin, OutsideLedger, Program, is_soak, seed};
+use fetchwell_testkit::crash::{ControlSender, OutsideLedger, Program, TestWeb, is_soak, seed};
 
 fn sites(count: usize) -> impl Iterator<Item = SiteScript> {
     (1..=count).map(|rank| SiteScript::new(&site_name(rank)).page_bytes(1_000))
 }
 
-fn program(origin: &Origin, rate: &str) -> Program {
+fn program(origin: &TestWeb, rate: &str) -> Program {
     Program::new(env!("CARGO_BIN_EXE_fetchwell")).on(origin).flags(["--rate", rate])
 }
 
@@ -20,7 +20,7 @@ fn program(origin: &Origin, rate: &str) -> Program {
 async fn two_processes_on_one_store_keep_one_pace() {
     let _turn = alone().await;
     let interval = Duration::from_millis(100);
-    let origin = Origin::start(sites(10));
+    let origin = TestWeb::start(sites(10));
     let program = program(&origin, "10");
     let control = ControlSender::start(&origin);
     let start = |name: &str| {
@@ -55,7 +55,7 @@ async fn two_who_read_a_slow_robots_txt_do_not_follow_it_with_a_page_each() {
     let interval = Duration::from_secs(1);
     let thinks = Duration::from_millis(2_500);
     let names = (1..=10).map(site_name);
-    let origin = Origin::start(names.map(|name| SiteScript::new(&name).slow(thinks)));
+    let origin = TestWeb::start(names.map(|name| SiteScript::new(&name).slow(thinks)));
     let program = program(&origin, "1");
     let control = ControlSender::start(&origin);
     let start = |name: &str| {
@@ -80,7 +80,7 @@ async fn a_skewed_run_takes_as_long_as_its_largest_site() {
     let _turn = alone().await;
     let interval = Duration::from_millis(50);
     let (site_count, url_count) = if is_soak() { (200, 2_000) } else { (100, 800) };
-    let origin = Origin::start(sites(site_count));
+    let origin = TestWeb::start(sites(site_count));
     let program = program(&origin, "20");
     let ledger = OutsideLedger::of(zipf_urls(site_count, url_count, 1.0, seed()));
     ledger.write_list(&program.file("list"));

@@ -13,8 +13,8 @@ use fetchwell_simweb::{HitKind, OutageKind, SiteScript, site_name};
 use fetchwell_testkit::DEADLINE;
 use fetchwell_testkit::alone::alone;
 use fetchwell_testkit::crash::{
-    ControlSender, DispatchLog, FalseClock, Origin, OutsideLedger, OwnServer, Process, ProcessEnd,
-    Program, is_soak, seed,
+    ControlSender, DispatchLog, FalseClock, OutsideLedger, OwnServer, Process, ProcessEnd, Program,
+    TestWeb, is_soak, seed,
 };
 use tokio::time::sleep;
 
@@ -46,7 +46,7 @@ fn size() -> Size {
 
 /// Three processes at work on one list.
 struct ThreeFetchers {
-    origin: Origin,
+    origin: TestWeb,
     program: Program,
     ledger: OutsideLedger,
     clock: FalseClock,
@@ -70,7 +70,7 @@ impl ThreeFetchers {
                 site
             }
         };
-        let origin = Origin::start((1..=size.sites).map(site));
+        let origin = TestWeb::start((1..=size.sites).map(site));
         let flags = ["--rate", size.rate, "--max-in-flight", "64"];
         let mut program = Program::new(env!("CARGO_BIN_EXE_fetchwell")).on(&origin).flags(flags);
         if let Some(url) = politeness {

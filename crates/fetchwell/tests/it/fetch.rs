@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use fetchwell_simweb::{HitKind, OutageKind, SiteScript};
 use fetchwell_testkit::DEADLINE;
-use fetchwell_testkit::crash::{Origin, ProcessEnd, Program};
+use fetchwell_testkit::crash::{ProcessEnd, Program, TestWeb};
 use fetchwell_testkit::dns::{DnsServer, Script};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, BufReader};
@@ -17,7 +17,7 @@ const HELLO: &str = "<html lang=en><head><title>Hello</title></head><body><artic
     <p>The dog does not mind, and goes on sleeping in the sun.</p></article></body></html>";
 
 /// A shop with a page of each kind, and the program at a pace that holds up no test.
-fn shop() -> (Origin, Program) {
+fn shop() -> (TestWeb, Program) {
     let shop = SiteScript::new("shop.test")
         .robots("# ours\nUser-agent: *\nDisallow: /private\nAllow: /\n")
         .text("/hello", "text/html; charset=utf-8", HELLO)
@@ -28,8 +28,8 @@ fn shop() -> (Origin, Program) {
     on([shop, SiteScript::new("other.test")])
 }
 
-fn on(sites: impl IntoIterator<Item = SiteScript>) -> (Origin, Program) {
-    let origin = Origin::start(sites);
+fn on(sites: impl IntoIterator<Item = SiteScript>) -> (TestWeb, Program) {
+    let origin = TestWeb::start(sites);
     let program = program().on(&origin).variable("FETCHWELL_RATE", "0");
     (origin, program)
 }
@@ -281,7 +281,7 @@ async fn wrong_usage_is_2_and_a_store_out_of_reach_5() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn private_addresses_are_refused_unless_allowed() {
-    let origin = Origin::start([SiteScript::new("shop.test")]);
+    let origin = TestWeb::start([SiteScript::new("shop.test")]);
     let [resolve, rule, ..] = origin.flags();
     let program = program().flags([&resolve, &rule]);
     let ended = program.run(&["fetch", "--json", "http://shop.test/"]).await.expect_code(3);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use fetchwell_simweb::SiteScript;
-use fetchwell_testkit::crash::{Origin, Program, Service};
+use fetchwell_testkit::crash::{Program, Service, TestWeb};
 use fetchwell_testkit::eventually::eventually_ok;
 use fetchwell_testkit::namespace;
 use serde_json::{Value, json};
@@ -70,7 +70,7 @@ async fn fetch_until_the_disk_is_full() {
     let shop = pages
         .iter()
         .fold(SiteScript::new("shop.test"), |site, path| site.text(path, "text/plain", &text));
-    let origin = Origin::start([shop]);
+    let origin = TestWeb::start([shop]);
     let program = program().on(&origin);
     // Enough for the store, and not for all rows.
     let disk = Disk::mount(&program, "3m");

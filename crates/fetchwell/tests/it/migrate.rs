@@ -6,20 +6,20 @@ use std::time::Duration;
 use fetchwell_simweb::SiteScript;
 use fetchwell_testkit::DEADLINE;
 use fetchwell_testkit::conformance::servers::unused_postgres;
-use fetchwell_testkit::crash::{Origin, Program, Service, count_or};
+use fetchwell_testkit::crash::{Program, Service, TestWeb, count_or};
 use fetchwell_testkit::plain_http;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 /// Two sites: one that serves, and one whose pages come one in five seconds, so that most of them wait.
-fn web() -> Origin {
-    Origin::start([
+fn web() -> TestWeb {
+    TestWeb::start([
         SiteScript::new("quick.test").status("/missing", 404),
         SiteScript::new("slow.test").crawl_delay(Duration::from_secs(5)),
     ])
 }
 
-fn program(origin: &Origin) -> Program {
+fn program(origin: &TestWeb) -> Program {
     Program::new(env!("CARGO_BIN_EXE_fetchwell"))
         .on(origin)
         .flags(["--rate", "50"])

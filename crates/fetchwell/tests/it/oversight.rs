@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use fetchwell_simweb::SiteScript;
-use fetchwell_testkit::crash::{Origin, Program, Service};
+use fetchwell_testkit::crash::{Program, Service, TestWeb};
 use fetchwell_testkit::eventually::eventually_ok;
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ use crate::client::{self, Response};
 /// A service, and the web that it fetches from.
 struct Ground {
     service: Service,
-    _origin: Origin,
+    _origin: TestWeb,
 }
 
 impl Ground {
@@ -23,7 +23,7 @@ impl Ground {
             let script = script.text("/page", "text/html", "<p>Words.</p>");
             missing.into_iter().fold(script, |script, path| script.status(path, 404))
         };
-        let origin = Origin::start([site("a.test"), site("b.test")]);
+        let origin = TestWeb::start([site("a.test"), site("b.test")]);
         let program = Program::new(env!("CARGO_BIN_EXE_fetchwell")).on(&origin);
         let service = Service::start(program.flags(flags.iter().copied())).await;
         Ground { service, _origin: origin }

@@ -6,7 +6,7 @@ use std::process::Stdio;
 
 use fetchwell_simweb::SiteScript;
 use fetchwell_testkit::DEADLINE;
-use fetchwell_testkit::crash::{Origin, Program, is_soak};
+use fetchwell_testkit::crash::{Program, TestWeb, is_soak};
 use fetchwell_testkit::eventually::eventually_ok;
 use fetchwell_testkit::plain_http::ask;
 use fetchwell_testkit::skip::skipped;
@@ -81,7 +81,7 @@ async fn a_log_that_nobody_reads_stops_no_service() {
 #[tokio::test(flavor = "multi_thread")]
 async fn with_few_descriptors_healthy_sites_stay_healthy() {
     let sites: Vec<String> = (0..150).map(|n| format!("s{n}.test")).collect();
-    let origin = Origin::start(sites.iter().map(|site| SiteScript::new(site)));
+    let origin = TestWeb::start(sites.iter().map(|site| SiteScript::new(site)));
     let program = program().on(&origin);
     let urls = sites.iter().flat_map(|site| (0..2).map(move |n| format!("http://{site}/{n}")));
     let list = write_list(&program, urls);

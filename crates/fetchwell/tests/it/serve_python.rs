@@ -11,7 +11,7 @@ use std::time::Duration;
 use fetchwell_simweb::{OutageKind, SiteScript};
 use fetchwell_testkit::DEADLINE;
 use fetchwell_testkit::conformance::servers::unused_postgres;
-use fetchwell_testkit::crash::{Origin, Program, Service};
+use fetchwell_testkit::crash::{Program, Service, TestWeb};
 use fetchwell_testkit::plain_http::ask;
 use fetchwell_testkit::python::python;
 use serde_json::{Value, json};
@@ -23,10 +23,10 @@ use tokio::time::timeout;
 const FOR_EVER: Duration = Duration::from_secs(86_400);
 
 /// The sites that clients/python/tests/end_to_end.py names.
-fn web() -> Origin {
+fn web() -> TestWeb {
     let page = "<title>A page</title><article><p>The quick brown fox jumps over the lazy dog, and then \
                 it does so again, for a page needs some words.</p></article>";
-    Origin::start([
+    TestWeb::start([
         SiteScript::new("pages.test").text("/one", "text/html", page),
         SiteScript::new("gone.test").status("/x", 404),
         SiteScript::new("private.test").robots("User-agent: *\nDisallow: /\n"),
@@ -34,7 +34,7 @@ fn web() -> Origin {
     ])
 }
 
-async fn service_on(store: &str, origin: &Origin) -> Service {
+async fn service_on(store: &str, origin: &TestWeb) -> Service {
     let program = Program::new(env!("CARGO_BIN_EXE_fetchwell")).on(origin).flags([
         "--store",
         store,

@@ -12,7 +12,7 @@ use fetchwell_testkit::DEADLINE;
 use fetchwell_testkit::conformance::servers::{
     redis_connection, run_sql, server_url, unused_postgres, unused_redis,
 };
-use fetchwell_testkit::crash::{Origin, Program};
+use fetchwell_testkit::crash::{Program, TestWeb};
 use fetchwell_testkit::eventually::eventually_ok;
 use fetchwell_testkit::skip::skipped;
 use rusqlite::Connection;
@@ -218,7 +218,7 @@ async fn expect_work_to_go_on(program: &Program) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sqlite_file_of_an_earlier_version_is_used_and_loses_nothing() {
     for fixture in fixtures("sqlite") {
-        let origin = Origin::start([SiteScript::new("slow.test"), SiteScript::new("shop.test")]);
+        let origin = TestWeb::start([SiteScript::new("slow.test"), SiteScript::new("shop.test")]);
         let program = program().on(&origin);
         let file = program.file("fetchwell.db");
         fs::copy(fixture.folder.join("fetchwell.db"), &file).unwrap();
@@ -267,7 +267,7 @@ async fn a_database_of_an_earlier_version_is_used_and_loses_nothing() {
             let select = format!("SELECT row(\"{columns}\")::TEXT FROM {table} ORDER BY 1");
             before.push((select.clone(), run_sql(&url, &select).await));
         }
-        let origin = Origin::start([SiteScript::new("slow.test"), SiteScript::new("shop.test")]);
+        let origin = TestWeb::start([SiteScript::new("slow.test"), SiteScript::new("shop.test")]);
         let program = program().on(&origin).store(&url);
         fixture.expect_lists(&program).await;
         for (select, rows) in &before {

@@ -13,7 +13,7 @@ use fetchwell_archive::gzip::next_member;
 use fetchwell_archive::warc::parse_record;
 use fetchwell_policy::chance::Chance;
 use fetchwell_simweb::{OutageKind, SiteScript, site_name};
-use fetchwell_testkit::crash::{Origin, OutsideLedger, Program, seed};
+use fetchwell_testkit::crash::{OutsideLedger, Program, TestWeb, seed};
 use fetchwell_testkit::eventually::eventually;
 use fetchwell_testkit::skip::skipped;
 use flate2::Compression;
@@ -107,14 +107,14 @@ for record in ArchiveIterator(open(sys.argv[1], 'rb'), check_digests='raise'):
     Some(run(&["-c", READ]).lines().map(|line| serde_json::from_str(line).unwrap()).collect())
 }
 
-fn program(origin: &Origin) -> Program {
+fn program(origin: &TestWeb) -> Program {
     Program::new(env!("CARGO_BIN_EXE_fetchwell")).on(origin).flags(["--rate", "0"])
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_archive_holds_what_was_asked_and_answered_and_a_row_for_every_url() {
     let always = Duration::ZERO..Duration::from_secs(3_600);
-    let origin = Origin::start([
+    let origin = TestWeb::start([
         SiteScript::new("shop.test")
             .robots("User-agent: *\nDisallow: /private\n")
             .text("/hello", "text/html", HELLO)
@@ -250,7 +250,7 @@ async fn killed_and_resumed_every_url_has_one_answer_and_one_row() {
     const RESUME: [&str; 5] = ["fetch", "@list", "--output", "out.warc.gz", "--resume"];
     let mut chance = Chance::seeded(seed());
     let site = |rank| SiteScript::new(&site_name(rank)).slow(Duration::from_millis(50));
-    let origin = Origin::start((1..=SITES).map(site));
+    let origin = TestWeb::start((1..=SITES).map(site));
     let program = Program::new(env!("CARGO_BIN_EXE_fetchwell")).on(&origin).flags(["--rate", "10"]);
     let url = |page: usize| format!("http://{}/{page}", site_name(page % SITES + 1));
     let ledger = OutsideLedger::of((0..SITES * 10).map(url).collect());
@@ -303,7 +303,7 @@ async fn killed_and_resumed_every_url_has_one_answer_and_one_row() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_archive_needs_a_file_and_a_file_keeps_its_format() {
-    let origin = Origin::start([SiteScript::new("shop.test")]);
+    let origin = TestWeb::start([SiteScript::new("shop.test")]);
     let program = program(&origin);
     let url = "http://shop.test/";
     for arguments in [

@@ -18,7 +18,7 @@ pub use control::ControlSender;
 pub use dispatch_log::DispatchLog;
 pub use false_clock::FalseClock;
 pub use ledger::{Imbalance, OutsideLedger};
-pub use origin::Origin;
+pub use origin::TestWeb;
 pub use own_server::OwnServer;
 pub use process::{Process, ProcessEnd};
 pub use program::Program;

@@ -11,17 +11,17 @@ use crate::eventually::eventually_ok;
 
 /// The web that the processes fetch from. It runs in the process of the test, so that its record of hits survives every
 /// kill and can be read at any time.
-pub struct Origin {
+pub struct TestWeb {
     server: Server,
 }
 
-impl Origin {
+impl TestWeb {
     /// Serves these sites on a free port of the loopback. Call it within a tokio runtime.
-    pub fn start(sites: impl IntoIterator<Item = SiteScript>) -> Origin {
+    pub fn start(sites: impl IntoIterator<Item = SiteScript>) -> TestWeb {
         let sites = sites.into_iter().chain([Control::site()]);
         let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let server = Server::start(Arc::new(World::new(sites)), listen);
-        Origin { server: server.unwrap_or_else(|error| panic!("no simulated web: {error}")) }
+        TestWeb { server: server.unwrap_or_else(|error| panic!("no simulated web: {error}")) }
     }
 
     /// The flags that direct a process here.

@@ -7,7 +7,7 @@ use tempfile::TempDir;
 use tokio::process::Command;
 
 use super::process::scratch_file;
-use super::{Origin, Process, ProcessEnd};
+use super::{Process, ProcessEnd, TestWeb};
 use crate::DEADLINE;
 
 /// A program in its own temporary folder, isolated from the environment of the test, so that no settings of the
@@ -34,7 +34,7 @@ impl Program {
     }
 
     /// Makes its processes find all `.test` hosts at this origin.
-    pub fn on(self, origin: &Origin) -> Program {
+    pub fn on(self, origin: &TestWeb) -> Program {
         self.flags(origin.flags())
     }
 

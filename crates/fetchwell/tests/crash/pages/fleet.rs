@@ -8,7 +8,7 @@ use fetchwell_simweb::{SiteScript, site_name};
 use fetchwell_testkit::DEADLINE;
 use fetchwell_testkit::conformance::kafka::read_topic;
 use fetchwell_testkit::conformance::servers::try_redis_connection;
-use fetchwell_testkit::crash::{DispatchLog, Origin, OwnServer, Process, Program};
+use fetchwell_testkit::crash::{DispatchLog, OwnServer, Process, Program, TestWeb};
 use fetchwell_testkit::eventually::eventually_ok;
 use fetchwell_testkit::scene::redis_queue;
 use redis::AsyncCommands;
@@ -39,7 +39,7 @@ pub(crate) struct Load {
 
 /// Three instances, their servers, and what was pushed.
 pub(crate) struct Fleet {
-    pub(crate) origin: Origin,
+    pub(crate) origin: TestWeb,
     pub(crate) redis: OwnServer,
     pub(crate) kafka: OwnServer,
     /// When those wrote their requests that have ended.
@@ -89,7 +89,7 @@ impl Fleet {
                 .slow(load.thinking)
                 .page_bytes(2_000)
         };
-        let origin = Origin::start((1..=load.sites).map(site));
+        let origin = TestWeb::start((1..=load.sites).map(site));
         let mut program = Program::new(env!("CARGO_BIN_EXE_fetchwell"))
             .on(&origin)
             .flags(["-v", "--rate", load.rate, "--max-in-flight", load.max_in_flight])

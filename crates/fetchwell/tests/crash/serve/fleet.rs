@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use fetchwell_simweb::{SiteScript, site_name};
 use fetchwell_testkit::DEADLINE;
-use fetchwell_testkit::crash::{Origin, Process, ProcessEnd, Program};
+use fetchwell_testkit::crash::{Process, ProcessEnd, Program, TestWeb};
 use fetchwell_testkit::eventually::eventually_ok;
 use fetchwell_testkit::plain_http::{PlainResponse, ask};
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ const RATE: &str = "5";
 
 /// A service on one store.
 pub(crate) struct Fleet {
-    pub(crate) origin: Origin,
+    pub(crate) origin: TestWeb,
     program: Program,
     token: String,
     addresses: Vec<SocketAddr>,
@@ -41,7 +41,7 @@ impl Fleet {
         let site = |rank| {
             SiteScript::new(&site_name(rank)).slow(Duration::from_millis(100)).page_bytes(1_000)
         };
-        let origin = Origin::start((1..=SITES).map(site));
+        let origin = TestWeb::start((1..=SITES).map(site));
         let in_flight = MAX_IN_FLIGHT.to_string();
         let flags = ["--store", store, "--rate", RATE, "--max-in-flight", &in_flight];
         let program = Program::new(env!("CARGO_BIN_EXE_fetchwell"))

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use fetchwell_simweb::SiteScript;
-use fetchwell_testkit::crash::{Origin, Program, Service};
+use fetchwell_testkit::crash::{Program, Service, TestWeb};
 use fetchwell_testkit::eventually::eventually_ok;
 use fetchwell_testkit::plain_http::ask;
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ pub(crate) const PAGES: [&str; 7] = [
     "/dashboard/system",
 ];
 
-pub(crate) fn web() -> Origin {
+pub(crate) fn web() -> TestWeb {
     let page = "<title>A page</title><article><p>The quick brown fox jumps over the lazy dog, and then \
                 it does so again, for a page needs some words.</p></article>";
     let feed = "<rss version=\"2.0\"><channel><title>News</title>\
@@ -37,7 +37,7 @@ pub(crate) fn web() -> Origin {
         words.repeat(4),
         words.repeat(3)
     );
-    Origin::start([
+    TestWeb::start([
         SiteScript::new("shop.test").text("/page*", "text/html", page).status("/missing*", 404),
         SiteScript::new("slow.test").crawl_delay(Duration::from_secs(5)),
         SiteScript::new("private.test").robots("User-agent: *\nDisallow: /\n"),
@@ -50,7 +50,7 @@ pub(crate) fn web() -> Origin {
     ])
 }
 
-pub(crate) fn program(origin: &Origin) -> Program {
+pub(crate) fn program(origin: &TestWeb) -> Program {
     Program::new(env!("CARGO_BIN_EXE_fetchwell"))
         .on(origin)
         .flags(["--rate", "20", "--no-color"])
@@ -58,7 +58,7 @@ pub(crate) fn program(origin: &Origin) -> Program {
         .variable("FETCHWELL_BREAKER__JITTER", "0")
 }
 
-pub(crate) async fn serve(origin: &Origin) -> Service {
+pub(crate) async fn serve(origin: &TestWeb) -> Service {
     Service::start(program(origin)).await
 }
 

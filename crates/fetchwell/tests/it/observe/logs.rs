@@ -1,7 +1,7 @@
 //! Logs as programs read them.
 
 use fetchwell_simweb::SiteScript;
-use fetchwell_testkit::crash::{Origin, Service};
+use fetchwell_testkit::crash::{Service, TestWeb};
 use fetchwell_testkit::plain_http::ask;
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use super::program;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_line_is_json_with_ids_and_without_a_token() {
-    let origin = Origin::start([SiteScript::new("shop.test").fails_first("/shaky", 1, 500)]);
+    let origin = TestWeb::start([SiteScript::new("shop.test").fails_first("/shaky", 1, 500)]);
     let program = program()
         .on(&origin)
         .flags(["-vv"])

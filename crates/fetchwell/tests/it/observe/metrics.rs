@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use fetchwell_simweb::SiteScript;
-use fetchwell_testkit::crash::{Origin, Process, Program, Service};
+use fetchwell_testkit::crash::{Process, Program, Service, TestWeb};
 use fetchwell_testkit::eventually::eventually_ok;
 use fetchwell_testkit::plain_http::ask;
 
@@ -86,8 +86,8 @@ pub(crate) async fn door(program: &Program, arguments: &[&str]) -> (Process, Soc
     (process, address)
 }
 
-fn origin() -> Origin {
-    Origin::start([
+fn origin() -> TestWeb {
+    TestWeb::start([
         SiteScript::new("a.test")
             .robots("User-agent: *\nDisallow: /private")
             .fails_first("/shaky", 1, 500)
@@ -145,7 +145,7 @@ async fn pages_counts_what_it_does() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_dead_instance_held_is_counted_as_rescued() {
-    let origin = Origin::start([SiteScript::new("slow.test").slow(Duration::from_secs(600))]);
+    let origin = TestWeb::start([SiteScript::new("slow.test").slow(Duration::from_secs(600))]);
     let program = program().on(&origin).variable("FETCHWELL_LEASE__TTL", "2s");
     let program = program.variable("FETCHWELL_LEASE__HEARTBEAT", "500ms");
     program.run(&["pages", "add", "http://slow.test/1"]).await.expect_code(0);
@@ -180,7 +180,7 @@ async fn serve_tells_of_both_of_its_flows() {
 async fn articles_watch_tells_where_it_is_asked_to() {
     let feed = r#"<rss version="2.0"><channel><title>News</title></channel></rss>"#;
     let news = SiteScript::new("news.test").text("/rss", "application/rss+xml", feed);
-    let origin = Origin::start([news]);
+    let origin = TestWeb::start([news]);
     let program = program().on(&origin).variable("FETCHWELL_ARTICLES__WATCH_INTERVAL", "200ms");
     let feed = ["feeds", "add", "http://news.test/rss", "--category", "news"];
     program.run(&feed).await.expect_code(0);

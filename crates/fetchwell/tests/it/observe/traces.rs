@@ -2,15 +2,15 @@
 
 use fetchwell_simweb::SiteScript;
 use fetchwell_testkit::DEADLINE;
-use fetchwell_testkit::crash::Origin;
+use fetchwell_testkit::crash::TestWeb;
 
 use super::collector::{Collector, Span};
 use super::program;
 
 const CLIENT: i64 = 3;
 
-fn shop() -> Origin {
-    Origin::start([SiteScript::new("shop.test")
+fn shop() -> TestWeb {
+    TestWeb::start([SiteScript::new("shop.test")
         .robots("User-agent: *\nDisallow: /private\n")
         .redirect("/old", "/new?token=hush&q=1")
         .status("/gone", 404)])

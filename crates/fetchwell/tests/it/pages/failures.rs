@@ -4,7 +4,7 @@ use std::ops::AsyncFn;
 use std::time::Duration;
 
 use fetchwell_simweb::{HitKind, OutageKind, SiteScript};
-use fetchwell_testkit::crash::Origin;
+use fetchwell_testkit::crash::TestWeb;
 use fetchwell_testkit::eventually::eventually;
 use fetchwell_testkit::scene::StoreKind;
 
@@ -22,7 +22,7 @@ struct Row<'a> {
 
 impl Row<'_> {
     /// Runs the row on each store; `check` sees it at work, and says how many URLs are to be left.
-    async fn check(self, check: impl AsyncFn(&Door, &Origin, &Running<'_>) -> u64) {
+    async fn check(self, check: impl AsyncFn(&Door, &TestWeb, &Running<'_>) -> u64) {
         for store in [StoreKind::Sqlite, StoreKind::Redis] {
             let Some(mut door) = Door::on(store, self.sites.clone()).await else { continue };
             for (name, value) in self.variables {
@@ -43,7 +43,7 @@ impl Row<'_> {
 }
 
 /// How often each of these pages was asked for.
-fn asked(origin: &Origin, path: &str) -> usize {
+fn asked(origin: &TestWeb, path: &str) -> usize {
     origin.hits().iter().filter(|hit| hit.kind == HitKind::Page && &*hit.path == path).count()
 }
 
@@ -177,7 +177,7 @@ async fn what_robots_txt_disallows_is_skipped() {
 /// Pages of a site whose robots.txt can't be read, by what the setting says.
 async fn robots_unreachable(
     setting: &[(&str, &str)],
-    check: impl AsyncFn(&Origin, &Running<'_>) -> u64,
+    check: impl AsyncFn(&TestWeb, &Running<'_>) -> u64,
 ) {
     let sites =
         vec![SiteScript::new("mute.test").robots_status(503), SiteScript::new("other.test")];

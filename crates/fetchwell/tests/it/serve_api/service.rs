@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use fetchwell_simweb::SiteScript;
 use fetchwell_testkit::DEADLINE;
-use fetchwell_testkit::crash::{Origin, Program};
+use fetchwell_testkit::crash::{Program, TestWeb};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Child;
@@ -18,7 +18,7 @@ pub(crate) struct Service {
     pub(crate) token: String,
     pub(crate) secret: String,
     pub(crate) program: Program,
-    pub(crate) origin: Origin,
+    pub(crate) origin: TestWeb,
     pub(crate) child: Child,
 }
 
@@ -28,7 +28,7 @@ impl Service {
             .text("/page", "text/html", "<title>A page</title><p>Some words on it.</p>")
             .binary("/photo", "image/jpeg", 999)
             .status("/missing", 404);
-        let origin = Origin::start([shop]);
+        let origin = TestWeb::start([shop]);
         let mut program = Program::new(env!("CARGO_BIN_EXE_fetchwell")).on(&origin).flags([
             "--rate",
             "0",

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fetchwell_simweb::SiteScript;
-use fetchwell_testkit::crash::{FalseClock, Origin, Program, Service};
+use fetchwell_testkit::crash::{FalseClock, Program, Service, TestWeb};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ const MESSAGES: usize = 20;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_hour_ahead_or_behind_all_is_accepted_fetched_and_in_order() {
-    let origin = Origin::start([SiteScript::new("shop.test")]);
+    let origin = TestWeb::start([SiteScript::new("shop.test")]);
     let mut program = Program::new(env!("CARGO_BIN_EXE_fetchwell")).on(&origin).flags([
         "--rate",
         "0",

@@ -10,7 +10,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use fetchwell_simweb::SiteScript;
-use fetchwell_testkit::crash::{Origin, Program, Service, count_or, is_soak};
+use fetchwell_testkit::crash::{Program, Service, TestWeb, count_or, is_soak};
 use fetchwell_testkit::python::python;
 use futures::future::join_all;
 use serde_json::Value;
@@ -51,7 +51,7 @@ const PATIENCE: Duration = Duration::from_secs(900);
 #[tokio::test(flavor = "multi_thread")]
 async fn thousands_of_requests_are_answered_as_the_document_says() {
     let Some(python) = python() else { return };
-    let origin = Origin::start([SiteScript::new("shop.test")]);
+    let origin = TestWeb::start([SiteScript::new("shop.test")]);
     let service = Service::start(on_loopback(&origin)).await;
     let seed = count_or("FETCHWELL_TEST_SEED", 1_u64);
     let began = Instant::now();
@@ -77,7 +77,7 @@ async fn thousands_of_requests_are_answered_as_the_document_says() {
 }
 
 /// Every host, for messages and for webhooks, is the origin.
-fn on_loopback(origin: &Origin) -> Program {
+fn on_loopback(origin: &TestWeb) -> Program {
     let [resolve, rule, allow, range] = origin.flags();
     let rule = rule.replacen("*.test=", "*=", 1);
     let flags = [resolve, rule, allow, range];

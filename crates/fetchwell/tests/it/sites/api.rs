@@ -6,13 +6,13 @@ use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::inbox::AuditEntry;
 use fetchwell_simweb::SiteScript;
 use fetchwell_stores::sqlite::open_retriever;
-use fetchwell_testkit::crash::{Origin, Program, Service};
+use fetchwell_testkit::crash::{Program, Service, TestWeb};
 use fetchwell_testkit::eventually::eventually_ok;
 use serde_json::{Value, json};
 
 use crate::client::{self, Response};
 
-async fn service(origin: &Origin) -> Service {
+async fn service(origin: &TestWeb) -> Service {
     Service::start(Program::new(env!("CARGO_BIN_EXE_fetchwell")).on(origin)).await
 }
 
@@ -40,7 +40,7 @@ async fn audit_of(service: &Service) -> Vec<AuditEntry> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn acts_hit_the_site_that_they_name_and_are_kept_with_whoever_did_them() {
-    let origin = Origin::start([SiteScript::new("a.test")]);
+    let origin = TestWeb::start([SiteScript::new("a.test")]);
     let service = service(&origin).await;
     let paused = post(&service, "/sites/A.test/pause", Value::Null).await;
     assert_eq!((&paused["changed"], &paused["site"]["site"]), (&true.into(), &"a.test".into()));
@@ -87,7 +87,7 @@ async fn acts_hit_the_site_that_they_name_and_are_kept_with_whoever_did_them() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_viewer_changes_nothing_and_a_caller_sees_nothing() {
-    let origin = Origin::start([SiteScript::new("a.test")]);
+    let origin = TestWeb::start([SiteScript::new("a.test")]);
     let service = service(&origin).await;
     let viewer = service.caller("viewer", "viewer").await;
     let caller = service.caller("caller", "caller").await;
@@ -117,7 +117,7 @@ async fn a_viewer_changes_nothing_and_a_caller_sees_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_to_a_paused_site_waits_and_its_deadline_says_why() {
-    let origin = Origin::start([SiteScript::new("a.test"), SiteScript::new("b.test")]);
+    let origin = TestWeb::start([SiteScript::new("a.test"), SiteScript::new("b.test")]);
     let service = service(&origin).await;
     post(&service, "/sites/a.test/pause", Value::Null).await;
     let message = |site: &str, deadline: &str| {

@@ -2,7 +2,7 @@
 
 use fetchwell_simweb::{OutageKind, SiteScript};
 use fetchwell_testkit::conformance::servers::{server_url, unique};
-use fetchwell_testkit::crash::{Origin, ProcessEnd, Program};
+use fetchwell_testkit::crash::{ProcessEnd, Program, TestWeb};
 use serde_json::Value;
 
 fn program() -> Program {
@@ -75,7 +75,7 @@ async fn an_order_to_an_unknown_site_warns() {
         an_unknown_site_is_warned_about_on(program().flags(["--store", &url]), &site).await;
     }
     // One that was asked for is known, and one whose URLs wait, too.
-    let origin = Origin::start([SiteScript::new("asked.test")]);
+    let origin = TestWeb::start([SiteScript::new("asked.test")]);
     let program = program().on(&origin);
     program.run(&["fetch", "http://asked.test/"]).await.expect_code(0);
     program.run(&["pages", "add", "http://waits.test/"]).await.expect_code(0);
@@ -102,7 +102,7 @@ async fn orders_stand_on_servers() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_learnt_of_a_site_is_told_with_its_source() {
     let slow = SiteScript::new("slow.test").robots("User-agent: *\nCrawl-delay: 2\nDisallow: /no");
-    let origin = Origin::start([slow, SiteScript::new("gone.test").status("/", 500)]);
+    let origin = TestWeb::start([slow, SiteScript::new("gone.test").status("/", 500)]);
     let program = program().on(&origin);
     program.run(&["fetch", "http://slow.test/page"]).await.expect_code(0);
     let row = show(&program, "slow.test").await;
@@ -131,7 +131,7 @@ async fn what_was_learnt_of_a_site_is_told_with_its_source() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn explain_tells_of_orders_and_does_not_wait_for_a_paused_site() {
-    let origin = Origin::start([SiteScript::new("a.test")]);
+    let origin = TestWeb::start([SiteScript::new("a.test")]);
     let program = program().on(&origin);
     program.run(&["sites", "pause", "a.test"]).await.expect_code(0);
     program.run(&["sites", "set-rate", "a.test", "0.2"]).await.expect_code(0);
@@ -168,7 +168,7 @@ async fn explain_and_sites_show_agree_on_what_is_waited_for() {
     let hour = std::time::Duration::from_secs(3_600);
     let down =
         SiteScript::new("down.test").outage(std::time::Duration::ZERO..hour, OutageKind::Refuse);
-    let origin = Origin::start([down]);
+    let origin = TestWeb::start([down]);
     let program = program().on(&origin);
     let url = "http://down.test/page";
     program.run(&["fetch", url, "--give-up-after", "1s"]).await.expect_code(4);

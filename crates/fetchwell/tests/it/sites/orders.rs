@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fetchwell_simweb::{Hit, HitKind, SiteScript};
 use fetchwell_testkit::DEADLINE;
-use fetchwell_testkit::crash::{ControlSender, Origin, OutsideLedger, Process, Program, is_soak};
+use fetchwell_testkit::crash::{ControlSender, OutsideLedger, Process, Program, TestWeb, is_soak};
 use fetchwell_testkit::eventually::eventually_ok;
 use tokio::time::Instant;
 
@@ -14,7 +14,7 @@ const PAGES: usize = 150;
 
 /// Two processes that fetch from the same three sites, five pages a second each.
 struct TwoFetchers {
-    origin: Origin,
+    origin: TestWeb,
     control: ControlSender,
     program: Program,
     ledgers: Vec<(OutsideLedger, &'static str)>,
@@ -25,7 +25,7 @@ impl TwoFetchers {
     fn start() -> TwoFetchers {
         let sites = ["paused.test", "rated.test", "free.test"];
         let script = |name: &&str| SiteScript::new(name).page_bytes(500);
-        let origin = Origin::start(sites.iter().map(script));
+        let origin = TestWeb::start(sites.iter().map(script));
         let program =
             Program::new(env!("CARGO_BIN_EXE_fetchwell")).on(&origin).flags(["--rate", "5"]);
         let control = ControlSender::start(&origin);
@@ -123,7 +123,7 @@ async fn two_processes_heed_orders_that_come_while_they_fetch() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_robots_txt_that_is_to_be_read_again_is_while_its_site_is_being_fetched() {
-    let origin = Origin::start([SiteScript::new("a.test").robots("User-agent: *\nDisallow: /no")]);
+    let origin = TestWeb::start([SiteScript::new("a.test").robots("User-agent: *\nDisallow: /no")]);
     let program = Program::new(env!("CARGO_BIN_EXE_fetchwell")).on(&origin).flags(["--rate", "4"]);
     let ledger = OutsideLedger::of((0..40).map(|n| format!("http://a.test/{n}")).collect());
     ledger.write_list(&program.file("list"));
