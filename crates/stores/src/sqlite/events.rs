@@ -19,7 +19,7 @@ pub struct SqliteEvents {
 
 /// Some events, in commit order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reading {
+pub struct EventPage {
     /// The events, each with its cursor.
     pub events: Vec<(i64, LogEvent)>,
     /// The cursor to continue from.
@@ -33,7 +33,7 @@ impl SqliteEvents {
     }
 
     /// Up to `most` events after the cursor; 0 is the beginning.
-    pub async fn read(&self, after: i64, most: u32) -> Result<Reading, StoreError> {
+    pub async fn read(&self, after: i64, most: u32) -> Result<EventPage, StoreError> {
         let events: Vec<(i64, LogEvent)> = self
             .db
             .write(move |tx| {
@@ -49,7 +49,7 @@ impl SqliteEvents {
             })
             .await?;
         let next = events.last().map_or(after, |(cursor, _)| *cursor);
-        Ok(Reading { events, next })
+        Ok(EventPage { events, next })
     }
 }
 

@@ -41,7 +41,7 @@ use fetchwell_sqlite::db::{Db, Durability};
 
 pub use articles::SqliteArticles;
 pub use clock::clock;
-pub use events::{Reading, SqliteEvents};
+pub use events::{EventPage, SqliteEvents};
 pub use examination::{SqliteFacts, examine};
 pub use feeds::SqliteFeeds;
 pub use files::{FileFinish, revise_length};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fetchwell_engine::ports::event_log::{EventLog, LogEvent};
 use fetchwell_sqlite::db::Durability;
-use fetchwell_stores::sqlite::{self, Reading, SqliteEvents};
+use fetchwell_stores::sqlite::{self, EventPage, SqliteEvents};
 use fetchwell_testkit::conformance::HandClock;
 
 const DAY: Duration = Duration::from_secs(86_400);
@@ -13,7 +13,7 @@ fn events(ids: std::ops::Range<usize>) -> Vec<LogEvent> {
     ids.map(|id| LogEvent { id: id.to_string(), key: [0; 32], value: "{}".to_owned() }).collect()
 }
 
-fn without_cursors(reading: Reading) -> Vec<LogEvent> {
+fn without_cursors(reading: EventPage) -> Vec<LogEvent> {
     reading.events.into_iter().map(|(_, event)| event).collect()
 }
 
