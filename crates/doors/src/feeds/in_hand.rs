@@ -7,7 +7,7 @@ use fetchwell_policy::time::Time;
 
 use super::links::sort;
 use super::memory::after;
-use super::plan::Reading;
+use super::plan::FeedReading;
 use super::subscribed::Subscribed;
 
 pub(super) struct InHand {
@@ -32,14 +32,14 @@ impl InHand {
     }
 
     /// Records the result of reading the feed and returns the links to resolve; `None` if a result was recorded before.
-    pub(super) fn note_reading(&mut self, reading: &Reading, now: Time) -> Option<Vec<String>> {
+    pub(super) fn note_reading(&mut self, reading: &FeedReading, now: Time) -> Option<Vec<String>> {
         if self.answered.is_some() {
             return None;
         }
         let Subscribed { categories, interval, .. } = &self.feed;
         let mut memory = after(self.before.clone(), reading, categories, *interval, now);
         let mut asked = Vec::new();
-        if let (Reading::Read { feed, .. }, Some(memory)) = (reading, &mut memory) {
+        if let (FeedReading::Read { feed, .. }, Some(memory)) = (reading, &mut memory) {
             let sorted = sort(feed, &self.before.resolved);
             memory.resolved = sorted.resolved;
             asked = sorted.asked;
@@ -81,9 +81,10 @@ mod tests {
         let payload = job(url, &FeedJob::Feed(Validators::default()), NOW).job.payload;
         let lease = lease(url, std::str::from_utf8(&payload).unwrap());
         let internal = give_up_record(&lease, GiveUp::Internal, "it panicked");
-        let not_reached = Reading::NotReached { why: "internal: it panicked".to_owned() };
+        let not_reached = FeedReading::NotReached { why: "internal: it panicked".to_owned() };
         let too_large = give_up_record(&lease, GiveUp::TooLarge, "a row of 2 GiB");
-        let failed = Reading::Failed { problem: "a row of 2 GiB".to_owned(), retry_after: None };
+        let failed =
+            FeedReading::Failed { problem: "a row of 2 GiB".to_owned(), retry_after: None };
         for (found, expected) in [(internal, not_reached), (too_large, failed)] {
             let expected = [Found::Feed { url: url.to_owned(), reading: expected }];
             assert_eq!(format!("{found:?}"), format!("{expected:?}"));
@@ -114,7 +115,7 @@ mod tests {
         let mut in_hand = InHand::new(subscribed, FeedMemory::default());
         let validators = Validators::default();
         let moved_to = None;
-        let reading = Reading::Read { feed: feed.clone(), validators, moved_to };
+        let reading = FeedReading::Read { feed: feed.clone(), validators, moved_to };
         assert_eq!(in_hand.note_reading(&reading, NOW).unwrap(), ["https://t.co/x"]);
         assert!(in_hand.end().is_none(), "the link is still open");
         in_hand.note_link(link, None);

@@ -7,7 +7,7 @@ use fetchwell_engine::ports::feeds::FeedMemory;
 use fetchwell_policy::retry::Backoff;
 use fetchwell_policy::time::Time;
 
-use super::plan::{Reading, Validators};
+use super::plan::{FeedReading, Validators};
 
 /// The shortest back-off of a feed that failed, even if its interval is shorter…
 const MIN_BACKOFF: Duration = Duration::from_secs(60);
@@ -37,7 +37,7 @@ pub(super) fn validators(memory: &FeedMemory, categories: &BTreeSet<String>) -> 
 /// What to store after a reading; `None` if the feed was not reached.
 pub(super) fn after(
     before: FeedMemory,
-    reading: &Reading,
+    reading: &FeedReading,
     categories: &BTreeSet<String>,
     interval: Duration,
     now: Time,
@@ -52,32 +52,32 @@ pub(super) fn after(
         ..before.clone()
     };
     Some(match reading {
-        Reading::Read { validators, moved_to, .. } => FeedMemory {
+        FeedReading::Read { validators, moved_to, .. } => FeedMemory {
             etag: validators.etag.clone(),
             last_modified: validators.last_modified.clone(),
             moved_to: moved_to.as_ref().map(ToString::to_string),
             read_for: categories.clone(),
             ..read
         },
-        Reading::Unchanged => FeedMemory { moved_to: before.moved_to, ..read },
-        Reading::Disallowed => FeedMemory {
+        FeedReading::Unchanged => FeedMemory { moved_to: before.moved_to, ..read },
+        FeedReading::Disallowed => FeedMemory {
             problem: Some("robots.txt disallows it".to_owned()),
             due: now + interval,
             ..before
         },
-        Reading::Gone => FeedMemory {
+        FeedReading::Gone => FeedMemory {
             paused: Some("the server answered 410 (Gone)".to_owned()),
             problem: None,
             ..before
         },
-        Reading::Failed { problem, retry_after } => {
+        FeedReading::Failed { problem, retry_after } => {
             let failures = before.failures.saturating_add(1);
             let base = interval.max(MIN_BACKOFF);
             let backoff = Backoff { base, factor: 2.0, cap: MAX_BACKOFF.max(interval) };
             let wait = backoff.ceiling(failures).max(retry_after.unwrap_or_default());
             FeedMemory { problem: Some(problem.clone()), failures, due: now + wait, ..before }
         }
-        Reading::NotReached { .. } => return None,
+        FeedReading::NotReached { .. } => return None,
     })
 }
 
@@ -105,17 +105,17 @@ mod tests {
         }
     }
 
-    fn failed(retry_after: Option<Duration>) -> Reading {
-        Reading::Failed { problem: "broken".into(), retry_after }
+    fn failed(retry_after: Option<Duration>) -> FeedReading {
+        FeedReading::Failed { problem: "broken".into(), retry_after }
     }
 
-    fn remembered(before: FeedMemory, reading: &Reading) -> FeedMemory {
+    fn remembered(before: FeedMemory, reading: &FeedReading) -> FeedMemory {
         after(before, reading, &named(&["news"]), HOUR, NOW).unwrap()
     }
 
     #[test]
     fn an_unchanged_feed_comes_again_at_its_interval_and_its_failures_are_over() {
-        let memory = remembered(read_before(), &Reading::Unchanged);
+        let memory = remembered(read_before(), &FeedReading::Unchanged);
         assert_eq!((memory.due, memory.failures, memory.problem), (NOW + HOUR, 0, None));
         assert_eq!((memory.etag.as_deref(), memory.read_at), (Some("\"v1\""), Some(NOW)));
     }
@@ -139,18 +139,18 @@ mod tests {
 
     #[test]
     fn what_is_gone_is_paused_and_only_read_when_all_are() {
-        let memory = remembered(read_before(), &Reading::Gone);
+        let memory = remembered(read_before(), &FeedReading::Gone);
         let later = NOW + HOUR * 10_000;
         assert!(memory.paused.is_some());
         assert!(!is_due(Some(&memory), &named(&["news", "new"]), later, false));
         assert!(is_due(Some(&memory), &named(&["news"]), later, true));
-        let again = remembered(memory, &Reading::Unchanged);
+        let again = remembered(memory, &FeedReading::Unchanged);
         assert_eq!(again.paused, None, "it is there again");
     }
 
     #[test]
     fn a_feed_that_robots_txt_keeps_us_from_is_asked_about_at_its_interval() {
-        let memory = remembered(FeedMemory::default(), &Reading::Disallowed);
+        let memory = remembered(FeedMemory::default(), &FeedReading::Disallowed);
         assert_eq!((memory.due, memory.failures), (NOW + HOUR, 0));
         assert!(!is_due(Some(&memory), &named(&["news"]), NOW, false));
         assert!(is_due(Some(&memory), &named(&["news"]), NOW + HOUR, false));
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn what_was_not_reached_is_as_it_was() {
-        let reading = Reading::NotReached { why: "stopped".into() };
+        let reading = FeedReading::NotReached { why: "stopped".into() };
         assert_eq!(after(read_before(), &reading, &named(&[]), HOUR, NOW), None);
     }
 

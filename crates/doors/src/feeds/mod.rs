@@ -20,7 +20,7 @@ use fetchwell_engine::gate::GateRules;
 use fetchwell_engine::ports::feeds::Feeds;
 use fetchwell_engine::ports::links::CategoryLinks;
 
-pub use plan::{Reading, Validators};
+pub use plan::{FeedReading, Validators};
 pub use round::{FeedRound, Ingested};
 pub use subscribed::Subscribed;
 pub use trial::Trial;

@@ -22,7 +22,7 @@ use tracing::{info, warn};
 use super::in_hand::InHand;
 use super::links::sort;
 use super::memory::{is_due, validators};
-use super::plan::{FeedJob, Found, Reading, give_up_record, job, plan};
+use super::plan::{FeedJob, FeedReading, Found, give_up_record, job, plan};
 use super::subscribed::Subscribed;
 use super::{FeedPorts, FeedRules};
 
@@ -49,13 +49,13 @@ pub struct Ingested {
 }
 
 impl Ingested {
-    fn count(&mut self, reading: &Reading) {
+    fn count(&mut self, reading: &FeedReading) {
         *match reading {
-            Reading::Read { .. } => &mut self.read,
-            Reading::Unchanged => &mut self.unchanged,
-            Reading::Disallowed => &mut self.disallowed,
-            Reading::Gone | Reading::Failed { .. } => &mut self.failed,
-            Reading::NotReached { .. } => &mut self.not_reached,
+            FeedReading::Read { .. } => &mut self.read,
+            FeedReading::Unchanged => &mut self.unchanged,
+            FeedReading::Disallowed => &mut self.disallowed,
+            FeedReading::Gone | FeedReading::Failed { .. } => &mut self.failed,
+            FeedReading::NotReached { .. } => &mut self.not_reached,
         } += 1;
     }
 }
@@ -225,9 +225,9 @@ impl FeedRound {
     }
 
     /// The links that need no resolving.
-    fn pages(&self, url: &str, reading: &Reading) -> Vec<String> {
+    fn pages(&self, url: &str, reading: &FeedReading) -> Vec<String> {
         match (reading, self.lock().in_hand.get(url)) {
-            (Reading::Read { feed, .. }, Some(in_hand)) => {
+            (FeedReading::Read { feed, .. }, Some(in_hand)) => {
                 sort(feed, &in_hand.before.resolved).pages
             }
             _ => Vec::new(),
@@ -248,14 +248,14 @@ impl FeedRound {
     }
 
     /// Records the result of a feed and queues the links to resolve.
-    fn note_reading(&self, url: &str, reading: &Reading) {
+    fn note_reading(&self, url: &str, reading: &FeedReading) {
         let mut state = self.lock();
         let State { in_hand, ingested } = &mut *state;
         let Some(in_hand) = in_hand.get_mut(url) else { return };
         let Some(asked) = in_hand.note_reading(reading, self.clock.wall()) else { return };
         ingested.count(reading);
         tell(url, reading);
-        if let Reading::Read { feed, .. } = reading {
+        if let FeedReading::Read { feed, .. } = reading {
             let feed_job = FeedJob::Link { feed: url.to_owned(), home: feed.home.clone() };
             let deadline = self.clock.now() + self.rules.max_wait;
             self.queue.enqueue(asked.iter().map(|link| job(link, &feed_job, deadline)).collect());
@@ -287,9 +287,9 @@ impl FeedRound {
     }
 }
 
-fn tell(url: &str, reading: &Reading) {
+fn tell(url: &str, reading: &FeedReading) {
     match reading {
-        Reading::Read { feed, moved_to, .. } => {
+        FeedReading::Read { feed, moved_to, .. } => {
             let gaps = feed.gaps.to_string();
             if !gaps.is_empty() {
                 warn!("{url}: {gaps}");
@@ -298,14 +298,14 @@ fn tell(url: &str, reading: &Reading) {
                 warn!("{url} has moved permanently to {place}: subscribe to that instead");
             }
         }
-        Reading::Unchanged => {}
-        Reading::Disallowed => info!("skipped {url}: robots.txt disallows it"),
-        Reading::Gone => warn!(
+        FeedReading::Unchanged => {}
+        FeedReading::Disallowed => info!("skipped {url}: robots.txt disallows it"),
+        FeedReading::Gone => warn!(
             "{url} is gone (410) and will not be read again; remove it with `fetchwell feeds \
              remove`, or resume it with `fetchwell feeds add`"
         ),
-        Reading::Failed { problem, .. } => warn!("cannot read {url}: {problem}"),
-        Reading::NotReached { why } => info!("{url} is deferred to the next run: {why}"),
+        FeedReading::Failed { problem, .. } => warn!("cannot read {url}: {problem}"),
+        FeedReading::NotReached { why } => info!("{url} is deferred to the next run: {why}"),
     }
 }
 

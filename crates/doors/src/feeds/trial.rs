@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::FeedRules;
 use super::links::sort;
-use super::plan::{FeedJob, Found, Reading, Validators, give_up_record, job, plan};
+use super::plan::{FeedJob, FeedReading, Found, Validators, give_up_record, job, plan};
 use super::round::LEASE_TTL;
 
 /// A trial run on a queue in memory.
@@ -31,7 +31,7 @@ pub struct Trial<'a> {
 
 impl Trial<'_> {
     /// Reads a feed; `None` if it was stopped before there was a result.
-    pub async fn read(&self, url: &str) -> Result<Option<Reading>, StoreError> {
+    pub async fn read(&self, url: &str) -> Result<Option<FeedReading>, StoreError> {
         let feed_job = FeedJob::Feed(Validators::default());
         Ok(match self.send([url.to_owned()], &feed_job).await?.pop() {
             Some(Found::Feed { reading, .. }) => Some(reading),

@@ -61,7 +61,7 @@ impl Validators {
 pub(super) enum Found {
     Feed {
         url: String,
-        reading: Reading,
+        reading: FeedReading,
     },
     Link {
         /// The URL of the feed.
@@ -74,7 +74,7 @@ pub(super) enum Found {
 
 /// The result of reading a feed.
 #[derive(Clone, Debug)]
-pub enum Reading {
+pub enum FeedReading {
     Read {
         feed: Feed,
         /// For the next conditional request.
@@ -142,7 +142,7 @@ pub(super) fn give_up_record(lease: &Lease, cause: GiveUp, reason: &str) -> Vec<
     let found = match (cause, feed_job) {
         (GiveUp::Internal, FeedJob::Feed(_)) => {
             let why = format!("{INTERNAL}: {reason}");
-            Found::Feed { url, reading: Reading::NotReached { why } }
+            Found::Feed { url, reading: FeedReading::NotReached { why } }
         }
         (_, feed_job) => unread(url, feed_job, reason.to_owned()),
     };
@@ -152,7 +152,7 @@ pub(super) fn give_up_record(lease: &Lease, cause: GiveUp, reason: &str) -> Vec<
 fn unread(url: String, feed_job: FeedJob, problem: String) -> Found {
     match feed_job {
         FeedJob::Feed(_) => {
-            Found::Feed { url, reading: Reading::Failed { problem, retry_after: None } }
+            Found::Feed { url, reading: FeedReading::Failed { problem, retry_after: None } }
         }
         FeedJob::Link { feed, .. } => Found::Link { feed, link: url, page: None },
     }
@@ -181,7 +181,7 @@ struct FeedPlan {
 }
 
 impl FeedPlan {
-    fn end(&self, reading: Reading) -> Step<Found> {
+    fn end(&self, reading: FeedReading) -> Step<Found> {
         let found = Found::Feed { url: self.url.clone(), reading };
         Step::Finish(vec![found], Settlement::Done)
     }
@@ -210,25 +210,27 @@ impl Plan<Found> for FeedPlan {
     }
 }
 
-fn reading(fetch_end: &FetchEnd, hops: Hops, wall: Time) -> Reading {
+fn reading(fetch_end: &FetchEnd, hops: Hops, wall: Time) -> FeedReading {
     match (&fetch_end.happened, &fetch_end.answer) {
         (FetchOutcome::Answered(200..=299), Some(answer)) => {
             let content_type = answer.header("content-type");
             match fetchwell_feed::read(&answer.body, content_type, &fetch_end.final_url) {
-                Ok(feed) => Reading::Read {
+                Ok(feed) => FeedReading::Read {
                     feed,
                     validators: Validators::of(answer),
                     moved_to: (hops == Hops::ForGood).then(|| fetch_end.final_url.clone()),
                 },
-                Err(no_feed) => Reading::Failed { problem: no_feed.to_string(), retry_after: None },
+                Err(no_feed) => {
+                    FeedReading::Failed { problem: no_feed.to_string(), retry_after: None }
+                }
             }
         }
-        (FetchOutcome::Answered(304), _) => Reading::Unchanged,
-        (FetchOutcome::Answered(410), _) => Reading::Gone,
-        (FetchOutcome::RobotsDisallow, _) => Reading::Disallowed,
+        (FetchOutcome::Answered(304), _) => FeedReading::Unchanged,
+        (FetchOutcome::Answered(410), _) => FeedReading::Gone,
+        (FetchOutcome::RobotsDisallow, _) => FeedReading::Disallowed,
         // A request that our own deadline cut off is not a failure of the feed.
         (FetchOutcome::DeadlinePassed, _) if fetch_end.attempts > u32::from(fetch_end.was_sent) => {
-            Reading::Failed {
+            FeedReading::Failed {
                 problem: format!(
                     "failed attempts: {}; no time left for another",
                     fetch_end.attempts - u32::from(fetch_end.was_sent)
@@ -237,15 +239,15 @@ fn reading(fetch_end: &FetchEnd, hops: Hops, wall: Time) -> Reading {
             }
         }
         (happened @ (FetchOutcome::DeadlinePassed | FetchOutcome::OurFault(_)), _) => {
-            Reading::NotReached { why: happened.to_string() }
+            FeedReading::NotReached { why: happened.to_string() }
         }
         (happened, answer) => failed(happened, answer.as_ref(), wall),
     }
 }
 
-fn failed(happened: &FetchOutcome, answer: Option<&Answer>, wall: Time) -> Reading {
+fn failed(happened: &FetchOutcome, answer: Option<&Answer>, wall: Time) -> FeedReading {
     let asked_wait = answer.and_then(|answer| answer.header("retry-after"));
-    Reading::Failed {
+    FeedReading::Failed {
         problem: happened.to_string(),
         retry_after: asked_wait.and_then(|value| retry_after(value, wall)),
     }

@@ -57,11 +57,11 @@ fn follow(mut plan: Box<dyn Plan<Found>>, outcomes: Vec<Outcome>) -> (Vec<String
     }
 }
 
-fn reading_of(outcomes: Vec<Outcome>) -> Reading {
+fn reading_of(outcomes: Vec<Outcome>) -> FeedReading {
     reading_by(feed_plan(), outcomes)
 }
 
-fn reading_by(plan: Box<dyn Plan<Found>>, outcomes: Vec<Outcome>) -> Reading {
+fn reading_by(plan: Box<dyn Plan<Found>>, outcomes: Vec<Outcome>) -> FeedReading {
     match follow(plan, outcomes).1 {
         Some(Found::Feed { reading, .. }) => reading,
         other => panic!("{other:?}"),
@@ -94,14 +94,14 @@ fn it_asks_for_news_only() {
 #[test]
 fn each_answer_is_a_reading() {
     let read = reading_of(vec![answered(200, FEED, &[("etag", "\"v2\"")])]);
-    let Reading::Read { feed, validators, moved_to } = read else { panic!("it is read") };
+    let FeedReading::Read { feed, validators, moved_to } = read else { panic!("it is read") };
     assert_eq!((feed.entries.len(), moved_to), (1, None));
     assert_eq!(validators, Validators { etag: Some("\"v2\"".into()), last_modified: None });
-    assert!(matches!(reading_of(vec![answered(304, "", &[])]), Reading::Unchanged));
-    assert!(matches!(reading_of(vec![answered(410, "", &[])]), Reading::Gone));
+    assert!(matches!(reading_of(vec![answered(304, "", &[])]), FeedReading::Unchanged));
+    assert!(matches!(reading_of(vec![answered(410, "", &[])]), FeedReading::Gone));
     let unsent = |happened| reading_of(vec![Outcome::unsent(happened, Why::default())]);
-    assert!(matches!(unsent(FetchOutcome::RobotsDisallow), Reading::Disallowed));
-    assert!(matches!(unsent(FetchOutcome::DeadlinePassed), Reading::NotReached { .. }));
+    assert!(matches!(unsent(FetchOutcome::RobotsDisallow), FeedReading::Disallowed));
+    assert!(matches!(unsent(FetchOutcome::DeadlinePassed), FeedReading::NotReached { .. }));
 }
 
 #[test]
@@ -115,7 +115,8 @@ fn a_failure_is_told_with_its_reason_and_with_the_wait_that_was_asked_for() {
         (answered(200, "%PDF", &[]), "neither RSS nor Atom", None),
     ] {
         let last = Lease { history: LAST_ATTEMPT, ..feed_lease() };
-        let Reading::Failed { problem, retry_after } = reading_by(plan(&last, 5), vec![outcome])
+        let FeedReading::Failed { problem, retry_after } =
+            reading_by(plan(&last, 5), vec![outcome])
         else {
             panic!("{said}")
         };
@@ -135,7 +136,7 @@ fn a_feed_has_moved_when_every_redirect_says_so() {
     ] {
         let mut answers = redirects;
         answers.push(answered(200, FEED, &[]));
-        let Reading::Read { moved_to, .. } = reading_of(answers) else { panic!("it is read") };
+        let FeedReading::Read { moved_to, .. } = reading_of(answers) else { panic!("it is read") };
         assert_eq!(moved_to.as_ref().map(WebUrl::as_str), moved);
     }
 }
@@ -175,7 +176,7 @@ fn what_would_come_again_after_its_deadline_has_failed_now() {
             continue;
         };
         assert!(is_over, "{asked_s} s: {reading:?}");
-        let Reading::Failed { retry_after, .. } = reading else { panic!("{reading:?}") };
+        let FeedReading::Failed { retry_after, .. } = reading else { panic!("{reading:?}") };
         assert_eq!(retry_after, Some(Duration::from_secs(asked_s)));
         let found = follow(plan(&due(link_lease("http://b.test/1")), 5), vec![resting()]).1;
         assert!(matches!(found, Some(Found::Link { page: Some(_), .. })), "{found:?}");
@@ -187,7 +188,7 @@ fn a_feed_that_failed_and_had_no_other_turn_has_failed() {
     let again = Lease { history: LAST_ATTEMPT, ..feed_lease() };
     let late = Outcome::unsent(FetchOutcome::DeadlinePassed, Why::default());
     let reading = reading_by(plan(&again, 5), vec![late]);
-    assert!(matches!(reading, Reading::Failed { .. }), "{reading:?}");
+    assert!(matches!(reading, FeedReading::Failed { .. }), "{reading:?}");
 }
 
 #[test]
@@ -252,5 +253,5 @@ fn an_address_that_makes_no_sense_is_a_failure_and_nothing_is_asked() {
     let payload = serde_json::to_string(&FeedJob::Feed(Validators::default())).unwrap();
     let (asked, found) = follow(plan(&lease("ftp://a.test/", &payload), 5), Vec::new());
     assert!(asked.is_empty());
-    assert!(matches!(found, Some(Found::Feed { reading: Reading::Failed { .. }, .. })));
+    assert!(matches!(found, Some(Found::Feed { reading: FeedReading::Failed { .. }, .. })));
 }

@@ -1,6 +1,6 @@
 //! `feeds test`: reads a feed once and prints what would be added. Nothing is stored.
 
-use fetchwell_doors::feeds::{Reading, Trial};
+use fetchwell_doors::feeds::{FeedReading, Trial};
 use fetchwell_policy::url::WebUrl;
 use fetchwell_settings::Settings;
 use fetchwell_telemetry::metrics::DoorName;
@@ -21,7 +21,7 @@ pub(super) async fn run(settings: &Settings, url: &str, as_json: bool) -> Result
         stop: stop_on_signal(),
     };
     match trial.read(url).await? {
-        Some(Reading::Read { feed, moved_to, .. }) => {
+        Some(FeedReading::Read { feed, moved_to, .. }) => {
             let resolved = trial.resolve(url, &feed).await?;
             let text = print::trial(url, &feed, moved_to.as_ref(), &resolved, as_json);
             crate::console::output::print(text.as_bytes())
@@ -31,20 +31,20 @@ pub(super) async fn run(settings: &Settings, url: &str, as_json: bool) -> Result
     }
 }
 
-fn refusal(url: &str, reading: &Reading) -> Exit {
+fn refusal(url: &str, reading: &FeedReading) -> Exit {
     match reading {
-        Reading::Disallowed => {
+        FeedReading::Disallowed => {
             error!("{url} is not read: robots.txt disallows it");
             Exit::Refused
         }
-        Reading::Gone => {
+        FeedReading::Gone => {
             error!("{url} is gone: the server answered 410");
             Exit::SomeFailed
         }
-        Reading::Failed { problem, .. } | Reading::NotReached { why: problem } => {
+        FeedReading::Failed { problem, .. } | FeedReading::NotReached { why: problem } => {
             error!("cannot read {url}: {problem}");
             Exit::SomeFailed
         }
-        Reading::Read { .. } | Reading::Unchanged => Exit::Ok,
+        FeedReading::Read { .. } | FeedReading::Unchanged => Exit::Ok,
     }
 }
