@@ -17,7 +17,7 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
-use crate::exchange::{Request, SimResponse, Truncation};
+use crate::exchange::{SimRequest, SimResponse, Truncation};
 use crate::last_bytes::Stamped;
 use crate::world::World;
 
@@ -64,7 +64,7 @@ type Body = Either<Full<Bytes>, Channel<Bytes, Cut>>;
 fn ask(world: &World, at: Duration, request: &http::Request<Incoming>) -> SimResponse {
     let header = |name: HeaderName| text_of(request.headers(), &name);
     let uri = request.uri();
-    let request = Request {
+    let request = SimRequest {
         host: uri.authority().map_or_else(|| header(HOST), http::uri::Authority::as_str),
         method: request.method(),
         path_and_query: uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str),

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// A request to the world.
 #[derive(Debug, Clone, Copy)]
-pub struct Request<'a> {
+pub struct SimRequest<'a> {
     /// The Host header, with or without a port.
     pub host: &'a str,
     /// The method; `HEAD` gets the head only, all others are answered like `GET`.
@@ -19,10 +19,10 @@ pub struct Request<'a> {
     pub if_none_match: &'a str,
 }
 
-impl<'a> Request<'a> {
+impl<'a> SimRequest<'a> {
     /// A plain `GET` without a User-Agent.
     pub fn get(host: &'a str, path_and_query: &'a str) -> Self {
-        Request { host, method: &Method::GET, path_and_query, user_agent: "", if_none_match: "" }
+        SimRequest { host, method: &Method::GET, path_and_query, user_agent: "", if_none_match: "" }
     }
 
     pub(crate) fn is_for_robots(&self) -> bool {

@@ -4,7 +4,7 @@ use std::time::Duration;
 use http::Method;
 use serde::{Deserialize, Serialize};
 
-use crate::exchange::Request;
+use crate::exchange::SimRequest;
 
 /// A request, as recorded by its site.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,7 +42,7 @@ pub enum HitKind {
 }
 
 impl HitKind {
-    pub(crate) fn of(request: &Request<'_>) -> HitKind {
+    pub(crate) fn of(request: &SimRequest<'_>) -> HitKind {
         if request.method == Method::HEAD {
             HitKind::Head
         } else if request.is_for_robots() {

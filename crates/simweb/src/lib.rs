@@ -1,6 +1,6 @@
 //! A simulated web: scripted sites that record every hit, and a judge of politeness.
 //!
-//! The core is pure. A [`World`] of [`SiteScript`]s answers a [`Request`] at a given time and records it as a [`Hit`];
+//! The core is pure. A [`World`] of [`SiteScript`]s answers a [`SimRequest`] at a given time and records it as a [`Hit`];
 //! time is an argument, so a test can run a day of traffic in a millisecond. [`Server`] serves the same world on a real
 //! TCP socket. Afterwards [`judge()`] tells whether any request came sooner than its site's interval allows.
 
@@ -25,7 +25,7 @@ mod tally;
 mod world;
 
 pub use control::{CONTROL_SITE, Control};
-pub use exchange::{Request, SimResponse, Truncation};
+pub use exchange::{SimRequest, SimResponse, Truncation};
 pub use generate::{mixed_sites, site_name, zipf_urls};
 pub use hit::{Hit, HitKind};
 pub use judge::{Rule, Verdict, Violation, judge};

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::Method;
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::exchange::{Request, SimResponse};
+use crate::exchange::{SimRequest, SimResponse};
 use crate::hit::{Hit, HitKind};
 use crate::page;
 use crate::path_rule::PathAction;
@@ -33,7 +33,7 @@ impl Site {
         Site { name, script, past: Mutex::default() }
     }
 
-    pub(crate) fn answer(&self, at: Duration, request: &Request<'_>) -> SimResponse {
+    pub(crate) fn answer(&self, at: Duration, request: &SimRequest<'_>) -> SimResponse {
         let mut past = self.past();
         let mut answer = self.scripted(&mut past, at, request);
         let user_agent = past.user_agent(request.user_agent);
@@ -68,7 +68,7 @@ impl Site {
         self.past.lock()
     }
 
-    fn scripted(&self, past: &mut Past, at: Duration, request: &Request<'_>) -> SimResponse {
+    fn scripted(&self, past: &mut Past, at: Duration, request: &SimRequest<'_>) -> SimResponse {
         if let Some(failure) = self.script.failure_at(at) {
             return failure.answer();
         }
@@ -98,7 +98,7 @@ impl Site {
         None
     }
 
-    fn at_path(&self, past: &mut Past, request: &Request<'_>) -> SimResponse {
+    fn at_path(&self, past: &mut Past, request: &SimRequest<'_>) -> SimResponse {
         let path = request.path_and_query;
         let rules = self.script.paths.iter().enumerate();
         rules
@@ -113,7 +113,7 @@ impl Site {
         past: &mut Past,
         index: usize,
         act: &PathAction,
-        request: &Request<'_>,
+        request: &SimRequest<'_>,
     ) -> Option<SimResponse> {
         let path = request.path_and_query;
         Some(match act {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::exchange::{Request, SimResponse};
+use crate::exchange::{SimRequest, SimResponse};
 use crate::hit::{Hit, HitKind};
 use crate::judge::Rule;
 use crate::robots::Robots;
@@ -30,7 +30,7 @@ impl World {
     /// Answers a request at this time since the start of the world, and records it.
     ///
     /// An unknown host gets 421, and its hit is recorded as a stray.
-    pub fn answer(&self, at: Duration, request: Request<'_>) -> SimResponse {
+    pub fn answer(&self, at: Duration, request: SimRequest<'_>) -> SimResponse {
         let host = request.host.to_ascii_lowercase();
         match self.site(&host) {
             Some(site) => site.answer(at, &request),
@@ -74,7 +74,7 @@ impl World {
         self.sites.get(host).or_else(|| self.sites.get(without_port(host).trim_end_matches('.')))
     }
 
-    fn misdirected(&self, at: Duration, host: &str, request: &Request<'_>) -> SimResponse {
+    fn misdirected(&self, at: Duration, host: &str, request: &SimRequest<'_>) -> SimResponse {
         let answer = SimResponse::of_status(421);
         self.strays().push(Hit {
             at,

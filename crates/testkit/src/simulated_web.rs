@@ -42,7 +42,7 @@ impl Web for SimulatedWeb {
         let if_none_match = condition.map_or("", |(_, value)| value.as_str());
         let answer = self.world.answer(
             self.started.elapsed(),
-            fetchwell_simweb::Request {
+            fetchwell_simweb::SimRequest {
                 host: site.as_str(),
                 method: &request.method,
                 path_and_query: request.url.path_and_query(),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fetchwell_simweb::{Request, SiteScript, World};
+use fetchwell_simweb::{SimRequest, SiteScript, World};
 
 fn world() -> World {
     let site = SiteScript::new("news.test")
@@ -17,7 +17,7 @@ fn whoever_has_the_text_gets_304_and_all_others_get_the_text() {
     for (if_none_match, status, body) in
         [("", 200, "<rss/>"), ("\"v0\"", 200, "<rss/>"), ("\"v1\"", 304, "")]
     {
-        let request = Request { if_none_match, ..Request::get("news.test", "/rss") };
+        let request = SimRequest { if_none_match, ..SimRequest::get("news.test", "/rss") };
         let answer = world().answer(Duration::ZERO, request);
         assert_eq!((answer.status, answer.header("etag")), (status, Some("\"v1\"")));
         assert_eq!(answer.body, body);
@@ -26,8 +26,8 @@ fn whoever_has_the_text_gets_304_and_all_others_get_the_text() {
 
 #[test]
 fn what_has_moved_and_what_is_busy_say_so() {
-    let moved = world().answer(Duration::ZERO, Request::get("news.test", "/old"));
+    let moved = world().answer(Duration::ZERO, SimRequest::get("news.test", "/old"));
     assert_eq!((moved.status, moved.header("location")), (301, Some("/rss")));
-    let busy = world().answer(Duration::ZERO, Request::get("news.test", "/busy"));
+    let busy = world().answer(Duration::ZERO, SimRequest::get("news.test", "/busy"));
     assert_eq!((busy.status, busy.header("retry-after")), (503, Some("90")));
 }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use fetchwell_simweb::{
-    Hit, HitKind, Request, Rule, SiteScript, Verdict, World, busiest_window, count_status, judge,
-    read_hits, write_hits,
+    Hit, HitKind, Rule, SimRequest, SiteScript, Verdict, World, busiest_window, count_status,
+    judge, read_hits, write_hits,
 };
 use http::Method;
 use proptest::prelude::*;
@@ -138,7 +138,7 @@ fn tallies_find_the_highest_rate_and_count_statuses() {
 
     let world = World::new([SiteScript::new("a.test").strict_limiter(SECOND, None)]);
     for _ in 0..3 {
-        world.answer(Duration::ZERO, Request::get("a.test", "/"));
+        world.answer(Duration::ZERO, SimRequest::get("a.test", "/"));
     }
     assert_eq!(count_status(&world.hits(), 429), 2);
 }

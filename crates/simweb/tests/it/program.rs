@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use fetchwell_simweb::{HitKind, Request, SiteScript, World, read_hits, write_hits};
+use fetchwell_simweb::{HitKind, SimRequest, SiteScript, World, read_hits, write_hits};
 
 #[test]
 #[expect(clippy::disallowed_methods, reason = "this client tests the program from outside")]
@@ -60,7 +60,7 @@ fn the_judge_counts_what_is_in_a_record() {
         (300, "shop.test", "/gone"),
         (2_000, "other.test", "/"),
     ] {
-        world.answer(Duration::from_millis(at_ms), Request::get(host, path));
+        world.answer(Duration::from_millis(at_ms), SimRequest::get(host, path));
     }
     write_hits(&mut std::fs::File::create(&record).unwrap(), &world.hits()).unwrap();
 

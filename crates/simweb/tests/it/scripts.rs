@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use fetchwell_simweb::{HitKind, OutageKind, Request, SimResponse, SiteScript, Truncation, World};
+use fetchwell_simweb::{
+    HitKind, OutageKind, SimRequest, SimResponse, SiteScript, Truncation, World,
+};
 use http::Method;
 
 const NOW: Duration = Duration::ZERO;
@@ -20,7 +22,7 @@ fn shop() -> SiteScript {
 }
 
 fn get(world: &World, at_s: f64, path: &str) -> SimResponse {
-    world.answer(s(at_s), Request::get("shop.test", path))
+    world.answer(s(at_s), SimRequest::get("shop.test", path))
 }
 
 fn statuses(world: &World, at_s_and_path: &[(f64, &str)]) -> Vec<u16> {
@@ -163,7 +165,7 @@ fn content_may_be_of_any_type_and_no_text_at_all() {
 #[test]
 fn head_gets_the_head_of_the_page_without_its_body() {
     let world = world(shop());
-    let request = Request { method: &Method::HEAD, ..Request::get("shop.test", "/a") };
+    let request = SimRequest { method: &Method::HEAD, ..SimRequest::get("shop.test", "/a") };
     let head = world.answer(NOW, request);
     let page = get(&world, 0.0, "/a");
     assert!(head.body.is_empty());
@@ -182,10 +184,11 @@ fn every_hit_is_recorded_with_what_was_asked_and_answered() {
         shop().status("/gone", 410),
         SiteScript::new("Down.test").outage(NOW..s(1.0), OutageKind::Refuse),
     ]);
-    let request = Request { user_agent: "OttoBot/1.0", ..Request::get("SHOP.test.:8080", "/gone") };
+    let request =
+        SimRequest { user_agent: "OttoBot/1.0", ..SimRequest::get("SHOP.test.:8080", "/gone") };
     world.answer(s(2.0), request);
-    world.answer(s(0.5), Request::get("down.test", "/robots.txt"));
-    let head = Request { method: &Method::HEAD, ..Request::get("shop.test:80", "/") };
+    world.answer(s(0.5), SimRequest::get("down.test", "/robots.txt"));
+    let head = SimRequest { method: &Method::HEAD, ..SimRequest::get("shop.test:80", "/") };
     world.answer(s(3.0), head);
 
     let seen: Vec<_> = world
@@ -208,7 +211,7 @@ fn every_hit_is_recorded_with_what_was_asked_and_answered() {
 #[test]
 fn a_host_that_is_not_there_is_a_stray() {
     let world = world(shop());
-    assert_eq!(world.answer(NOW, Request::get("nowhere.test", "/")).status, 421);
+    assert_eq!(world.answer(NOW, SimRequest::get("nowhere.test", "/")).status, 421);
     let hits = world.hits();
     assert_eq!((&*hits[0].site, hits[0].kind), ("nowhere.test", HitKind::Stray));
     assert_eq!(world.count(|hit| hit.kind == HitKind::Stray), 1);
@@ -217,7 +220,7 @@ fn a_host_that_is_not_there_is_a_stray() {
 #[test]
 fn a_name_with_a_port_answers_for_that_port_only() {
     let world = World::new([shop(), SiteScript::new("shop.test:8080").status("/*", 204)]);
-    assert_eq!(world.answer(NOW, Request::get("shop.test:8080", "/")).status, 204);
-    assert_eq!(world.answer(NOW, Request::get("shop.test:8081", "/")).status, 200);
+    assert_eq!(world.answer(NOW, SimRequest::get("shop.test:8080", "/")).status, 204);
+    assert_eq!(world.answer(NOW, SimRequest::get("shop.test:8081", "/")).status, 200);
     assert_eq!(world.hits_of("shop.test:8080").len(), 1);
 }
