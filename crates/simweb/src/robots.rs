@@ -7,7 +7,7 @@ use crate::exchange::SimResponse;
 /// A site's response for `/robots.txt`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Robots {
+pub(crate) enum SimRobots {
     /// There is none: 404.
     #[default]
     Missing,
@@ -19,17 +19,17 @@ pub(crate) enum Robots {
     Redirect(String),
 }
 
-impl Robots {
+impl SimRobots {
     pub(crate) fn answer(&self) -> SimResponse {
         match self {
-            Robots::Missing => SimResponse::of_status(404),
-            Robots::Text(text) => robots_txt(text.clone()),
-            Robots::CrawlDelay(delay) => robots_txt(format!(
+            SimRobots::Missing => SimResponse::of_status(404),
+            SimRobots::Text(text) => robots_txt(text.clone()),
+            SimRobots::CrawlDelay(delay) => robots_txt(format!(
                 "User-agent: *\nCrawl-delay: {}\nDisallow:\n",
                 delay.as_secs_f64()
             )),
-            Robots::Status(status) => SimResponse::of_status(*status),
-            Robots::Redirect(location) => SimResponse::redirect(302, location),
+            SimRobots::Status(status) => SimResponse::of_status(*status),
+            SimRobots::Redirect(location) => SimResponse::redirect(302, location),
         }
     }
 }

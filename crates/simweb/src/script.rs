@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::exchange::Truncation;
 use crate::outage::{Flapping, Outage, OutageKind};
 use crate::path_rule::{PathAction, PathRule};
-use crate::robots::Robots;
+use crate::robots::SimRobots;
 
 /// How one site behaves. Everything can be combined; the first that applies in this order decides: outages and
 /// flapping, robots.txt, the limiter, the rules for paths in the order in which they were added, and finally a page
@@ -18,7 +18,7 @@ use crate::robots::Robots;
 pub struct SiteScript {
     pub(crate) name: String,
     #[serde(default)]
-    pub(crate) robots: Robots,
+    pub(crate) robots: SimRobots,
     #[serde(default)]
     pub(crate) strict_limiter: Option<StrictLimiter>,
     #[serde(default)]
@@ -44,7 +44,7 @@ impl SiteScript {
     pub fn new(name: &str) -> SiteScript {
         SiteScript {
             name: name.to_owned(),
-            robots: Robots::default(),
+            robots: SimRobots::default(),
             strict_limiter: None,
             outages: Vec::new(),
             flapping: None,
@@ -63,25 +63,25 @@ impl SiteScript {
 
     /// Serves this robots.txt.
     pub fn robots(mut self, text: &str) -> Self {
-        self.robots = Robots::Text(text.to_owned());
+        self.robots = SimRobots::Text(text.to_owned());
         self
     }
 
     /// Serves a robots.txt that allows everything with this Crawl-delay.
     pub fn crawl_delay(mut self, delay: Duration) -> Self {
-        self.robots = Robots::CrawlDelay(delay);
+        self.robots = SimRobots::CrawlDelay(delay);
         self
     }
 
     /// Answers robots.txt with this status.
     pub fn robots_status(mut self, status: u16) -> Self {
-        self.robots = Robots::Status(status);
+        self.robots = SimRobots::Status(status);
         self
     }
 
     /// Redirects robots.txt.
     pub fn robots_redirect(mut self, location: &str) -> Self {
-        self.robots = Robots::Redirect(location.to_owned());
+        self.robots = SimRobots::Redirect(location.to_owned());
         self
     }
 

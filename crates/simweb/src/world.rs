@@ -7,7 +7,7 @@ use parking_lot::{Mutex, MutexGuard};
 use crate::exchange::{SimRequest, SimResponse};
 use crate::hit::{Hit, HitKind};
 use crate::judge::Rule;
-use crate::robots::Robots;
+use crate::robots::SimRobots;
 use crate::script::SiteScript;
 use crate::site::Site;
 
@@ -65,7 +65,7 @@ impl World {
     /// robots.txt given as text is not read.)
     pub fn rule(&self, interval: Duration) -> Rule {
         self.sites.iter().fold(Rule::new(interval), |rule, (name, site)| match site.script.robots {
-            Robots::CrawlDelay(delay) if delay > interval => rule.site(name, delay),
+            SimRobots::CrawlDelay(delay) if delay > interval => rule.site(name, delay),
             _ => rule,
         })
     }
