@@ -13,7 +13,7 @@ use crate::path_rule::PathAction;
 use crate::script::SiteScript;
 
 /// A running site: its script and its state.
-pub(crate) struct Site {
+pub(crate) struct SimSite {
     name: Arc<str>,
     pub(crate) script: SiteScript,
     /// Each site has its own lock, and a hit takes no other, so sites never wait for each other.
@@ -28,9 +28,9 @@ struct Past {
     failures: HashMap<(usize, String), u32>,
 }
 
-impl Site {
-    pub(crate) fn new(name: Arc<str>, script: SiteScript) -> Site {
-        Site { name, script, past: Mutex::default() }
+impl SimSite {
+    pub(crate) fn new(name: Arc<str>, script: SiteScript) -> SimSite {
+        SimSite { name, script, past: Mutex::default() }
     }
 
     pub(crate) fn answer(&self, at: Duration, request: &SimRequest<'_>) -> SimResponse {

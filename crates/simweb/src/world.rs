@@ -9,11 +9,11 @@ use crate::hit::{Hit, HitKind};
 use crate::judge::Rule;
 use crate::robots::SimRobots;
 use crate::script::SiteScript;
-use crate::site::Site;
+use crate::site::SimSite;
 
 /// All sites. It can be shared by reference: each site guards its own state.
 pub struct World {
-    sites: HashMap<Arc<str>, Site>,
+    sites: HashMap<Arc<str>, SimSite>,
     strays: Mutex<Vec<Hit>>,
 }
 
@@ -22,7 +22,7 @@ impl World {
     pub fn new(scripts: impl IntoIterator<Item = SiteScript>) -> World {
         let site_of = |script: SiteScript| {
             let name: Arc<str> = script.name.to_ascii_lowercase().into();
-            (Arc::clone(&name), Site::new(name, script))
+            (Arc::clone(&name), SimSite::new(name, script))
         };
         World { sites: scripts.into_iter().map(site_of).collect(), strays: Mutex::default() }
     }
@@ -41,18 +41,18 @@ impl World {
     /// All hits so far, including strays, sorted by time.
     pub fn hits(&self) -> Vec<Hit> {
         let strays = self.strays().clone();
-        in_order(self.sites.values().flat_map(Site::hits).chain(strays))
+        in_order(self.sites.values().flat_map(SimSite::hits).chain(strays))
     }
 
     /// All hits of one site so far, sorted by time.
     pub fn hits_of(&self, site: &str) -> Vec<Hit> {
-        in_order(self.sites.get(site).map(Site::hits).unwrap_or_default())
+        in_order(self.sites.get(site).map(SimSite::hits).unwrap_or_default())
     }
 
     /// Like [`World::hits`], but forgets them: a long run keeps its record elsewhere.
     pub fn take_hits(&self) -> Vec<Hit> {
         let strays = std::mem::take(&mut *self.strays());
-        in_order(self.sites.values().flat_map(Site::take_hits).chain(strays))
+        in_order(self.sites.values().flat_map(SimSite::take_hits).chain(strays))
     }
 
     /// The number of matching hits, including strays.
@@ -70,7 +70,7 @@ impl World {
         })
     }
 
-    fn site(&self, host: &str) -> Option<&Site> {
+    fn site(&self, host: &str) -> Option<&SimSite> {
         self.sites.get(host).or_else(|| self.sites.get(without_port(host).trim_end_matches('.')))
     }
 
