@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use fetchwell_testkit::alone::turn;
 use fetchwell_testkit::crash::Program;
-use fetchwell_testkit::hostile::{Good, HostileServer, Over, RobotsAre, Step, Target};
+use fetchwell_testkit::hostile::{Good, HostileServer, HostileStep, Over, RobotsAre, Target};
 use serde_json::Value;
 
 /// Timeouts for behaviours that may time out.
@@ -115,7 +115,7 @@ fn rows_of(file: &str, urls: &[&str]) -> BTreeMap<String, String> {
 /// Whether a target hears what it is asked for, so that robots.txt can be told from a page.
 fn reads_requests(target: &Target) -> bool {
     let first_step = target.behaviour.script.first();
-    target.behaviour.over == Over::Either && matches!(first_step, Some(Step::Read))
+    target.behaviour.over == Over::Either && matches!(first_step, Some(HostileStep::Read))
 }
 
 fn outcome_of(good: Good) -> &'static str {

@@ -4,7 +4,7 @@ use fetchwell_engine::web::Method;
 use fetchwell_policy::outcome::{AnswerFault, FetchOutcome, NetworkFault};
 
 use super::certificates::Identity;
-use super::step::Step;
+use super::step::HostileStep;
 
 /// A hostile behaviour.
 #[derive(Clone, Debug)]
@@ -18,7 +18,7 @@ pub struct Behaviour {
     /// The method of the request that triggers it.
     pub method: Method,
     /// The script of each connection.
-    pub script: Vec<Step>,
+    pub script: Vec<HostileStep>,
     /// The outcomes that a good client may have.
     pub good: Vec<Good>,
 }
@@ -76,7 +76,11 @@ impl Behaviour {
     }
 
     /// Over TCP or TLS.
-    pub(super) fn new(name: &'static str, does: &'static str, script: Vec<Step>) -> Behaviour {
+    pub(super) fn new(
+        name: &'static str,
+        does: &'static str,
+        script: Vec<HostileStep>,
+    ) -> Behaviour {
         let over = Over::Either;
         let method = Method::GET;
         let good = Vec::new();
@@ -85,7 +89,7 @@ impl Behaviour {
 
     /// Reads the request, writes this, and closes the connection.
     pub(super) fn says(name: &'static str, does: &'static str, says: impl Into<Vec<u8>>) -> Self {
-        Behaviour::new(name, does, vec![Step::Read, Step::Write(says.into())])
+        Behaviour::new(name, does, vec![HostileStep::Read, HostileStep::Write(says.into())])
     }
 
     /// Reads the request, writes this, and then runs a step.
@@ -93,9 +97,9 @@ impl Behaviour {
         name: &'static str,
         does: &'static str,
         says: impl Into<Vec<u8>>,
-        then: Step,
+        then: HostileStep,
     ) -> Behaviour {
-        Behaviour::new(name, does, vec![Step::Read, Step::Write(says.into()), then])
+        Behaviour::new(name, does, vec![HostileStep::Read, HostileStep::Write(says.into()), then])
     }
 
     pub(super) fn over(mut self, over: Over) -> Behaviour {

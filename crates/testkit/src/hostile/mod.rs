@@ -13,6 +13,6 @@ mod visitor;
 pub use behaviour::{Behaviour, Good, Over};
 pub use certificates::Identity;
 pub use server::{HostileServer, RobotsAre, Target};
-pub use step::Step;
+pub use step::HostileStep;
 pub use table::behaviours;
 pub use visitor::{Visit, Visitor, long_limits, short_limits};

@@ -11,7 +11,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::behaviour::{Behaviour, Over};
 use super::certificates::{Authority, Identity};
-use super::step::{Step, follow};
+use super::step::{HostileStep, follow};
 use super::table::behaviours;
 
 /// The response to robots.txt if it is not hostile: everything is allowed.
@@ -120,7 +120,7 @@ async fn behave(
     robots: RobotsAre,
 ) -> io::Result<()> {
     stream.set_nodelay(true)?;
-    if behaviour.script.iter().any(|step| matches!(step, Step::Reset)) {
+    if behaviour.script.iter().any(|step| matches!(step, HostileStep::Reset)) {
         stream.set_zero_linger()?;
     }
     let robots = (robots == RobotsAre::Friendly).then_some(FRIENDLY_ROBOTS);

@@ -19,7 +19,7 @@ const MAX_REQUEST_BYTES: usize = 64 << 10;
 
 /// The next step of a connection. At the end of a script, the connection is closed normally.
 #[derive(Clone, Debug)]
-pub enum Step {
+pub enum HostileStep {
     /// Reads one request without a body.
     Read,
     /// Reads HTTP/2 frames until one holds a request.
@@ -52,43 +52,43 @@ impl<W: AsyncRead + AsyncWrite + Send + Unpin> Wire for W {}
 
 /// Runs a script as long as the client cooperates. Requests for robots.txt get `robots` instead, if there is one.
 pub(super) async fn follow(
-    script: &[Step],
+    script: &[HostileStep],
     wire: &mut dyn Wire,
     robots: Option<&[u8]>,
 ) -> io::Result<()> {
     let mut path = String::new();
     for step in script {
         match step {
-            Step::Read => {
+            HostileStep::Read => {
                 path = read_path(wire).await?;
                 if let Some(robots) = robots.filter(|_| path == "/robots.txt") {
                     wire.write_all(robots).await?;
                     break;
                 }
             }
-            Step::ReadFrames => frames::read_request(wire).await?,
-            Step::Write(bytes) => write(wire, bytes).await?,
-            Step::Answer(answer) => write(wire, &answer(&path)).await?,
-            Step::Drip(bytes) => {
+            HostileStep::ReadFrames => frames::read_request(wire).await?,
+            HostileStep::Write(bytes) => write(wire, bytes).await?,
+            HostileStep::Answer(answer) => write(wire, &answer(&path)).await?,
+            HostileStep::Drip(bytes) => {
                 for byte in bytes {
                     write(wire, &[*byte]).await?;
                     sleep(TICK).await;
                 }
             }
-            Step::Trickle(piece) => loop {
+            HostileStep::Trickle(piece) => loop {
                 write(wire, piece).await?;
                 sleep(TICK).await;
             },
-            Step::Flood(piece) => {
+            HostileStep::Flood(piece) => {
                 let pieces = piece.repeat(FLOOD_PIECE_BYTES.div_ceil(piece.len()));
                 loop {
                     write(wire, &pieces).await?;
                 }
             }
-            Step::Pause => sleep(TICK).await,
-            Step::HalfClose => wire.shutdown().await?,
-            Step::Silence => await_close(wire).await,
-            Step::Cut | Step::Reset => return Ok(()),
+            HostileStep::Pause => sleep(TICK).await,
+            HostileStep::HalfClose => wire.shutdown().await?,
+            HostileStep::Silence => await_close(wire).await,
+            HostileStep::Cut | HostileStep::Reset => return Ok(()),
         }
     }
     wire.shutdown().await?;

@@ -4,7 +4,7 @@ use fetchwell_policy::outcome::AnswerFault::NotHttp;
 use fetchwell_policy::outcome::NetworkFault::{ConnectRefused, Reset};
 
 use super::super::behaviour::{Behaviour, Good};
-use super::super::step::Step;
+use super::super::step::HostileStep;
 use super::{HELLO, hello};
 
 const POISON: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\npoison";
@@ -17,24 +17,29 @@ fn broken() -> Vec<Behaviour> {
     let part = "HTTP/1.1 200 OK\r\ncontent-length: 50\r\n\r\nhello";
     vec![
         Behaviour::new("close-at-once", "closes the connection unread", vec![]),
-        Behaviour::new("reset-at-once", "resets the connection unread", vec![Step::Reset])
+        Behaviour::new("reset-at-once", "resets the connection unread", vec![HostileStep::Reset])
             .fails(ConnectRefused),
-        Behaviour::new("empty-reply", "reads the request and closes", vec![Step::Read]),
-        Behaviour::begins("reset-after-request", "reads and resets", "", Step::Reset),
+        Behaviour::new("empty-reply", "reads the request and closes", vec![HostileStep::Read]),
+        Behaviour::begins("reset-after-request", "reads and resets", "", HostileStep::Reset),
         Behaviour::says("close-in-status-line", "closes in the status line", "HTTP/1.1 20"),
         Behaviour::says("close-in-headers", "closes in the headers", "HTTP/1.1 200 OK\r\nx: y"),
         Behaviour::begins(
             "reset-in-headers",
             "resets in the headers",
             "HTTP/1.1 200 OK\r\nx",
-            Step::Reset,
+            HostileStep::Reset,
         ),
-        Behaviour::begins("reset-in-body", "resets in the body", part, Step::Reset),
-        Behaviour::begins("half-close-in-body", "half-closes in the body", part, Step::HalfClose),
+        Behaviour::begins("reset-in-body", "resets in the body", part, HostileStep::Reset),
+        Behaviour::begins(
+            "half-close-in-body",
+            "half-closes in the body",
+            part,
+            HostileStep::HalfClose,
+        ),
         Behaviour::new(
             "half-close-unasked",
             "half-closes at once",
-            vec![Step::HalfClose, Step::Silence],
+            vec![HostileStep::HalfClose, HostileStep::Silence],
         ),
         Behaviour::says(
             "only-continue",
@@ -53,13 +58,13 @@ fn talkative() -> Vec<Behaviour> {
     };
     let close = "connection: close\r\n";
     let later = vec![
-        Step::Read,
-        Step::Write(hello("")),
-        Step::Pause,
-        Step::Write(POISON.into()),
-        Step::Silence,
+        HostileStep::Read,
+        HostileStep::Write(hello("")),
+        HostileStep::Pause,
+        HostileStep::Write(POISON.into()),
+        HostileStep::Silence,
     ];
-    let early = vec![Step::Write(hello("")), Step::Silence];
+    let early = vec![HostileStep::Write(hello("")), HostileStep::Silence];
     vec![
         after("second-answer", "a second answer that nobody asked for", "", POISON),
         after("second-answer-after-close", "a second answer after the last", close, POISON),
@@ -70,28 +75,28 @@ fn talkative() -> Vec<Behaviour> {
             "flood-after-answer",
             "the answer, and then no end",
             hello(""),
-            Step::Flood(b"x".into()),
+            HostileStep::Flood(b"x".into()),
         )
         .page(HELLO),
         Behaviour::begins(
             "half-close-after-answer",
             "the answer, and half-closes",
             hello(""),
-            Step::HalfClose,
+            HostileStep::HalfClose,
         )
         .page(HELLO),
         Behaviour::begins(
             "keeps-open-after-close",
             "says close and does not",
             hello(close),
-            Step::Silence,
+            HostileStep::Silence,
         )
         .page(HELLO),
         Behaviour::begins(
             "reset-after-answer",
             "the answer, and then a reset",
             hello(""),
-            Step::Reset,
+            HostileStep::Reset,
         )
         .good([Good::Page(HELLO), Good::Network(Reset)]),
         Behaviour::new("answer-before-request", "answers before it is asked", early).good([

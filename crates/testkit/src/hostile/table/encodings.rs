@@ -7,7 +7,7 @@ use super::super::coders::{
     ZSTD_WINDOW_2_GIB, ZSTD_WINDOW_8_MIB, ZSTD_ZEROS, brotli, gzip, raw_deflate, zlib, zstd,
     zstd_begin,
 };
-use super::super::step::Step;
+use super::super::step::HostileStep;
 use super::{HELLO, answer};
 
 /// The decoded size of a bomb.
@@ -44,9 +44,9 @@ fn endless() -> Vec<Behaviour> {
     let begins = |name, does, encoding: &str, body: &[u8], flood: &[u8]| {
         let head = format!("HTTP/1.1 200 OK\r\n{}\r\n", header(encoding));
         let script = vec![
-            Step::Read,
-            Step::Write([head.as_bytes(), body].concat()),
-            Step::Flood(flood.to_vec()),
+            HostileStep::Read,
+            HostileStep::Write([head.as_bytes(), body].concat()),
+            HostileStep::Flood(flood.to_vec()),
         ];
         Behaviour::new(name, does, script)
     };

@@ -4,7 +4,7 @@ use fetchwell_policy::outcome::AnswerFault::{BadEncoding, NotHttp, TooLarge};
 use fetchwell_policy::outcome::NetworkFault::Reset;
 
 use super::super::behaviour::{Behaviour, Good};
-use super::super::step::Step;
+use super::super::step::HostileStep;
 use super::{HELLO, chunked, hello};
 
 pub(super) fn behaviours() -> Vec<Behaviour> {
@@ -12,7 +12,7 @@ pub(super) fn behaviours() -> Vec<Behaviour> {
 }
 
 fn endless() -> Vec<Behaviour> {
-    let flood = |piece: &str| Step::Flood(piece.into());
+    let flood = |piece: &str| HostileStep::Flood(piece.into());
     let until_close = "HTTP/1.1 200 OK\r\n\r\n";
     let long = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", u64::MAX / 2);
     vec![

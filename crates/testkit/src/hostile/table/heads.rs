@@ -3,7 +3,7 @@
 use fetchwell_policy::outcome::AnswerFault::{HeadersTooLarge, NotHttp};
 
 use super::super::behaviour::{Behaviour, Good};
-use super::super::step::Step;
+use super::super::step::HostileStep;
 use super::{HELLO, hello};
 
 pub(super) fn behaviours() -> Vec<Behaviour> {
@@ -12,7 +12,7 @@ pub(super) fn behaviours() -> Vec<Behaviour> {
 
 fn too_much() -> Vec<Behaviour> {
     let begins = "HTTP/1.1 200 OK\r\n";
-    let flood = |piece: &str| Step::Flood(piece.into());
+    let flood = |piece: &str| HostileStep::Flood(piece.into());
     vec![
         Behaviour::begins("endless-headers", "ever more headers", begins, flood("x-more: y\r\n")),
         Behaviour::begins("endless-value", "a header without end", begins, flood("x: y")),

@@ -3,7 +3,7 @@
 use fetchwell_policy::outcome::AnswerFault::{BadRedirect, TooManyRedirects};
 
 use super::super::behaviour::{Behaviour, Good};
-use super::super::step::Step;
+use super::super::step::HostileStep;
 use super::{HELLO, answer, hello};
 
 pub(super) fn behaviours() -> Vec<Behaviour> {
@@ -16,7 +16,8 @@ fn to(location: &str) -> Vec<u8> {
 
 fn endless() -> Vec<Behaviour> {
     let answers = |name, does, answer: fn(&str) -> Vec<u8>| {
-        Behaviour::new(name, does, vec![Step::Read, Step::Answer(answer)]).bad(TooManyRedirects)
+        Behaviour::new(name, does, vec![HostileStep::Read, HostileStep::Answer(answer)])
+            .bad(TooManyRedirects)
     };
     vec![
         answers("redirect-loop", "to itself", to),
@@ -70,8 +71,8 @@ fn forbidden() -> Vec<Behaviour> {
 
 /// The body of a redirect does not matter; the page that it leads to counts.
 fn laden() -> Vec<Behaviour> {
-    let lands = |name, does, answer: fn(&str) -> Vec<u8>, then: Vec<Step>| {
-        let script = [vec![Step::Read, Step::Answer(answer)], then].concat();
+    let lands = |name, does, answer: fn(&str) -> Vec<u8>, then: Vec<HostileStep>| {
+        let script = [vec![HostileStep::Read, HostileStep::Answer(answer)], then].concat();
         Behaviour::new(name, does, script).page(HELLO)
     };
     let bad_body: fn(&str) -> Vec<u8> = |path| match path {
@@ -86,7 +87,7 @@ fn laden() -> Vec<Behaviour> {
                 "/page" => b"HTTP/1.1 302 Found\r\nlocation: /landed\r\n\r\n".to_vec(),
                 _ => hello(""),
             },
-            vec![Step::Flood(b"x".to_vec())],
+            vec![HostileStep::Flood(b"x".to_vec())],
         ),
         lands(
             "redirect-without-its-body",
@@ -95,14 +96,14 @@ fn laden() -> Vec<Behaviour> {
                 "/page" => answer("302 Found", "location: /landed\r\n", &[0; 90])[..90].to_vec(),
                 _ => hello(""),
             },
-            vec![Step::Silence],
+            vec![HostileStep::Silence],
         ),
         // Its connection may be reused.
         lands(
             "redirect-with-bad-body",
             "a redirect whose body is no gzip",
             bad_body,
-            vec![Step::Read, Step::Answer(bad_body)],
+            vec![HostileStep::Read, HostileStep::Answer(bad_body)],
         ),
     ]
 }

@@ -4,7 +4,7 @@ use fetchwell_policy::outcome::AnswerFault::NotHttp;
 use fetchwell_policy::outcome::NetworkFault::Reset;
 
 use super::super::behaviour::{Behaviour, Good};
-use super::super::step::Step;
+use super::super::step::HostileStep;
 use super::{HELLO, chunked};
 
 const LONG: &str = "HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n";
@@ -15,7 +15,7 @@ pub(super) fn behaviours() -> Vec<Behaviour> {
 
 fn too_slow() -> Vec<Behaviour> {
     let trickle = |name, does, begins: &str, piece: &str| {
-        Behaviour::begins(name, does, begins, Step::Trickle(piece.into())).times_out()
+        Behaviour::begins(name, does, begins, HostileStep::Trickle(piece.into())).times_out()
     };
     let head = "HTTP/1.1 200 OK\r\n";
     vec![
@@ -39,11 +39,16 @@ fn too_slow() -> Vec<Behaviour> {
 }
 
 fn stalls() -> Vec<Behaviour> {
-    let stall =
-        |name, does, begins: &str| Behaviour::begins(name, does, begins, Step::Silence).times_out();
+    let stall = |name, does, begins: &str| {
+        Behaviour::begins(name, does, begins, HostileStep::Silence).times_out()
+    };
     vec![
-        Behaviour::new("silence", "takes the connection and says nothing", vec![Step::Silence])
-            .times_out(),
+        Behaviour::new(
+            "silence",
+            "takes the connection and says nothing",
+            vec![HostileStep::Silence],
+        )
+        .times_out(),
         stall("silence-after-request", "reads the request and says nothing", ""),
         stall("stall-in-status-line", "stops in the status line", "HTTP/1.1 2"),
         stall("stall-in-headers", "stops in the headers", "HTTP/1.1 200 OK\r\nx: "),
@@ -62,8 +67,13 @@ fn stalls() -> Vec<Behaviour> {
 /// Slow, but not for long.
 fn slow_enough() -> Vec<Behaviour> {
     let page = "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n";
-    let drip = Step::Drip(HELLO.into());
-    let cut = vec![Step::Read, Step::Write(LONG.into()), Step::Drip(HELLO.into()), Step::Reset];
+    let drip = HostileStep::Drip(HELLO.into());
+    let cut = vec![
+        HostileStep::Read,
+        HostileStep::Write(LONG.into()),
+        HostileStep::Drip(HELLO.into()),
+        HostileStep::Reset,
+    ];
     vec![
         Behaviour::begins("slow-page", "a short page byte by byte", page, drip).page(HELLO),
         Behaviour::new("slow-then-reset", "byte by byte, and then a reset", cut)

@@ -4,7 +4,7 @@ use fetchwell_engine::web::Method;
 use fetchwell_policy::outcome::AnswerFault::NotHttp;
 
 use super::super::behaviour::{Behaviour, Good};
-use super::super::step::Step;
+use super::super::step::HostileStep;
 use super::{HELLO, answer, hello};
 
 pub(super) fn behaviours() -> Vec<Behaviour> {
@@ -50,7 +50,7 @@ fn odd_statuses() -> Vec<Behaviour> {
     let says = |name, does, status| Behaviour::says(name, does, answer(status, "", HELLO));
     let continues = b"HTTP/1.1 100 Continue\r\n\r\n";
     let hints = [&b"HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n"[..], &hello("")].concat();
-    let endless = vec![Step::Read, Step::Flood(continues.into())];
+    let endless = vec![HostileStep::Read, HostileStep::Flood(continues.into())];
     vec![
         says("status-999", "a status that some sites use to say no", "999 Denied").status(999),
         says("status-600", "a status beyond the classes", "600 What").status(600),

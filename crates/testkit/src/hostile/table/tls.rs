@@ -5,7 +5,7 @@ use fetchwell_policy::outcome::TlsFault::{Expired, Handshake, NotTls, UnknownIss
 
 use super::super::behaviour::{Behaviour, Good, Over};
 use super::super::certificates::Identity;
-use super::super::step::Step;
+use super::super::step::HostileStep;
 use super::{HELLO, hello};
 
 /// A fatal alert: handshake failure.
@@ -33,29 +33,29 @@ fn certificates() -> Vec<Behaviour> {
 
 fn no_handshake() -> Vec<Behaviour> {
     let bare = |name, does, script| Behaviour::new(name, does, script).over(Over::NoTls);
-    let write = |bytes: &[u8]| Step::Write(bytes.to_vec());
+    let write = |bytes: &[u8]| HostileStep::Write(bytes.to_vec());
     let refused = Tls(Handshake);
     vec![
         bare("plain-http-for-tls", "HTTP where TLS should be", vec![write(&hello(""))])
             .fails(Tls(NotTls)),
         bare("tls-alert", "refuses the handshake", vec![write(&ALERT)]).fails(refused),
-        bare("tls-warnings", "warnings without end", vec![Step::Flood(WARNING.into())])
+        bare("tls-warnings", "warnings without end", vec![HostileStep::Flood(WARNING.into())])
             .good([Good::Network(refused), Good::TimedOut]),
         bare("tls-garbage", "bytes that are no TLS", vec![write(&[0xff; 64])]).fails(Tls(NotTls)),
         bare("tls-closed", "closes instead of a handshake", vec![]).fails(refused),
-        bare("tls-reset", "resets instead of a handshake", vec![Step::Reset])
+        bare("tls-reset", "resets instead of a handshake", vec![HostileStep::Reset])
             .good([Good::Network(refused), Good::Network(ConnectRefused)]),
-        bare("tls-stall", "says nothing to the handshake", vec![Step::Silence]).times_out(),
+        bare("tls-stall", "says nothing to the handshake", vec![HostileStep::Silence]).times_out(),
         bare(
             "tls-drip",
             "a handshake byte by byte",
-            vec![write(&HUGE_HANDSHAKE), Step::Trickle(vec![0])],
+            vec![write(&HUGE_HANDSHAKE), HostileStep::Trickle(vec![0])],
         )
         .times_out(),
         bare(
             "tls-huge-handshake",
             "a handshake of 16 MB",
-            vec![write(&HUGE_HANDSHAKE), Step::Flood(vec![0])],
+            vec![write(&HUGE_HANDSHAKE), HostileStep::Flood(vec![0])],
         )
         .fails(refused),
     ]
@@ -63,7 +63,7 @@ fn no_handshake() -> Vec<Behaviour> {
 
 fn no_goodbye() -> Vec<Behaviour> {
     let cut = |name, does, says: Vec<u8>| {
-        Behaviour::begins(name, does, says, Step::Cut).over(Over::Tls(Identity::Good))
+        Behaviour::begins(name, does, says, HostileStep::Cut).over(Over::Tls(Identity::Good))
     };
     vec![
         cut("tls-cut-after-page", "a whole page, and no goodbye", hello("")).page(HELLO),

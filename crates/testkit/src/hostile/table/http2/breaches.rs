@@ -6,7 +6,7 @@ use super::super::super::behaviour::{Behaviour, Good};
 use super::super::super::frames::{
     END_HEADERS, END_STREAM, FIRST_STREAM, Kind, STATUS_200, frame, literal, ok_head,
 };
-use super::super::super::step::Step;
+use super::super::super::step::HostileStep;
 use super::super::HELLO;
 use super::{answers, data, greets, headers};
 
@@ -14,15 +14,16 @@ use super::{answers, data, greets, headers};
 const BROKEN: [Good; 1] = [Good::BadAnswer(NotHttp)];
 
 pub(super) fn behaviours() -> Vec<Behaviour> {
-    let breach =
-        |name, does, frames: &[Vec<u8>]| answers(name, does, frames, Step::Silence).good(BROKEN);
+    let breach = |name, does, frames: &[Vec<u8>]| {
+        answers(name, does, frames, HostileStep::Silence).good(BROKEN)
+    };
     let longer = [STATUS_200, &literal("content-length", "50")].concat();
     vec![
         greets(
             "h2-is-http-1",
             "HTTP/1 where HTTP/2 was agreed on",
             b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello".to_vec(),
-            Step::Silence,
+            HostileStep::Silence,
         )
         .good(BROKEN),
         breach("h2-oversized-frame", "a frame over the limit", &[ok_head(), data(0, &[0; 20_000])]),

@@ -6,7 +6,7 @@ use super::super::super::behaviour::{Behaviour, Good};
 use super::super::super::frames::{
     END_HEADERS, FIRST_STREAM, Kind, STATUS_200, frame, literal, ok_head,
 };
-use super::super::super::step::Step;
+use super::super::super::step::HostileStep;
 use super::{STATUS_103, answers, data, headers, ping};
 
 pub(super) fn behaviours() -> Vec<Behaviour> {
@@ -17,8 +17,9 @@ pub(super) fn behaviours() -> Vec<Behaviour> {
     let entry = [&[0x40][..], &literal("x", &"y".repeat(3_900))[1..]].concat();
     let hpack_bomb = [STATUS_200, &entry, &[0xbe; 10_000]].concat();
     let informational = headers(END_HEADERS, &STATUS_103);
-    let floods =
-        |name, does, begins: &[Vec<u8>], piece| answers(name, does, begins, Step::Flood(piece));
+    let floods = |name, does, begins: &[Vec<u8>], piece| {
+        answers(name, does, begins, HostileStep::Flood(piece))
+    };
     let large_head: Vec<Vec<u8>> = std::iter::once(headers(0, STATUS_200))
         .chain((0..100).map(|_| frame(Kind::Continuation, 0, FIRST_STREAM, &long)))
         .chain([frame(Kind::Continuation, END_HEADERS, FIRST_STREAM, &[])])
@@ -67,13 +68,13 @@ pub(super) fn behaviours() -> Vec<Behaviour> {
         .good([Good::TimedOut, Good::BadAnswer(NotHttp)]),
         floods("h2-informational-flood", "103 without end", &[], informational)
             .good([Good::TimedOut, Good::BadAnswer(NotHttp)]),
-        answers("h2-large-head", "headers of 100 kB", &large_head, Step::Silence)
+        answers("h2-large-head", "headers of 100 kB", &large_head, HostileStep::Silence)
             .good([Good::BadAnswer(HeadersTooLarge), Good::BadAnswer(NotHttp)]),
         answers(
             "h2-hpack-bomb",
             "headers that inflate to 40 MB",
             &[headers(END_HEADERS, &hpack_bomb)],
-            Step::Silence,
+            HostileStep::Silence,
         )
         .good([Good::BadAnswer(HeadersTooLarge), Good::BadAnswer(NotHttp)]),
     ]

@@ -10,7 +10,7 @@ use super::super::behaviour::{Behaviour, Over};
 use super::super::frames::{
     END_HEADERS, END_STREAM, FIRST_STREAM, Kind, frame, greeting, literal, ok_head,
 };
-use super::super::step::Step;
+use super::super::step::HostileStep;
 use super::HELLO;
 
 /// No error; the server just closes the connection.
@@ -31,42 +31,42 @@ fn good() -> Vec<Behaviour> {
     let unknown = vec![0, 0, 1, 0xee, 0, 0, 0, 0, 1, 0];
     let hints = headers(END_HEADERS, &STATUS_103);
     vec![
-        answers("h2-page", "a page", &page(), Step::Silence),
+        answers("h2-page", "a page", &page(), HostileStep::Silence),
         answers(
             "h2-padded",
             "a padded page",
             &[ok_head(), frame(Kind::Data, END_STREAM | 0x8, FIRST_STREAM, &padded)],
-            Step::Silence,
+            HostileStep::Silence,
         ),
         answers(
             "h2-early-hints",
             "103, then the page",
             &[vec![hints], page()].concat(),
-            Step::Silence,
+            HostileStep::Silence,
         ),
         answers(
             "h2-trailers",
             "a page with trailers",
             &[ok_head(), data(0, HELLO), headers(END_HEADERS | END_STREAM, &literal("x", "y"))],
-            Step::Silence,
+            HostileStep::Silence,
         ),
         answers(
             "h2-unknown-frames",
             "frames of kinds that nobody knows",
             &[vec![unknown], page()].concat(),
-            Step::Silence,
+            HostileStep::Silence,
         ),
         answers(
             "h2-goodbye-after-page",
             "a page, and GOAWAY",
             &[page(), vec![go_away(1)]].concat(),
-            Step::Silence,
+            HostileStep::Silence,
         ),
         answers(
             "h2-ping-flood-after-page",
             "a page, and pings without end",
             &page(),
-            Step::Flood(ping()),
+            HostileStep::Flood(ping()),
         ),
     ]
     .into_iter()
@@ -81,20 +81,35 @@ fn ends() -> Vec<Behaviour> {
             "h2-goaway-at-once",
             "GOAWAY before any request",
             [greeting(), go_away(0)].concat(),
-            Step::Silence,
+            HostileStep::Silence,
         ),
-        answers("h2-goaway", "GOAWAY instead of an answer", &[go_away(0)], Step::Silence),
-        answers("h2-goaway-and-close", "GOAWAY, and closes", &[go_away(0)], Step::Cut),
-        answers("h2-reset-stream", "resets the stream", &[reset(INTERNAL_ERROR)], Step::Silence),
-        answers("h2-refused-stream", "refuses the stream", &[reset(REFUSED_STREAM)], Step::Silence),
+        answers("h2-goaway", "GOAWAY instead of an answer", &[go_away(0)], HostileStep::Silence),
+        answers("h2-goaway-and-close", "GOAWAY, and closes", &[go_away(0)], HostileStep::Cut),
+        answers(
+            "h2-reset-stream",
+            "resets the stream",
+            &[reset(INTERNAL_ERROR)],
+            HostileStep::Silence,
+        ),
+        answers(
+            "h2-refused-stream",
+            "refuses the stream",
+            &[reset(REFUSED_STREAM)],
+            HostileStep::Silence,
+        ),
         answers(
             "h2-reset-in-body",
             "resets the stream in the body",
             &[ok_head(), data(0, HELLO), reset(INTERNAL_ERROR)],
-            Step::Silence,
+            HostileStep::Silence,
         ),
-        answers("h2-cut-in-body", "closes in the body", &[ok_head(), data(0, HELLO)], Step::Cut),
-        answers("h2-cut", "closes instead of an answer", &[], Step::Cut),
+        answers(
+            "h2-cut-in-body",
+            "closes in the body",
+            &[ok_head(), data(0, HELLO)],
+            HostileStep::Cut,
+        ),
+        answers("h2-cut", "closes instead of an answer", &[], HostileStep::Cut),
     ]
     .into_iter()
     .map(|behaviour| behaviour.fails(Reset))
@@ -102,15 +117,29 @@ fn ends() -> Vec<Behaviour> {
 }
 
 /// Sends the greeting, reads the request, writes these frames, and then runs a step.
-fn answers(name: &'static str, does: &'static str, frames: &[Vec<u8>], then: Step) -> Behaviour {
-    let script =
-        vec![Step::Write(greeting()), Step::ReadFrames, Step::Write(frames.concat()), then];
+fn answers(
+    name: &'static str,
+    does: &'static str,
+    frames: &[Vec<u8>],
+    then: HostileStep,
+) -> Behaviour {
+    let script = vec![
+        HostileStep::Write(greeting()),
+        HostileStep::ReadFrames,
+        HostileStep::Write(frames.concat()),
+        then,
+    ];
     Behaviour::new(name, does, script).over(Over::Http2)
 }
 
 /// The same without reading the request.
-fn greets(name: &'static str, does: &'static str, greeting: Vec<u8>, then: Step) -> Behaviour {
-    Behaviour::new(name, does, vec![Step::Write(greeting), then]).over(Over::Http2)
+fn greets(
+    name: &'static str,
+    does: &'static str,
+    greeting: Vec<u8>,
+    then: HostileStep,
+) -> Behaviour {
+    Behaviour::new(name, does, vec![HostileStep::Write(greeting), then]).over(Over::Http2)
 }
 
 fn data(flags: u8, bytes: &[u8]) -> Vec<u8> {
