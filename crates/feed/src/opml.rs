@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use crate::draft::plain;
-use crate::xml::{Attributes, Token, Tokens, local};
+use crate::xml::{Attributes, Tokens, XmlToken, local};
 use crate::{MAX_DEPTH, MAX_FIELD_BYTES};
 
 /// Further feeds are left out.
@@ -42,7 +42,7 @@ pub fn read(document: &str) -> Option<Opml> {
     let mut tokens = Tokens::new(document);
     for token in tokens.by_ref() {
         match token {
-            Token::Open { name, attributes, is_empty } if is_outline(name) => {
+            XmlToken::Open { name, attributes, is_empty } if is_outline(name) => {
                 has_outlines = true;
                 let folder = match feeds(attributes, &folders) {
                     feeds if feeds.is_empty() => Some(name_of(attributes)),
@@ -55,10 +55,10 @@ pub fn read(document: &str) -> Option<Opml> {
                     folders.push(folder.filter(|folder| !folder.is_empty()));
                 }
             }
-            Token::Open { name, .. } => has_outlines |= local(name).eq_ignore_ascii_case("opml"),
-            Token::Close { name } if is_outline(name) => drop(folders.pop()),
-            Token::Close { name } => is_closed |= local(name).eq_ignore_ascii_case("opml"),
-            Token::Text(_) | Token::Verbatim(_) => {}
+            XmlToken::Open { name, .. } => has_outlines |= local(name).eq_ignore_ascii_case("opml"),
+            XmlToken::Close { name } if is_outline(name) => drop(folders.pop()),
+            XmlToken::Close { name } => is_closed |= local(name).eq_ignore_ascii_case("opml"),
+            XmlToken::Text(_) | XmlToken::Verbatim(_) => {}
         }
         if opml.outlines.len() > MAX_FEEDS {
             opml.outlines.truncate(MAX_FEEDS);

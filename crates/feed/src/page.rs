@@ -3,7 +3,7 @@
 use fetchwell_policy::url::WebUrl;
 
 use crate::NoFeed;
-use crate::xml::{Token, Tokens, local};
+use crate::xml::{Tokens, XmlToken, local};
 
 /// Further feeds are not reported.
 const MAX_FEEDS_NAMED: usize = 10;
@@ -15,7 +15,7 @@ pub(crate) fn judge(text: &str, found_at: &WebUrl) -> NoFeed {
     let mut is_page = false;
     let mut feeds = Vec::new();
     for token in Tokens::new(text) {
-        let Token::Open { name, attributes, .. } = token else { continue };
+        let XmlToken::Open { name, attributes, .. } = token else { continue };
         let has = |name, wanted: &[&str]| {
             let value = attributes.get(name).unwrap_or_default();
             value.split_whitespace().any(|word| wanted.iter().any(|w| w.eq_ignore_ascii_case(word)))

@@ -10,7 +10,7 @@ use fetchwell_policy::url::{MAX_URL_BYTES, Site, WebUrl};
 use thiserror::Error;
 
 use crate::references::undo;
-use crate::xml::{Attributes, Token, Tokens, local, prefix};
+use crate::xml::{Attributes, Tokens, XmlToken, local, prefix};
 
 /// The root element of an index.
 const INDEX: &str = "sitemapindex";
@@ -66,7 +66,7 @@ pub fn read(
 /// Finds the root element, whatever comes before it: some servers print warnings there.
 fn root<'a>(tokens: &mut Tokens<'a>) -> Option<&'a str> {
     tokens.find_map(|token| match token {
-        Token::Open { name, .. } if is_root(name) => Some(name),
+        XmlToken::Open { name, .. } if is_root(name) => Some(name),
         _ => None,
     })
 }
@@ -83,10 +83,12 @@ fn read_xml<'a>(tokens: Tokens<'a>, root: &'a str, list: &mut List<'_>) {
     };
     for token in tokens {
         match token {
-            Token::Open { name, attributes, is_empty } => reader.open(name, attributes, is_empty),
-            Token::Close { name } => reader.close(name),
-            Token::Text(text) => reader.text(&undo(text)),
-            Token::Verbatim(text) => reader.text(text),
+            XmlToken::Open { name, attributes, is_empty } => {
+                reader.open(name, attributes, is_empty);
+            }
+            XmlToken::Close { name } => reader.close(name),
+            XmlToken::Text(text) => reader.text(&undo(text)),
+            XmlToken::Verbatim(text) => reader.text(text),
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::references::undo;
 
 /// A piece of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Token<'a> {
+pub(crate) enum XmlToken<'a> {
     /// A start tag; `is_empty` for `<a/>`.
     Open { name: &'a str, attributes: Attributes<'a>, is_empty: bool },
     /// An end tag.
@@ -47,11 +47,11 @@ impl<'a> Tokens<'a> {
         }
     }
 
-    fn text(&mut self, from: usize) -> Option<Token<'a>> {
+    fn text(&mut self, from: usize) -> Option<XmlToken<'a>> {
         let next = self.rest.get(from..)?.find('<').map_or(self.rest.len(), |at| from + at);
         let (text, rest) = self.rest.split_at_checked(next)?;
         self.rest = rest;
-        Some(Token::Text(text))
+        Some(XmlToken::Text(text))
     }
 
     /// Skips a construct that starts with `<!` or `<?` and is not text.
@@ -72,7 +72,7 @@ impl<'a> Tokens<'a> {
         Some(())
     }
 
-    fn open(&mut self) -> Option<Token<'a>> {
+    fn open(&mut self) -> Option<XmlToken<'a>> {
         let tag = self.rest.strip_prefix('<')?;
         let Some((inner, rest)) = split_tag(tag) else {
             (self.rest, self.is_cut) = ("", true);
@@ -85,25 +85,25 @@ impl<'a> Tokens<'a> {
         };
         let name_ends = inner.find(|c: char| c.is_whitespace() || c == '/');
         let (name, attributes) = inner.split_at_checked(name_ends.unwrap_or(inner.len()))?;
-        Some(Token::Open { name, attributes: Attributes(attributes), is_empty })
+        Some(XmlToken::Open { name, attributes: Attributes(attributes), is_empty })
     }
 }
 
 impl<'a> Iterator for Tokens<'a> {
-    type Item = Token<'a>;
+    type Item = XmlToken<'a>;
 
-    fn next(&mut self) -> Option<Token<'a>> {
+    fn next(&mut self) -> Option<XmlToken<'a>> {
         loop {
             let Some(after) = self.rest.strip_prefix('<') else {
                 return if self.rest.is_empty() { None } else { self.text(0) };
             };
             if let Some(verbatim) = self.rest.strip_prefix("<![CDATA[") {
                 self.rest = verbatim;
-                return self.until("]]>").map(Token::Verbatim);
+                return self.until("]]>").map(XmlToken::Verbatim);
             }
             if let Some(name) = after.strip_prefix('/') {
                 self.rest = name;
-                return self.until(">").map(|name| Token::Close { name: name.trim() });
+                return self.until(">").map(|name| XmlToken::Close { name: name.trim() });
             }
             match after.chars().next() {
                 Some('!' | '?') => self.skip_declaration()?,
@@ -199,14 +199,14 @@ mod tests {
         let shown: Vec<String> = tokens
             .by_ref()
             .map(|token| match token {
-                Token::Open { name, attributes, is_empty } => {
+                XmlToken::Open { name, attributes, is_empty } => {
                     let link = attributes.get("href").map(|href| format!(" {href}"));
                     let end = if is_empty { "/" } else { "" };
                     format!("<{name}{}{end}>", link.unwrap_or_default())
                 }
-                Token::Close { name } => format!("</{name}>"),
-                Token::Text(text) => text.to_owned(),
-                Token::Verbatim(text) => format!("[{text}]"),
+                XmlToken::Close { name } => format!("</{name}>"),
+                XmlToken::Text(text) => text.to_owned(),
+                XmlToken::Verbatim(text) => format!("[{text}]"),
             })
             .collect();
         format!("{}{}", shown.concat(), if tokens.is_cut { "…" } else { "" })

@@ -7,7 +7,7 @@ use fetchwell_policy::url::WebUrl;
 
 use crate::draft::{Draft, link, plain};
 use crate::references::undo;
-use crate::xml::{Attributes, Token, Tokens, local, prefix};
+use crate::xml::{Attributes, Tokens, XmlToken, local, prefix};
 use crate::{Feed, FeedFormat, Gaps, Home, MAX_DEPTH, MAX_ENTRIES, MAX_FIELD_BYTES, date};
 
 /// Reads a document; `None` if it contains no feed.
@@ -16,10 +16,12 @@ pub(crate) fn read(document: &str, found_at: &WebUrl) -> Option<Feed> {
     let mut reader = begin(&mut tokens, found_at)?;
     for token in tokens {
         match token {
-            Token::Open { name, attributes, is_empty } => reader.open(name, attributes, is_empty),
-            Token::Close { name } => reader.close(name),
-            Token::Text(text) => reader.text(&undo(text)),
-            Token::Verbatim(text) => reader.text(text),
+            XmlToken::Open { name, attributes, is_empty } => {
+                reader.open(name, attributes, is_empty);
+            }
+            XmlToken::Close { name } => reader.close(name),
+            XmlToken::Text(text) => reader.text(&undo(text)),
+            XmlToken::Verbatim(text) => reader.text(text),
         }
         if reader.stack.is_empty() {
             return Some(reader.feed);
@@ -32,7 +34,7 @@ pub(crate) fn read(document: &str, found_at: &WebUrl) -> Option<Feed> {
 /// Finds the root element, whatever precedes it.
 fn begin<'a>(tokens: &mut Tokens<'a>, found_at: &WebUrl) -> Option<Reader<'a>> {
     loop {
-        let Token::Open { name, attributes, is_empty } = tokens.next()? else { continue };
+        let XmlToken::Open { name, attributes, is_empty } = tokens.next()? else { continue };
         let format = match local(name).to_ascii_lowercase().as_str() {
             "rss" | "channel" => FeedFormat::Rss,
             "rdf" => FeedFormat::Rdf,
