@@ -8,7 +8,7 @@ use http::header::AUTHORIZATION;
 use http::request::Parts;
 
 use super::Api;
-use crate::auth::Token;
+use crate::auth::ApiToken;
 use crate::problem::{Problem, ProblemKind};
 use crate::server::Peer;
 
@@ -83,7 +83,7 @@ impl FromRequestParts<Arc<Api>> for Identity {
         let value = values.next();
         let another = values.next();
         let value = value.ok_or_else(|| refused("no token"))?;
-        let token = value.to_str().ok().and_then(Token::of_header).filter(|_| another.is_none());
+        let token = value.to_str().ok().and_then(ApiToken::of_header).filter(|_| another.is_none());
         let token = token.ok_or_else(|| refused("not a token"))?.hash();
         let caller = api.caller_of(&token).await?;
         let caller = caller.ok_or_else(|| refused("an unknown or revoked token"))?;

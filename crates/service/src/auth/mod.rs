@@ -10,4 +10,4 @@ pub(crate) use known_tokens::KnownTokens;
 pub use known_tokens::TOKEN_CACHE;
 pub use random::RandomError;
 pub(crate) use random::random_text;
-pub use token::Token;
+pub use token::ApiToken;

@@ -16,22 +16,22 @@ const RANDOM_CHARS: usize = 43;
 
 /// A token. It cannot be printed by accident, and its memory is cleared on drop.
 #[derive(Clone)]
-pub struct Token(Zeroizing<String>);
+pub struct ApiToken(Zeroizing<String>);
 
-impl Token {
-    pub fn generate() -> Result<Token, RandomError> {
+impl ApiToken {
+    pub fn generate() -> Result<ApiToken, RandomError> {
         let text = format!("{PREFIX}{}", random_text()?);
-        Ok(Token(Zeroizing::new(text)))
+        Ok(ApiToken(Zeroizing::new(text)))
     }
 
     /// The token in an `Authorization` header, if it has the right format.
-    pub(crate) fn of_header(value: &str) -> Option<Token> {
+    pub(crate) fn of_header(value: &str) -> Option<ApiToken> {
         let (scheme, text) = value.split_once(' ')?;
         let random = text.trim_start_matches(' ').strip_prefix(PREFIX)?;
         let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
         let is_token = random.len() == RANDOM_CHARS && random.bytes().all(allowed);
         (scheme.eq_ignore_ascii_case("bearer") && is_token)
-            .then(|| Token(Zeroizing::new(format!("{PREFIX}{random}"))))
+            .then(|| ApiToken(Zeroizing::new(format!("{PREFIX}{random}"))))
     }
 
     /// The hash that the store keeps.
@@ -45,7 +45,7 @@ impl Token {
     }
 }
 
-impl fmt::Debug for Token {
+impl fmt::Debug for ApiToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Token(hidden)")
     }
@@ -57,11 +57,11 @@ mod tests {
 
     #[test]
     fn tokens_differ_and_are_read_back() {
-        let one = Token::generate().unwrap();
-        let other = Token::generate().unwrap();
+        let one = ApiToken::generate().unwrap();
+        let other = ApiToken::generate().unwrap();
         assert_ne!(one.reveal(), other.reveal());
         for scheme in ["Bearer", "bearer", "BEARER"] {
-            let read = Token::of_header(&format!("{scheme} {}", one.reveal())).unwrap();
+            let read = ApiToken::of_header(&format!("{scheme} {}", one.reveal())).unwrap();
             assert_eq!(read.hash(), one.hash());
         }
         assert_eq!(format!("{one:?}"), "Token(hidden)");
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn what_is_no_token_is_not_taken_for_one() {
-        let token = Token::generate().unwrap();
+        let token = ApiToken::generate().unwrap();
         let text = token.reveal();
         for wrong in [
             String::new(),
@@ -83,7 +83,7 @@ mod tests {
             format!("Bearer {text} {text}"),
             format!("Bearer fw_{}", "ä".repeat(21) + "x"),
         ] {
-            assert!(Token::of_header(&wrong).is_none(), "{wrong}");
+            assert!(ApiToken::of_header(&wrong).is_none(), "{wrong}");
         }
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use fetchwell_doors::pages::PagePorts;
 use fetchwell_service::audit::{AuditLog, AuthFailures};
-use fetchwell_service::auth::Token;
+use fetchwell_service::auth::ApiToken;
 use fetchwell_service::dashboard::{self, Authenticator, Dashboard, MetricsHistory, Subject};
 use fetchwell_service::server::{self, Connections};
 use fetchwell_settings::Settings;
@@ -65,7 +65,7 @@ impl DashboardServer<'_> {
         if let Some(token) = &self.settings.values.dashboard_token {
             return Ok(Sha256::digest(token.reveal().as_bytes()).into());
         }
-        let token = Token::generate()?;
+        let token = ApiToken::generate()?;
         let said = format!(
             "Dashboard: http://{address}/\nToken, valid until this process exits:\n\n  {}\n\n\
              To keep the same token, set dashboard.token.\n",

@@ -4,7 +4,7 @@ use fetchwell_doors::webhooks::WebhookSecret;
 use fetchwell_engine::ports::inbox::{Caller, CallerRecord, Inbox, Role};
 use fetchwell_policy::rfc3339::rfc3339;
 use fetchwell_service::audit::AuditLog;
-use fetchwell_service::auth::{TOKEN_CACHE, Token};
+use fetchwell_service::auth::{ApiToken, TOKEN_CACHE};
 use fetchwell_settings::Settings;
 use serde_json::json;
 
@@ -62,7 +62,7 @@ async fn run_inner(
 
 /// The secrets of a new caller, which are shown once.
 pub(crate) struct Added {
-    pub(super) token: Token,
+    pub(super) token: ApiToken,
     pub(super) secret: WebhookSecret,
 }
 
@@ -73,7 +73,7 @@ pub(crate) async fn add(
     caller: &Caller,
     from: &str,
 ) -> Result<Option<Added>, Exit> {
-    let token = Token::generate()?;
+    let token = ApiToken::generate()?;
     let hash = token.hash();
     if !inbox.add_caller(caller, &hash).await? {
         return Ok(None);
