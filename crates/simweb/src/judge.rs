@@ -9,8 +9,8 @@ use crate::hit::{Hit, HitKind};
 ///
 /// A page directly after a robots.txt of its site may follow at once, because robots.txt was read for it. The
 /// robots.txt itself must keep its distance from the hit before it.
-pub fn judge(hits: &[Hit], rule: &Rule) -> Verdict {
-    let mut verdict = Verdict { gaps_judged: 0, stragglers: 0, violations: Vec::new() };
+pub fn judge(hits: &[Hit], rule: &Rule) -> PaceVerdict {
+    let mut verdict = PaceVerdict { gaps_judged: 0, stragglers: 0, violations: Vec::new() };
     for (site, hits) in by_site(hits) {
         let required = rule.interval_of(site);
         for pair in hits.windows(2) {
@@ -88,7 +88,7 @@ impl Rule {
 
 /// The result of [`judge()`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Verdict {
+pub struct PaceVerdict {
     /// How many gaps were judged; with none, the verdict says nothing.
     pub gaps_judged: usize,
     /// How many were too short but tolerated.
@@ -97,7 +97,7 @@ pub struct Verdict {
     pub violations: Vec<Violation>,
 }
 
-impl Verdict {
+impl PaceVerdict {
     /// Whether no hit came too soon.
     pub fn is_polite(&self) -> bool {
         self.violations.is_empty()
@@ -117,7 +117,7 @@ impl Verdict {
     }
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for PaceVerdict {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let found = self.violations.len();
         let judged = self.gaps_judged;

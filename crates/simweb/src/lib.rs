@@ -28,7 +28,7 @@ pub use control::{CONTROL_SITE, Control};
 pub use exchange::{SimRequest, SimResponse, Truncation};
 pub use generate::{mixed_sites, site_name, zipf_urls};
 pub use hit::{Hit, HitKind};
-pub use judge::{Rule, Verdict, Violation, judge};
+pub use judge::{PaceVerdict, Rule, Violation, judge};
 pub use outage::OutageKind;
 pub use record::{read_hits, write_hits};
 pub use script::SiteScript;

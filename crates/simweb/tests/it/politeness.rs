@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fetchwell_simweb::{
-    Hit, HitKind, Rule, SimRequest, SiteScript, Verdict, World, busiest_window, count_status,
+    Hit, HitKind, PaceVerdict, Rule, SimRequest, SiteScript, World, busiest_window, count_status,
     judge, read_hits, write_hits,
 };
 use http::Method;
@@ -27,7 +27,7 @@ fn pages(site: &str, at_ms: &[u64]) -> Vec<Hit> {
     at_ms.iter().map(|&at_ms| hit(site, at_ms, HitKind::Page)).collect()
 }
 
-fn later_ms(verdict: &Verdict) -> Vec<u128> {
+fn later_ms(verdict: &PaceVerdict) -> Vec<u128> {
     verdict.violations.iter().map(|violation| violation.later.at.as_millis()).collect()
 }
 

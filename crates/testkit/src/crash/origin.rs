@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fetchwell_simweb::{
-    CONTROL_SITE, Control, Hit, HitKind, Rule, Server, SiteScript, Verdict, World, judge,
+    CONTROL_SITE, Control, Hit, HitKind, PaceVerdict, Rule, Server, SiteScript, World, judge,
 };
 
 use crate::eventually::eventually_ok;
@@ -63,7 +63,7 @@ impl TestWeb {
     }
 
     /// Whether the hits of all sites kept this interval.
-    pub fn verdict(&self, interval: Duration, tolerance: Duration) -> Verdict {
+    pub fn verdict(&self, interval: Duration, tolerance: Duration) -> PaceVerdict {
         judge(&self.hits(), &Rule::new(interval).control(tolerance))
     }
 
