@@ -5,7 +5,7 @@ use crate::entities;
 use crate::fold::{Piece, pieces, visible};
 use crate::limits::{TookTooLong, Watch};
 use crate::page::{Element, Page, Tag};
-use crate::walk::{Visitor, walk};
+use crate::walk::{NodeVisitor, walk};
 
 /// A shorter paragraph is a date line or a caption, not an abstract.
 const MIN_ABSTRACT_CHARS: usize = 40;
@@ -79,7 +79,7 @@ impl Writer {
     }
 }
 
-impl Visitor for Writer {
+impl NodeVisitor for Writer {
     fn enter(&mut self, index: usize, element: &Element<'_>) -> bool {
         if self.headline == Some(index) {
             return false;

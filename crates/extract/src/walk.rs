@@ -5,8 +5,8 @@ use crate::limits::{TookTooLong, Watch};
 use crate::page::{Element, NodeKind, Page};
 
 /// Receives the content of a page in document order.
-pub(crate) trait Visitor {
-    /// An element begins. If this returns false, its content is skipped, and [`leave`](Visitor::leave) is not called
+pub(crate) trait NodeVisitor {
+    /// An element begins. If this returns false, its content is skipped, and [`leave`](NodeVisitor::leave) is not called
     /// for it.
     fn enter(&mut self, index: usize, element: &Element<'_>) -> bool;
     /// An element ends.
@@ -19,7 +19,7 @@ pub(crate) trait Visitor {
 pub(crate) fn walk(
     page: &Page<'_>,
     content: &Content,
-    visitor: &mut impl Visitor,
+    visitor: &mut impl NodeVisitor,
     watch: &Watch<'_>,
 ) -> Result<(), TookTooLong> {
     let mut open: Vec<(usize, usize, &Element<'_>)> = Vec::new();

@@ -16,7 +16,7 @@ use crate::fold::{Piece, one_line, pieces};
 use crate::limits::{TookTooLong, Watch};
 use crate::links::{absolute, image_address};
 use crate::page::{Element, Page, Tag};
-use crate::walk::{Visitor, walk};
+use crate::walk::{NodeVisitor, walk};
 
 use blocks::Blocks;
 use line::{Line, Span};
@@ -158,7 +158,7 @@ impl Writer<'_, '_> {
     }
 }
 
-impl Visitor for Writer<'_, '_> {
+impl NodeVisitor for Writer<'_, '_> {
     fn enter(&mut self, index: usize, element: &Element<'_>) -> bool {
         match element.tag {
             Tag::Br => self.line_break(),
