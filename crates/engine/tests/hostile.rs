@@ -10,7 +10,7 @@ use std::time::Instant;
 use fetchwell_testkit::DEADLINE;
 use fetchwell_testkit::held::Held;
 use fetchwell_testkit::hostile::{
-    HostileServer, RobotsAre, Target, Visitor, long_limits, short_limits,
+    HostileServer, HostileVisitor, RobotsAre, Target, long_limits, short_limits,
 };
 use futures::{StreamExt, stream};
 use tokio::time::timeout;
@@ -23,7 +23,7 @@ async fn every_behaviour_comes_to_its_outcome_and_leaves_nothing_behind() {
     let server = HostileServer::start(RobotsAre::Hostile).await.unwrap();
     let before = Held::now();
     let [short, long] = [short_limits(), long_limits()]
-        .map(|limits| Arc::new(Visitor::new(&server, limits).unwrap()));
+        .map(|limits| Arc::new(HostileVisitor::new(&server, limits).unwrap()));
     let visits = chosen(&server).into_iter().map(|target| {
         let visitor = if target.behaviour.may_time_out() { &short } else { &long };
         visit(visitor.clone(), target)
@@ -44,7 +44,7 @@ fn chosen(server: &HostileServer) -> Vec<Target> {
 }
 
 /// Says what went wrong, if anything did.
-async fn visit(visitor: Arc<Visitor>, target: Target) -> Option<String> {
+async fn visit(visitor: Arc<HostileVisitor>, target: Target) -> Option<String> {
     let began = Instant::now();
     let behaviour = &target.behaviour;
     let Ok(visit) = timeout(DEADLINE, visitor.visit(&target)).await else {

@@ -11,7 +11,9 @@ use fetchwell_policy::chance::Chance;
 use fetchwell_testkit::DEADLINE;
 use fetchwell_testkit::crash::{count_or, is_soak, seed};
 use fetchwell_testkit::held::Held;
-use fetchwell_testkit::hostile::{Good, HostileServer, RobotsAre, Target, Visitor, short_limits};
+use fetchwell_testkit::hostile::{
+    Good, HostileServer, HostileVisitor, RobotsAre, Target, short_limits,
+};
 use futures::{StreamExt, stream};
 use tokio::time::timeout;
 
@@ -31,7 +33,7 @@ async fn a_storm_of_visits_leaves_nothing_behind() {
     let mut left: Vec<Target> = server.targets().to_vec();
     // Making the server's bodies took memory, too, which is not what is judged.
     let before = Held::now_and_forget_peak();
-    let visitor = Arc::new(Visitor::new(&server, short_limits()).unwrap());
+    let visitor = Arc::new(HostileVisitor::new(&server, short_limits()).unwrap());
     let mut chance = Chance::seeded(seed);
     let targets = (0..requests).map(|_| pick(&mut left, &mut chance));
     let mut visits =
@@ -61,7 +63,7 @@ fn pick(left: &mut Vec<Target>, chance: &mut Chance) -> Target {
 }
 
 /// Says what went wrong, if anything did.
-async fn visit(visitor: Arc<Visitor>, target: Target) -> Option<String> {
+async fn visit(visitor: Arc<HostileVisitor>, target: Target) -> Option<String> {
     let HttpLimits { connect_timeout, request_timeout, .. } = short_limits();
     let began = Instant::now();
     let Ok(visit) = timeout(DEADLINE, visitor.visit(&target)).await else {

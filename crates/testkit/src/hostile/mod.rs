@@ -15,4 +15,4 @@ pub use certificates::Identity;
 pub use server::{HostileServer, RobotsAre, Target};
 pub use step::HostileStep;
 pub use table::behaviours;
-pub use visitor::{Visit, Visitor, long_limits, short_limits};
+pub use visitor::{HostileVisitor, Visit, long_limits, short_limits};

@@ -47,7 +47,7 @@ pub fn long_limits() -> HttpLimits {
     }
 }
 
-pub struct Visitor {
+pub struct HostileVisitor {
     client: Client,
 }
 
@@ -67,9 +67,9 @@ impl Visit {
     }
 }
 
-impl Visitor {
+impl HostileVisitor {
     /// A visitor for this server.
-    pub fn new(server: &HostileServer, limits: HttpLimits) -> anyhow::Result<Visitor> {
+    pub fn new(server: &HostileServer, limits: HttpLimits) -> anyhow::Result<HostileVisitor> {
         let resolve = server.targets().iter().map(|target| ResolveRule {
             pattern: target.host.clone(),
             address: target.address.ip(),
@@ -82,7 +82,7 @@ impl Visitor {
             extra_ca_file: Some(server.ca_file().to_owned()),
             ..client::settings(&[])
         };
-        Ok(Visitor { client: Client::with_resolver(settings, Box::new(NoNames))? })
+        Ok(HostileVisitor { client: Client::with_resolver(settings, Box::new(NoNames))? })
     }
 
     /// Requests the page of a target once, and follows redirects.
