@@ -14,7 +14,7 @@ use fetchwell_engine::finish::SinkThenSettle;
 use fetchwell_engine::gate::{Gate, GateRules, GroupPace, PaceRules, RobotsRules};
 use fetchwell_engine::http::{Client, DnsSettings, HttpLimits, HttpSettings, OwnListeners};
 use fetchwell_engine::memory::{MemoryPoliteness, MemoryQueue};
-use fetchwell_engine::pipeline::{self, Door, Limits, RunEnd, Runtime};
+use fetchwell_engine::pipeline::{self, Door, RunEnd, RunLimits, Runtime};
 use fetchwell_engine::plan::redirect_chain::{RedirectChain, Stage};
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Finish, Settlement, Sink};
@@ -153,7 +153,7 @@ async fn run(
         finish: Arc::new(finish),
         give_up_record: Arc::new(|_, _, _| Vec::new()),
     };
-    let limits = Limits { max_in_flight: load.connections, ..Limits::default() };
+    let limits = RunLimits { max_in_flight: load.connections, ..RunLimits::default() };
     let gate = Gate::new(politeness, rules(Duration::ZERO), clock.clone());
     let runtime = runtime(gate, Arc::new(client()?), limits, clock);
     let ended = pipeline::run(door, runtime, CancellationToken::new()).await?;
@@ -169,7 +169,7 @@ pub fn plan(lease: &Lease) -> Box<dyn Plan<Row>> {
 }
 
 /// All that a pipeline needs besides a door.
-pub fn runtime(gate: Gate, web: Arc<dyn Web>, limits: Limits, clock: Clock) -> Runtime {
+pub fn runtime(gate: Gate, web: Arc<dyn Web>, limits: RunLimits, clock: Clock) -> Runtime {
     Runtime { gate, web, limits, clock, seed: 11, event_sink: Arc::new(|_| {}) }
 }
 

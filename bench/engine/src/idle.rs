@@ -11,7 +11,7 @@ use fetchwell_engine::budget::Share;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::gate::Gate;
 use fetchwell_engine::memory::MemoryPoliteness;
-use fetchwell_engine::pipeline::{self, Door, Limits, RunEnd};
+use fetchwell_engine::pipeline::{self, Door, RunEnd, RunLimits};
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Finish, Finished, Settled};
 use fetchwell_engine::ports::job::LeaseId;
@@ -46,7 +46,7 @@ pub async fn engine_bytes_per_site(sites: usize) -> Result<f64> {
     let elsewhere = Arc::new(Elsewhere(clock.clone()));
     let gate = Gate::new(elsewhere, rules(Duration::from_secs(1)), clock.clone());
     let before = resident_bytes()?;
-    let runtime = runtime(gate, Arc::new(Ready), Limits::default(), clock);
+    let runtime = runtime(gate, Arc::new(Ready), RunLimits::default(), clock);
     let ended = pipeline::run(door, runtime, CancellationToken::new()).await?;
     ensure!(ended == RunEnd::Exhausted, "{ended:?}");
     let after = rounds.resident_at_the_end.load(Ordering::Relaxed);

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::gate::Gate;
 use fetchwell_engine::memory::MemoryPoliteness;
-use fetchwell_engine::pipeline::{self, Door, Limits};
+use fetchwell_engine::pipeline::{self, Door, RunLimits};
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Finish, Finished, Settled};
 use fetchwell_engine::ports::job::{Lease, LeaseId};
@@ -39,7 +39,7 @@ pub async fn bytes_per_url(urls: usize, sites: usize) -> Result<f64> {
     };
     let politeness = Arc::new(MemoryPoliteness::new(clock.clone(), BreakerRule::default(), 7));
     let gate = Gate::new(politeness, rules(Duration::from_millis(100)), clock.clone());
-    let limits = Limits { window: 2 * urls, max_per_site: urls, ..Limits::default() };
+    let limits = RunLimits { window: 2 * urls, max_per_site: urls, ..RunLimits::default() };
     let before = resident_bytes()?;
     let stop = CancellationToken::new();
     let run = pipeline::run(door, runtime(gate, Arc::new(Silent), limits, clock), stop);

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::gate::{Gate, GateRules, GroupPace, PaceRules, RobotsRules};
 use fetchwell_engine::memory::{MemoryPoliteness, MemoryQueue};
-use fetchwell_engine::pipeline::{self, Door, EventSink, Limits, RunEnd, Runtime};
+use fetchwell_engine::pipeline::{self, Door, EventSink, RunEnd, RunLimits, Runtime};
 use fetchwell_engine::plan::redirect_chain::{Patience, RedirectChain, Stage};
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Finish, Finished, Settle, Settled, Settlement};
@@ -52,7 +52,7 @@ pub struct Rig {
     /// The rules of the gate, which can be changed before [`Rig::run`].
     pub rules: GateRules,
     /// The limits of the pipeline, likewise.
-    pub limits: Limits,
+    pub limits: RunLimits,
     /// The retry rule, likewise.
     pub retry: RetryRule,
     /// How long to wait for a site, likewise; `None` means for ever.
@@ -96,7 +96,7 @@ impl Rig {
                 site_attempts: None,
                 missing_hosts_fail: false,
             },
-            limits: Limits::default(),
+            limits: RunLimits::default(),
             retry: RetryRule::PAGES,
             patience: None,
             failing_turns_take: Duration::ZERO,

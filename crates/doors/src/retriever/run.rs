@@ -9,7 +9,7 @@ use fetchwell_engine::clock::Clock;
 use fetchwell_engine::finish::Observed;
 use fetchwell_engine::gate::namespaced::NamespacedPoliteness;
 use fetchwell_engine::gate::{Gate, GateRules, GroupPace, PaceRules};
-use fetchwell_engine::pipeline::{self, Door, Limits, Runtime};
+use fetchwell_engine::pipeline::{self, Door, RunLimits, Runtime};
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Finished, Settled, Settlement};
 use fetchwell_engine::ports::inbox::{FetchResult, Inbox};
@@ -139,7 +139,7 @@ pub async fn deliver(
     stop: CancellationToken,
 ) -> Result<(), StoreError> {
     let max_in_flight = runtime.limits.max_in_flight.min(WEBHOOKS_IN_FLIGHT);
-    runtime.limits = Limits { max_in_flight, window: WEBHOOKS_WINDOW, ..runtime.limits };
+    runtime.limits = RunLimits { max_in_flight, window: WEBHOOKS_WINDOW, ..runtime.limits };
     flow(deliveries(store, encode), runtime, stop).await
 }
 

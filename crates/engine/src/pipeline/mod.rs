@@ -87,7 +87,7 @@ pub struct Door<R> {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct RunLimits {
     /// The maximum number of concurrent requests.
     pub max_in_flight: usize,
     /// The maximum number of leases in memory.
@@ -103,9 +103,9 @@ pub struct Limits {
     pub heartbeat: Duration,
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits {
+impl Default for RunLimits {
+    fn default() -> RunLimits {
+        RunLimits {
             max_in_flight: 128,
             window: 8_192,
             max_per_site: 64,
@@ -122,7 +122,7 @@ pub struct Runtime {
     pub gate: Gate,
     /// The real web, or a simulated one.
     pub web: Arc<dyn Web>,
-    pub limits: Limits,
+    pub limits: RunLimits,
     pub clock: Clock,
     /// Seeds the jitter.
     pub seed: u64,

@@ -10,7 +10,7 @@ use fetchwell_engine::descriptors::{Connections, Descriptors};
 use fetchwell_engine::gate::{Gate, GateRules, GroupPace, PaceRules, RobotsRules};
 use fetchwell_engine::http::{self, DnsSettings, HttpLimits, HttpSettings, OwnListeners};
 use fetchwell_engine::memory::MemoryPoliteness;
-use fetchwell_engine::pipeline::{EventSink, Limits, Runtime};
+use fetchwell_engine::pipeline::{EventSink, RunLimits, Runtime};
 use fetchwell_engine::ports::sites::Sites;
 use fetchwell_engine::seed::random_seed;
 use fetchwell_engine::store_health::StoreHealth;
@@ -131,12 +131,12 @@ impl Parts {
         event_sink: EventSink,
     ) -> Runtime {
         let values = &settings.values;
-        let limits = Limits {
+        let limits = RunLimits {
             max_in_flight: fitting_in_flight(values.max_in_flight),
             window: values.window,
             shutdown_grace: values.shutdown_grace,
             heartbeat: values.lease_heartbeat,
-            ..Limits::default()
+            ..RunLimits::default()
         };
         Runtime {
             gate: gate.recording(self.health.beside()),

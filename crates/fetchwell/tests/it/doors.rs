@@ -26,7 +26,7 @@ use fetchwell_engine::clock::Clock;
 use fetchwell_engine::finish::SinkThenSettle;
 use fetchwell_engine::gate::{Gate, GateRules, GroupPace, PaceRules, RobotsRules};
 use fetchwell_engine::memory::{MemoryPoliteness, MemoryQueue};
-use fetchwell_engine::pipeline::{self, Door, Limits, Planner, Runtime};
+use fetchwell_engine::pipeline::{self, Door, Planner, RunLimits, Runtime};
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::Sink;
 use fetchwell_engine::ports::job::{Job, Lane, Lease, NewJob};
@@ -102,7 +102,7 @@ fn runtime(web: Arc<dyn Web>, clock: Clock) -> Runtime {
         missing_hosts_fail: false,
     };
     let gate = Gate::new(politeness, rules, clock.clone());
-    let limits = Limits::default();
+    let limits = RunLimits::default();
     let event_sink = Arc::new(|_| ());
     Runtime { gate, web, limits, clock, seed: 1, event_sink }
 }
