@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 use fetchwell_archive::cdxj::{IndexFilter, Language, batches};
 use fetchwell_archive::cluster_idx::Lines;
 use fetchwell_archive::gzip::Inflater;
-use fetchwell_archive::warc::{Limits, RecordKind, WarcItem, WarcReader};
+use fetchwell_archive::warc::{RecordKind, WarcItem, WarcLimits, WarcReader};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
@@ -62,7 +62,7 @@ pub(crate) fn make(data: &Path, folder: &Path, content_bytes: u64) -> Result<Str
 fn urls(data: &Path) -> Result<Vec<String>> {
     let mut urls = Vec::new();
     for sample in crate::make::samples(data)? {
-        let mut reader = WarcReader::new(File::open(sample)?, Limits::default());
+        let mut reader = WarcReader::new(File::open(sample)?, WarcLimits::default());
         while let Some(item) = reader.next()? {
             if let WarcItem::Record(record) = item
                 && record.kind() == Some(RecordKind::Response)

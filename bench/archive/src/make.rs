@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 use fetchwell_archive::gzip::Inflater;
 use fetchwell_archive::message;
-use fetchwell_archive::warc::{Limits, RecordKind, WarcItem, WarcReader};
+use fetchwell_archive::warc::{RecordKind, WarcItem, WarcLimits, WarcReader};
 use fetchwell_archive::warc_writer::{Block, NewRecord};
 use flate2::read::GzDecoder;
 
@@ -117,7 +117,7 @@ fn capture(number: usize, page: &[u8]) -> Result<Part> {
 
 /// A sample that all readers agree on: gzip, a member a record, nothing odd.
 fn sound(sample: &Path) -> Result<Option<Part>> {
-    let mut reader = WarcReader::new(File::open(sample)?, Limits::default());
+    let mut reader = WarcReader::new(File::open(sample)?, WarcLimits::default());
     let mut offsets = Vec::new();
     while let Some(item) = reader.next()? {
         let WarcItem::Record(record) = item else { return Ok(None) };

@@ -4,13 +4,13 @@ use std::fs::File;
 use std::path::Path;
 
 use anyhow::{Result, ensure};
-use fetchwell_archive::warc::{Limits, RecordKind, WarcItem, WarcReader};
+use fetchwell_archive::warc::{RecordKind, WarcItem, WarcLimits, WarcReader};
 
 const MAX_BODY_BYTES: usize = 64 << 20;
 
 /// Says how many records and bytes of bodies there are, as the peers do.
 pub(crate) fn warc(file: &Path) -> Result<String> {
-    let mut reader = WarcReader::new(File::open(file)?, Limits::default());
+    let mut reader = WarcReader::new(File::open(file)?, WarcLimits::default());
     let mut records = 0_u64;
     let mut bodies = 0_u64;
     let mut body_bytes = 0_u64;

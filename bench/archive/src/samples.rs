@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::Path;
 
 use anyhow::Result;
-use fetchwell_archive::warc::{Limits, Record, WarcItem, WarcReader};
+use fetchwell_archive::warc::{Record, WarcItem, WarcLimits, WarcReader};
 use serde_json::json;
 use sha1::{Digest, Sha1};
 
@@ -13,7 +13,7 @@ const MAX_BODY_BYTES: usize = 64 << 20;
 /// A line a record with its type, address and the SHA-1 of its body (`null` for what is no record);
 /// the counts last.
 pub(crate) fn told(file: &Path) -> Result<String> {
-    let mut reader = WarcReader::new(File::open(file)?, Limits::default());
+    let mut reader = WarcReader::new(File::open(file)?, WarcLimits::default());
     let mut lines = Vec::new();
     let mut scratch = Vec::new();
     while let Some(item) = reader.next()? {

@@ -5,7 +5,7 @@
 use std::io::Write;
 
 use fetchwell_archive::gzip::{InflateFault, Inflater};
-use fetchwell_archive::warc::{Flaw, Limits, WarcItem, WarcReader};
+use fetchwell_archive::warc::{Flaw, WarcItem, WarcLimits, WarcReader};
 use flate2::{Compress, Compression, Crc, FlushCompress, write::GzEncoder};
 
 const MIB: usize = 1 << 20;
@@ -64,7 +64,7 @@ fn a_bomb_takes_no_more_memory_than_the_cap_and_a_little() {
     member.finish().unwrap();
     let before = peak_bytes();
 
-    let limits = Limits::default();
+    let limits = WarcLimits::default();
     let mut reader = WarcReader::new(&file[..], limits);
     let Some(WarcItem::Record(first)) = reader.next().unwrap() else { panic!("no record") };
     let declared_bytes = BOMB_BYTES as u64;

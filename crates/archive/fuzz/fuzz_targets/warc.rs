@@ -2,13 +2,13 @@
 
 #![no_main]
 
-use fetchwell_archive::warc::{Limits, WarcItem, WarcReader};
+use fetchwell_archive::warc::{WarcItem, WarcLimits, WarcReader};
 use libfuzzer_sys::fuzz_target;
 
 const MAX_BLOCK_BYTES: usize = 10_000;
 
 fuzz_target!(|file: &[u8]| {
-    let mut reader = WarcReader::new(file, Limits { max_block_bytes: MAX_BLOCK_BYTES });
+    let mut reader = WarcReader::new(file, WarcLimits { max_block_bytes: MAX_BLOCK_BYTES });
     let mut items = 0;
     let mut scratch = Vec::new();
     while let Some(item) = reader.next().unwrap() {

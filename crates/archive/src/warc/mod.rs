@@ -13,7 +13,7 @@ use crate::headers::{Headers, MAX_HEAD_BYTES};
 use crate::http::{HttpFault, HttpMessage};
 
 pub use kind::RecordKind;
-pub use reader::{Limits, Stretch, StretchFault, WarcItem, WarcReader};
+pub use reader::{Stretch, StretchFault, WarcItem, WarcLimits, WarcReader};
 pub use tally::Tally;
 
 use head::RecordHead;

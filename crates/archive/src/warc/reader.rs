@@ -16,14 +16,14 @@ const TAIL_BYTES: usize = 64;
 
 /// Memory limits of a reader.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
+pub struct WarcLimits {
     /// The longest block that is returned whole; longer ones are cut to this length.
     pub max_block_bytes: usize,
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits { max_block_bytes: 16 * 1024 * 1024 }
+impl Default for WarcLimits {
+    fn default() -> WarcLimits {
+        WarcLimits { max_block_bytes: 16 * 1024 * 1024 }
     }
 }
 
@@ -88,7 +88,7 @@ impl Stretch {
 /// ```
 pub struct WarcReader<R> {
     source: Source<R>,
-    limits: Limits,
+    limits: WarcLimits,
     tally: Tally,
     /// The record that was returned last, which is still to be skipped.
     given: Extent,
@@ -111,7 +111,7 @@ enum Found {
 }
 
 impl<R: Read> WarcReader<R> {
-    pub fn new(read: R, limits: Limits) -> WarcReader<R> {
+    pub fn new(read: R, limits: WarcLimits) -> WarcReader<R> {
         let max_bytes = limits.max_block_bytes + MAX_HEAD_BYTES + TAIL_BYTES;
         let source = Source::new(read, max_bytes);
         WarcReader { source, limits, tally: Tally::default(), given: Extent::default() }

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read, Write};
 
-use fetchwell_archive::warc::{Flaw, Limits, RecordKind, Stretch, Tally, WarcItem, WarcReader};
+use fetchwell_archive::warc::{Flaw, RecordKind, Stretch, Tally, WarcItem, WarcLimits, WarcReader};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
@@ -45,7 +45,7 @@ pub(crate) fn read(file: &[u8]) -> Contents {
 
 /// Reads a file to its end, in uneven gulps, and checks that its counts add up.
 pub(crate) fn read_within(file: &[u8], max_block_bytes: usize) -> Contents {
-    let mut reader = WarcReader::new(Gulps { file, step: 0 }, Limits { max_block_bytes });
+    let mut reader = WarcReader::new(Gulps { file, step: 0 }, WarcLimits { max_block_bytes });
     let mut contents = Contents::default();
     while let Some(item) = reader.next().unwrap() {
         match item {

@@ -1,6 +1,6 @@
 //! Files that are odd and not broken.
 
-use fetchwell_archive::warc::{Limits, RecordKind, WarcItem, WarcReader};
+use fetchwell_archive::warc::{RecordKind, WarcItem, WarcLimits, WarcReader};
 
 use super::files::{FRAMINGS, Framing, gzip, read, record};
 
@@ -68,7 +68,7 @@ fn uris_are_given_bare() {
         ("<http://a.test/", "<http://a.test/"),
     ] {
         let file = format!("WARC/1.0\r\nWARC-Target-URI: {line}\r\nContent-Length: 0\r\n\r\n");
-        let mut reader = WarcReader::new(file.as_bytes(), Limits::default());
+        let mut reader = WarcReader::new(file.as_bytes(), WarcLimits::default());
         let Some(WarcItem::Record(record)) = reader.next().unwrap() else { panic!("no record") };
         assert_eq!(record.target_uri().as_deref(), Some(uri));
     }
