@@ -5,7 +5,7 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode as Code};
 
 use StoreErrorKind::{Bug, Incompatible, TooLarge, Transient};
 
-use super::place::Place;
+use super::place::TopicAddress;
 use super::producer::CONFIRMED_WITHIN;
 
 /// Classifies librdkafka's codes. All other codes are transient: unreachable brokers, leader elections, missing
@@ -46,7 +46,7 @@ const KINDS: &[(Code, StoreErrorKind)] = &[
 const CHECK: &str = "check that the servers run and can be reached";
 
 /// Converts a librdkafka error. All such errors are converted here.
-pub(super) fn store_error(place: &Place, error: KafkaError) -> StoreError {
+pub(super) fn store_error(place: &TopicAddress, error: KafkaError) -> StoreError {
     let advice = match code_of(&error) {
         Some(Code::MessageTimedOut) => {
             format!("not confirmed within {} s; {CHECK}", CONFIRMED_WITHIN.as_secs())
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn each_code_has_its_kind() {
-        let place = Place { servers: "k:9092".to_owned(), topic: "pages".to_owned() };
+        let place = TopicAddress { servers: "k:9092".to_owned(), topic: "pages".to_owned() };
         for (code, kind) in [
             (Code::BrokerTransportFailure, Transient),
             (Code::AllBrokersDown, Transient),

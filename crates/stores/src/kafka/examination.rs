@@ -3,7 +3,7 @@
 use fetchwell_engine::ports::error::StoreError;
 use rdkafka::producer::Producer as _;
 
-use super::place::Place;
+use super::place::TopicAddress;
 use super::producer::{Producer, connect};
 use super::topic::ANSWER_WITHIN;
 
@@ -30,13 +30,13 @@ pub struct TopicFacts {
 /// Connects and collects the facts. Requests the metadata of the whole cluster, because a request for one topic may
 /// create it.
 pub async fn examine(servers: &str, topic: &str) -> Result<KafkaFacts, StoreError> {
-    let place = Place { servers: servers.to_owned(), topic: topic.to_owned() };
+    let place = TopicAddress { servers: servers.to_owned(), topic: topic.to_owned() };
     let asked = tokio::task::spawn_blocking(move || look(&place)).await;
     asked
         .map_err(|error| StoreError::bug("the query to Kafka did not finish").with_source(error))?
 }
 
-fn look(place: &Place) -> Result<KafkaFacts, StoreError> {
+fn look(place: &TopicAddress) -> Result<KafkaFacts, StoreError> {
     let producer: Producer = connect(place)?;
     let metadata = producer.client().fetch_metadata(None, ANSWER_WITHIN);
     let metadata = metadata.map_err(|error| place.fault(error))?;

@@ -24,7 +24,7 @@ use tokio::time::Instant;
 use tracing::warn;
 
 pub use self::examination::{KafkaFacts, TopicFacts, examine};
-use self::place::Place;
+use self::place::TopicAddress;
 use self::producer::{CONFIRMED_WITHIN, Producer, connect};
 
 /// The header that holds an event's id.
@@ -34,7 +34,7 @@ const QUEUE_POLL: Duration = Duration::from_millis(10);
 
 /// A topic of a Kafka cluster.
 pub struct KafkaLog {
-    place: Place,
+    place: TopicAddress,
     producer: Mutex<Producer>,
 }
 
@@ -42,7 +42,7 @@ impl KafkaLog {
     /// Connects to a cluster, given some of its servers (`host:port,host:port`). Creates the topic with the cluster's
     /// defaults if it does not exist.
     pub async fn open(servers: &str, topic: &str) -> Result<KafkaLog, StoreError> {
-        let place = Place { servers: servers.to_owned(), topic: topic.to_owned() };
+        let place = TopicAddress { servers: servers.to_owned(), topic: topic.to_owned() };
         let producer = connect(&place)?;
         topic::ensure(&place, &producer).await?;
         Ok(KafkaLog { place, producer: Mutex::new(producer) })

@@ -9,25 +9,25 @@ use rdkafka::error::KafkaError;
 use super::errors::store_error;
 
 #[derive(Clone)]
-pub(super) struct Place {
+pub(super) struct TopicAddress {
     pub(super) servers: String,
     pub(super) topic: String,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for TopicAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Kafka's topic {} at {}", self.topic, self.servers)
     }
 }
 
-impl Place {
+impl TopicAddress {
     pub(super) fn fault(&self, error: KafkaError) -> StoreError {
         store_error(self, error)
     }
 
     /// The command that creates the topic.
     pub(super) fn how_to_make_it(&self) -> String {
-        let Place { servers, topic } = self;
+        let TopicAddress { servers, topic } = self;
         format!("kafka-topics.sh --bootstrap-server {servers} --create --topic {topic}")
     }
 
@@ -48,7 +48,8 @@ mod tests {
     #[test]
     fn a_fault_names_servers_and_topic_and_says_what_to_do() {
         use RDKafkaErrorCode as Code;
-        let place = Place { servers: "k1:9092,k2:9092".to_owned(), topic: "pages".to_owned() };
+        let place =
+            TopicAddress { servers: "k1:9092,k2:9092".to_owned(), topic: "pages".to_owned() };
         for (code, advice) in [
             (Code::MessageTimedOut, "within 10 s; check that the servers run"),
             (Code::AllBrokersDown, "check that the servers run"),

@@ -10,7 +10,7 @@ use rdkafka::error::KafkaError;
 use rdkafka::producer::FutureProducer;
 use tracing::debug;
 
-use super::place::Place;
+use super::place::TopicAddress;
 
 /// The timeout for the confirmation of an event.
 pub(super) const CONFIRMED_WITHIN: Duration = Duration::from_secs(10);
@@ -43,12 +43,12 @@ impl ClientContext for Words {
 /// Creates a client. A producer confirms an event only once all in-sync replicas have it; it writes each sent event
 /// exactly once, and in order.
 pub(super) fn connect<T: FromClientConfigAndContext<Words>>(
-    place: &Place,
+    place: &TopicAddress,
 ) -> Result<T, StoreError> {
     settings(place).create_with_context(Words).map_err(|error| place.fault(error))
 }
 
-fn settings(place: &Place) -> ClientConfig {
+fn settings(place: &TopicAddress) -> ClientConfig {
     let mut config = ClientConfig::new();
     config
         .set("bootstrap.servers", &place.servers)

@@ -10,7 +10,7 @@ use rdkafka::producer::Producer as _;
 use tracing::info;
 
 use super::errors::kind_of_code;
-use super::place::Place;
+use super::place::TopicAddress;
 use super::producer::{Producer, Words, connect};
 
 /// A cluster that does not answer within this time counts as unreachable.
@@ -19,7 +19,7 @@ pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 const CLUSTER_DEFAULT: i32 = -1;
 
 /// Creates the topic unless it exists.
-pub(super) async fn ensure(place: &Place, producer: &Producer) -> Result<(), StoreError> {
+pub(super) async fn ensure(place: &TopicAddress, producer: &Producer) -> Result<(), StoreError> {
     if !is_there(place, producer).await? {
         create(place).await?;
         info!("{place} did not exist: created it with the cluster's defaults");
@@ -28,7 +28,7 @@ pub(super) async fn ensure(place: &Place, producer: &Producer) -> Result<(), Sto
 }
 
 /// Fails unless the topic exists.
-pub(super) async fn check(place: &Place, producer: &Producer) -> Result<(), StoreError> {
+pub(super) async fn check(place: &TopicAddress, producer: &Producer) -> Result<(), StoreError> {
     match is_there(place, producer).await? {
         true => Ok(()),
         false => {
@@ -38,7 +38,7 @@ pub(super) async fn check(place: &Place, producer: &Producer) -> Result<(), Stor
     }
 }
 
-async fn is_there(place: &Place, producer: &Producer) -> Result<bool, StoreError> {
+async fn is_there(place: &TopicAddress, producer: &Producer) -> Result<bool, StoreError> {
     let producer = producer.clone();
     let topic = place.topic.clone();
     let looked = tokio::task::spawn_blocking(move || look(&producer, &topic)).await;
@@ -63,7 +63,7 @@ fn look(producer: &Producer, topic: &str) -> KafkaResult<bool> {
     }
 }
 
-async fn create(place: &Place) -> Result<(), StoreError> {
+async fn create(place: &TopicAddress) -> Result<(), StoreError> {
     let admin: AdminClient<Words> = connect(place)?;
     let replicas = TopicReplication::Fixed(CLUSTER_DEFAULT);
     let topic = NewTopic::new(&place.topic, CLUSTER_DEFAULT, replicas);
