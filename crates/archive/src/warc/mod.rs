@@ -25,7 +25,7 @@ pub const MAX_DECLARED_BYTES: u64 = 1 << 40;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record<'a> {
     /// Its position.
-    pub place: Place,
+    pub place: FilePosition,
     /// `1.0`, `1.1`, or one of the drafts (`0.17`, `0.18`).
     pub version: &'a str,
     pub headers: Headers<'a>,
@@ -37,7 +37,7 @@ pub struct Record<'a> {
 
 /// A position in a file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct FilePosition {
     /// The offset in the file, or that of the gzip member that contains it.
     pub file_offset: u64,
     /// The offset in the inflated content of the member.
@@ -105,7 +105,7 @@ pub fn parse_record(bytes: &[u8]) -> Result<Record<'_>, WarcFault> {
         .ok()
         .and_then(|length| rest.get(..length))
         .ok_or(WarcFault::Truncated { declared_bytes, present_bytes: rest.len() })?;
-    let place = Place { file_offset: 0, member_offset: blank as u64 };
+    let place = FilePosition { file_offset: 0, member_offset: blank as u64 };
     Ok(Record { place, version: head.version, headers: head.headers, block, flaw: None })
 }
 

@@ -4,7 +4,7 @@ use std::io::{self, Read};
 
 use super::head::{MAX_VERSION_LINE_BYTES, RecordHead, next_beginning, next_head};
 use super::source::{Next, Source};
-use super::{Flaw, Place, Record, Tally, WarcFault, blank_bytes};
+use super::{FilePosition, Flaw, Record, Tally, WarcFault, blank_bytes};
 use crate::gzip::InflateFault;
 use crate::headers::MAX_HEAD_BYTES;
 
@@ -40,7 +40,7 @@ pub enum WarcItem<'r> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stretch {
     /// Their position.
-    pub place: Place,
+    pub place: FilePosition,
     /// Their number: in the file if they are outside of gzip members, else inflated.
     pub bytes: u64,
     /// Why they are not a record.
@@ -261,7 +261,7 @@ impl<R: Read> WarcReader<R> {
     }
 
     /// Skips invalid bytes up to a line that looks like the start of a record, or up to the end of the segment.
-    fn stretch(&mut self, place: Place, fault: WarcFault) -> io::Result<Stretch> {
+    fn stretch(&mut self, place: FilePosition, fault: WarcFault) -> io::Result<Stretch> {
         let mut bytes = 0;
         loop {
             let known = self.source.bytes();

@@ -5,7 +5,7 @@
 
 use std::io::{self, Read};
 
-use super::Place;
+use super::FilePosition;
 use super::head::{BEGINNING, next_beginning};
 use crate::buffer::Buffer;
 use crate::gzip::members::{Begun, Members, Pulled, begins_with_record};
@@ -23,7 +23,7 @@ pub(super) enum Next {
     /// A segment, whose bytes can be read with `fill`.
     Segment,
     /// Bytes outside of gzip members.
-    Stray { place: Place, bytes: u64 },
+    Stray { place: FilePosition, bytes: u64 },
     /// The end.
     End,
 }
@@ -47,7 +47,7 @@ enum Framing {
 /// The current segment.
 #[derive(Default)]
 struct Segment {
-    place: Place,
+    place: FilePosition,
     /// Whether there may be more bytes.
     is_open: bool,
     fault: Option<InflateFault>,
@@ -75,7 +75,7 @@ impl<R: Read> Source<R> {
     }
 
     /// The position of those bytes.
-    pub(super) fn place(&self) -> Place {
+    pub(super) fn place(&self) -> FilePosition {
         self.segment.place
     }
 
@@ -134,7 +134,7 @@ impl<R: Read> Source<R> {
             Framing::Gzip => {}
             Framing::Unknown => self.framing = self.find_framing()?,
         }
-        let place = Place { file_offset: self.file.offset(), member_offset: 0 };
+        let place = FilePosition { file_offset: self.file.offset(), member_offset: 0 };
         if self.framing == Framing::Gzip {
             match self.members.begin(&mut self.file)? {
                 Begun::Member => {}
