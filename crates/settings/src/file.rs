@@ -6,7 +6,7 @@ use std::io::ErrorKind;
 use toml_edit::Document;
 
 use super::fault::{Fault, ValueOrigin, Wrong};
-use super::find_file::{Place, places};
+use super::find_file::{Candidate, places};
 use super::layer::{Layer, TextFileError, read_text_file};
 use super::sources::Sources;
 use super::toml_walk::{Walk, line_starts};
@@ -45,7 +45,12 @@ pub(super) fn read(sources: &Sources<'_>, faults: &mut Vec<Fault>) -> FileLayers
     FileLayers::default()
 }
 
-fn parse(text: &str, place: &Place, sources: &Sources<'_>, faults: &mut Vec<Fault>) -> FileLayers {
+fn parse(
+    text: &str,
+    place: &Candidate,
+    sources: &Sources<'_>,
+    faults: &mut Vec<Fault>,
+) -> FileLayers {
     let mut walk = Walk {
         path: &place.shown,
         line_starts: line_starts(text),

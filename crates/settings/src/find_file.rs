@@ -6,7 +6,7 @@ use super::sources::Sources;
 
 /// A possible location of the settings file.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct Candidate {
     /// The path to open.
     pub(super) path: PathBuf,
     /// The path as the user would name it.
@@ -16,16 +16,17 @@ pub(super) struct Place {
 }
 
 /// The locations to try, in order.
-pub(super) fn places(sources: &Sources<'_>) -> Vec<Place> {
+pub(super) fn places(sources: &Sources<'_>) -> Vec<Candidate> {
     const NAME: &str = "fetchwell.toml";
     let here = sources.working_directory;
     if let Some(named) = sources.config_file {
-        return vec![Place { path: here.join(named), shown: named.to_owned(), required: true }];
+        return vec![Candidate { path: here.join(named), shown: named.to_owned(), required: true }];
     }
-    let local = Place { path: here.join(NAME), shown: Path::new(".").join(NAME), required: false };
+    let local =
+        Candidate { path: here.join(NAME), shown: Path::new(".").join(NAME), required: false };
     let user = user_config_directory(sources).map(|directory| {
         let path = directory.join("fetchwell").join(NAME);
-        Place { shown: path.clone(), path, required: false }
+        Candidate { shown: path.clone(), path, required: false }
     });
     [local].into_iter().chain(user).collect()
 }
