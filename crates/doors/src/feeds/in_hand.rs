@@ -72,7 +72,7 @@ mod tests {
     use fetchwell_policy::url::WebUrl;
     use fetchwell_testkit::samples::{NOW, lease};
 
-    use super::super::plan::{FeedJob, Found, Validators, give_up_record, job};
+    use super::super::plan::{FeedJob, FeedRecord, Validators, give_up_record, job};
     use super::*;
 
     #[test]
@@ -86,7 +86,7 @@ mod tests {
         let failed =
             FeedReading::Failed { problem: "a row of 2 GiB".to_owned(), retry_after: None };
         for (found, expected) in [(internal, not_reached), (too_large, failed)] {
-            let expected = [Found::Feed { url: url.to_owned(), reading: expected }];
+            let expected = [FeedRecord::Feed { url: url.to_owned(), reading: expected }];
             assert_eq!(format!("{found:?}"), format!("{expected:?}"));
         }
     }
@@ -100,7 +100,7 @@ mod tests {
         let payload = job("https://t.co/x", &feed_job, NOW).job.payload;
         let lease = lease("https://t.co/x", std::str::from_utf8(&payload).unwrap());
         let found = give_up_record(&lease, GiveUp::Internal, "it panicked");
-        let [Found::Link { feed: of, link, page: None }] = found.as_slice() else {
+        let [FeedRecord::Link { feed: of, link, page: None }] = found.as_slice() else {
             panic!("{found:?}")
         };
         assert_eq!((of.as_str(), link.as_str()), ("http://a.test/rss", "https://t.co/x"));

@@ -22,7 +22,7 @@ use tracing::{info, warn};
 use super::in_hand::InHand;
 use super::links::sort;
 use super::memory::{is_due, validators};
-use super::plan::{FeedJob, FeedReading, Found, give_up_record, job, plan};
+use super::plan::{FeedJob, FeedReading, FeedRecord, give_up_record, job, plan};
 use super::subscribed::Subscribed;
 use super::{FeedPorts, FeedRules};
 
@@ -168,7 +168,7 @@ impl FeedRound {
         self.lock().ingested
     }
 
-    fn door(self: &Arc<FeedRound>) -> Door<Found> {
+    fn door(self: &Arc<FeedRound>) -> Door<FeedRecord> {
         let instance = Arc::new(self.queue.instance());
         let max_redirects = self.rules.max_redirects;
         Door {
@@ -206,14 +206,14 @@ impl FeedRound {
     }
 
     /// Stores a result. Idempotent.
-    async fn take_in(&self, found: &Found) -> Result<(), StoreError> {
+    async fn take_in(&self, found: &FeedRecord) -> Result<(), StoreError> {
         match found {
-            Found::Feed { url, reading } => {
+            FeedRecord::Feed { url, reading } => {
                 self.add(url, &self.pages(url, reading)).await?;
                 self.note_reading(url, reading);
                 self.keep_if_ended(url).await
             }
-            Found::Link { feed, link, page } => {
+            FeedRecord::Link { feed, link, page } => {
                 let page = page.as_ref().map(ToString::to_string);
                 self.add(feed, &[page.as_ref().unwrap_or(link).clone()]).await?;
                 if let Some(in_hand) = self.lock().in_hand.get_mut(feed) {
@@ -315,8 +315,8 @@ struct AddThenSettle {
 }
 
 #[async_trait]
-impl Finish<Found> for AddThenSettle {
-    async fn finish(&self, batch: &[Finished<Found>]) -> Result<Vec<Settled>, StoreError> {
+impl Finish<FeedRecord> for AddThenSettle {
+    async fn finish(&self, batch: &[Finished<FeedRecord>]) -> Result<Vec<Settled>, StoreError> {
         for found in batch.iter().flat_map(|finished| &finished.records) {
             self.round.take_in(found).await?;
         }

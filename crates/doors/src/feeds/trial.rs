@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::FeedRules;
 use super::links::sort;
-use super::plan::{FeedJob, FeedReading, Found, Validators, give_up_record, job, plan};
+use super::plan::{FeedJob, FeedReading, FeedRecord, Validators, give_up_record, job, plan};
 use super::round::LEASE_TTL;
 
 /// A trial run on a queue in memory.
@@ -34,8 +34,8 @@ impl Trial<'_> {
     pub async fn read(&self, url: &str) -> Result<Option<FeedReading>, StoreError> {
         let feed_job = FeedJob::Feed(Validators::default());
         Ok(match self.send([url.to_owned()], &feed_job).await?.pop() {
-            Some(Found::Feed { reading, .. }) => Some(reading),
-            Some(Found::Link { .. }) | None => None,
+            Some(FeedRecord::Feed { reading, .. }) => Some(reading),
+            Some(FeedRecord::Link { .. }) | None => None,
         })
     }
 
@@ -48,8 +48,8 @@ impl Trial<'_> {
         let feed_job = FeedJob::Link { feed: url.to_owned(), home: feed.home.clone() };
         let found = self.send(sort(feed, &BTreeMap::new()).asked, &feed_job).await?;
         let pair = |found| match found {
-            Found::Link { link, page: Some(page), .. } => Some((link, page.to_string())),
-            Found::Link { .. } | Found::Feed { .. } => None,
+            FeedRecord::Link { link, page: Some(page), .. } => Some((link, page.to_string())),
+            FeedRecord::Link { .. } | FeedRecord::Feed { .. } => None,
         };
         Ok(found.into_iter().filter_map(pair).collect())
     }
@@ -59,7 +59,7 @@ impl Trial<'_> {
         &self,
         urls: impl IntoIterator<Item = String>,
         feed_job: &FeedJob,
-    ) -> Result<Vec<Found>, StoreError> {
+    ) -> Result<Vec<FeedRecord>, StoreError> {
         let FeedRules { max_wait, max_redirects } = self.rules;
         let deadline = self.clock.now() + max_wait;
         let queue = MemoryQueue::new(self.clock.clone(), LEASE_TTL, true);
@@ -81,11 +81,11 @@ impl Trial<'_> {
 
 /// A sink in memory.
 #[derive(Clone, Default)]
-struct Collected(Arc<Mutex<Vec<Found>>>);
+struct Collected(Arc<Mutex<Vec<FeedRecord>>>);
 
 #[async_trait]
-impl Sink<Found> for Collected {
-    async fn write(&self, records: &[&Found]) -> Result<(), StoreError> {
+impl Sink<FeedRecord> for Collected {
+    async fn write(&self, records: &[&FeedRecord]) -> Result<(), StoreError> {
         let mut all = self.0.lock();
         all.extend(records.iter().copied().cloned());
         Ok(())

@@ -58,7 +58,7 @@ impl Validators {
 
 /// The result of a job.
 #[derive(Clone, Debug)]
-pub(super) enum Found {
+pub(super) enum FeedRecord {
     Feed {
         url: String,
         reading: FeedReading,
@@ -108,7 +108,7 @@ pub(super) fn job(url: &str, feed_job: &FeedJob, deadline: Time) -> NewJob {
     })
 }
 
-pub(super) fn plan(lease: &Lease, max_redirects: u32) -> Box<dyn Plan<Found>> {
+pub(super) fn plan(lease: &Lease, max_redirects: u32) -> Box<dyn Plan<FeedRecord>> {
     decode_payload(lease, |feed_job: FeedJob| {
         let url = lease.job.url.clone();
         match (WebUrl::parse(&url), feed_job) {
@@ -134,7 +134,7 @@ pub(super) fn plan(lease: &Lease, max_redirects: u32) -> Box<dyn Plan<Found>> {
 }
 
 /// What is recorded of a job that was given up. By an internal error a feed has not failed: it was not reached.
-pub(super) fn give_up_record(lease: &Lease, cause: GiveUp, reason: &str) -> Vec<Found> {
+pub(super) fn give_up_record(lease: &Lease, cause: GiveUp, reason: &str) -> Vec<FeedRecord> {
     let url = lease.job.url.clone();
     let Ok(feed_job) = serde_json::from_slice::<FeedJob>(&lease.job.payload) else {
         return Vec::new();
@@ -142,19 +142,19 @@ pub(super) fn give_up_record(lease: &Lease, cause: GiveUp, reason: &str) -> Vec<
     let found = match (cause, feed_job) {
         (GiveUp::Internal, FeedJob::Feed(_)) => {
             let why = format!("{INTERNAL}: {reason}");
-            Found::Feed { url, reading: FeedReading::NotReached { why } }
+            FeedRecord::Feed { url, reading: FeedReading::NotReached { why } }
         }
         (_, feed_job) => unread(url, feed_job, reason.to_owned()),
     };
     vec![found]
 }
 
-fn unread(url: String, feed_job: FeedJob, problem: String) -> Found {
+fn unread(url: String, feed_job: FeedJob, problem: String) -> FeedRecord {
     match feed_job {
         FeedJob::Feed(_) => {
-            Found::Feed { url, reading: FeedReading::Failed { problem, retry_after: None } }
+            FeedRecord::Feed { url, reading: FeedReading::Failed { problem, retry_after: None } }
         }
-        FeedJob::Link { feed, .. } => Found::Link { feed, link: url, page: None },
+        FeedJob::Link { feed, .. } => FeedRecord::Link { feed, link: url, page: None },
     }
 }
 
@@ -181,14 +181,14 @@ struct FeedPlan {
 }
 
 impl FeedPlan {
-    fn end(&self, reading: FeedReading) -> Step<Found> {
-        let found = Found::Feed { url: self.url.clone(), reading };
+    fn end(&self, reading: FeedReading) -> Step<FeedRecord> {
+        let found = FeedRecord::Feed { url: self.url.clone(), reading };
         Step::Finish(vec![found], Settlement::Done)
     }
 }
 
-impl Plan<Found> for FeedPlan {
-    fn step(&mut self, last: Option<Outcome>, moment: Moment) -> Step<Found> {
+impl Plan<FeedRecord> for FeedPlan {
+    fn step(&mut self, last: Option<Outcome>, moment: Moment) -> Step<FeedRecord> {
         let Some(outcome) = last else { return Step::Fetch(vec![self.chain.request()]) };
         self.hops = match (outcome.answer.as_ref().map(|answer| answer.status), self.hops) {
             (Some(301 | 308), Hops::None | Hops::ForGood) => Hops::ForGood,
@@ -265,11 +265,11 @@ struct LinkPlan {
 }
 
 impl LinkPlan {
-    fn request(&self) -> Step<Found> {
+    fn request(&self) -> Step<FeedRecord> {
         Step::Fetch(vec![Request::page(self.at.clone()).with_enough(ENOUGH_BYTES)])
     }
 
-    fn follow(&mut self, location: &str) -> Step<Found> {
+    fn follow(&mut self, location: &str) -> Step<FeedRecord> {
         let Ok(next) = self.at.join(location) else { return self.end_unanswered() };
         let next = clean(&next);
         if !must_be_asked(&next, &self.home) {
@@ -285,20 +285,20 @@ impl LinkPlan {
 
     /// The link cannot be followed any further. An ordinary page is added as it is, and `articles` follows its
     /// redirects later. The target of a redirect service is unknown, so its link is resolved again next time.
-    fn end_unanswered(&self) -> Step<Found> {
+    fn end_unanswered(&self) -> Step<FeedRecord> {
         let is_page = !leads_elsewhere(&self.at);
         self.end(is_page.then(|| self.at.clone()))
     }
 
-    fn end(&self, page: Option<WebUrl>) -> Step<Found> {
+    fn end(&self, page: Option<WebUrl>) -> Step<FeedRecord> {
         let feed = self.feed.clone();
         let link = self.link.clone();
-        Step::Finish(vec![Found::Link { feed, link, page }], Settlement::Done)
+        Step::Finish(vec![FeedRecord::Link { feed, link, page }], Settlement::Done)
     }
 }
 
-impl Plan<Found> for LinkPlan {
-    fn step(&mut self, last: Option<Outcome>, moment: Moment) -> Step<Found> {
+impl Plan<FeedRecord> for LinkPlan {
+    fn step(&mut self, last: Option<Outcome>, moment: Moment) -> Step<FeedRecord> {
         let Some(outcome) = last else { return self.request() };
         if let Some(location) = outcome.answer.as_ref().and_then(Answer::redirect) {
             return self.follow(location);

@@ -18,7 +18,7 @@ fn feed_lease() -> Lease {
     lease("http://a.test/rss", &payload)
 }
 
-fn feed_plan() -> Box<dyn Plan<Found>> {
+fn feed_plan() -> Box<dyn Plan<FeedRecord>> {
     plan(&feed_lease(), 5)
 }
 
@@ -41,7 +41,10 @@ fn answered(status: u16, body: &str, headers: &[(&'static str, &str)]) -> Outcom
 }
 
 /// Where a plan goes, one request after another, and what it finds.
-fn follow(mut plan: Box<dyn Plan<Found>>, outcomes: Vec<Outcome>) -> (Vec<String>, Option<Found>) {
+fn follow(
+    mut plan: Box<dyn Plan<FeedRecord>>,
+    outcomes: Vec<Outcome>,
+) -> (Vec<String>, Option<FeedRecord>) {
     let mut asked = Vec::new();
     let mut outcomes = outcomes.into_iter();
     let mut step = plan.step(None, MOMENT);
@@ -61,9 +64,9 @@ fn reading_of(outcomes: Vec<Outcome>) -> FeedReading {
     reading_by(feed_plan(), outcomes)
 }
 
-fn reading_by(plan: Box<dyn Plan<Found>>, outcomes: Vec<Outcome>) -> FeedReading {
+fn reading_by(plan: Box<dyn Plan<FeedRecord>>, outcomes: Vec<Outcome>) -> FeedReading {
     match follow(plan, outcomes).1 {
-        Some(Found::Feed { reading, .. }) => reading,
+        Some(FeedRecord::Feed { reading, .. }) => reading,
         other => panic!("{other:?}"),
     }
 }
@@ -171,7 +174,7 @@ fn what_would_come_again_after_its_deadline_has_failed_now() {
             outcome
         };
         let found = follow(plan(&due(feed_lease()), 5), vec![resting()]).1;
-        let Some(Found::Feed { reading, .. }) = found else {
+        let Some(FeedRecord::Feed { reading, .. }) = found else {
             assert!(!is_over, "{asked_s} s: it is not over");
             continue;
         };
@@ -179,7 +182,7 @@ fn what_would_come_again_after_its_deadline_has_failed_now() {
         let FeedReading::Failed { retry_after, .. } = reading else { panic!("{reading:?}") };
         assert_eq!(retry_after, Some(Duration::from_secs(asked_s)));
         let found = follow(plan(&due(link_lease("http://b.test/1")), 5), vec![resting()]).1;
-        assert!(matches!(found, Some(Found::Link { page: Some(_), .. })), "{found:?}");
+        assert!(matches!(found, Some(FeedRecord::Link { page: Some(_), .. })), "{found:?}");
     }
 }
 
@@ -240,7 +243,7 @@ fn a_link_is_followed_until_it_comes_home_or_to_a_page() {
     ] {
         let (requests, found) = follow(plan(&link_lease(link), 5), answers);
         assert_eq!(requests.len(), asked, "{link}: {requests:?}");
-        let Some(Found::Link { link: of, page: found, .. }) = found else { panic!("it ends") };
+        let Some(FeedRecord::Link { link: of, page: found, .. }) = found else { panic!("it ends") };
         assert_eq!((of.as_str(), found.as_ref().map(WebUrl::as_str)), (link, page), "{requests:?}");
     }
     let stopped = unsent(FetchOutcome::OurFault("stopping".into()));
@@ -253,5 +256,5 @@ fn an_address_that_makes_no_sense_is_a_failure_and_nothing_is_asked() {
     let payload = serde_json::to_string(&FeedJob::Feed(Validators::default())).unwrap();
     let (asked, found) = follow(plan(&lease("ftp://a.test/", &payload), 5), Vec::new());
     assert!(asked.is_empty());
-    assert!(matches!(found, Some(Found::Feed { reading: FeedReading::Failed { .. }, .. })));
+    assert!(matches!(found, Some(FeedRecord::Feed { reading: FeedReading::Failed { .. }, .. })));
 }
