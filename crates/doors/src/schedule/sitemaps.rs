@@ -51,7 +51,7 @@ struct SitemapJob {
 }
 
 /// The result of fetching a sitemap.
-pub(crate) struct Found {
+pub(crate) struct SitemapRecord {
     sitemap_job: SitemapJob,
     url: String,
     what: Result<Sitemap, SitemapError>,
@@ -71,7 +71,7 @@ enum SitemapError {
     GivenUp(String),
 }
 
-impl Weighed for Found {
+impl Weighed for SitemapRecord {
     fn weight(&self) -> usize {
         let listed = self.what.as_ref().map(|sitemap| sitemap.urls.as_slice()).unwrap_or_default();
         listed.iter().map(|url| url.len() + size_of::<String>()).sum()
@@ -122,7 +122,7 @@ impl Sitemaps {
         Arc::new(Sitemaps { queue, rounds, max_waiting, state: Mutex::default() })
     }
 
-    pub(super) fn door(self: &Arc<Sitemaps>) -> Door<Found> {
+    pub(super) fn door(self: &Arc<Sitemaps>) -> Door<SitemapRecord> {
         let instance = Arc::new(self.queue.instance());
         Door {
             source: instance.clone(),
@@ -172,7 +172,7 @@ impl Sitemaps {
     }
 
     /// Queues the pages of a sitemap. Idempotent.
-    async fn put(&self, found: &Found) -> Result<Option<Put>, StoreError> {
+    async fn put(&self, found: &SitemapRecord) -> Result<Option<Put>, StoreError> {
         let (Ok(sitemap), Ok(url)) = (&found.what, WebUrl::parse(&found.url)) else {
             return Ok(None);
         };
@@ -186,7 +186,7 @@ impl Sitemaps {
     }
 
     /// Records the result of a sitemap and queues the sitemaps that it lists. Idempotent.
-    fn note(&self, found: &Found, put: Option<Put>) {
+    fn note(&self, found: &SitemapRecord, put: Option<Put>) {
         let mut state = self.lock();
         let state = &mut *state;
         let Some(under_way) = state.under_way.get_mut(&found.sitemap_job.entry) else { return };
@@ -210,7 +210,7 @@ impl Sitemaps {
         }
     }
 
-    fn follow(&self, under_way: &mut UnderWay, found: &Found, index: &Sitemap) {
+    fn follow(&self, under_way: &mut UnderWay, found: &SitemapRecord, index: &Sitemap) {
         let url = &found.url;
         let nesting = found.sitemap_job.nesting + 1;
         if nesting > MAX_NESTING {
@@ -261,7 +261,7 @@ fn job(url: &str, sitemap_job: &SitemapJob) -> NewJob {
     })
 }
 
-fn plan(lease: &Lease) -> Box<dyn Plan<Found>> {
+fn plan(lease: &Lease) -> Box<dyn Plan<SitemapRecord>> {
     decode_payload(lease, |sitemap_job: SitemapJob| {
         let url = match WebUrl::parse(&lease.job.url) {
             Ok(url) => url,
@@ -273,7 +273,7 @@ fn plan(lease: &Lease) -> Box<dyn Plan<Found>> {
             let sites = [own_site.clone(), fetch_end.final_url.site()];
             let what = listed(&fetch_end, &sites);
             (
-                vec![Found { sitemap_job: sitemap_job.clone(), url: queued.clone(), what }],
+                vec![SitemapRecord { sitemap_job: sitemap_job.clone(), url: queued.clone(), what }],
                 Settlement::Done,
             )
         }))
@@ -298,10 +298,10 @@ fn read(body: &[u8], content_type: Option<&str>, sites: &[Site]) -> Result<Sitem
 }
 
 /// A sitemap that was given up without its plan has come to an end, too: for every cause it could not be read.
-fn give_up_record(lease: &Lease, reason: &str) -> Option<Found> {
+fn give_up_record(lease: &Lease, reason: &str) -> Option<SitemapRecord> {
     let sitemap_job = serde_json::from_slice(&lease.job.payload).ok()?;
     let what = Err(SitemapError::GivenUp(reason.to_owned()));
-    Some(Found { sitemap_job, url: lease.job.url.clone(), what })
+    Some(SitemapRecord { sitemap_job, url: lease.job.url.clone(), what })
 }
 
 struct PutThenSettle {
@@ -310,8 +310,8 @@ struct PutThenSettle {
 }
 
 #[async_trait]
-impl Finish<Found> for PutThenSettle {
-    async fn finish(&self, batch: &[Finished<Found>]) -> Result<Vec<Settled>, StoreError> {
+impl Finish<SitemapRecord> for PutThenSettle {
+    async fn finish(&self, batch: &[Finished<SitemapRecord>]) -> Result<Vec<Settled>, StoreError> {
         for found in batch.iter().flat_map(|finished| &finished.records) {
             let put = self.sitemaps.put(found).await?;
             self.sitemaps.note(found, put);
