@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use super::Api;
 use super::identity::Identity;
 use super::memory::Held;
-use super::outbox::{Asked, Found};
+use super::outbox::{Asked, OutboxPageFound};
 use super::parameters::cursor;
 use super::waiting::Waiting;
 use crate::problem::{FieldError, Problem};
@@ -40,7 +40,7 @@ pub(super) async fn stream(
         None => asked.after,
     };
     // The first results are read before the response begins, so that an invalid cursor still gets a 410.
-    let Found { results, share, .. } = api.page(&identity, after, asked.limit).await?;
+    let OutboxPageFound { results, share, .. } = api.page(&identity, after, asked.limit).await?;
     let results = results.into();
     let share = Some(share);
     let last_sent = Instant::now();

@@ -76,7 +76,8 @@ pub(super) async fn outbox(
     }
     let mut waiting = Waiting::begin(&api, &identity.caller.name, asked.wait);
     loop {
-        let Found { results, next, share } = api.page(&identity, asked.after, asked.limit).await?;
+        let OutboxPageFound { results, next, share } =
+            api.page(&identity, asked.after, asked.limit).await?;
         if !results.is_empty() || !waiting.next().await {
             identity.check_again(&api).await?;
             let messages = results.into_iter().map(OutboxView::from).collect();
@@ -87,7 +88,7 @@ pub(super) async fn outbox(
 }
 
 /// A part of an outbox, with the memory reserved for it.
-pub(super) struct Found {
+pub(super) struct OutboxPageFound {
     pub(super) results: Vec<OutboxMessage>,
     /// The cursor after which to continue.
     pub(super) next: i64,
@@ -101,13 +102,13 @@ impl Api {
         identity: &Identity,
         after: Option<i64>,
         limit: u32,
-    ) -> Result<Found, Problem> {
+    ) -> Result<OutboxPageFound, Problem> {
         let mut share = self.memory.take(MAX_PAGE_BYTES).await?;
         let most = OutboxMost { results: limit, bytes: MAX_PAGE_BYTES };
         match self.stored(self.inbox.outbox(&identity.caller.name, after, most).await)? {
             OutboxPage::Results { results, next } => {
                 share.shrink_to(results.iter().map(|one| content_bytes(&one.result)).sum());
-                Ok(Found { results, next, share })
+                Ok(OutboxPageFound { results, next, share })
             }
             OutboxPage::Gone { oldest } => Err(Problem::gone(oldest)),
         }
