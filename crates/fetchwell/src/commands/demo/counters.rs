@@ -11,7 +11,7 @@ use fetchwell_engine::web::{Exchange, Phases, Request, SendPermit, Web};
 use fetchwell_service::api::ApiMetrics;
 use fetchwell_telemetry::metrics::{DoorName, Metrics};
 
-use crate::commands::fetch::{Onlooker, Progress};
+use crate::commands::fetch::{FetchProgress, Onlooker};
 
 /// The counters of both flows. Cheap to clone.
 #[derive(Clone, Default)]
@@ -22,7 +22,7 @@ pub(super) struct Counters {
     pub(super) process_metrics: Arc<Metrics>,
     /// The results of messages.
     pub(super) metrics: Arc<ApiMetrics>,
-    progress: Arc<Progress>,
+    progress: Arc<FetchProgress>,
 }
 
 impl Counters {

@@ -42,7 +42,7 @@ use estimate::Estimate;
 use output::{Stdout, cannot};
 
 pub(crate) use onlooker::{Onlooker, audit, run_to_file};
-pub(crate) use progress::Progress;
+pub(crate) use progress::FetchProgress;
 
 /// The longest Crawl-delay that `fetch` accepts, unless robots.max_crawl_delay is set.
 const MAX_CRAWL_DELAY: Duration = Duration::from_mins(5);

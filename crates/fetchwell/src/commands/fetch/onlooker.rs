@@ -13,7 +13,7 @@ use fetchwell_stores::sqlite::SqliteQueue;
 use fetchwell_telemetry::metrics::Metrics;
 use tokio_util::sync::CancellationToken;
 
-use super::progress::Progress;
+use super::progress::FetchProgress;
 use super::{Run, output};
 use crate::console::exit::Exit;
 use crate::wiring::open_queue_db;
@@ -28,7 +28,7 @@ pub(crate) struct Onlooker {
     /// Wraps the web that the flow uses.
     pub(crate) web: Box<Between>,
     /// Counts the results.
-    pub(crate) progress: Arc<Progress>,
+    pub(crate) progress: Arc<FetchProgress>,
     /// The metrics of the pipeline.
     pub(crate) process_metrics: Arc<Metrics>,
 }

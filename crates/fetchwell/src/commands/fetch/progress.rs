@@ -17,7 +17,7 @@ use super::estimate::Estimate;
 use crate::console::exit::Exit;
 
 #[derive(Default)]
-pub(crate) struct Progress {
+pub(crate) struct FetchProgress {
     /// The number of rows per outcome, in the order of [`RowOutcome::ALL`].
     counts: [AtomicU64; RowOutcome::ALL.len()],
     bar: OnceLock<Bar>,
@@ -28,7 +28,7 @@ struct Bar {
     estimate: Arc<Mutex<Estimate>>,
 }
 
-impl Progress {
+impl FetchProgress {
     /// The number of failures so far.
     pub(crate) fn failed(&self) -> u64 {
         self.with(RowOutcome::is_failure)
@@ -169,8 +169,8 @@ fn write_rate(state: &ProgressState, out: &mut dyn std::fmt::Write) {
 mod tests {
     use super::*;
 
-    fn progress(outcomes: &[RowOutcome]) -> Progress {
-        let progress = Progress::default();
+    fn progress(outcomes: &[RowOutcome]) -> FetchProgress {
+        let progress = FetchProgress::default();
         for outcome in outcomes {
             progress.count(*outcome);
         }
