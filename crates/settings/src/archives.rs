@@ -32,9 +32,9 @@ impl fmt::Display for ArchiveBase {
 }
 
 /// An archive: a URL, a bucket, or otherwise a folder.
-pub(super) struct Archive;
+pub(super) struct ArchiveSetting;
 
-impl Kind for Archive {
+impl Kind for ArchiveSetting {
     type Value = ArchiveBase;
 
     fn read(&self, raw: &Raw) -> Result<ArchiveBase, Wrong> {
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     fn base(text: &str) -> Option<ArchiveBase> {
-        Archive.read(&Raw::One(text.to_owned())).ok()
+        ArchiveSetting.read(&Raw::One(text.to_owned())).ok()
     }
 
     #[test]

@@ -13,7 +13,7 @@ use fetchwell_policy::robots::WhenUnreachable;
 use ipnet::IpNet;
 
 use super::addresses::{Broker, Cidr, Listen, NameServer, Resolve, Store, WebAddress};
-use super::archives::{Archive, ArchiveBase, CrawlName};
+use super::archives::{ArchiveBase, ArchiveSetting, CrawlName};
 use super::choices::{DocumentFormat, LOG_FORMAT, LogFormat, WHEN_UNREACHABLE, WritableFormat};
 use super::combined::{ListOf, Optional};
 use super::features::{KAFKA, PARQUET, RABBITMQ};
@@ -292,7 +292,7 @@ table! {
 
         /// The archive that "commoncrawl" reads: "https://…", "s3://BUCKET/PREFIX" or the path of a
         /// folder.
-        commoncrawl_base: ArchiveBase = Archive,
+        commoncrawl_base: ArchiveBase = ArchiveSetting,
             key("commoncrawl.base", "https://data.commoncrawl.org");
         /// The crawl. index.commoncrawl.org lists all crawls.
         commoncrawl_crawl: String = CrawlName, key("commoncrawl.crawl", "CC-MAIN-2024-30");
