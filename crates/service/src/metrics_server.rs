@@ -13,7 +13,7 @@ use http::header::CONTENT_TYPE;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::server::{self, ConnectionRules, Connections};
+use crate::server::{self, ConnectionLimits, ConnectionRules};
 
 /// Only a few clients read metrics.
 const MAX_CONNECTIONS: usize = 64;
@@ -48,7 +48,7 @@ pub async fn serve(
     if let Some(readiness) = readiness {
         router = router.route("/readyz", get(async move || readyz(readiness().await)));
     }
-    let bounds = Connections::few(rules, MAX_CONNECTIONS, GRACE);
+    let bounds = ConnectionLimits::few(rules, MAX_CONNECTIONS, GRACE);
     server::serve(listener, router, bounds, stop).await;
 }
 

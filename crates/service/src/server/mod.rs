@@ -64,7 +64,7 @@ pub struct ConnectionRules {
 
 /// The limits of a listener.
 #[derive(Clone, Debug)]
-pub struct Connections {
+pub struct ConnectionLimits {
     /// The maximum number of connections, not counting a few that are reserved for health checks.
     most: usize,
     /// Connections of one address at once.
@@ -76,16 +76,16 @@ pub struct Connections {
     grace: Duration,
 }
 
-impl Connections {
+impl ConnectionLimits {
     /// The limits of the only listener of a process.
-    pub fn new(rules: ConnectionRules, most: usize, grace: Duration) -> Connections {
+    pub fn new(rules: ConnectionRules, most: usize, grace: Duration) -> ConnectionLimits {
         let ConnectionRules { per_address, trusted_proxies } = rules;
-        Connections { most, per_address, few_users: false, trusted_proxies, grace }
+        ConnectionLimits { most, per_address, few_users: false, trusted_proxies, grace }
     }
 
     /// The limits of a listener for metrics or a dashboard.
-    pub fn few(rules: ConnectionRules, most: usize, grace: Duration) -> Connections {
-        Connections { few_users: true, ..Connections::new(rules, most, grace) }
+    pub fn few(rules: ConnectionRules, most: usize, grace: Duration) -> ConnectionLimits {
+        ConnectionLimits { few_users: true, ..ConnectionLimits::new(rules, most, grace) }
     }
 
     /// Reduces the limits to what the file descriptors allow.
@@ -103,7 +103,7 @@ impl Connections {
 pub async fn serve(
     listener: TcpListener,
     router: Router,
-    bounds: Connections,
+    bounds: ConnectionLimits,
     stop: CancellationToken,
 ) {
     let limits = bounds.fit(Descriptors::of_this_process());
@@ -165,7 +165,13 @@ impl Warnings {
         }
     }
 
-    fn refused(&mut self, refusal: Refusal, from: IpAddr, limits: Limits, bounds: &Connections) {
+    fn refused(
+        &mut self,
+        refusal: Refusal,
+        from: IpAddr,
+        limits: Limits,
+        bounds: &ConnectionLimits,
+    ) {
         if is_due(&mut self.refused) {
             warn!("{}", refusal_text(refusal, from, limits, bounds));
         }
@@ -173,7 +179,12 @@ impl Warnings {
 }
 
 /// Names the setting that raises the limit, if a setting caused it.
-fn refusal_text(refusal: Refusal, from: IpAddr, limits: Limits, bounds: &Connections) -> String {
+fn refusal_text(
+    refusal: Refusal,
+    from: IpAddr,
+    limits: Limits,
+    bounds: &ConnectionLimits,
+) -> String {
     let Limits { most, per_address, .. } = limits;
     match refusal {
         Refusal::Full => format!(
@@ -205,15 +216,21 @@ fn is_due(last: &mut Option<Instant>) -> bool {
 mod tests {
     use super::*;
 
-    fn bounds(most: usize, few_users: bool) -> Connections {
+    fn bounds(most: usize, few_users: bool) -> ConnectionLimits {
         let trusted_proxies = Vec::new();
-        Connections { most, per_address: 100, few_users, trusted_proxies, grace: Duration::ZERO }
+        ConnectionLimits {
+            most,
+            per_address: 100,
+            few_users,
+            trusted_proxies,
+            grace: Duration::ZERO,
+        }
     }
 
     #[test]
     fn a_warning_has_the_limit_that_holds_and_the_setting_that_made_it() {
         let from = IpAddr::from([192, 0, 2, 1]);
-        let text = |refusal, bounds: Connections| {
+        let text = |refusal, bounds: ConnectionLimits| {
             let limits = bounds.fit(Descriptors::with_limit(1_024));
             refusal_text(refusal, from, limits, &bounds)
         };

@@ -7,7 +7,7 @@ use std::time::Duration;
 use fetchwell_engine::ports::retriever_store::RetrieverStore;
 use fetchwell_service::audit::{AuditLog, AuthFailures};
 use fetchwell_service::dashboard::{self, Authenticator, Dashboard, MetricsHistory, Subject};
-use fetchwell_service::server::{self, Connections};
+use fetchwell_service::server::{self, ConnectionLimits};
 use fetchwell_settings::Settings;
 use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -61,7 +61,8 @@ impl DashboardServer {
         };
         let stop = CancellationToken::new();
         let dashboard = Dashboard::new(subject, stop.clone());
-        let bounds = Connections::few(connection_rules(&settings.values), MAX_CONNECTIONS, GRACE);
+        let bounds =
+            ConnectionLimits::few(connection_rules(&settings.values), MAX_CONNECTIONS, GRACE);
         let router = dashboard::alone(&dashboard);
         let serving = server::serve(listener, router, bounds, stop.clone());
         let ends = stop.clone().drop_guard();

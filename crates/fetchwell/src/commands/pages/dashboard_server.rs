@@ -8,7 +8,7 @@ use fetchwell_doors::pages::PagePorts;
 use fetchwell_service::audit::{AuditLog, AuthFailures};
 use fetchwell_service::auth::ApiToken;
 use fetchwell_service::dashboard::{self, Authenticator, Dashboard, MetricsHistory, Subject};
-use fetchwell_service::server::{self, Connections};
+use fetchwell_service::server::{self, ConnectionLimits};
 use fetchwell_settings::Settings;
 use sha2::{Digest, Sha256};
 use tokio::net::TcpListener;
@@ -53,7 +53,7 @@ impl DashboardServer<'_> {
         let dashboard = Dashboard::new(self.subject(authenticator).await?, stop.clone());
         info!("the dashboard is at http://{address}/");
         let bounds =
-            Connections::few(connection_rules(&self.settings.values), MAX_CONNECTIONS, GRACE);
+            ConnectionLimits::few(connection_rules(&self.settings.values), MAX_CONNECTIONS, GRACE);
         let router = dashboard::alone(&dashboard);
         let serving = server::serve(listener, router, bounds, stop.clone());
         tokio::join!(serving, dashboard.keep_history(), dashboard.keep_audit(stop));

@@ -10,7 +10,7 @@ use fetchwell_policy::pace::Rate;
 use fetchwell_service::api::{Api, ApiMetrics, Foundation};
 use fetchwell_service::audit::{AuditLog, AuthFailures};
 use fetchwell_service::dashboard::{self, Authenticator, Dashboard, MetricsHistory, Subject};
-use fetchwell_service::server::{self, Connections};
+use fetchwell_service::server::{self, ConnectionLimits};
 use fetchwell_service::sites::SiteService;
 use fetchwell_service::views::messages::MessageView;
 use fetchwell_settings::Settings;
@@ -68,7 +68,7 @@ async fn run_inner(settings: &Settings) -> Result<Exit, Exit> {
     let values = &settings.values;
     let api = Api::new(foundation, api_rules(values));
     let most = values.retriever_max_connections;
-    let bounds = Connections::new(connection_rules(values), most, values.shutdown_grace);
+    let bounds = ConnectionLimits::new(connection_rules(values), most, values.shutdown_grace);
     let shown = subject(settings, &store, &parts, sites, audit, auth_failures).await?;
     let dashboard = Dashboard::new(shown, stop.clone());
     info!("listening on http://{address}; the documentation is at http://{address}/docs");
