@@ -25,7 +25,7 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 pub(super) const CONNECTIONS: usize = 4;
 
 /// Connects on demand, and again after an error.
-pub(super) struct Connections {
+pub(super) struct PgConnections {
     options: PgConnectOptions,
     idle: Arc<Mutex<Vec<PgConnection>>>,
     room: Arc<Semaphore>,
@@ -38,10 +38,10 @@ pub(super) struct Taken {
     _room: OwnedSemaphorePermit,
 }
 
-impl Connections {
-    pub(super) fn new(options: PgConnectOptions) -> Connections {
+impl PgConnections {
+    pub(super) fn new(options: PgConnectOptions) -> PgConnections {
         let room = Arc::new(Semaphore::new(CONNECTIONS));
-        Connections { options, idle: Arc::default(), room }
+        PgConnections { options, idle: Arc::default(), room }
     }
 
     /// An idle connection, or a new one.

@@ -9,7 +9,7 @@ use sqlx::postgres::{PgArguments, PgConnectOptions, PgRow};
 use sqlx::query::Query;
 use sqlx::{AssertSqlSafe, Executor, Postgres, Row, raw_sql};
 
-use super::connections::{CONNECTIONS, Connections, Taken, within, within_limit};
+use super::connections::{CONNECTIONS, PgConnections, Taken, within, within_limit};
 use super::id_stock::IdStock;
 use super::schema::migrate;
 
@@ -33,11 +33,11 @@ const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
 #[derive(Clone)]
 pub struct Database {
     /// Commits wait for the disk.
-    lasting: Arc<Connections>,
+    lasting: Arc<PgConnections>,
     /// Commits do not wait for the disk: for renewals, which must not queue behind other statements either.
-    brisk: Arc<Connections>,
+    brisk: Arc<PgConnections>,
     /// For reading only.
-    reading: Arc<Connections>,
+    reading: Arc<PgConnections>,
     pub(super) ids: IdStock,
 }
 
@@ -47,7 +47,7 @@ impl Database {
         let options = options_of(url)?;
         let lasting = options.clone().options([("synchronous_commit", "on")]);
         let connections =
-            |options: PgConnectOptions| Arc::new(Connections::new(options.options(SETTINGS)));
+            |options: PgConnectOptions| Arc::new(PgConnections::new(options.options(SETTINGS)));
         let database = Database {
             lasting: connections(lasting.clone()),
             brisk: connections(options.clone().options([("synchronous_commit", "off")])),
@@ -55,7 +55,7 @@ impl Database {
             ids: IdStock::default(),
         };
         // Without those settings: another process may be migrating for a while.
-        let migrating = Connections::new(lasting);
+        let migrating = PgConnections::new(lasting);
         let mut taken = migrating.take().await?;
         let version = within_limit(MIGRATED_WITHIN, migrate(&mut taken))
             .await
@@ -133,7 +133,7 @@ pub(super) struct Tx {
 }
 
 impl Tx {
-    async fn begin(connections: &Connections) -> Result<Tx, StoreError> {
+    async fn begin(connections: &PgConnections) -> Result<Tx, StoreError> {
         // Connections that a server restart has broken are detected here, where trying the next one is safe.
         for _ in 0..CONNECTIONS {
             let mut taken = connections.take().await?;
@@ -147,7 +147,7 @@ impl Tx {
     }
 
     async fn begin_asking(
-        connections: &Connections,
+        connections: &PgConnections,
         question: &str,
     ) -> Result<(Tx, i64), StoreError> {
         let both = format!("{BEGIN}; {question}");

@@ -5,7 +5,7 @@ use fetchwell_policy::time::Time;
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row};
 
-use super::connections::{Connections, within};
+use super::connections::{PgConnections, within};
 use super::database::options_of;
 use crate::finding::Finding;
 
@@ -69,7 +69,7 @@ const HAS_VERSION: &str = "SELECT to_regclass('fetchwell_schema') IS NOT NULL";
 
 /// Connects and collects the facts.
 pub async fn examine(url: &str) -> Result<PostgresFacts, StoreError> {
-    let connections = Connections::new(options_of(url)?);
+    let connections = PgConnections::new(options_of(url)?);
     let mut taken = connections.take().await?;
     let row = within(sqlx::query(QUESTION).fetch_one(&mut *taken)).await;
     let mut facts = row.and_then(|row| facts(&row)).map_err(|error| connections.fault(error))?;

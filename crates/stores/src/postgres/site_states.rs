@@ -12,7 +12,7 @@ use sqlx::postgres::{PgArguments, PgRow};
 use sqlx::query::Query;
 use sqlx::{Postgres, Row};
 
-use super::connections::{Connections, within};
+use super::connections::{PgConnections, within};
 use super::database::options_of;
 use super::schema::migrate;
 use crate::politeness::{Change, SiteStateStore, SiteStates, Texts};
@@ -88,19 +88,19 @@ const BEGIN_RUN: &str = "
 
 /// The store of site states on a PostgreSQL server.
 pub struct PostgresSiteStates {
-    connections: Connections,
+    connections: PgConnections,
     /// For changes that must survive a crash of the server: commits wait for the disk.
-    lasting: Connections,
+    lasting: PgConnections,
 }
 
 impl PostgresSiteStates {
     /// Connects, and creates or migrates the tables.
     pub async fn open(url: &str) -> Result<PostgresSiteStates, StoreError> {
         let options = options_of(url)?;
-        let lasting = Connections::new(options.clone().options([("synchronous_commit", "on")]));
+        let lasting = PgConnections::new(options.clone().options([("synchronous_commit", "on")]));
         // A crash of the server may lose the last slots, which is provided for (see the schema), so not every request
         // has to wait for the disk.
-        let connections = Connections::new(options.options([("synchronous_commit", "off")]));
+        let connections = PgConnections::new(options.options([("synchronous_commit", "off")]));
         let mut taken = lasting.take().await?;
         let version = within(migrate(&mut taken)).await;
         lasting.refuse_newer(version.map_err(|error| connections.fault(error))?)?;
@@ -124,7 +124,7 @@ impl PostgresSiteStates {
     /// Runs a statement and returns its rows.
     async fn fetch(
         &self,
-        connections: &Connections,
+        connections: &PgConnections,
         query: Query<'_, Postgres, PgArguments>,
     ) -> Result<Vec<PgRow>, StoreError> {
         let mut taken = connections.take().await?;
