@@ -2,7 +2,7 @@
 
 use fetchwell_engine::pipeline::GiveUp;
 use fetchwell_engine::plan::immediate::{ImmediatePlan, decode_payload};
-use fetchwell_engine::plan::one_page::{End, OnePage};
+use fetchwell_engine::plan::one_page::{OnePage, PlanEnd};
 use fetchwell_engine::plan::redirect_chain::FetchEnd;
 use fetchwell_engine::ports::finish::Settlement;
 use fetchwell_engine::ports::job::Lease;
@@ -87,7 +87,7 @@ fn conclude(
     fetch_end: &FetchEnd,
     reading: ReadLimits,
     moment: Moment,
-) -> End<ArticleRecord> {
+) -> PlanEnd<ArticleRecord> {
     let FetchEnd { final_url, happened, answer, .. } = fetch_end;
     let read = match (happened, answer) {
         (FetchOutcome::Answered(200..=299), Some(answer)) => {
@@ -169,7 +169,7 @@ fn failed(
     reason: FailCode,
     happened: &FetchOutcome,
     moment: Moment,
-) -> End<ArticleRecord> {
+) -> PlanEnd<ArticleRecord> {
     let what = match reason {
         FailCode::BadHtml => "Bad HTML".to_owned(),
         FailCode::Parse if happened.status().is_some() => "Unreadable HTML".to_owned(),

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use fetchwell_engine::pipeline::{GiveUp, INTERNAL};
 use fetchwell_engine::plan::immediate::ImmediatePlan;
-use fetchwell_engine::plan::one_page::{DEFAULT_MAX_REDIRECTS, End, OnePage};
+use fetchwell_engine::plan::one_page::{DEFAULT_MAX_REDIRECTS, OnePage, PlanEnd};
 use fetchwell_engine::plan::redirect_chain::FetchEnd;
 use fetchwell_engine::ports::finish::Settlement;
 use fetchwell_engine::ports::job::Lease;
@@ -73,7 +73,12 @@ pub fn give_up_record(lease: &Lease, cause: GiveUp, error: &str, now: Time) -> P
     PageRecord::DeadLetter { url: lease.job.url.clone(), details }
 }
 
-fn conclude(queued: &str, accepted_at: Time, fetch_end: &FetchEnd, now: Time) -> End<PageRecord> {
+fn conclude(
+    queued: &str,
+    accepted_at: Time,
+    fetch_end: &FetchEnd,
+    now: Time,
+) -> PlanEnd<PageRecord> {
     match (&fetch_end.happened, &fetch_end.answer) {
         (FetchOutcome::RobotsDisallow, _) => (Vec::new(), Settlement::Skipped),
         (FetchOutcome::Answered(200..=299), Some(answer)) => {
@@ -109,7 +114,7 @@ fn dead_letter(
     happened: &FetchOutcome,
     attempts: u32,
     now: Time,
-) -> End<PageRecord> {
+) -> PlanEnd<PageRecord> {
     let reason = happened.to_string();
     let details = DeadLetterDetails {
         failure: LetterFailure::UrlSpecific,

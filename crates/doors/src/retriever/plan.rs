@@ -2,7 +2,7 @@
 
 use fetchwell_engine::pipeline::GiveUp;
 use fetchwell_engine::plan::immediate::{ImmediatePlan, decode_payload};
-use fetchwell_engine::plan::one_page::{End, OnePage};
+use fetchwell_engine::plan::one_page::{OnePage, PlanEnd};
 use fetchwell_engine::plan::redirect_chain::FetchEnd;
 use fetchwell_engine::ports::finish::Settlement;
 use fetchwell_engine::ports::inbox::FetchResult;
@@ -74,7 +74,7 @@ fn end(
     mut fetch_end: FetchEnd,
     extract: Option<&ReadLimits>,
     before: &History,
-) -> End<FetchResult> {
+) -> PlanEnd<FetchResult> {
     let filled = match &fetch_end.answer {
         Some(answer) if status(&fetch_end.happened) == FetchResult::SUCCESS => {
             fill(answer, extract, &fetch_end)

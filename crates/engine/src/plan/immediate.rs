@@ -2,7 +2,7 @@
 
 use serde::de::DeserializeOwned;
 
-use super::one_page::End;
+use super::one_page::PlanEnd;
 use crate::ports::finish::Settlement;
 use crate::ports::job::Lease;
 use crate::ports::plan::{Moment, Plan, Step};
@@ -11,7 +11,7 @@ use crate::web::Outcome;
 /// Ends at its first step, with the result of the function.
 pub struct ImmediatePlan<F>(pub F);
 
-impl<R, F: FnMut(Moment) -> End<R> + Send> Plan<R> for ImmediatePlan<F> {
+impl<R, F: FnMut(Moment) -> PlanEnd<R> + Send> Plan<R> for ImmediatePlan<F> {
     fn step(&mut self, _: Option<Outcome>, moment: Moment) -> Step<R> {
         let (records, settlement) = (self.0)(moment);
         Step::Finish(records, settlement)

@@ -14,7 +14,7 @@ use crate::web::{Outcome, Timeouts};
 pub const DEFAULT_MAX_REDIRECTS: u32 = 5;
 
 /// The records of a lease, and how it is settled.
-pub type End<R> = (Vec<R>, Settlement);
+pub type PlanEnd<R> = (Vec<R>, Settlement);
 
 /// A record whose size in memory is known.
 pub trait Weighed {
@@ -36,7 +36,7 @@ impl<F> OnePage<F> {
     /// Starts at `url`, with the history of the lease.
     pub fn new<R>(lease: &Lease, url: WebUrl, rule: RetryRule, conclude: F) -> OnePage<F>
     where
-        F: FnMut(FetchEnd, Moment) -> End<R>,
+        F: FnMut(FetchEnd, Moment) -> PlanEnd<R>,
     {
         let chain = RedirectChain::new(url, rule, DEFAULT_MAX_REDIRECTS, lease.history);
         OnePage { chain, conclude, working_bytes: Box::new(decoding_bytes), held_bytes: None }
@@ -68,7 +68,7 @@ impl<F> OnePage<F> {
     }
 }
 
-impl<R: Weighed, F: FnMut(FetchEnd, Moment) -> End<R> + Send> Plan<R> for OnePage<F> {
+impl<R: Weighed, F: FnMut(FetchEnd, Moment) -> PlanEnd<R> + Send> Plan<R> for OnePage<F> {
     fn step(&mut self, last: Option<Outcome>, moment: Moment) -> Step<R> {
         let Some(outcome) = last else { return Step::Fetch(vec![self.chain.request()]) };
         match self.chain.step(outcome, moment) {
