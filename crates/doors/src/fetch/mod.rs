@@ -16,5 +16,5 @@ pub use earlier::Earlier;
 pub use format::OutputFormat;
 pub use jobs::jobs;
 pub use plan::FetchRules;
-pub use row::{ArchivedPage, Row, RowOutcome, preamble, print_archived, renderer};
+pub use row::{ArchivedPage, FetchRow, RowOutcome, preamble, print_archived, renderer};
 pub use run::{door, gate_rules};

@@ -12,7 +12,7 @@ use fetchwell_policy::url::{UrlFault, WebUrl};
 
 use super::capture::Capture;
 use super::format::{FormatContent, OutputFormat};
-use super::row::Row;
+use super::row::FetchRow;
 use crate::read_limits::ReadLimits;
 
 /// The rules for one URL.
@@ -50,12 +50,12 @@ impl FetchPlan {
     }
 }
 
-impl Plan<Row> for FetchPlan {
-    fn step(&mut self, last: Option<Outcome>, moment: Moment) -> Step<Row> {
+impl Plan<FetchRow> for FetchPlan {
+    fn step(&mut self, last: Option<Outcome>, moment: Moment) -> Step<FetchRow> {
         let chain = match &mut self.chain {
             Ok(chain) => chain,
             Err(fault) => {
-                let row = Row::refused(&self.url, &fault.to_string(), moment.wall);
+                let row = FetchRow::refused(&self.url, &fault.to_string(), moment.wall);
                 return Step::Finish(vec![row], Settlement::Done);
             }
         };
@@ -70,8 +70,13 @@ impl Plan<Row> for FetchPlan {
             }
             Stage::Over(fetch_end) => {
                 let settlement = settlement(&fetch_end);
-                let mut row =
-                    Row::arrived(&self.url, *fetch_end, self.format, self.reading, moment.wall);
+                let mut row = FetchRow::arrived(
+                    &self.url,
+                    *fetch_end,
+                    self.format,
+                    self.reading,
+                    moment.wall,
+                );
                 row.archive(&std::mem::take(&mut self.captures));
                 self.held_bytes = Some(row.weight());
                 Step::Finish(vec![row], settlement)

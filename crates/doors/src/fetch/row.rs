@@ -73,7 +73,7 @@ impl RowOutcome {
 
 /// One line of JSON, with the fields of the contract.
 #[derive(Debug, Serialize)]
-pub struct Row {
+pub struct FetchRow {
     pub url: String,
     final_url: Option<String>,
     pub outcome: RowOutcome,
@@ -109,10 +109,10 @@ struct RowWhy {
     breaker: &'static str,
 }
 
-impl Row {
+impl FetchRow {
     /// The row of a URL that was not requested.
-    pub(super) fn refused(url: &str, reason: &str, now: Time) -> Row {
-        Row {
+    pub(super) fn refused(url: &str, reason: &str, now: Time) -> FetchRow {
+        FetchRow {
             url: url.to_owned(),
             final_url: None,
             outcome: RowOutcome::Refused,
@@ -137,7 +137,7 @@ impl Row {
     }
 
     /// A URL that the engine gave up.
-    pub(super) fn given_up(lease: &Lease, cause: GiveUp, error: &str, now: Time) -> Row {
+    pub(super) fn given_up(lease: &Lease, cause: GiveUp, error: &str, now: Time) -> FetchRow {
         let failures = lease.history.failures();
         let (outcome, attempts, reason) = match cause {
             GiveUp::Internal => (RowOutcome::Internal, failures, format!("{INTERNAL}: {error}")),
@@ -145,7 +145,7 @@ impl Row {
                 (RowOutcome::UrlFailure, failures.saturating_add(1), error.to_owned())
             }
         };
-        Row { outcome, attempts, ..Row::refused(&lease.job.url, &reason, now) }
+        FetchRow { outcome, attempts, ..FetchRow::refused(&lease.job.url, &reason, now) }
     }
 
     /// The row of a URL that was fetched or failed.
@@ -155,10 +155,10 @@ impl Row {
         format: OutputFormat,
         reading: ReadLimits,
         now: Time,
-    ) -> Row {
+    ) -> FetchRow {
         let FetchEnd { final_url, happened, answer, attempts, why, phases, .. } = fetch_end;
         let status = happened.status().or(answer.as_ref().map(|answer| answer.status));
-        let mut row = Row {
+        let mut row = FetchRow {
             final_url: Some(final_url.as_str().to_owned()),
             outcome: outcome_of(&happened, status),
             status,
@@ -166,7 +166,7 @@ impl Row {
             waited_ms: ms(phases.robots + phases.slot),
             elapsed_ms: ms(phases.connect + phases.first_byte + phases.body),
             why: Some(row_why(why, &happened)),
-            ..Row::refused(url, "", now)
+            ..FetchRow::refused(url, "", now)
         };
         row.reason = (row.outcome != RowOutcome::Fetched).then(|| happened.to_string());
         if let Some(answer) = answer {
@@ -266,7 +266,7 @@ impl Row {
     }
 }
 
-impl Weighed for Row {
+impl Weighed for FetchRow {
     fn weight(&self) -> usize {
         let texts = [&self.title, &self.text, &self.markdown, &self.image, &self.html];
         let texts: usize = texts.into_iter().flatten().map(String::len).sum();
@@ -275,15 +275,15 @@ impl Weighed for Row {
 }
 
 /// How rows are printed. With `several` URLs, a line with the URL precedes each page.
-pub fn renderer(format: OutputFormat, several: bool) -> fn(&Row) -> Vec<u8> {
+pub fn renderer(format: OutputFormat, several: bool) -> fn(&FetchRow) -> Vec<u8> {
     match (format, several) {
-        (OutputFormat::Json, _) => json_line::<Row>,
-        (OutputFormat::Warc, _) => Row::as_warc,
-        (OutputFormat::Markdown, false) => Row::as_markdown,
+        (OutputFormat::Json, _) => json_line::<FetchRow>,
+        (OutputFormat::Warc, _) => FetchRow::as_warc,
+        (OutputFormat::Markdown, false) => FetchRow::as_markdown,
         (OutputFormat::Markdown, true) => |row| row.headed("<!-- ", " -->", row.as_markdown()),
-        (OutputFormat::Text, false) => Row::as_text,
+        (OutputFormat::Text, false) => FetchRow::as_text,
         (OutputFormat::Text, true) => |row| row.headed("==> ", " <==", row.as_text()),
-        (OutputFormat::Html, false) => Row::as_html,
+        (OutputFormat::Html, false) => FetchRow::as_html,
         (OutputFormat::Html, true) => |row| row.headed("<!-- ", " -->", row.as_html()),
     }
 }
@@ -424,7 +424,7 @@ mod tests {
     #[test]
     fn a_row_too_large_to_be_stored_is_a_failure_of_its_url_and_a_panic_is_not() {
         let lease = fetchwell_testkit::samples::lease("http://x.test/", "");
-        let given_up = |cause| Row::given_up(&lease, cause, "so it is", Time::EPOCH);
+        let given_up = |cause| FetchRow::given_up(&lease, cause, "so it is", Time::EPOCH);
         let internal = given_up(GiveUp::Internal);
         assert_eq!((internal.outcome, internal.attempts), (RowOutcome::Internal, 0));
         assert_eq!(internal.reason.as_deref(), Some("internal: so it is"));
@@ -449,10 +449,10 @@ mod tests {
 
     #[test]
     fn the_line_above_a_page_stays_one_line_and_one_comment() {
-        let row = Row {
+        let row = FetchRow {
             text: Some("words".to_owned()),
             markdown: Some("words".to_owned()),
-            ..Row::refused("http://x.test/\u{1b}[2J\r--><script>", "", Time::EPOCH)
+            ..FetchRow::refused("http://x.test/\u{1b}[2J\r--><script>", "", Time::EPOCH)
         };
         let markdown = String::from_utf8(renderer(OutputFormat::Markdown, true)(&row)).unwrap();
         assert_eq!(markdown, "<!-- http://x.test/\\u{1b}[2J\\r--%3E<script%3E -->\nwords\n\n");
@@ -462,7 +462,7 @@ mod tests {
 
     #[test]
     fn a_json_row_has_the_contracts_fields_in_its_order() {
-        let row = Row::refused("http://x.test/", "why not", Time::from_secs(0));
+        let row = FetchRow::refused("http://x.test/", "why not", Time::from_secs(0));
         let line = String::from_utf8(renderer(OutputFormat::Json, true)(&row)).unwrap();
         let fields = [
             "url",

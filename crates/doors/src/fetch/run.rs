@@ -9,7 +9,7 @@ use fetchwell_engine::ports::finish::Finish;
 use fetchwell_engine::ports::source::Source;
 
 use super::plan::{FetchPlan, FetchRules};
-use super::row::Row;
+use super::row::FetchRow;
 
 /// The gate rules of this door: URLs of a host that does not exist fail at once instead of waiting for it.
 pub fn gate_rules(mut rules: GateRules) -> GateRules {
@@ -20,16 +20,16 @@ pub fn gate_rules(mut rules: GateRules) -> GateRules {
 /// The door that turns each URL into a row.
 pub fn door(
     source: Arc<dyn Source>,
-    finish: Arc<dyn Finish<Row>>,
+    finish: Arc<dyn Finish<FetchRow>>,
     rules: FetchRules,
     clock: Clock,
-) -> Door<Row> {
+) -> Door<FetchRow> {
     Door {
         source,
         planner: Arc::new(move |lease| Box::new(FetchPlan::new(lease, rules))),
         finish,
         give_up_record: Arc::new(move |lease, cause, reason| {
-            vec![Row::given_up(lease, cause, reason, clock.wall())]
+            vec![FetchRow::given_up(lease, cause, reason, clock.wall())]
         }),
     }
 }

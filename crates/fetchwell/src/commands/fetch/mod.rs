@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use fetchwell_doors::fetch::{self, Earlier, OutputFormat, Row, jobs, preamble, renderer};
+use fetchwell_doors::fetch::{self, Earlier, FetchRow, OutputFormat, jobs, preamble, renderer};
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::finish::{Observed, SinkThenSettle};
 use fetchwell_engine::pipeline;
@@ -269,7 +269,7 @@ impl Run<'_> {
         &self,
         queue: &SqliteQueue,
         instance: Arc<SqliteInstance>,
-        finish: impl Finish<Row> + 'static,
+        finish: impl Finish<FetchRow> + 'static,
         estimate: impl FnOnce() -> Estimate,
         to_file: bool,
     ) -> Result<Exit, Exit> {

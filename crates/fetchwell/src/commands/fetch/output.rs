@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use fetchwell_doors::fetch::{Earlier, OutputFormat, Row};
+use fetchwell_doors::fetch::{Earlier, FetchRow, OutputFormat};
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::Sink;
 use fetchwell_sqlite::db::Db;
@@ -20,20 +20,20 @@ use crate::console::exit::Exit;
 
 /// Standard output as a sink.
 pub(super) struct Stdout {
-    render: fn(&Row) -> Vec<u8>,
+    render: fn(&FetchRow) -> Vec<u8>,
     /// Cancelled when the reader has gone.
     stop: CancellationToken,
 }
 
 impl Stdout {
-    pub(super) fn new(render: fn(&Row) -> Vec<u8>, stop: CancellationToken) -> Stdout {
+    pub(super) fn new(render: fn(&FetchRow) -> Vec<u8>, stop: CancellationToken) -> Stdout {
         Stdout { render, stop }
     }
 }
 
 #[async_trait]
-impl Sink<Row> for Stdout {
-    async fn write(&self, rows: &[&Row]) -> Result<(), StoreError> {
+impl Sink<FetchRow> for Stdout {
+    async fn write(&self, rows: &[&FetchRow]) -> Result<(), StoreError> {
         let bytes: Vec<u8> = rows.iter().flat_map(|row| (self.render)(row)).collect();
         let mut stdout = io::stdout().lock();
         match stdout.write_all(&bytes).and_then(|()| stdout.flush()) {

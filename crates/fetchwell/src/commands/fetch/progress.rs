@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use fetchwell_doors::fetch::{Earlier, OutputFormat, Row, RowOutcome};
+use fetchwell_doors::fetch::{Earlier, FetchRow, OutputFormat, RowOutcome};
 use fetchwell_engine::ports::finish::{Finished, Settled};
 use fetchwell_engine::ports::queue::Ledger;
 use fetchwell_policy::units::quantity;
@@ -122,13 +122,18 @@ impl FetchProgress {
     }
 
     /// Counts the rows of a lease that is settled.
-    pub(super) fn settled(&self, finished: &Finished<Row>, settled: Settled, format: OutputFormat) {
+    pub(super) fn settled(
+        &self,
+        finished: &Finished<FetchRow>,
+        settled: Settled,
+        format: OutputFormat,
+    ) {
         if settled == Settled::Confirmed {
             finished.records.iter().for_each(|row| self.advance(row, format));
         }
     }
 
-    fn advance(&self, row: &Row, format: OutputFormat) {
+    fn advance(&self, row: &FetchRow, format: OutputFormat) {
         self.count(row.outcome);
         if let Some(Bar { bar, estimate }) = self.bar.get() {
             estimate.lock().ended(&row.url, row.interval());
