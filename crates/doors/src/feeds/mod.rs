@@ -23,7 +23,7 @@ use fetchwell_engine::ports::links::CategoryLinks;
 pub use plan::{FeedReading, Validators};
 pub use round::{FeedRound, Ingested};
 pub use subscribed::Subscribed;
-pub use trial::Trial;
+pub use trial::FeedTrial;
 
 /// The longest wait for a site that is down: its feeds are left for a later round. Sites that are slow or sent
 /// Retry-After are waited for until the deadline.

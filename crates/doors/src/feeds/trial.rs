@@ -21,7 +21,7 @@ use super::plan::{FeedJob, FeedReading, FeedRecord, Validators, give_up_record, 
 use super::round::LEASE_TTL;
 
 /// A trial run on a queue in memory.
-pub struct Trial<'a> {
+pub struct FeedTrial<'a> {
     pub rules: FeedRules,
     pub clock: Clock,
     /// Makes what a flow runs on. Reading a feed is one flow, resolving its links another.
@@ -29,7 +29,7 @@ pub struct Trial<'a> {
     pub stop: CancellationToken,
 }
 
-impl Trial<'_> {
+impl FeedTrial<'_> {
     /// Reads a feed; `None` if it was stopped before there was a result.
     pub async fn read(&self, url: &str) -> Result<Option<FeedReading>, StoreError> {
         let feed_job = FeedJob::Feed(Validators::default());

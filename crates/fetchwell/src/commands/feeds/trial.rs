@@ -1,6 +1,6 @@
 //! `feeds test`: reads a feed once and prints what would be added. Nothing is stored.
 
-use fetchwell_doors::feeds::{FeedReading, Trial};
+use fetchwell_doors::feeds::{FeedReading, FeedTrial};
 use fetchwell_policy::url::WebUrl;
 use fetchwell_settings::Settings;
 use fetchwell_telemetry::metrics::DoorName;
@@ -14,7 +14,7 @@ use crate::wiring::Parts;
 pub(super) async fn run(settings: &Settings, url: &str, as_json: bool) -> Result<Exit, Exit> {
     WebUrl::parse(url).map_err(|fault| Exit::Usage(format!("{url}: {fault}")))?;
     let parts = Parts::open(settings).await?;
-    let trial = Trial {
+    let trial = FeedTrial {
         rules: args::rules(&settings.values),
         clock: parts.clock.clone(),
         runtime: &|| runtime(settings, &parts, DoorName::Errand),
