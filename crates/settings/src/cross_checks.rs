@@ -2,7 +2,7 @@
 
 use fetchwell_policy::units::{format_duration, format_size};
 
-use super::fault::{Fault, ValueOrigin, Wrong};
+use super::fault::{SettingError, ValueOrigin, Wrong};
 use super::reader::Findings;
 use super::schema::Values;
 
@@ -48,5 +48,5 @@ fn add(findings: &mut Findings, keys: [&str; 2], wrong: Wrong) {
     let origins = findings.effective.iter().filter(|setting| keys.contains(&setting.key.as_str()));
     let origin =
         origins.map(|setting| setting.origin.clone()).min().unwrap_or(ValueOrigin::Default);
-    findings.faults.push(Fault { origin, key: keys[0].to_owned(), wrong });
+    findings.faults.push(SettingError { origin, key: keys[0].to_owned(), wrong });
 }

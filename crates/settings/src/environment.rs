@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use fetchwell_policy::units::with_unit;
 
-use super::fault::{Fault, ValueOrigin, Wrong};
+use super::fault::{SettingError, ValueOrigin, Wrong};
 use super::key::{EnvAliasGroup, Key, Meaning, meaning};
 use super::layer::{Layer, Raw};
 use super::names::retailer_name;
@@ -41,7 +41,7 @@ pub fn process_environment() -> BTreeMap<String, String> {
 }
 
 /// Reads the variables that begin with `FETCHWELL_`, each of which must be a setting.
-pub(super) fn layers(sources: &Sources<'_>, faults: &mut Vec<Fault>) -> EnvironmentLayers {
+pub(super) fn layers(sources: &Sources<'_>, faults: &mut Vec<SettingError>) -> EnvironmentLayers {
     let mut layers = EnvironmentLayers::default();
     for (name, value) in sources.environment {
         let Some(rest) = name.strip_prefix(PREFIX) else { continue };
@@ -55,7 +55,7 @@ pub(super) fn layers(sources: &Sources<'_>, faults: &mut Vec<Fault>) -> Environm
             layer.add(meaning, raw, origin.clone(), sources.working_directory)
         });
         if let Err(wrong) = added {
-            faults.push(Fault { origin, key: path, wrong });
+            faults.push(SettingError { origin, key: path, wrong });
         }
     }
     layers
@@ -83,7 +83,7 @@ impl EnvironmentLayers {
 }
 
 /// The values of the variables that the designs define.
-pub(super) fn own_names_layer(sources: &Sources<'_>, faults: &mut Vec<Fault>) -> Layer {
+pub(super) fn own_names_layer(sources: &Sources<'_>, faults: &mut Vec<SettingError>) -> Layer {
     let mut layer = Layer::default();
     for key in Values::KEYS {
         let Some(own) = key.own_name else { continue };
@@ -101,7 +101,7 @@ pub(super) fn own_names_layer(sources: &Sources<'_>, faults: &mut Vec<Fault>) ->
             let origin = ValueOrigin::OwnName(file_variable);
             let added = layer.add(meaning, raw, origin.clone(), sources.working_directory);
             if let Err(wrong) = added {
-                faults.push(Fault { origin, key: format!("{}_file", key.path), wrong });
+                faults.push(SettingError { origin, key: format!("{}_file", key.path), wrong });
             }
         }
     }
@@ -110,7 +110,7 @@ pub(super) fn own_names_layer(sources: &Sources<'_>, faults: &mut Vec<Fault>) ->
 
 /// The variables with the Page Fetcher's prefix that are not settings. They are only warnings, since other programs of
 /// the design may read them, but a mistyped variable must be reported.
-pub(super) fn unknown_own_names(sources: &Sources<'_>) -> Vec<Fault> {
+pub(super) fn unknown_own_names(sources: &Sources<'_>) -> Vec<SettingError> {
     if !sources.own_names_of.contains(&EnvAliasGroup::Pages) {
         return Vec::new();
     }
@@ -139,7 +139,7 @@ pub(super) fn unknown_own_names(sources: &Sources<'_>) -> Vec<Fault> {
             None => "unset it; docs/settings.md lists the known names".to_owned(),
         };
         let origin = ValueOrigin::OwnName(name.clone());
-        Fault { origin, key: String::new(), wrong: Wrong::new("no such setting", mend) }
+        SettingError { origin, key: String::new(), wrong: Wrong::new("no such setting", mend) }
     };
     names.map(fault).collect()
 }

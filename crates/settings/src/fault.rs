@@ -11,17 +11,17 @@ pub(super) use fetchwell_policy::units::quoted;
 /// All faults that were found, not only the first.
 #[derive(Clone, Debug)]
 pub struct SettingsFaults {
-    faults: Vec<Fault>,
+    faults: Vec<SettingError>,
 }
 
 impl SettingsFaults {
-    pub(super) fn new(mut faults: Vec<Fault>) -> SettingsFaults {
+    pub(super) fn new(mut faults: Vec<SettingError>) -> SettingsFaults {
         faults.sort_by(|a, b| a.origin.cmp(&b.origin));
         SettingsFaults { faults }
     }
 
     /// The faults, sorted by origin and line.
-    pub fn faults(&self) -> &[Fault] {
+    pub fn faults(&self) -> &[SettingError] {
         &self.faults
     }
 }
@@ -42,7 +42,7 @@ impl std::error::Error for SettingsFaults {}
 
 /// One fault, with its location and how to fix it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct SettingError {
     /// Where the value was set.
     pub origin: ValueOrigin,
     /// The key of the setting; empty if the fault concerns the whole file.
@@ -50,7 +50,7 @@ pub struct Fault {
     pub wrong: Wrong,
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for SettingError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{}: ", self.origin)?;
         if !self.key.is_empty() {

@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 
 use toml_edit::Document;
 
-use super::fault::{Fault, ValueOrigin, Wrong};
+use super::fault::{SettingError, ValueOrigin, Wrong};
 use super::find_file::{Candidate, places};
 use super::layer::{Layer, TextFileError, read_text_file};
 use super::sources::Sources;
@@ -21,7 +21,7 @@ pub(super) struct FileLayers {
 }
 
 /// Reads the first file that exists; without one, returns no values.
-pub(super) fn read(sources: &Sources<'_>, faults: &mut Vec<Fault>) -> FileLayers {
+pub(super) fn read(sources: &Sources<'_>, faults: &mut Vec<SettingError>) -> FileLayers {
     const MOST_BYTES: u64 = 8 * 1024 * 1024;
     for place in places(sources) {
         match read_text_file(&place.path, MOST_BYTES) {
@@ -29,7 +29,7 @@ pub(super) fn read(sources: &Sources<'_>, faults: &mut Vec<Fault>) -> FileLayers
             Err(TextFileError::Unreadable(error))
                 if error.kind() == ErrorKind::NotFound && !place.required => {}
             Err(error) => {
-                faults.push(Fault {
+                faults.push(SettingError {
                     origin: ValueOrigin::File { path: place.shown, line: None },
                     key: String::new(),
                     wrong: Wrong::new(
@@ -49,7 +49,7 @@ fn parse(
     text: &str,
     place: &Candidate,
     sources: &Sources<'_>,
-    faults: &mut Vec<Fault>,
+    faults: &mut Vec<SettingError>,
 ) -> FileLayers {
     let mut walk = Walk {
         path: &place.shown,
@@ -63,7 +63,7 @@ fn parse(
             let origin = walk.origin(error.span().map(|span| span.start));
             let mend = "fix the line; put strings in quotes, as in store = \"sqlite:my.db\"";
             let wrong = Wrong::new(format!("is not TOML: {}", error.message().trim()), mend);
-            faults.push(Fault { origin, key: String::new(), wrong });
+            faults.push(SettingError { origin, key: String::new(), wrong });
             FileLayers::default()
         }
     }

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use thiserror::Error;
 
-use super::fault::{Fault, ValueOrigin, Wrong};
+use super::fault::{SettingError, ValueOrigin, Wrong};
 use super::key::{Key, Meaning, meaning};
 use super::schema::Values;
 use super::sources::Sources;
@@ -103,13 +103,13 @@ impl Layer {
 }
 
 /// The layer of the command-line flags.
-pub(super) fn of_flags(sources: &Sources<'_>, faults: &mut Vec<Fault>) -> Layer {
+pub(super) fn of_flags(sources: &Sources<'_>, faults: &mut Vec<SettingError>) -> Layer {
     let mut layer = Layer::default();
     for flag in sources.flags {
         let origin = ValueOrigin::Flag(flag.name.to_owned());
         match meaning(Values::KEYS, flag.key) {
             Some(Meaning::Value(key)) => layer.append(key, flag.value.clone(), origin),
-            _ => faults.push(Fault {
+            _ => faults.push(SettingError {
                 origin,
                 key: flag.key.to_owned(),
                 wrong: Wrong::new("no such setting", "remove the flag"),

@@ -40,7 +40,7 @@ pub use archives::ArchiveBase;
 pub use choices::{DocumentFormat, LogFormat};
 pub use default_file::default_file;
 pub use environment::process_environment;
-pub use fault::{Fault, SettingsFaults, ValueOrigin, Wrong};
+pub use fault::{SettingError, SettingsFaults, ValueOrigin, Wrong};
 pub use key::EnvAliasGroup;
 pub use reader::Effective;
 pub use reference::reference;
@@ -60,7 +60,7 @@ pub struct Settings {
     retailers: BTreeMap<String, Retailer>,
     categories: BTreeMap<String, Category>,
     effective: Vec<Effective>,
-    warnings: Vec<Fault>,
+    warnings: Vec<SettingError>,
 }
 
 impl Settings {
@@ -143,7 +143,7 @@ impl Settings {
     }
 
     /// Warnings about values that have no effect.
-    pub fn warnings(&self) -> &[Fault] {
+    pub fn warnings(&self) -> &[SettingError] {
         &self.warnings
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value as Json;
 
-use super::fault::{Fault, ValueOrigin};
+use super::fault::{SettingError, ValueOrigin};
 use super::key::Key;
 use super::kinds::Kind;
 use super::layer::{Layer, Raw};
@@ -25,7 +25,7 @@ pub struct Effective {
 #[derive(Default)]
 pub(super) struct Findings {
     pub(super) effective: Vec<Effective>,
-    pub(super) faults: Vec<Fault>,
+    pub(super) faults: Vec<SettingError>,
 }
 
 /// Reads one table.
@@ -43,7 +43,7 @@ impl Reader<'_> {
         for given in self.strongest_first.iter().filter_map(|layer| layer.get(key)) {
             match kind.read(&given.raw) {
                 Ok(value) => winner = winner.or(Some((value, given.origin.clone()))),
-                Err(wrong) => self.findings.faults.push(Fault {
+                Err(wrong) => self.findings.faults.push(SettingError {
                     origin: given.origin.clone(),
                     key: self.full_path(key),
                     wrong,

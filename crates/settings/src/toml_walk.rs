@@ -6,7 +6,7 @@ use std::path::Path;
 use fetchwell_engine::ports::links::category_name;
 use toml_edit::{Item, TableLike, Value};
 
-use super::fault::{Fault, ValueOrigin, Wrong};
+use super::fault::{SettingError, ValueOrigin, Wrong};
 use super::file::FileLayers;
 use super::key::{Key, group_of, is_group, meaning};
 use super::layer::{Layer, Raw};
@@ -22,7 +22,7 @@ pub(super) struct Walk<'a> {
     pub(super) path: &'a Path,
     pub(super) line_starts: Vec<usize>,
     pub(super) working_directory: &'a Path,
-    pub(super) faults: &'a mut Vec<Fault>,
+    pub(super) faults: &'a mut Vec<SettingError>,
 }
 
 /// The current table: the rows it may have, and the prefix of their paths.
@@ -171,7 +171,7 @@ impl Walk<'_> {
     }
 
     fn fault(&mut self, origin: ValueOrigin, key: &str, wrong: Wrong) {
-        self.faults.push(Fault { origin, key: key.to_owned(), wrong });
+        self.faults.push(SettingError { origin, key: key.to_owned(), wrong });
     }
 
     fn origin_of(&self, table: &dyn TableLike, name: &str, item: &Item) -> ValueOrigin {

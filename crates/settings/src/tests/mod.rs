@@ -72,7 +72,7 @@ impl World {
     /// Each fault as its lines.
     fn faults(&self) -> Vec<String> {
         let faults = self.load_with(None).expect_err("faults");
-        faults.faults().iter().map(Fault::to_string).collect()
+        faults.faults().iter().map(SettingError::to_string).collect()
     }
 }
 

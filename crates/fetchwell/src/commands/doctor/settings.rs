@@ -6,7 +6,7 @@ use fetchwell_stores::finding::Finding;
 use crate::wiring::politeness_store;
 
 pub(super) fn faults(faults: &SettingsFaults) -> Vec<Finding> {
-    let finding = |fault: &fetchwell_settings::Fault| {
+    let finding = |fault: &fetchwell_settings::SettingError| {
         let place = match fault.key.as_str() {
             "" => fault.origin.to_string(),
             key => format!("{key} ({})", fault.origin),
@@ -29,7 +29,7 @@ pub(super) fn sound(settings: &Settings) -> Finding {
 
 /// Settings that have no effect.
 pub(super) fn unknown(settings: &Settings) -> Vec<Finding> {
-    let finding = |warning: &fetchwell_settings::Fault| {
+    let finding = |warning: &fetchwell_settings::SettingError| {
         Finding::warn(
             "settings",
             format!("{}: {}", warning.origin, warning.wrong.problem),
