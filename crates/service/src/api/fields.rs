@@ -9,7 +9,7 @@ use fetchwell_policy::url::Site;
 use utoipa::ToSchema;
 
 use super::json::{Json, Object};
-use super::values::Fault;
+use super::values::FieldProblem;
 use super::{times, values};
 use crate::problem::FieldError;
 use crate::views::schemas::{Deadline, MaxAge, SentHeaders};
@@ -143,7 +143,7 @@ impl<'a> Reader<'a> {
     fn needed<T>(
         &mut self,
         name: &str,
-        read: impl FnOnce(&Json<'_>) -> Result<T, Fault>,
+        read: impl FnOnce(&Json<'_>) -> Result<T, FieldProblem>,
     ) -> Option<T> {
         if self.get(name).is_none() {
             self.faults.push(FieldError::at(pointer(&[name]), "is missing"));
@@ -154,7 +154,7 @@ impl<'a> Reader<'a> {
     fn optional<T>(
         &mut self,
         name: &str,
-        read: impl FnOnce(&Json<'_>) -> Result<T, Fault>,
+        read: impl FnOnce(&Json<'_>) -> Result<T, FieldProblem>,
     ) -> Option<T> {
         let found = self.get(name)?;
         read(found).map_err(|fault| self.faults.push(FieldError::at(pointer(&[name]), fault))).ok()

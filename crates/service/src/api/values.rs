@@ -12,11 +12,14 @@ const MAX_RETAILER_BYTES: usize = 32;
 const MAX_HEADER_BYTES: usize = 1_024;
 
 /// Why a value is invalid, and what to use instead.
-pub(super) type Fault = String;
+pub(super) type FieldProblem = String;
 
 /// Returns the exact text and its site. Addresses in the URL are checked here, those of host names after the DNS
 /// lookup.
-pub(super) fn web_url(value: &Json<'_>, guard: &AddressGuard) -> Result<(String, Site), Fault> {
+pub(super) fn web_url(
+    value: &Json<'_>,
+    guard: &AddressGuard,
+) -> Result<(String, Site), FieldProblem> {
     let text = text(value)?;
     if text.contains(|c: char| c.is_ascii_control()) {
         return Err("has control characters; remove them".to_owned());
@@ -30,7 +33,7 @@ pub(super) fn web_url(value: &Json<'_>, guard: &AddressGuard) -> Result<(String,
     Ok((text.to_owned(), url.site()))
 }
 
-pub(super) fn retailer(value: &Json<'_>) -> Result<String, Fault> {
+pub(super) fn retailer(value: &Json<'_>) -> Result<String, FieldProblem> {
     let text = text(value)?;
     let allowed =
         |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-".contains(&byte);
@@ -44,7 +47,7 @@ pub(super) fn retailer(value: &Json<'_>) -> Result<String, Fault> {
 }
 
 /// The caller's own id of a message.
-pub(super) fn correlation_id(value: &Json<'_>) -> Result<String, Fault> {
+pub(super) fn correlation_id(value: &Json<'_>) -> Result<String, FieldProblem> {
     let text = text(value)?;
     let chars = text.chars().count();
     if chars == 0 || chars > MAX_CORRELATION_ID_CHARS || text.contains(char::is_control) {
@@ -55,7 +58,7 @@ pub(super) fn correlation_id(value: &Json<'_>) -> Result<String, Fault> {
     Ok(text.to_owned())
 }
 
-pub(super) fn switch(value: &Json<'_>) -> Result<bool, Fault> {
+pub(super) fn switch(value: &Json<'_>) -> Result<bool, FieldProblem> {
     match value {
         Json::Bool(is_on) => Ok(*is_on),
         _ => Err("must be true or false".to_owned()),
@@ -63,7 +66,7 @@ pub(super) fn switch(value: &Json<'_>) -> Result<bool, Fault> {
 }
 
 /// The value of a header that is sent with the fetch.
-pub(super) fn header(name: &str, value: &Json<'_>, is_twice: bool) -> Result<String, Fault> {
+pub(super) fn header(name: &str, value: &Json<'_>, is_twice: bool) -> Result<String, FieldProblem> {
     if !ALLOWED_HEADERS.contains(&name) {
         return Err(format!("is not allowed; allowed headers: {}", ALLOWED_HEADERS.join(", ")));
     }
@@ -80,6 +83,6 @@ pub(super) fn header(name: &str, value: &Json<'_>, is_twice: bool) -> Result<Str
     Ok(text.to_owned())
 }
 
-fn text<'a>(value: &'a Json<'_>) -> Result<&'a str, Fault> {
+fn text<'a>(value: &'a Json<'_>) -> Result<&'a str, FieldProblem> {
     value.as_str().ok_or_else(|| "is not a string; put it in quotes".to_owned())
 }
