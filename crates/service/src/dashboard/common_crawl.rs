@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use super::Dashboard;
 use super::access::Visitor;
-use super::fault::Fault;
+use super::fault::PageError;
 use super::layout::{self, Section};
 use super::words;
 
@@ -51,11 +51,12 @@ pub(super) async fn page(
     State(dashboard): State<Arc<Dashboard>>,
     visitor: Visitor,
     uri: Uri,
-) -> Result<Response, Fault> {
+) -> Result<Response, PageError> {
     let progress = dashboard.subject.crawl_progress.clone();
     let output = progress.output();
     let looked = tokio::task::spawn_blocking(move || (progress.batchers(), progress.folder()));
-    let (batchers, folder) = looked.await.map_err(|error| Fault::Internal(error.to_string()))?;
+    let (batchers, folder) =
+        looked.await.map_err(|error| PageError::Internal(error.to_string()))?;
     let rate = folder.as_ref().and_then(|folder| dashboard.crawl_looks.rate(folder.documents));
     let content = Page { batchers, folder, output, rate };
     layout::page(&dashboard, &visitor, &uri, (Section::CommonCrawl, "Common Crawl"), &content)

@@ -12,7 +12,7 @@ use super::layout::html;
 
 /// Why a page cannot be shown.
 #[derive(Debug)]
-pub(super) enum Fault {
+pub(super) enum PageError {
     /// The user is not logged in.
     LogIn {
         /// The requested page.
@@ -30,9 +30,9 @@ pub(super) enum Fault {
     Internal(String),
 }
 
-impl From<StoreError> for Fault {
-    fn from(fault: StoreError) -> Fault {
-        Fault::Store(fault)
+impl From<StoreError> for PageError {
+    fn from(fault: StoreError) -> PageError {
+        PageError::Store(fault)
     }
 }
 
@@ -44,19 +44,19 @@ struct FaultPage<'a> {
     text: &'a str,
 }
 
-impl IntoResponse for Fault {
+impl IntoResponse for PageError {
     fn into_response(self) -> Response {
         let (status, title, text) = match self {
-            Fault::LogIn { wanted } => return log_in(&wanted),
-            Fault::Forbidden(why) => (StatusCode::FORBIDDEN, "Not allowed", sentence(&why)),
-            Fault::NotFound(hint) => (StatusCode::NOT_FOUND, "Not found", sentence(hint)),
-            Fault::BadRequest(why) => (StatusCode::BAD_REQUEST, "Bad request", sentence(why)),
-            Fault::Store(fault) => {
+            PageError::LogIn { wanted } => return log_in(&wanted),
+            PageError::Forbidden(why) => (StatusCode::FORBIDDEN, "Not allowed", sentence(&why)),
+            PageError::NotFound(hint) => (StatusCode::NOT_FOUND, "Not found", sentence(hint)),
+            PageError::BadRequest(why) => (StatusCode::BAD_REQUEST, "Bad request", sentence(why)),
+            PageError::Store(fault) => {
                 warn!("could not show a page of the dashboard: {fault}");
                 let text = "The store could not be reached. The log has the error; run `fetchwell doctor` for details.";
                 (StatusCode::SERVICE_UNAVAILABLE, "Store unavailable", text.to_owned())
             }
-            Fault::Internal(why) => {
+            PageError::Internal(why) => {
                 error!("could not render a page of the dashboard: {why}");
                 let text = "Could not render the page. See the log.";
                 (StatusCode::INTERNAL_SERVER_ERROR, "Internal error", text.to_owned())

@@ -7,7 +7,7 @@ use http::Uri;
 use super::Dashboard;
 use super::access::Visitor;
 use super::assets::Assets;
-use super::fault::Fault;
+use super::fault::PageError;
 
 /// An entry of the navigation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +79,7 @@ pub(super) fn page(
     uri: &Uri,
     (section, title): (Section, &str),
     content: &impl Template,
-) -> Result<Response, Fault> {
+) -> Result<Response, PageError> {
     if visitor.is_live {
         return html(content);
     }
@@ -103,10 +103,10 @@ pub(super) fn here(uri: &Uri) -> &str {
 }
 
 /// Renders a template as a response.
-pub(super) fn html(template: &impl Template) -> Result<Response, Fault> {
+pub(super) fn html(template: &impl Template) -> Result<Response, PageError> {
     Ok(Html(render(template)?).into_response())
 }
 
-fn render(template: &impl Template) -> Result<String, Fault> {
-    template.render().map_err(|error| Fault::Internal(error.to_string()))
+fn render(template: &impl Template) -> Result<String, PageError> {
+    template.render().map_err(|error| PageError::Internal(error.to_string()))
 }

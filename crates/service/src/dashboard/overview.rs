@@ -14,7 +14,7 @@ use http::Uri;
 use super::Dashboard;
 use super::access::Visitor;
 use super::charts::{self, Bar};
-use super::fault::Fault;
+use super::fault::PageError;
 use super::history::{Came, Look};
 use super::layout::{self, Section};
 use super::sites::trouble::{self, Trouble};
@@ -117,7 +117,7 @@ pub(super) async fn page(
     State(dashboard): State<Arc<Dashboard>>,
     visitor: Visitor,
     uri: Uri,
-) -> Result<Response, Fault> {
+) -> Result<Response, PageError> {
     let subject = &dashboard.subject;
     let snapshot = subject.process_metrics.snapshot();
     let mut looks = dashboard.subject.history.looks();

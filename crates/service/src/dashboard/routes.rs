@@ -14,7 +14,7 @@ use http::header::{
 };
 
 use super::access::login;
-use super::fault::Fault;
+use super::fault::PageError;
 use super::{
     Dashboard, articles, assets, common_crawl, dead_letters, live, messages, overview, sites,
     system,
@@ -64,7 +64,7 @@ pub(crate) fn router<S: Clone + Send + Sync + 'static>(dashboard: &Arc<Dashboard
 
 /// The router for a listener that serves only the dashboard.
 pub fn alone(dashboard: &Arc<Dashboard>) -> Router {
-    let unknown = async || Fault::NotFound("there is no such page");
+    let unknown = async || PageError::NotFound("there is no such page");
     router(dashboard).fallback(unknown).layer(middleware::from_fn(harden))
 }
 

@@ -12,7 +12,7 @@ use fetchwell_telemetry::metrics::snapshot::ProcessSnapshot;
 use http::Uri;
 
 use super::access::Visitor;
-use super::fault::Fault;
+use super::fault::PageError;
 use super::layout::{self, Section};
 use super::{Dashboard, SettingRow, SystemInfo, words};
 
@@ -43,7 +43,7 @@ pub(super) async fn page(
     State(dashboard): State<Arc<Dashboard>>,
     visitor: Visitor,
     uri: Uri,
-) -> Result<Response, Fault> {
+) -> Result<Response, PageError> {
     let subject = &dashboard.subject;
     let SystemInfo { store, politeness, settings } = &subject.system;
     let (defaults, given) = settings.iter().partition(|setting| setting.is_default);

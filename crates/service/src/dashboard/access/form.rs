@@ -7,7 +7,7 @@ use http::Uri;
 use tokio::time::timeout;
 use url::form_urlencoded;
 
-use crate::dashboard::fault::Fault;
+use crate::dashboard::fault::PageError;
 
 /// The maximum size of a form; ours are far smaller.
 const MOST_BYTES: usize = 64 << 10;
@@ -19,10 +19,10 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub(in super::super) struct Form(Vec<(String, String)>);
 
 impl Form {
-    pub(super) async fn read(body: Body) -> Result<Form, Fault> {
+    pub(super) async fn read(body: Body) -> Result<Form, PageError> {
         let bytes = timeout(PATIENCE, to_bytes(body, MOST_BYTES)).await;
         let Ok(Ok(bytes)) = bytes else {
-            return Err(Fault::BadRequest("the form is too large, or took too long to arrive"));
+            return Err(PageError::BadRequest("the form is too large, or took too long to arrive"));
         };
         Ok(Form::of(&bytes))
     }
@@ -44,9 +44,9 @@ impl Form {
     }
 
     /// A required field.
-    pub(in super::super) fn need(&self, name: &'static str) -> Result<&str, Fault> {
+    pub(in super::super) fn need(&self, name: &'static str) -> Result<&str, PageError> {
         self.text(name)
-            .ok_or(Fault::BadRequest("the form is incomplete; reload the page and try again"))
+            .ok_or(PageError::BadRequest("the form is incomplete; reload the page and try again"))
     }
 }
 

@@ -18,7 +18,7 @@ use super::sessions::LIFETIME;
 use super::visitor::{Theme, Visitor};
 use crate::dashboard::Dashboard;
 use crate::dashboard::assets::Assets;
-use crate::dashboard::fault::Fault;
+use crate::dashboard::fault::PageError;
 use crate::dashboard::layout::html;
 use crate::server::Peer;
 
@@ -37,7 +37,7 @@ struct LoginPage<'a> {
 pub(in super::super) async fn form(
     State(dashboard): State<Arc<Dashboard>>,
     request: Request,
-) -> Result<Response, Fault> {
+) -> Result<Response, PageError> {
     let (mut parts, _) = request.into_parts();
     let query = Form::of_query(&parts.uri);
     let to = local(query.text("to").unwrap_or("/")).to_owned();
@@ -51,10 +51,10 @@ pub(in super::super) async fn form(
 pub(in super::super) async fn log_in(
     State(dashboard): State<Arc<Dashboard>>,
     request: Request,
-) -> Result<Response, Fault> {
+) -> Result<Response, PageError> {
     let (parts, body) = request.into_parts();
     if is_others(&parts.headers, &parts.uri) {
-        return Err(Fault::Forbidden(
+        return Err(PageError::Forbidden(
             "the request did not come from a page of the dashboard".to_owned(),
         ));
     }
@@ -90,7 +90,7 @@ pub(in super::super) async fn log_in(
             let id = dashboard
                 .sessions
                 .open(hash)
-                .map_err(|error| Fault::Internal(error.to_string()))?;
+                .map_err(|error| PageError::Internal(error.to_string()))?;
             dashboard
                 .subject
                 .audit
@@ -107,7 +107,7 @@ pub(in super::super) async fn log_in(
     }
 }
 
-fn refused(dashboard: &Dashboard, theme: Theme, to: &str) -> Result<Response, Fault> {
+fn refused(dashboard: &Dashboard, theme: Theme, to: &str) -> Result<Response, PageError> {
     let fault = "This token is unknown or was revoked.".to_owned();
     let page = page(dashboard, theme, to, Some(fault))?;
     Ok((StatusCode::UNAUTHORIZED, page).into_response())
@@ -125,10 +125,10 @@ fn for_viewers(name: &str) -> String {
 pub(in super::super) async fn log_out(
     State(dashboard): State<Arc<Dashboard>>,
     request: Request,
-) -> Result<Response, Fault> {
+) -> Result<Response, PageError> {
     let (parts, _) = request.into_parts();
     if !is_ours(&parts.headers, &parts.uri) {
-        return Err(Fault::Forbidden(
+        return Err(PageError::Forbidden(
             "the request did not come from a page of the dashboard".to_owned(),
         ));
     }
@@ -140,11 +140,11 @@ pub(in super::super) async fn log_out(
 }
 
 /// Stores the color theme in a cookie. It affects only this browser, so no session is needed.
-pub(in super::super) async fn choose_theme(request: Request) -> Result<Response, Fault> {
+pub(in super::super) async fn choose_theme(request: Request) -> Result<Response, PageError> {
     const A_YEAR_IN_SECONDS: u64 = 365 * 86_400;
     let (parts, body) = request.into_parts();
     if !is_ours(&parts.headers, &parts.uri) {
-        return Err(Fault::Forbidden(
+        return Err(PageError::Forbidden(
             "the request did not come from a page of the dashboard".to_owned(),
         ));
     }
@@ -160,7 +160,7 @@ fn page(
     theme: Theme,
     to: &str,
     fault: Option<String>,
-) -> Result<Response, Fault> {
+) -> Result<Response, PageError> {
     let door = dashboard.subject.door.command();
     let has_callers = dashboard.subject.has_callers();
     html(&LoginPage { assets: Assets::get(), theme, door, has_callers, to, fault })

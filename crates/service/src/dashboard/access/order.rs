@@ -10,7 +10,7 @@ use super::same_origin::is_ours;
 use super::sessions::Notice;
 use super::visitor::Visitor;
 use crate::dashboard::Dashboard;
-use crate::dashboard::fault::Fault;
+use crate::dashboard::fault::PageError;
 use crate::server::Peer;
 use crate::sites::Operator;
 
@@ -22,12 +22,15 @@ pub(in super::super) struct Order {
 }
 
 impl FromRequest<Arc<Dashboard>> for Order {
-    type Rejection = Fault;
+    type Rejection = PageError;
 
-    async fn from_request(request: Request, dashboard: &Arc<Dashboard>) -> Result<Order, Fault> {
+    async fn from_request(
+        request: Request,
+        dashboard: &Arc<Dashboard>,
+    ) -> Result<Order, PageError> {
         let (mut parts, body) = request.into_parts();
         if !is_ours(&parts.headers, &parts.uri) {
-            return Err(Fault::Forbidden(
+            return Err(PageError::Forbidden(
                 "the request did not come from a page of the dashboard".to_owned(),
             ));
         }
@@ -35,13 +38,13 @@ impl FromRequest<Arc<Dashboard>> for Order {
         if !by.may_act() {
             let who =
                 format!("{} has read-only access; actions need the role operator", by.caller.name);
-            return Err(Fault::Forbidden(who));
+            return Err(PageError::Forbidden(who));
         }
         let form = Form::read(body).await?;
         // The CSRF token is random and belongs to one session, so the time of the comparison reveals nothing useful.
         if form.text("csrf") != Some(&by.csrf) {
             let why = "the page belongs to another session; reload it and try again";
-            return Err(Fault::Forbidden(why.to_owned()));
+            return Err(PageError::Forbidden(why.to_owned()));
         }
         Ok(Order { form, by, from: Peer::of(&parts).address.to_string() })
     }
@@ -59,7 +62,7 @@ impl Order {
         dashboard: &Dashboard,
         action: &str,
         detail: String,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), PageError> {
         let who = &self.by.caller.name;
         Ok(dashboard.subject.audit.note(who, action, detail, &self.from).await?)
     }

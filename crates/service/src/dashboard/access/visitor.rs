@@ -10,7 +10,7 @@ use super::authenticator::{Authenticator, ONLOOKER};
 use super::cookies;
 use super::sessions::Notice;
 use crate::dashboard::Dashboard;
-use crate::dashboard::fault::Fault;
+use crate::dashboard::fault::PageError;
 use crate::dashboard::layout;
 use crate::dashboard::live::IsLive;
 
@@ -70,12 +70,12 @@ impl Visitor {
 }
 
 impl FromRequestParts<Arc<Dashboard>> for Visitor {
-    type Rejection = Fault;
+    type Rejection = PageError;
 
     async fn from_request_parts(
         parts: &mut Parts,
         dashboard: &Arc<Dashboard>,
-    ) -> Result<Visitor, Fault> {
+    ) -> Result<Visitor, PageError> {
         let theme = Theme::of(parts);
         let is_live = parts.extensions.get::<IsLive>().is_some();
         if matches!(dashboard.subject.authenticator, Authenticator::Nobody) {
@@ -86,11 +86,11 @@ impl FromRequestParts<Arc<Dashboard>> for Visitor {
         let wanted = layout::here(&parts.uri).to_owned();
         let id = cookies::value(&parts.headers, cookies::SESSION);
         let found = id.and_then(|id| Some((id, dashboard.sessions.find(id, !is_live)?)));
-        let Some((id, session)) = found else { return Err(Fault::LogIn { wanted }) };
+        let Some((id, session)) = found else { return Err(PageError::LogIn { wanted }) };
         let caller = dashboard.subject.authenticator.caller_of(&session.token).await?;
         let Some(caller) = caller.filter(|caller| caller.role != Role::Caller) else {
             dashboard.sessions.close(id);
-            return Err(Fault::LogIn { wanted });
+            return Err(PageError::LogIn { wanted });
         };
         // An automatic refresh must not consume the notice of a page that the user opens.
         let may_say = !is_live && parts.method == http::Method::GET;

@@ -12,7 +12,7 @@ use http::Uri;
 use super::field;
 use crate::dashboard::Dashboard;
 use crate::dashboard::access::{Form, Visitor};
-use crate::dashboard::fault::Fault;
+use crate::dashboard::fault::PageError;
 use crate::dashboard::layout::{self, Section};
 use crate::dashboard::words;
 
@@ -50,7 +50,7 @@ pub(in super::super) async fn page(
     State(dashboard): State<Arc<Dashboard>>,
     visitor: Visitor,
     uri: Uri,
-) -> Result<Response, Fault> {
+) -> Result<Response, PageError> {
     let title = (Section::Articles, "Articles");
     let Some(articles) = &dashboard.subject.articles else {
         return layout::page(&dashboard, &visitor, &uri, title, &Page { found: None });

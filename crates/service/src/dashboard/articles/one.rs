@@ -11,7 +11,7 @@ use super::field;
 use super::reader::{self, Block};
 use crate::dashboard::Dashboard;
 use crate::dashboard::access::Visitor;
-use crate::dashboard::fault::Fault;
+use crate::dashboard::fault::PageError;
 use crate::dashboard::layout::{self, Section};
 
 #[derive(Template)]
@@ -33,8 +33,8 @@ pub(in super::super) async fn page(
     visitor: Visitor,
     Path(uid): Path<String>,
     uri: Uri,
-) -> Result<Response, Fault> {
-    let unknown = Fault::NotFound("there is no such article; articles are kept for seven days");
+) -> Result<Response, PageError> {
+    let unknown = PageError::NotFound("there is no such article; articles are kept for seven days");
     let Some(articles) = &dashboard.subject.articles else { return Err(unknown) };
     let Some(fields) = articles.find(&uid).await? else { return Err(unknown) };
     let text = |name: &str| field(&fields, name);

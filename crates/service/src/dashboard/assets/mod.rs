@@ -8,7 +8,7 @@ use fetchwell_policy::digest::sha256_hex;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 
 use super::Dashboard;
-use super::fault::Fault;
+use super::fault::PageError;
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("live.js");
@@ -40,12 +40,12 @@ fn path(name: &str, content: &str) -> String {
 pub(super) async fn asset(
     State(_): State<Arc<Dashboard>>,
     Path(name): Path<String>,
-) -> Result<Response, Fault> {
+) -> Result<Response, PageError> {
     let (kind, content) = match name.as_str() {
         "style.css" => ("text/css; charset=utf-8", STYLE),
         "live.js" => ("text/javascript; charset=utf-8", SCRIPT),
         "icon.svg" => ("image/svg+xml", ICON),
-        _ => return Err(Fault::NotFound("there is no such file")),
+        _ => return Err(PageError::NotFound("there is no such file")),
     };
     let headers = [(CONTENT_TYPE, kind), (CACHE_CONTROL, "public, max-age=31536000, immutable")];
     Ok((headers, content).into_response())

@@ -16,7 +16,7 @@ use http::Uri;
 use super::{Lines, MOST_GROUPS};
 use crate::dashboard::Dashboard;
 use crate::dashboard::access::Visitor;
-use crate::dashboard::fault::Fault;
+use crate::dashboard::fault::PageError;
 use crate::dashboard::layout::{self, Section};
 use crate::dashboard::words::{self, shell};
 use crate::views::oversight::MessageSummaryView;
@@ -39,7 +39,7 @@ pub(super) async fn page(
     visitor: &Visitor,
     uri: &Uri,
     oversight: &dyn Oversight,
-) -> Result<Response, Fault> {
+) -> Result<Response, PageError> {
     let mut failures = oversight.failures().await?;
     let messages = failures.groups.iter().map(|group| group.messages).sum();
     let more = failures.groups.len().saturating_sub(MOST_GROUPS);

@@ -16,7 +16,7 @@ use super::as_of;
 use super::letters::of;
 use crate::dashboard::Dashboard;
 use crate::dashboard::access::{Form, Order, Visitor};
-use crate::dashboard::fault::Fault;
+use crate::dashboard::fault::PageError;
 use crate::dashboard::layout::{self, Section};
 use crate::dashboard::offer::{Mood, Offer};
 use crate::dashboard::words::{self, shell};
@@ -43,7 +43,7 @@ pub(in super::super) async fn page(
     State(dashboard): State<Arc<Dashboard>>,
     visitor: Visitor,
     uri: Uri,
-) -> Result<Response, Fault> {
+) -> Result<Response, PageError> {
     let letters = of(&dashboard)?;
     let group = named(&Form::of_query(&uri))?;
     let counted = dashboard.census.look(letters, &dashboard.subject.clock).await?;
@@ -146,13 +146,13 @@ fn details(letter: &DeadLetter) -> Vec<(String, String)> {
 pub(in super::super) async fn revise(
     State(dashboard): State<Arc<Dashboard>>,
     order: Order,
-) -> Result<Response, Fault> {
+) -> Result<Response, PageError> {
     let letters = of(&dashboard)?;
     let form = &order.form;
     let (revision, verb, done) = match form.need("what")? {
         "retry" => (Revision::Retry, "retry_dead_letters", "Retried"),
         "drop" => (Revision::Drop, "drop_dead_letters", "Dropped"),
-        _ => return Err(Fault::BadRequest("unknown action")),
+        _ => return Err(PageError::BadRequest("unknown action")),
     };
     let (revised, detail) = if let Some(url) = form.text("url") {
         (letters.revise(&Letters::OfUrl(url.to_owned()), revision).await?, url.to_owned())
@@ -179,12 +179,12 @@ pub(in super::super) async fn revise(
     Ok(order.told(&dashboard, text))
 }
 
-fn named(form: &Form) -> Result<DeadGroup, Fault> {
+fn named(form: &Form) -> Result<DeadGroup, PageError> {
     let site = form.text("site").filter(|site| *site != site_name("")).unwrap_or_default();
     Ok(DeadGroup { reason: form.need("reason")?.to_owned(), site: site.to_owned() })
 }
 
-fn moment(form: &Form) -> Result<Time, Fault> {
+fn moment(form: &Form) -> Result<Time, PageError> {
     let micros = form.need("as_of")?.parse();
-    micros.map(Time::from_micros).map_err(|_| Fault::BadRequest("as_of is not a time"))
+    micros.map(Time::from_micros).map_err(|_| PageError::BadRequest("as_of is not a time"))
 }

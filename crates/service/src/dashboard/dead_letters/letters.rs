@@ -14,7 +14,7 @@ use http::Uri;
 use super::{Lines, MOST_GROUPS};
 use crate::dashboard::Dashboard;
 use crate::dashboard::access::Visitor;
-use crate::dashboard::fault::Fault;
+use crate::dashboard::fault::PageError;
 use crate::dashboard::layout::{self, Section};
 use crate::dashboard::words;
 use crate::views::letters::{letter_line, site_name};
@@ -38,7 +38,7 @@ pub(super) async fn page(
     visitor: &Visitor,
     uri: &Uri,
     letters: &Arc<dyn DeadLetters>,
-) -> Result<Response, Fault> {
+) -> Result<Response, PageError> {
     let counted = dashboard.census.look(letters, &dashboard.subject.clock).await?;
     let counted = counted.map(|counted| Shown {
         as_of: counted.as_of,
@@ -64,10 +64,10 @@ pub(super) fn lines(letters: Arc<dyn DeadLetters>) -> Lines {
 }
 
 /// The dead letters of this process.
-pub(super) fn of(dashboard: &Dashboard) -> Result<&Arc<dyn DeadLetters>, Fault> {
+pub(super) fn of(dashboard: &Dashboard) -> Result<&Arc<dyn DeadLetters>, PageError> {
     dashboard
         .subject
         .dead_letters
         .as_ref()
-        .ok_or(Fault::NotFound("this process has no list of dead letters"))
+        .ok_or(PageError::NotFound("this process has no list of dead letters"))
 }

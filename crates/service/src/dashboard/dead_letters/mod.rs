@@ -22,7 +22,7 @@ use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 
 use super::Dashboard;
 use super::access::Visitor;
-use super::fault::Fault;
+use super::fault::PageError;
 use super::layout::{self, Section};
 
 pub(super) use census::Census;
@@ -41,7 +41,7 @@ pub(super) async fn page(
     State(dashboard): State<Arc<Dashboard>>,
     visitor: Visitor,
     uri: Uri,
-) -> Result<Response, Fault> {
+) -> Result<Response, PageError> {
     if let Some(oversight) = &dashboard.subject.oversight {
         return failures::page(&dashboard, &visitor, &uri, &**oversight).await;
     }
@@ -55,7 +55,7 @@ pub(super) async fn page(
 pub(super) async fn export(
     State(dashboard): State<Arc<Dashboard>>,
     _visitor: Visitor,
-) -> Result<Response, Fault> {
+) -> Result<Response, PageError> {
     let lines = match &dashboard.subject.oversight {
         Some(oversight) => failures::lines(oversight.clone()),
         None => letters::lines(letters::of(&dashboard)?.clone()),

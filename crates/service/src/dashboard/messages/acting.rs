@@ -12,7 +12,7 @@ use fetchwell_engine::ports::oversight::{
 use super::{filter, oversight};
 use crate::dashboard::Dashboard;
 use crate::dashboard::access::{Form, Order};
-use crate::dashboard::fault::Fault;
+use crate::dashboard::fault::PageError;
 use crate::dashboard::offer::{Mood, Offer};
 use crate::dashboard::words;
 
@@ -95,19 +95,20 @@ pub(super) fn how_many(count: &Count) -> String {
 pub(in super::super) async fn act(
     State(dashboard): State<Arc<Dashboard>>,
     order: Order,
-) -> Result<Response, Fault> {
+) -> Result<Response, PageError> {
     let Some(oversight) = oversight(&dashboard) else {
-        return Err(Fault::NotFound("this process has no messages"));
+        return Err(PageError::NotFound("this process has no messages"));
     };
     let form = &order.form;
     let act = match form.need("what")? {
         "retry" => Action::Retry,
         "cancel" => Action::Cancel,
-        _ => return Err(Fault::BadRequest("unknown action")),
+        _ => return Err(PageError::BadRequest("unknown action")),
     };
     let action = format!("{}_messages", act.as_str());
     if let Some(id) = form.text("id") {
-        let id: MessageId = id.parse().map_err(|_| Fault::BadRequest("id is not a message id"))?;
+        let id: MessageId =
+            id.parse().map_err(|_| PageError::BadRequest("id is not a message id"))?;
         let deeds = oversight.act_on(act, &[id], None).await?;
         let told = deeds.first().map_or_else(String::new, |deed| format!("{id} {}", deed.told()));
         if !deeds.iter().any(|deed| deed.is_done()) {
@@ -135,10 +136,10 @@ pub(in super::super) async fn act(
 }
 
 /// The filter of a form. It must include a time and a state.
-fn as_seen(form: &Form) -> Result<MessageFilter, Fault> {
+fn as_seen(form: &Form) -> Result<MessageFilter, PageError> {
     let filter = filter::read(form);
     if filter.as_of.is_none() || filter.state.is_none() {
-        return Err(Fault::BadRequest("the form lacks state or as_of"));
+        return Err(PageError::BadRequest("the form lacks state or as_of"));
     }
     Ok(filter)
 }

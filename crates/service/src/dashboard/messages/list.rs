@@ -12,7 +12,7 @@ use super::acting::{how_many, offers_for_all};
 use super::{Absent, filter, mood, oversight};
 use crate::dashboard::Dashboard;
 use crate::dashboard::access::{Form, Visitor};
-use crate::dashboard::fault::Fault;
+use crate::dashboard::fault::PageError;
 use crate::dashboard::layout::{self, Section};
 use crate::dashboard::offer::Offer;
 use crate::dashboard::tabs::Tab;
@@ -38,7 +38,7 @@ pub(in super::super) async fn page(
     State(dashboard): State<Arc<Dashboard>>,
     visitor: Visitor,
     uri: Uri,
-) -> Result<Response, Fault> {
+) -> Result<Response, PageError> {
     let title = (Section::Messages, "Messages");
     let Some(oversight) = oversight(&dashboard) else {
         return layout::page(&dashboard, &visitor, &uri, title, &Absent);

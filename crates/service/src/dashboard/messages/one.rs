@@ -13,7 +13,7 @@ use super::acting::offers_for_one;
 use super::{Absent, mood, oversight};
 use crate::dashboard::Dashboard;
 use crate::dashboard::access::Visitor;
-use crate::dashboard::fault::Fault;
+use crate::dashboard::fault::PageError;
 use crate::dashboard::layout::{self, Section};
 use crate::dashboard::offer::Offer;
 use crate::dashboard::words;
@@ -37,12 +37,12 @@ pub(in super::super) async fn page(
     visitor: Visitor,
     Path(id): Path<String>,
     uri: Uri,
-) -> Result<Response, Fault> {
+) -> Result<Response, PageError> {
     let title = (Section::Messages, "Message");
     let Some(oversight) = oversight(&dashboard) else {
         return layout::page(&dashboard, &visitor, &uri, title, &Absent);
     };
-    let unknown = Fault::NotFound("there is no such message; old messages are deleted");
+    let unknown = PageError::NotFound("there is no such message; old messages are deleted");
     let Ok(id) = id.parse::<MessageId>() else { return Err(unknown) };
     let Some(detail) = oversight.detail(id).await? else { return Err(unknown) };
     let content = Page {

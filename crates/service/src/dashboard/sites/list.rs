@@ -12,7 +12,7 @@ use url::form_urlencoded::Serializer;
 use super::{interval, maybe_seconds, robots_age, standing};
 use crate::dashboard::Dashboard;
 use crate::dashboard::access::{Form, Visitor};
-use crate::dashboard::fault::Fault;
+use crate::dashboard::fault::PageError;
 use crate::dashboard::layout::{self, Section};
 use crate::dashboard::tabs::Tab;
 use crate::dashboard::words;
@@ -34,7 +34,7 @@ pub(in super::super) async fn page(
     State(dashboard): State<Arc<Dashboard>>,
     visitor: Visitor,
     uri: Uri,
-) -> Result<Response, Fault> {
+) -> Result<Response, PageError> {
     let form = Form::of_query(&uri);
     let query = SiteQuery {
         after: form.text("after").map(str::to_owned),

@@ -12,7 +12,7 @@ use super::ordering::offers;
 use super::{in_seconds, interval, maybe_seconds, next_try, standing};
 use crate::dashboard::Dashboard;
 use crate::dashboard::access::Visitor;
-use crate::dashboard::fault::Fault;
+use crate::dashboard::fault::PageError;
 use crate::dashboard::layout::{self, Section};
 use crate::dashboard::offer::Offer;
 use crate::dashboard::words;
@@ -33,7 +33,7 @@ pub(in super::super) async fn page(
     visitor: Visitor,
     Path(name): Path<String>,
     uri: Uri,
-) -> Result<Response, Fault> {
+) -> Result<Response, PageError> {
     let site = named(&name)?;
     let row = &dashboard.subject.sites.row(&site).await?;
     let content = Page {
@@ -47,6 +47,6 @@ pub(in super::super) async fn page(
 }
 
 /// Parses the name of a site.
-pub(super) fn named(name: &str) -> Result<Site, Fault> {
-    Site::parse(name).map_err(|_| Fault::NotFound("that is not a site; use HOST or HOST:PORT"))
+pub(super) fn named(name: &str) -> Result<Site, PageError> {
+    Site::parse(name).map_err(|_| PageError::NotFound("that is not a site; use HOST or HOST:PORT"))
 }

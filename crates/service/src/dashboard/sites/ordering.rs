@@ -10,7 +10,7 @@ use url::form_urlencoded;
 use super::one::named;
 use crate::dashboard::Dashboard;
 use crate::dashboard::access::Order;
-use crate::dashboard::fault::Fault;
+use crate::dashboard::fault::PageError;
 use crate::dashboard::offer::{Mood, Offer, Question};
 use crate::sites::SiteRow;
 
@@ -59,7 +59,7 @@ pub(in super::super) async fn order(
     State(dashboard): State<Arc<Dashboard>>,
     Path((name, word)): Path<(String, String)>,
     order: Order,
-) -> Result<Response, Fault> {
+) -> Result<Response, PageError> {
     let service = &dashboard.subject.sites;
     let site = named(&name)?;
     let (wanted, said) = match word.as_str() {
@@ -79,7 +79,7 @@ pub(in super::super) async fn order(
         "refetch-robots" => {
             (SiteOrder::ForgetRobots, "has its robots.txt read again before the next page")
         }
-        _ => return Err(Fault::NotFound("unknown action")),
+        _ => return Err(PageError::NotFound("unknown action")),
     };
     let obeyed = service.order(&site, wanted, &order.operator()).await?;
     if !obeyed.changed {
