@@ -15,7 +15,7 @@ use std::sync::Arc;
 use fetchwell_engine::ports::articles::Articles;
 use fetchwell_engine::ports::links::CategoryLinks;
 
-pub use plan::{Link, LinkRules, give_up_record, plan};
+pub use plan::{ArticleLink, LinkRules, give_up_record, plan};
 pub use record::{ArticleRecord, CanonicalArticle, FailCode, FailedArticle, uid};
 pub use run::{ArticleRules, ArticleRun, gate_rules};
 

@@ -27,7 +27,7 @@ const UNREADABLE_ONE_IN: usize = 10;
 
 /// The payload of a job.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Link {
+pub struct ArticleLink {
     /// Every category that lists the link, sorted by name. The first one becomes the article's `category`.
     pub categories: Vec<String>,
 }
@@ -42,7 +42,7 @@ pub struct LinkRules {
 }
 
 pub fn plan(lease: &Lease, rules: LinkRules) -> Box<dyn Plan<ArticleRecord>> {
-    decode_payload(lease, |link: Link| {
+    decode_payload(lease, |link: ArticleLink| {
         let queued = lease.job.url.clone();
         match WebUrl::parse(&queued) {
             Ok(url) => {
@@ -74,7 +74,7 @@ pub fn give_up_record(
         error!(url, reason, "[canon] ⚠️ Internal error → left unattempted");
         return Vec::new();
     }
-    let too_large = |link: Link| {
+    let too_large = |link: ArticleLink| {
         let failure = failure(url, &link, FailCode::BadHtml, wall);
         ArticleRecord::Failed { failure, what: reason.to_owned(), is_of_site: false }
     };
@@ -83,7 +83,7 @@ pub fn give_up_record(
 
 fn conclude(
     queued: &str,
-    link: &Link,
+    link: &ArticleLink,
     fetch_end: &FetchEnd,
     reading: ReadLimits,
     moment: Moment,
@@ -117,7 +117,7 @@ enum Unread {
 
 fn read(
     queued: &str,
-    link: &Link,
+    link: &ArticleLink,
     final_url: &WebUrl,
     answer: &Answer,
     reading: ReadLimits,
@@ -165,7 +165,7 @@ fn read(
 
 fn failed(
     queued: &str,
-    link: &Link,
+    link: &ArticleLink,
     reason: FailCode,
     happened: &FetchOutcome,
     moment: Moment,
@@ -183,7 +183,7 @@ fn failed(
     (vec![ArticleRecord::Failed { failure, what, is_of_site }], settlement)
 }
 
-fn failure(queued: &str, link: &Link, reason: FailCode, wall: Time) -> FailedArticle {
+fn failure(queued: &str, link: &ArticleLink, reason: FailCode, wall: Time) -> FailedArticle {
     FailedArticle {
         uid: uid(queued),
         url: queued.to_owned(),
@@ -193,7 +193,7 @@ fn failure(queued: &str, link: &Link, reason: FailCode, wall: Time) -> FailedArt
     }
 }
 
-fn first_category(link: &Link) -> String {
+fn first_category(link: &ArticleLink) -> String {
     link.categories.first().cloned().unwrap_or_default()
 }
 

@@ -20,7 +20,7 @@ use tracing::{info, warn};
 
 use super::ArticlePorts;
 use super::finish::{KeepThenSettle, Tally};
-use super::plan::{Link, LinkRules, give_up_record, plan};
+use super::plan::{ArticleLink, LinkRules, give_up_record, plan};
 use super::record::{ArticleRecord, uid};
 use super::unattempted::Unattempted;
 
@@ -136,11 +136,14 @@ impl ArticleRun {
 }
 
 /// The snapshot without the attempted links. The categories of a link are sorted by name.
-async fn new_links(ports: &ArticlePorts, run: Time) -> Result<Vec<(String, Link)>, StoreError> {
-    let mut links: BTreeMap<String, Link> = BTreeMap::new();
+async fn new_links(
+    ports: &ArticlePorts,
+    run: Time,
+) -> Result<Vec<(String, ArticleLink)>, StoreError> {
+    let mut links: BTreeMap<String, ArticleLink> = BTreeMap::new();
     for set in ports.links.snapshot().await? {
         for url in set.urls {
-            let link = links.entry(url).or_insert_with(|| Link { categories: Vec::new() });
+            let link = links.entry(url).or_insert_with(|| ArticleLink { categories: Vec::new() });
             link.categories.push(set.category.clone());
         }
     }
@@ -149,7 +152,7 @@ async fn new_links(ports: &ArticlePorts, run: Time) -> Result<Vec<(String, Link)
     Ok(links.into_iter().zip(pending).filter(|(_, new)| *new).map(|(link, _)| link).collect())
 }
 
-fn job(url: String, link: &Link) -> NewJob {
+fn job(url: String, link: &ArticleLink) -> NewJob {
     let site = WebUrl::parse(&url).ok().map(|url| url.site());
     let key = job_key(site.as_ref(), &url);
     let payload = serde_json::to_vec(link).unwrap_or_default();
