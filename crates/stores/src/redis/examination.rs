@@ -3,7 +3,7 @@
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_policy::time::Time;
 
-use super::link::{Link, field};
+use super::link::{RedisConnection, field};
 use crate::finding::{Finding, StoreUse};
 
 /// Facts about a server.
@@ -69,7 +69,7 @@ impl RedisFacts {
 
 /// Connects and collects the facts. Fails if the server cannot be used at all.
 pub async fn examine(url: &str) -> Result<RedisFacts, StoreError> {
-    let link = Link::open(url).await?;
+    let link = RedisConnection::open(url).await?;
     let mut connection = link.standing().await?.connection;
     let info: redis::RedisResult<String> = redis::cmd("INFO").query_async(&mut connection).await;
     let info = match info {

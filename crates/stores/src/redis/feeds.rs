@@ -8,7 +8,7 @@ use fetchwell_engine::ports::feeds::{Claim, FeedMemory, Feeds, Subscription};
 use redis::{Cmd, FromRedisValue, Pipeline, RedisError, Script};
 use serde::{Deserialize, Serialize};
 
-use super::link::Link;
+use super::link::RedisConnection;
 
 /// Field: the feed and the category as a JSON array. Value: [`Details`] as JSON.
 const SUBSCRIPTIONS: &str = "rss:feeds:subscriptions";
@@ -48,7 +48,7 @@ return 1";
 
 /// Feeds on a Redis server.
 pub struct RedisFeeds {
-    link: Link,
+    link: RedisConnection,
     claim: Script,
     release: Script,
     keep: Script,
@@ -66,7 +66,7 @@ impl RedisFeeds {
     /// Connects to the server.
     pub async fn open(url: &str) -> Result<RedisFeeds, StoreError> {
         Ok(RedisFeeds {
-            link: Link::open_patiently(url, ANSWER_WITHIN).await?,
+            link: RedisConnection::open_patiently(url, ANSWER_WITHIN).await?,
             claim: Script::new(CLAIM),
             release: Script::new(RELEASE),
             keep: Script::new(KEEP),

@@ -25,7 +25,7 @@ const VERSION_KEY: &str = "fetchwell:store:version";
 static WARNED: parking_lot::Mutex<BTreeSet<String>> = parking_lot::Mutex::new(BTreeSet::new());
 
 /// Connects on demand, and again after an error.
-pub(super) struct Link {
+pub(super) struct RedisConnection {
     client: Client,
     answer_within: Duration,
     standing: Mutex<Option<Standing>>,
@@ -40,23 +40,23 @@ pub(super) struct Standing {
     cautions: Arc<[String]>,
 }
 
-impl Link {
+impl RedisConnection {
     /// Connects to the server and checks that it is suitable.
-    pub(super) async fn open(url: &str) -> Result<Link, StoreError> {
-        Link::open_patiently(url, ANSWER_WITHIN).await
+    pub(super) async fn open(url: &str) -> Result<RedisConnection, StoreError> {
+        RedisConnection::open_patiently(url, ANSWER_WITHIN).await
     }
 
     /// `open` with a given response timeout, for larger transfers.
     pub(super) async fn open_patiently(
         url: &str,
         answer_within: Duration,
-    ) -> Result<Link, StoreError> {
+    ) -> Result<RedisConnection, StoreError> {
         let client = Client::open(url).map_err(|error| {
             StoreError::incompatible("the address of Redis is invalid")
                 .with_source(error)
                 .with_advice("write redis://[user:password@]host:port/db")
         })?;
-        let link = Link { client, answer_within, standing: Mutex::default() };
+        let link = RedisConnection { client, answer_within, standing: Mutex::default() };
         link.refuse_newer().await?;
         Ok(link)
     }
@@ -184,9 +184,9 @@ pub(super) fn field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
 mod tests {
     use super::*;
 
-    fn link() -> Link {
+    fn link() -> RedisConnection {
         let client = Client::open("redis://:secret@127.0.0.1:1/").unwrap();
-        Link { client, answer_within: ANSWER_WITHIN, standing: Mutex::default() }
+        RedisConnection { client, answer_within: ANSWER_WITHIN, standing: Mutex::default() }
     }
 
     #[tokio::test]

@@ -10,7 +10,7 @@ use redis::aio::MultiplexedConnection;
 use redis::{Cmd, RedisError, RedisResult};
 use tracing::warn;
 
-use super::link::Link;
+use super::link::RedisConnection;
 
 /// The prefix of the keys of categories.
 const PREFIX: &str = "rss:category_links:";
@@ -21,13 +21,13 @@ const LINKS_AT_ONCE: usize = 1_000;
 
 /// Links on a Redis server, which expires categories by itself.
 pub struct RedisLinks {
-    link: Link,
+    link: RedisConnection,
 }
 
 impl RedisLinks {
     /// Connects to the server.
     pub async fn open(url: &str) -> Result<RedisLinks, StoreError> {
-        Ok(RedisLinks { link: Link::open_patiently(url, ANSWER_WITHIN).await? })
+        Ok(RedisLinks { link: RedisConnection::open_patiently(url, ANSWER_WITHIN).await? })
     }
 
     async fn read(&self) -> Result<Vec<CategorySet>, RedisFault> {

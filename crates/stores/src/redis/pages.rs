@@ -8,14 +8,14 @@ use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::page_cache::PageCache;
 use redis::AsyncCommands;
 
-use super::link::Link;
+use super::link::RedisConnection;
 
 /// Long enough to transfer the longest body.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
 /// A page cache on a Redis server.
 pub struct RedisPages {
-    link: Link,
+    link: RedisConnection,
 }
 
 impl RedisPages {
@@ -24,7 +24,7 @@ impl RedisPages {
 
     /// Connects to the server.
     pub async fn open(url: &str) -> Result<RedisPages, StoreError> {
-        Ok(RedisPages { link: Link::open_patiently(url, ANSWER_WITHIN).await? })
+        Ok(RedisPages { link: RedisConnection::open_patiently(url, ANSWER_WITHIN).await? })
     }
 }
 

@@ -13,7 +13,7 @@ use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Scheme, Site};
 use redis::{AsyncCommands, FromRedisValue, Script};
 
-use super::link::Link;
+use super::link::RedisConnection;
 use crate::politeness::{Change, SiteStateStore, SiteStates, Texts};
 
 /// The run of the server that has complete data, and since when.
@@ -39,7 +39,7 @@ const ROBOTS_KEPT_S: u64 = 31 * 86_400;
 
 /// The store of site states on a Redis server.
 pub struct RedisSiteStates {
-    link: Link,
+    link: RedisConnection,
     step: Script,
     forget_names: Script,
 }
@@ -47,7 +47,7 @@ pub struct RedisSiteStates {
 impl RedisSiteStates {
     /// Connects to the server and checks that it is suitable.
     pub async fn open(url: &str) -> Result<RedisSiteStates, StoreError> {
-        let link = Link::open(url).await?;
+        let link = RedisConnection::open(url).await?;
         link.warn_of_forgetting().await?;
         Ok(RedisSiteStates {
             link,

@@ -12,7 +12,7 @@ use fetchwell_engine::ports::articles::{ArticleResult, Articles, Counts, Fields,
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_policy::time::Time;
 
-use super::link::Link;
+use super::link::RedisConnection;
 use crate::StoreClock;
 use books::Scripts;
 use reading::readable;
@@ -24,7 +24,7 @@ const LINKS_AT_ONCE: usize = 500;
 
 /// Articles on a Redis server.
 pub struct RedisArticles {
-    link: Link,
+    link: RedisConnection,
     clock: StoreClock,
     scripts: Scripts,
 }
@@ -32,7 +32,7 @@ pub struct RedisArticles {
 impl RedisArticles {
     /// Connects to the server.
     pub async fn open(url: &str, clock: StoreClock) -> Result<RedisArticles, StoreError> {
-        let link = Link::open_patiently(url, ANSWER_WITHIN).await?;
+        let link = RedisConnection::open_patiently(url, ANSWER_WITHIN).await?;
         Ok(RedisArticles { link, clock, scripts: Scripts::default() })
     }
 }

@@ -35,7 +35,7 @@ use fetchwell_policy::time::Time;
 use serde::Serialize;
 use tokio::sync::Notify;
 
-use super::link::Link;
+use super::link::RedisConnection;
 use crate::StoreClock;
 pub use instance::RedisInstance;
 use job::{Entry, site_of};
@@ -88,7 +88,7 @@ impl RedisQueue {
         run_once: bool,
         poll: Duration,
     ) -> Result<RedisQueue, StoreError> {
-        let link = Link::open(url).await?;
+        let link = RedisConnection::open(url).await?;
         link.warn_of_forgetting().await?;
         let scripts = Arc::new(Scripts::new(link, names, clock));
         Ok(RedisQueue { scripts, news: Arc::default(), lease_ttl, run_once, poll })

@@ -6,11 +6,11 @@ use serde::Serialize;
 
 use super::names::QueueNames;
 use crate::StoreClock;
-use crate::redis::link::Link;
+use crate::redis::link::RedisConnection;
 
 /// The scripts of one queue, and the server that runs them.
 pub(super) struct Scripts {
-    link: Link,
+    link: RedisConnection,
     keys: Vec<String>,
     pub(super) clock: StoreClock,
     pub(super) move_heads: Script,
@@ -48,7 +48,7 @@ macro_rules! script {
 }
 
 impl Scripts {
-    pub(super) fn new(link: Link, names: &QueueNames, clock: StoreClock) -> Scripts {
+    pub(super) fn new(link: RedisConnection, names: &QueueNames, clock: StoreClock) -> Scripts {
         Scripts {
             link,
             keys: names.keys(),
