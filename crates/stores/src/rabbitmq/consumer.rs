@@ -23,7 +23,7 @@ use tracing::{info, warn};
 use super::declare;
 use super::link::ANSWER_WITHIN;
 use super::message::{delay_of, history_of, name_of};
-use super::{Link, Names};
+use super::{AmqpConnection, Names};
 
 /// The pause before reconnecting after a lost connection.
 const RECONNECT_AFTER: Duration = Duration::from_millis(500);
@@ -203,7 +203,7 @@ impl Deliveries {
 
 /// Keeps a consumer on the queue until it is stopped.
 pub(super) struct Reconnector {
-    pub(super) link: Link,
+    pub(super) link: AmqpConnection,
     pub(super) names: Arc<Names>,
     pub(super) prefetch: u16,
     pub(super) deliveries: Arc<Deliveries>,

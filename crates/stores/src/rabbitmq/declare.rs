@@ -7,7 +7,7 @@ use lapin::{Channel, Connection};
 use tracing::warn;
 
 use super::errors::{NOT_FOUND, PRECONDITION_FAILED, code_of};
-use super::link::Link;
+use super::link::AmqpConnection;
 
 /// The names of the queue and of its dead-letter queue.
 pub(super) struct Names {
@@ -33,7 +33,7 @@ impl Names {
 
 /// Makes sure that both queues exist.
 pub(super) async fn ensure(
-    link: &Link,
+    link: &AmqpConnection,
     connection: &Connection,
     names: &Names,
 ) -> Result<(), StoreError> {

@@ -7,7 +7,7 @@ use lapin::Connection;
 use tokio::time::timeout;
 
 use super::declare::{Names, depth, is_durable, is_there};
-use super::link::{ANSWER_WITHIN, Link};
+use super::link::{ANSWER_WITHIN, AmqpConnection};
 
 /// Facts about a queue at a broker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub struct QueueFacts {
 
 /// Connects and collects the facts.
 pub async fn examine(url: &str, queue: &str) -> Result<RabbitFacts, StoreError> {
-    let link = Link::to(url)?;
+    let link = AmqpConnection::to(url)?;
     let names = Names::of(queue, false)?;
     let connection = link.connect("doctor").await?;
     let facts = ask(&link, &connection, &names, ANSWER_WITHIN).await?;
@@ -37,7 +37,7 @@ pub async fn examine(url: &str, queue: &str) -> Result<RabbitFacts, StoreError> 
 }
 
 async fn ask(
-    link: &Link,
+    link: &AmqpConnection,
     connection: &Connection,
     names: &Names,
     within: Duration,
@@ -74,9 +74,13 @@ mod tests {
         let broker = tokio::net::lookup_host(address).await.unwrap().next().unwrap();
         let proxy = FaultProxy::start(broker).await.unwrap();
         let user = uri.authority.userinfo;
-        let link =
-            Link::to(&format!("amqp://{}:{}@{}", user.username, user.password, proxy.address()))
-                .unwrap();
+        let link = AmqpConnection::to(&format!(
+            "amqp://{}:{}@{}",
+            user.username,
+            user.password,
+            proxy.address()
+        ))
+        .unwrap();
         let connection = link.connect("test").await.unwrap();
         let names = Names::of("fetchwell_test_silent", false).unwrap();
         proxy.down(Faults::stall());

@@ -22,14 +22,14 @@ const DEFAULT_VHOST: &str = "/";
 
 /// The address of a broker, and how to connect to it.
 #[derive(Clone)]
-pub(super) struct Link {
+pub(super) struct AmqpConnection {
     uri: Arc<AMQPUri>,
     transport: Transport,
 }
 
-impl Link {
+impl AmqpConnection {
     /// Parses the address without connecting.
-    pub(super) fn to(url: &str) -> Result<Link, StoreError> {
+    pub(super) fn to(url: &str) -> Result<AmqpConnection, StoreError> {
         let mut uri = parsed(url).map_err(|wrong| {
             StoreError::incompatible(format!("the address of RabbitMQ is invalid: {wrong}"))
                 .with_advice("write amqp://user:password@host:port/vhost")
@@ -37,7 +37,7 @@ impl Link {
         uri.query.heartbeat.get_or_insert(HEARTBEAT_S);
         let transport = Transport::new()
             .map_err(|error| StoreError::bug("TLS for RabbitMQ").with_source(error))?;
-        Ok(Link { uri: Arc::new(uri), transport })
+        Ok(AmqpConnection { uri: Arc::new(uri), transport })
     }
 
     /// A new connection. `purpose` is shown in the broker's own lists.
@@ -112,7 +112,7 @@ mod tests {
     async fn first_bytes(scheme: &str) -> [u8; 5] {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let link = Link::to(&format!("{scheme}://me:secret@{address}")).unwrap();
+        let link = AmqpConnection::to(&format!("{scheme}://me:secret@{address}")).unwrap();
         let connecting = tokio::spawn(async move { link.connect("test").await.is_ok() });
         let (mut client, _) = listener.accept().await.unwrap();
         let mut first = [0; 5];
@@ -133,7 +133,7 @@ mod tests {
     async fn a_certificate_that_is_not_trusted_is_incompatible_with_advice() {
         let front = TlsFront::open(&["localhost"], ([127, 0, 0, 1], 1).into()).await.unwrap();
         let url = format!("amqps://me:secret@localhost:{}", front.address().port());
-        let error = Link::to(&url).unwrap().connect("test").await.unwrap_err();
+        let error = AmqpConnection::to(&url).unwrap().connect("test").await.unwrap_err();
         assert_eq!(error.kind(), StoreErrorKind::Incompatible, "{error}");
         let text = error.to_string();
         assert!(text.contains("UnknownIssuer"), "{text}");
@@ -145,7 +145,7 @@ mod tests {
         // A machine may have no IPv6.
         let Ok(listener) = TcpListener::bind("[::1]:0").await else { return };
         let port = listener.local_addr().unwrap().port();
-        let link = Link::to(&format!("amqp://me:secret@[::1]:{port}/")).unwrap();
+        let link = AmqpConnection::to(&format!("amqp://me:secret@[::1]:{port}/")).unwrap();
         assert_eq!(link.address(), format!("[::1]:{port}"));
         let connecting = tokio::spawn(async move { link.connect("test").await.is_ok() });
         timeout(Duration::from_secs(10), listener.accept()).await.unwrap().unwrap();
@@ -154,30 +154,31 @@ mod tests {
 
     #[test]
     fn an_address_is_told_without_its_password() {
-        let link = Link::to("amqp://me:secret@rabbit.test:5673/crawls").unwrap();
+        let link = AmqpConnection::to("amqp://me:secret@rabbit.test:5673/crawls").unwrap();
         assert_eq!(link.address(), "rabbit.test:5673/crawls");
         assert_eq!(
-            Link::to("amqp://me:secret@rabbit.test/%2f").unwrap().address(),
+            AmqpConnection::to("amqp://me:secret@rabbit.test/%2f").unwrap().address(),
             "rabbit.test:5672"
         );
-        let fault = Link::to("http://me:secret@rabbit.test/").err().unwrap().to_string();
+        let fault = AmqpConnection::to("http://me:secret@rabbit.test/").err().unwrap().to_string();
         assert!(fault.contains("write amqp://") && !fault.contains("secret"), "{fault}");
     }
 
     #[test]
     fn the_default_vhost_may_be_written_in_every_way() {
         for end in ["", "/", "/%2f", "/%2F"] {
-            let link = Link::to(&format!("amqp://guest:guest@localhost:5672{end}")).unwrap();
+            let link =
+                AmqpConnection::to(&format!("amqp://guest:guest@localhost:5672{end}")).unwrap();
             assert_eq!(link.uri.vhost, "/", "{end}");
         }
-        assert_eq!(Link::to("amqp://localhost/crawls").unwrap().uri.vhost, "crawls");
+        assert_eq!(AmqpConnection::to("amqp://localhost/crawls").unwrap().uri.vhost, "crawls");
     }
 
     #[test]
     fn what_is_no_address_is_told_without_its_password() {
-        assert!(Link::to("amqp://me:secret@rabbit.test:5672/").is_ok());
+        assert!(AmqpConnection::to("amqp://me:secret@rabbit.test:5672/").is_ok());
         for url in ["amqp://me:secret@rabbit.test:badport", "amqp://me:secret@rabbit.test:99999/"] {
-            let said = Link::to(url).err().unwrap().to_string();
+            let said = AmqpConnection::to(url).err().unwrap().to_string();
             assert!(said.contains("the address of RabbitMQ is invalid"), "{said}");
             assert!(!said.contains("secret"), "{said}");
         }

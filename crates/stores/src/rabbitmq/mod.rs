@@ -24,7 +24,7 @@ use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::queue::Instance;
 
 use self::declare::Names;
-use self::link::Link;
+use self::link::AmqpConnection;
 use self::message::Outgoing;
 use self::publisher::Publisher;
 
@@ -35,7 +35,7 @@ pub use self::message::{ATTEMPTS_HEADER, REASON_HEADER};
 /// A named queue at a broker, and its dead-letter queue, `NAME.dead`.
 #[derive(Clone)]
 pub struct RabbitQueue {
-    link: Link,
+    link: AmqpConnection,
     names: Arc<Names>,
     publisher: Arc<Publisher>,
     clock: Clock,
@@ -50,7 +50,7 @@ impl RabbitQueue {
         transient: bool,
         clock: Clock,
     ) -> Result<RabbitQueue, StoreError> {
-        let link = Link::to(url)?;
+        let link = AmqpConnection::to(url)?;
         let names = Arc::new(Names::of(queue, transient)?);
         let publisher = Publisher::open(link.clone(), names.clone()).await?;
         Ok(RabbitQueue { link, names, publisher: Arc::new(publisher), clock })

@@ -14,7 +14,7 @@ use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
 
 use super::declare::{self, Names};
-use super::link::{ANSWER_WITHIN, Link};
+use super::link::{ANSWER_WITHIN, AmqpConnection};
 use super::message::Outgoing;
 
 /// The maximum number of unconfirmed messages.
@@ -25,7 +25,7 @@ const BLOCKED_POLL: Duration = Duration::from_millis(100);
 /// Publishes on a separate connection: a broker that is short of memory stops reading from publishing connections,
 /// which must not delay acknowledgements.
 pub(super) struct Publisher {
-    link: Link,
+    link: AmqpConnection,
     names: Arc<Names>,
     /// Locked while publishing, so that the number of unconfirmed messages stays bounded.
     standing: Mutex<Option<Standing>>,
@@ -38,7 +38,10 @@ struct Standing {
 
 impl Publisher {
     /// Connects, and makes sure that the queues exist.
-    pub(super) async fn open(link: Link, names: Arc<Names>) -> Result<Publisher, StoreError> {
+    pub(super) async fn open(
+        link: AmqpConnection,
+        names: Arc<Names>,
+    ) -> Result<Publisher, StoreError> {
         let publisher = Publisher { link, names, standing: Mutex::default() };
         let standing = publisher.connect().await?;
         *publisher.standing.lock().await = Some(standing);
