@@ -6,7 +6,7 @@
 use std::sync::LazyLock;
 
 use crate::postgres::message_row;
-use crate::shared::transfer::Kind::{self, Bytes, Flag, Text, Whole};
+use crate::shared::transfer::ColumnKind::{self, Bytes, Flag, Text, Whole};
 use crate::shared::transfer::Table;
 
 /// All that moves as it is, in this order.
@@ -133,7 +133,7 @@ static AFTER_JOBS: &[Table] = &[
 
 /// Columns of a job, and what gives them in the file. A message's time of acceptance is what its caller is told, so
 /// it is by the wall clock.
-const JOB: &[(&str, Kind, &str)] = &[
+const JOB: &[(&str, ColumnKind, &str)] = &[
     ("lane", Whole, "job.lane"),
     ("due", Whole, "job.due + :ahead"),
     ("deadline", Whole, "job.deadline + :ahead"),
@@ -160,7 +160,7 @@ const JOB: &[(&str, Kind, &str)] = &[
 ];
 
 /// In the order in which [`select_jobs`] gives them.
-static JOB_COLUMNS: LazyLock<Vec<(&'static str, Kind)>> = LazyLock::new(|| {
+static JOB_COLUMNS: LazyLock<Vec<(&'static str, ColumnKind)>> = LazyLock::new(|| {
     let first = [("id", Whole), ("queue", Whole), ("caller", Text), ("retailer", Text)];
     let job = JOB.iter().map(|(name, kind, _)| (*name, *kind));
     first.into_iter().chain(job).chain(message_row::COLUMNS).collect()

@@ -13,11 +13,14 @@ use super::database::Database;
 use super::moves::QueueId;
 use super::reading::{result_of, url_of};
 use crate::shared::job_state::JobState;
-use crate::shared::transfer::Kind;
+use crate::shared::transfer::ColumnKind;
 
 /// Columns that hold what a message was sent with. Retries copy them.
-pub(crate) const COLUMNS: [(&str, Kind); 3] =
-    [("correlation_id", Kind::Text), ("callback_url", Kind::Text), ("kind", Kind::Bytes)];
+pub(crate) const COLUMNS: [(&str, ColumnKind); 3] = [
+    ("correlation_id", ColumnKind::Text),
+    ("callback_url", ColumnKind::Text),
+    ("kind", ColumnKind::Bytes),
+];
 
 /// Their names, as a statement lists them.
 pub(super) static COLUMN_LIST: LazyLock<String> =
@@ -25,8 +28,9 @@ pub(super) static COLUMN_LIST: LazyLock<String> =
 
 /// Placeholders for arrays of their values, numbered from `first` on.
 pub(super) fn arrays(first: usize) -> String {
-    let array =
-        |((_, kind), number): ((&str, Kind), usize)| format!("${number}::{}[]", kind.sql_type());
+    let array = |((_, kind), number): ((&str, ColumnKind), usize)| {
+        format!("${number}::{}[]", kind.sql_type())
+    };
     let arrays: Vec<String> = COLUMNS.into_iter().zip(first..).map(array).collect();
     arrays.join(", ")
 }

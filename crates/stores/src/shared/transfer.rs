@@ -4,21 +4,21 @@ use fetchwell_policy::time::Time;
 
 /// What a column holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum ColumnKind {
     Whole,
     Text,
     Bytes,
     Flag,
 }
 
-impl Kind {
+impl ColumnKind {
     /// The type of such a column in the database.
     pub(crate) fn sql_type(self) -> &'static str {
         match self {
-            Kind::Whole => "BIGINT",
-            Kind::Text => "TEXT",
-            Kind::Bytes => "BYTEA",
-            Kind::Flag => "BOOLEAN",
+            ColumnKind::Whole => "BIGINT",
+            ColumnKind::Text => "TEXT",
+            ColumnKind::Bytes => "BYTEA",
+            ColumnKind::Flag => "BOOLEAN",
         }
     }
 }
@@ -40,7 +40,7 @@ pub(crate) struct Table {
     /// The table in the database.
     pub(crate) into: &'static str,
     /// Its columns.
-    pub(crate) columns: &'static [(&'static str, Kind)],
+    pub(crate) columns: &'static [(&'static str, ColumnKind)],
     /// Gives them, in that order, from the file.
     pub(crate) select: &'static str,
 }

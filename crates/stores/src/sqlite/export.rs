@@ -17,7 +17,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::queue::is_in_use;
 use super::{SqliteQueue, meta};
 use crate::politeness::Texts;
-use crate::shared::transfer::{Column, Differences, Kind, Part, Table};
+use crate::shared::transfer::{Column, ColumnKind, Differences, Part, Table};
 
 /// The maximum number of rows in a part, and the number of bytes at which it ends.
 const MAX_ROWS: usize = 1_000;
@@ -31,12 +31,12 @@ static SITES: Table = Table {
     what: "sites",
     into: "fetchwell_site",
     columns: &[
-        ("site", Kind::Text),
-        ("rate_limit", Kind::Text),
-        ("circuit", Kind::Text),
-        ("notes", Kind::Text),
-        ("forgettable_at", Kind::Whole),
-        ("notable", Kind::Flag),
+        ("site", ColumnKind::Text),
+        ("rate_limit", ColumnKind::Text),
+        ("circuit", ColumnKind::Text),
+        ("notes", ColumnKind::Text),
+        ("forgettable_at", ColumnKind::Whole),
+        ("notable", ColumnKind::Flag),
     ],
     select: "SELECT site, state FROM site",
 };
@@ -45,7 +45,11 @@ static SITES: Table = Table {
 static ROBOTS: Table = Table {
     what: "robots.txt",
     into: "fetchwell_robots",
-    columns: &[("origin", Kind::Text), ("record", Kind::Text), ("kept_at", Kind::Whole)],
+    columns: &[
+        ("origin", ColumnKind::Text),
+        ("record", ColumnKind::Text),
+        ("kept_at", ColumnKind::Whole),
+    ],
     select: "SELECT origin, record FROM robots",
 };
 
@@ -238,11 +242,11 @@ struct Rows {
 
 impl Rows {
     fn of(table: &Table) -> Rows {
-        let column = |kind: Kind| match kind {
-            Kind::Whole => Column::Whole(Vec::new()),
-            Kind::Text => Column::Text(Vec::new()),
-            Kind::Bytes => Column::Bytes(Vec::new()),
-            Kind::Flag => Column::Flag(Vec::new()),
+        let column = |kind: ColumnKind| match kind {
+            ColumnKind::Whole => Column::Whole(Vec::new()),
+            ColumnKind::Text => Column::Text(Vec::new()),
+            ColumnKind::Bytes => Column::Bytes(Vec::new()),
+            ColumnKind::Flag => Column::Flag(Vec::new()),
         };
         let columns = table.columns.iter().map(|(_, kind)| column(*kind)).collect();
         Rows { columns, rows: 0, bytes: 0 }
