@@ -92,9 +92,12 @@ impl Supply {
         self.not_before = Time::FAR_FUTURE;
     }
 
-    /// The take failed, so the next one closes its sites.
+    /// The take failed, so the next one closes its sites. A site that was closed or opened since the take began keeps
+    /// its newer time.
     pub(super) fn failed(&mut self, closed: Vec<(Site, Time)>, retry_at: Time) {
-        self.closed.extend(closed);
+        for (site, until) in closed {
+            self.closed.entry(site).or_insert(until);
+        }
         self.not_before = retry_at;
     }
 
@@ -182,6 +185,18 @@ mod tests {
         supply.failed(closed, later);
         assert_eq!((supply.is_taking(), supply.not_before()), (false, later));
         assert_eq!(supply.begin(), [(site("a.test"), later)]);
+    }
+
+    #[test]
+    fn a_site_opened_during_a_take_that_failed_stays_open() {
+        let later = Time::from_secs(60);
+        let mut supply = Supply::new(NOW);
+        supply.close(&site("a.test"), later);
+        let closed = supply.begin();
+        supply.open(&site("a.test"), NOW);
+        supply.ended();
+        supply.failed(closed, later);
+        assert_eq!(supply.begin(), [(site("a.test"), NOW)]);
     }
 
     #[test]
