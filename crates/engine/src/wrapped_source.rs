@@ -1,9 +1,11 @@
 //! A source that processes the leases of another source before it hands them out.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use fetchwell_policy::time::Time;
+use fetchwell_policy::url::Site;
 use tokio::sync::{Mutex, Notify};
 
 use crate::ports::error::StoreError;
@@ -32,30 +34,44 @@ pub trait LeaseHooks: Send + Sync {
 pub struct WrappedSource {
     inner: Arc<dyn Source>,
     hooks: Arc<dyn LeaseHooks>,
+    behind: Mutex<Behind>,
+}
+
+/// What a failed take leaves for the next one.
+#[derive(Default)]
+struct Behind {
     /// Leases that were taken but could not be prepared yet.
-    unprepared: Mutex<Vec<Lease>>,
+    unprepared: Vec<Lease>,
+    /// Sites to close that the inner source has not been told of yet.
+    closed: HashMap<Site, Time>,
 }
 
 impl WrappedSource {
     pub fn new(inner: Arc<dyn Source>, hooks: Arc<dyn LeaseHooks>) -> WrappedSource {
-        WrappedSource { inner, hooks, unprepared: Mutex::default() }
+        WrappedSource { inner, hooks, behind: Mutex::default() }
     }
 }
 
 #[async_trait]
 impl Source for WrappedSource {
     async fn take(&self, demand: &Demand) -> Result<Taken, StoreError> {
-        let mut leases = self.unprepared.lock().await;
+        let mut behind = self.behind.lock().await;
+        let Behind { unprepared, closed } = &mut *behind;
+        let mut demand = demand.clone();
+        closed.extend(std::mem::take(&mut demand.closed));
         loop {
-            if leases.is_empty() {
-                match self.inner.take(demand).await? {
-                    Taken::Jobs(taken) => *leases = taken,
+            if unprepared.is_empty() {
+                demand.closed = closed.clone().into_iter().collect();
+                let taken = self.inner.take(&demand).await?;
+                closed.clear();
+                match taken {
+                    Taken::Jobs(leases) => *unprepared = leases,
                     nothing => return Ok(nothing),
                 }
             }
-            self.hooks.prepare(&mut leases).await?;
-            if !leases.is_empty() {
-                return Ok(Taken::Jobs(std::mem::take(&mut leases)));
+            self.hooks.prepare(unprepared).await?;
+            if !unprepared.is_empty() {
+                return Ok(Taken::Jobs(std::mem::take(unprepared)));
             }
         }
     }
@@ -68,7 +84,7 @@ impl Source for WrappedSource {
     async fn renew(&self) -> Result<Renewal, StoreError> {
         let renewal = self.inner.renew().await?;
         if renewal == Renewal::Lost {
-            self.unprepared.lock().await.clear();
+            self.behind.lock().await.unprepared.clear();
             self.hooks.released().await?;
         }
         Ok(renewal)
@@ -89,5 +105,102 @@ impl Source for WrappedSource {
 
     fn news(&self) -> Option<Arc<Notify>> {
         self.inner.news()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fetchwell_policy::retry::History;
+
+    use super::*;
+    use crate::ports::job::{Job, Lane};
+
+    /// Hands out one lease per take, and records the sites that each take closes.
+    #[derive(Default)]
+    struct Inner {
+        closed: parking_lot::Mutex<Vec<Vec<(Site, Time)>>>,
+    }
+
+    #[async_trait]
+    impl Source for Inner {
+        async fn take(&self, demand: &Demand) -> Result<Taken, StoreError> {
+            self.closed.lock().push(demand.closed.clone());
+            Ok(Taken::Jobs(vec![lease()]))
+        }
+
+        async fn started(&self, _: &[LeaseId]) -> Result<(), StoreError> {
+            Ok(())
+        }
+
+        async fn renew(&self) -> Result<Renewal, StoreError> {
+            Ok(Renewal::Lost)
+        }
+    }
+
+    /// Hooks that fail while `fail` is set.
+    #[derive(Default)]
+    struct Hooks {
+        fail: parking_lot::Mutex<bool>,
+    }
+
+    impl Hooks {
+        fn result(&self) -> Result<(), StoreError> {
+            match *self.fail.lock() {
+                true => Err(StoreError::transient("the hook failed")),
+                false => Ok(()),
+            }
+        }
+    }
+
+    #[async_trait]
+    impl LeaseHooks for Hooks {
+        async fn prepare(&self, _: &mut Vec<Lease>) -> Result<(), StoreError> {
+            self.result()
+        }
+    }
+
+    fn lease() -> Lease {
+        let job = Job {
+            url: "http://a.test/".to_owned(),
+            site: None,
+            lane: Lane::default(),
+            deadline: None,
+            payload: Vec::new(),
+        };
+        let history = History::default();
+        Lease { id: 1, job, history, interruptions: 0, accepted_at: Time::EPOCH }
+    }
+
+    fn rig() -> (Arc<Inner>, Arc<Hooks>, WrappedSource) {
+        let inner = Arc::new(Inner::default());
+        let hooks = Arc::new(Hooks::default());
+        let source = WrappedSource::new(inner.clone(), hooks.clone());
+        (inner, hooks, source)
+    }
+
+    #[tokio::test]
+    async fn sites_closed_while_leases_wait_for_their_hook_are_closed_by_the_next_take() {
+        let (inner, hooks, source) = rig();
+        let site = |name: &str| Site::parse(name).unwrap();
+        let soon = Time::from_secs(1);
+        let later = Time::from_secs(60);
+        let demand = |closed: &[(Site, Time)]| Demand {
+            most: 1,
+            closed: closed.to_vec(),
+            ..Demand::default()
+        };
+        *hooks.fail.lock() = true;
+        assert!(source.take(&demand(&[])).await.is_err());
+        *hooks.fail.lock() = false;
+        let closed = [(site("a.test"), soon), (site("b.test"), soon)];
+        source.take(&demand(&closed)).await.unwrap();
+        source.take(&demand(&[(site("a.test"), later)])).await.unwrap();
+        source.take(&demand(&[])).await.unwrap();
+        let mut takes = inner.closed.lock().clone();
+        for closed in &mut takes {
+            closed.sort();
+        }
+        let closed = vec![(site("a.test"), later), (site("b.test"), soon)];
+        assert_eq!(takes, [vec![], closed, vec![]]);
     }
 }
