@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::Site;
 use tokio::sync::{Mutex, Notify};
+use tracing::warn;
 
 use crate::ports::error::StoreError;
 use crate::ports::job::{Lease, LeaseId};
@@ -85,14 +86,18 @@ impl Source for WrappedSource {
         let renewal = self.inner.renew().await?;
         if renewal == Renewal::Lost {
             self.behind.lock().await.unprepared.clear();
-            self.hooks.released().await?;
+            // The leases are lost either way, and the engine must drop them.
+            if let Err(error) = self.hooks.released().await {
+                warn!(%error, "could not clean up after the lost leases");
+            }
         }
         Ok(renewal)
     }
 
     async fn leave(&self) -> Result<(), StoreError> {
-        self.hooks.released().await?;
-        self.inner.leave().await
+        let released = self.hooks.released().await;
+        let left = self.inner.leave().await;
+        released.and(left)
     }
 
     fn rescued(&self) -> u64 {
@@ -115,10 +120,12 @@ mod tests {
     use super::*;
     use crate::ports::job::{Job, Lane};
 
-    /// Hands out one lease per take, and records the sites that each take closes.
+    /// Hands out one lease per take, and loses them with each renewal. Records the sites that each take closes, and
+    /// whether the instance left.
     #[derive(Default)]
     struct Inner {
         closed: parking_lot::Mutex<Vec<Vec<(Site, Time)>>>,
+        has_left: parking_lot::Mutex<bool>,
     }
 
     #[async_trait]
@@ -134,6 +141,11 @@ mod tests {
 
         async fn renew(&self) -> Result<Renewal, StoreError> {
             Ok(Renewal::Lost)
+        }
+
+        async fn leave(&self) -> Result<(), StoreError> {
+            *self.has_left.lock() = true;
+            Ok(())
         }
     }
 
@@ -155,6 +167,10 @@ mod tests {
     #[async_trait]
     impl LeaseHooks for Hooks {
         async fn prepare(&self, _: &mut Vec<Lease>) -> Result<(), StoreError> {
+            self.result()
+        }
+
+        async fn released(&self) -> Result<(), StoreError> {
             self.result()
         }
     }
@@ -202,5 +218,20 @@ mod tests {
         }
         let closed = vec![(site("a.test"), later), (site("b.test"), soon)];
         assert_eq!(takes, [vec![], closed, vec![]]);
+    }
+
+    #[tokio::test]
+    async fn lost_leases_are_reported_even_if_the_hook_fails() {
+        let (_, hooks, source) = rig();
+        *hooks.fail.lock() = true;
+        assert_eq!(source.renew().await.unwrap(), Renewal::Lost);
+    }
+
+    #[tokio::test]
+    async fn an_instance_leaves_even_if_the_hook_fails() {
+        let (inner, hooks, source) = rig();
+        *hooks.fail.lock() = true;
+        assert!(source.leave().await.is_err());
+        assert!(*inner.has_left.lock());
     }
 }
