@@ -69,13 +69,12 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
 
     /// Whether to take more leases: not while stopping, while the sink fails, or while a suspect waits or runs.
     pub(super) fn wants_to_take(&self) -> bool {
-        let window = self.runtime.limits.window;
         !self.supply.is_taking()
             && !self.is_stopping()
             && self.suspects.is_empty()
             && !self.outbox.is_resting(self.now())
             && self.holds_its_lease()
-            && self.held.count() + self.outbox.waiting() <= window - window / 4
+            && has_room(self.runtime.limits.window, self.held.count(), self.outbox.waiting())
     }
 
     pub(super) fn on_taken(&mut self, demand: Demand, taken: Result<Taken, StoreError>) {
@@ -407,10 +406,36 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
     }
 }
 
+/// Whether a quarter of the window is free, so that takes are few and large. A window of less than four has no quarter,
+/// but a take needs room for at least one lease.
+fn has_room(window: usize, held: usize, unsettled: usize) -> bool {
+    held < window && held + unsettled <= window - window / 4
+}
+
 /// A plan that panics interrupts its own URL, not the run.
 pub(super) fn guarded<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
     caught.map_err(|payload| {
         format!("it made the program panic: {}", super::scheduler::panic_text(payload.as_ref()))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_window_has_no_room_however_small_it_is() {
+        for window in 1..=8 {
+            assert!(has_room(window, 0, 0), "{window}");
+            assert!(!has_room(window, window, 0), "{window}");
+        }
+    }
+
+    #[test]
+    fn a_window_has_room_when_a_quarter_of_it_is_free() {
+        assert!(has_room(8, 6, 0) && has_room(8, 2, 4));
+        assert!(!has_room(8, 7, 0) && !has_room(8, 3, 4));
+        assert!(has_room(1, 0, 1), "a result that is being stored does not block the next take");
+    }
 }
