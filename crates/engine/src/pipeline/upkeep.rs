@@ -31,8 +31,12 @@ impl Upkeep {
         Instant::now() < self.lease_good_until
     }
 
+    /// When the next renewal or sweep is due. A renewal that is under way is announced by its end.
     pub(super) fn next_due(&self) -> Instant {
-        self.renew_at.min(self.sweep_at)
+        match self.is_renewing {
+            true => self.sweep_at,
+            false => self.renew_at.min(self.sweep_at),
+        }
     }
 
     /// Begins a renewal, if it is due and none is under way.
@@ -61,5 +65,23 @@ impl Upkeep {
             self.sweep_at = now + SWEEP_EVERY;
         }
         begins
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn nothing_is_due_at_once_while_a_renewal_is_under_way() {
+        let started = Instant::now();
+        let mut upkeep = Upkeep::new(started);
+        assert_eq!(upkeep.next_due(), started);
+        assert!(upkeep.begin_renewal());
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert_eq!(upkeep.next_due(), started + SWEEP_EVERY);
+        let renew_at = started + Duration::from_secs(10);
+        upkeep.renewal_ended(renew_at);
+        assert_eq!(upkeep.next_due(), renew_at);
     }
 }
