@@ -102,13 +102,18 @@ async fn run_batches<Call, T>(
         let (calls, callers): (Vec<Call>, Vec<oneshot::Sender<Result<T, StoreError>>>) =
             batch.into_iter().map(|one| (one.call, one.result)).unzip();
         let began = Instant::now();
-        // A panic fails only the calls of this batch.
-        let results = AssertUnwindSafe(runner.run(calls)).catch_unwind().await.unwrap_or_default();
+        let ran = AssertUnwindSafe(runner.run(calls)).catch_unwind().await;
+        // A panic fails only the calls of this batch. It is a bug, so none of them is retried.
+        let results = ran.unwrap_or_else(|_| callers.iter().map(|_| Err(panicked())).collect());
         last = LastBatch { calls: callers.len(), took: began.elapsed() };
         for (caller, result) in callers.into_iter().zip(results) {
             drop(caller.send(result)); // The caller may be gone.
         }
     }
+}
+
+fn panicked() -> StoreError {
+    StoreError::bug("a batch of store calls panicked")
 }
 
 /// The size and duration that the next batch is expected to have: callers that got their results call again.
@@ -168,6 +173,7 @@ impl<Call, T> Arrivals<Call, T> {
 
 #[cfg(test)]
 mod tests {
+    use fetchwell_engine::ports::error::StoreErrorKind;
     use fetchwell_engine::ports::inbox::{MessageId, NewMessage, Submitted};
     use fetchwell_policy::url::Site;
     use tokio::task::JoinHandle;
@@ -321,8 +327,12 @@ mod tests {
         let coalescer = start(&Arc::default());
         let fails = call(&coalescer, 0);
         let shares_its_batch = call(&coalescer, 1);
-        assert!(fails.await.unwrap().unwrap_err().is_transient());
-        assert!(shares_its_batch.await.unwrap().unwrap_err().is_transient());
+        assert_eq!(fails.await.unwrap().unwrap_err().kind(), StoreErrorKind::Bug);
+        let error = shares_its_batch.await.unwrap().unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "this is a bug in Fetchwell: a batch of store calls panicked"
+        );
         assert_eq!(call(&coalescer, 2).await.unwrap().unwrap(), 20);
     }
 }
