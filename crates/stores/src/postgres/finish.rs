@@ -8,12 +8,16 @@ use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Finish, Finished, Settled, Settlement};
 use fetchwell_engine::ports::inbox::{FetchResult, ResultNotifier};
 use fetchwell_engine::ports::job::LeaseId;
+use tracing::warn;
 
 use super::ending::End;
 use super::errors::is_about_the_values;
 use super::instance::PostgresInstance;
 use super::moves::Moves;
 use super::queue::PostgresQueue;
+
+/// What the caller is told instead of the server's message, which may quote the tables.
+const NOT_STORED: &str = "its result could not be stored";
 
 /// Ends the leases of the flow that fetches messages.
 pub(super) struct MessageFinish {
@@ -47,26 +51,34 @@ impl Finish<FetchResult> for MessageFinish {
 
 impl MessageFinish {
     /// Handles a batch in which the server refuses the values of one message. The others must not fail with it, and it
-    /// must not be retried forever: its result says that the server refused it.
+    /// must not be retried forever: its result says that it could not be stored. If the server refuses even that, the
+    /// message ends without a result.
     async fn conclude_each(
         &self,
         conclusions: &[Conclusion<'_>],
     ) -> Result<Vec<Settled>, StoreError> {
         let mut settled = Vec::new();
         for conclusion in conclusions {
-            let alone = match self.conclude(std::slice::from_ref(conclusion)).await? {
-                Err(error) if is_about_the_values(&error) => {
-                    let result = refused(conclusion, &error);
-                    self.conclude(&[Conclusion {
-                        id: conclusion.id,
-                        settlement: Settlement::Done,
-                        result: Some(&result),
-                        attempt: None,
-                    }])
-                    .await?
-                }
-                alone => alone,
+            let id = conclusion.id;
+            let result = substitute_for(conclusion);
+            let with_result = Conclusion {
+                id,
+                settlement: Settlement::Done,
+                result: Some(&result),
+                attempt: None,
             };
+            let dead = Settlement::Dead { reason: NOT_STORED.to_owned() };
+            let without_result = Conclusion { id, settlement: dead, result: None, attempt: None };
+            let mut alone = self.conclude(std::slice::from_ref(conclusion)).await?;
+            for substitute in [with_result, without_result] {
+                match &alone {
+                    Err(error) if is_about_the_values(error) => {
+                        warn!(id, %error, "PostgreSQL refused the result of a message");
+                    }
+                    _ => break,
+                }
+                alone = self.conclude(&[substitute]).await?;
+            }
             settled.extend(alone.map_err(|error| self.instance.queue.db.fault(error))?);
         }
         Ok(settled)
@@ -156,14 +168,14 @@ fn conclusion_of(finished: &Finished<FetchResult>) -> Conclusion<'_> {
 }
 
 /// Replaces a result that the server refuses, because the caller waits for one.
-fn refused(conclusion: &Conclusion<'_>, error: &sqlx::Error) -> FetchResult {
+fn substitute_for(conclusion: &Conclusion<'_>) -> FetchResult {
     let result = conclusion.result.or(conclusion.attempt);
     FetchResult {
         status: FetchResult::INTERNAL_ERROR.to_owned(),
         content: None,
         content_type: None,
         http_status: None,
-        error: Some(format!("its result cannot be stored: {error}")),
+        error: Some(NOT_STORED.to_owned()),
         extracted: None,
         attempts: result.map_or(0, |result| result.attempts),
         attempt: None,

@@ -18,7 +18,7 @@ use fetchwell_engine::web::Phases;
 use fetchwell_policy::chance::Chance;
 use fetchwell_policy::url::WebUrl;
 use fetchwell_stores::postgres::{Database, StoreClock, open_retriever};
-use fetchwell_testkit::conformance::servers::unused_postgres;
+use fetchwell_testkit::conformance::servers::{run_sql, unused_postgres};
 use fetchwell_testkit::eventually::eventually_ok;
 use fetchwell_testkit::fault_proxy::{Cut, FaultProxy, Faults};
 
@@ -196,11 +196,8 @@ async fn a_line_that_breaks_at_any_moment_loses_doubles_and_sticks_nothing() {
     );
 }
 
-/// PostgreSQL has no place for NUL.
-#[tokio::test]
-async fn a_message_whose_result_is_refused_has_a_result_that_says_so() {
-    let Some(address) = unused_postgres().await else { return };
-    let store = open(&address).await;
+/// Two messages that were fetched. PostgreSQL has no place for NUL, so it refuses the result of the first one.
+async fn one_refused_and_one_sound(store: &RetrieverStore) -> Vec<Finished<FetchResult>> {
     let caller = CALLER.to_owned();
     let from = "192.0.2.7".to_owned();
     let messages = vec![message(1, 1), message(2, 2)];
@@ -218,6 +215,14 @@ async fn a_message_whose_result_is_refused_has_a_result_that_says_so() {
         batch.extend(leases.await.into_iter().map(end_of));
     }
     batch[0].records[0].status = "no\0word".to_owned();
+    batch
+}
+
+#[tokio::test]
+async fn a_message_whose_result_is_refused_has_a_result_that_says_so() {
+    let Some(address) = unused_postgres().await else { return };
+    let store = open(&address).await;
+    let batch = one_refused_and_one_sound(&store).await;
     let settled = store.messages.finish.finish(&batch).await.unwrap();
     assert_eq!(settled, [Settled::Confirmed, Settled::Confirmed]);
 
@@ -230,9 +235,21 @@ async fn a_message_whose_result_is_refused_has_a_result_that_says_so() {
     };
     let refused = result_of(&batch[0]);
     assert_eq!((refused.status.as_str(), refused.attempts), (FetchResult::INTERNAL_ERROR, 1));
-    let error = refused.error.unwrap();
-    assert!(error.starts_with("its result cannot be stored: "), "{error}");
+    assert_eq!(refused.error.as_deref(), Some("its result could not be stored"));
     assert_eq!(result_of(&batch[1]).status, FetchResult::SUCCESS);
     let ledger = store.inbox.ledger().await.unwrap();
     assert_eq!((ledger.done, ledger.dead), (2, 0), "{ledger:?}");
+}
+
+#[tokio::test]
+async fn a_message_whose_substitute_is_refused_too_ends_without_a_result() {
+    let Some(address) = unused_postgres().await else { return };
+    let store = open(&address).await;
+    let batch = one_refused_and_one_sound(&store).await;
+    let refuse = "ALTER TABLE fetchwell_outbox ADD CHECK (status <> 'internal_error')";
+    run_sql(&address, refuse).await;
+    let settled = store.messages.finish.finish(&batch).await.unwrap();
+    assert_eq!(settled, [Settled::Confirmed, Settled::Confirmed]);
+    let ledger = store.inbox.ledger().await.unwrap();
+    assert_eq!((ledger.done, ledger.dead), (1, 1), "{ledger:?}");
 }
