@@ -64,24 +64,24 @@ pub async fn move_retriever(
         rescue(queue).await?;
     }
     let identity = export::identity(from).await?;
-    let fetch_end = Import::begin(to, &identity).await?;
+    let import = Import::begin(to, &identity).await?;
     let export = Export {
         clock: clock.clone(),
         to_name: to_name.to_owned(),
         differences: Differences {
-            ahead_us: fetch_end.now.as_micros().saturating_sub(clock.now().as_micros()),
+            ahead_us: import.now.as_micros().saturating_sub(clock.now().as_micros()),
             queues_here: queues.each_ref().map(|queue| queue.queue),
-            queues_there: fetch_end.queues,
+            queues_there: import.queues,
         },
         tables: tables::tables(),
     };
-    match fetch_end.standing.clone() {
+    match import.standing.clone() {
         ImportState::HasOthers => Ok(Moved::DatabaseNotEmpty),
         ImportState::HasThis { receipt } => {
             let left = from.write(move |tx| export.mark_if(tx, &receipt)).await?;
             Ok(Moved::from(left))
         }
-        ImportState::Empty => move_all(from, export, fetch_end).await,
+        ImportState::Empty => move_all(from, export, import).await,
     }
 }
 
@@ -92,11 +92,11 @@ async fn rescue(queue: &SqliteQueue) -> Result<(), StoreError> {
     instance.leave().await
 }
 
-async fn move_all(from: &Db, export: Export, fetch_end: Import) -> Result<Moved, StoreError> {
+async fn move_all(from: &Db, export: Export, import: Import) -> Result<Moved, StoreError> {
     let (parts, coming) = mpsc::channel(PARTS_AHEAD);
     let (arrived, has_arrived) = oneshot::channel();
     let leaving = from.write(move |tx| export.leave(tx, &parts, has_arrived));
-    let (left, counts) = tokio::join!(leaving, fetch_end.take_in(coming, arrived));
+    let (left, counts) = tokio::join!(leaving, import.take_in(coming, arrived));
     // Where the database could not take something in, the file's word is only that nobody listened.
     let counts = counts?;
     Ok(match left? {
