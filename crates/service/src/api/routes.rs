@@ -22,17 +22,7 @@ use crate::problem::{Problem, ProblemKind};
 
 /// All routes: those of the API, and the dashboard's `pages`.
 pub(crate) fn router(api: &Arc<Api>, pages: Router<Arc<Api>>, listens_on: SocketAddr) -> Router {
-    let (router, document) = OpenApiRouter::with_openapi(openapi::document())
-        .routes(routes!(submit::fetch))
-        .routes(routes!(submit::batch))
-        .routes(routes!(messages::message))
-        .routes(routes!(outbox::outbox))
-        .routes(routes!(public::livez))
-        .routes(routes!(public::readyz))
-        .routes(routes!(public::metrics))
-        .merge(oversight::routes())
-        .merge(sites::routes())
-        .split_for_parts();
+    let (router, document) = documented().split_for_parts();
     let page = docs::Page::of(&document, listens_on);
     let document = Bytes::from(document.to_json().unwrap_or_default());
     router
@@ -46,6 +36,20 @@ pub(crate) fn router(api: &Arc<Api>, pages: Router<Arc<Api>>, listens_on: Socket
         .layer(CatchPanicLayer::custom(after_a_panic))
         .layer(middleware::from_fn_with_state(api.clone(), count))
         .with_state(api.clone())
+}
+
+/// The routes that the OpenAPI document describes.
+pub(super) fn documented() -> OpenApiRouter<Arc<Api>> {
+    OpenApiRouter::with_openapi(openapi::document())
+        .routes(routes!(submit::fetch))
+        .routes(routes!(submit::batch))
+        .routes(routes!(messages::message))
+        .routes(routes!(outbox::outbox))
+        .routes(routes!(public::livez))
+        .routes(routes!(public::readyz))
+        .routes(routes!(public::metrics))
+        .merge(oversight::routes())
+        .merge(sites::routes())
 }
 
 /// A response with a JSON body.

@@ -178,20 +178,40 @@ fn write_operation(page: &mut String, operation: &Operation<'_>) {
 /// An example command to paste into a shell.
 fn curl(operation: &Operation<'_>) -> String {
     let path = operation.path.replace("{id}", "MESSAGE_ID").replace("{site}", "example.com");
-    let mut lines = vec![format!("curl \"$FETCHWELL{path}\"")];
+    let body = example_body(operation.path);
+    // With a body, curl sends a POST anyway.
+    let method = if operation.method == "post" && body.is_none() { "-X POST " } else { "" };
+    let mut lines = vec![format!("curl {method}\"$FETCHWELL{path}\"")];
     if operation.body.get("security").is_some() {
         lines.push("-H \"Authorization: Bearer $FETCHWELL_TOKEN\"".to_owned());
     }
-    if operation.method == "post" {
-        const MESSAGE: &str =
-            r#"{"url": "https://example.com/", "retailer": "admhr", "correlation_id": "my-1"}"#;
-        let is_batch = path.ends_with("/batch");
-        let body =
-            if is_batch { format!("{{\"messages\": [{MESSAGE}]}}") } else { MESSAGE.to_owned() };
+    if let Some(body) = body {
         lines.push("-H \"Content-Type: application/json\"".to_owned());
         lines.push(format!("-d '{body}'"));
     }
     lines.join(" \\\n  ")
+}
+
+/// The body of the example for this path, if its operation takes one.
+fn example_body(path: &str) -> Option<String> {
+    const MESSAGE: &str =
+        r#"{"url": "https://example.com/", "retailer": "admhr", "correlation_id": "my-1"}"#;
+    let body = match path {
+        "/fetch" => MESSAGE,
+        "/fetch/batch" => return Some(format!("{{\"messages\": [{MESSAGE}]}}")),
+        "/sites/{site}/set-rate" => r#"{"rate": 0.5}"#,
+        "/operator/messages/retry" | "/operator/messages/cancel" => {
+            r#"{"ids": ["msg_018bcfe56800ffffffffffffffffffff"]}"#
+        }
+        "/operator/messages/retry-matching" => {
+            r#"{"filter": {"state": "failed"}, "as_of": "2026-01-01T00:00:00Z", "most": 1}"#
+        }
+        "/operator/messages/cancel-matching" => {
+            r#"{"filter": {"state": "queued"}, "as_of": "2026-01-01T00:00:00Z", "most": 1}"#
+        }
+        _ => return None,
+    };
+    Some(body.to_owned())
 }
 
 fn body_of(answer: &Value) -> String {
@@ -251,6 +271,7 @@ fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::routes::documented;
 
     fn document() -> Value {
         let operation = |tag: &str| serde_json::json!({"tags": [tag], "summary": "x"});
@@ -285,6 +306,40 @@ mod tests {
         assert_eq!(asked("http://b.test/docs", &["a.test"]).as_deref(), Some("b.test"));
         assert_eq!(asked("/docs", &["a.test;ls"]), None);
         assert_eq!(asked("/docs", &[]), None);
+    }
+
+    #[test]
+    fn the_body_of_each_example_has_the_fields_of_its_schema() {
+        let (_, document) = documented().split_for_parts();
+        let document = serde_json::to_value(document).unwrap();
+        let mut with_body = 0;
+        for Operation { path, body, .. } in operations(&document) {
+            let schema = &body["requestBody"]["content"]["application/json"]["schema"];
+            let Some(name) = schema_name(schema) else {
+                assert_eq!(example_body(path), None, "{path}");
+                continue;
+            };
+            with_body += 1;
+            let schema = &document["components"]["schemas"][name];
+            let example = example_body(path).unwrap_or_else(|| panic!("no example for {path}"));
+            let example: Value = serde_json::from_str(&example).unwrap();
+            for field in example.as_object().unwrap().keys() {
+                assert!(schema["properties"].get(field).is_some(), "{path}: {field} is unknown");
+            }
+            for field in schema["required"].as_array().unwrap() {
+                assert!(example.get(text(field)).is_some(), "{path}: {field} is missing");
+            }
+        }
+        assert_eq!(with_body, 7);
+    }
+
+    #[test]
+    fn an_example_without_a_body_names_its_method() {
+        let body = serde_json::json!({});
+        let of = |method, path| curl(&Operation { method, path, body: &body });
+        let pause = of("post", "/sites/{site}/pause");
+        assert_eq!(pause, "curl -X POST \"$FETCHWELL/sites/example.com/pause\"");
+        assert_eq!(of("get", "/sites"), "curl \"$FETCHWELL/sites\"");
     }
 
     #[test]
