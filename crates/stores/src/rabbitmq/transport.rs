@@ -18,6 +18,7 @@ use futures::Stream;
 use futures::io::{AsyncRead, AsyncWrite};
 use lapin::uri::{AMQPScheme, AMQPUri};
 use lapin::{AsyncTcpStream, Connection, ConnectionProperties};
+use parking_lot::Mutex;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, RootCertStore};
 use tokio::net::{TcpStream, ToSocketAddrs};
@@ -57,24 +58,25 @@ impl Transport {
         uri: AMQPUri,
         properties: ConnectionProperties,
     ) -> lapin::Result<Connection> {
-        let transport = self.clone();
         let tokio = Tokio::current();
         let kit = RuntimeParts::new(tokio.clone(), BrokerReactor { tokio });
         let given_up = CancellationToken::new();
         let guard = given_up.clone().drop_guard();
-        let open = async move |uri: AMQPUri, _: BrokerRuntime| {
-            let opening = transport.open(&uri, &given_up);
-            let opened = given_up.run_until_cancelled(opening).await;
-            let opened = opened.unwrap_or_else(|| Err(io::ErrorKind::TimedOut.into()));
+        // Opened before lapin begins, which sometimes loses the error of a stream that it opens itself.
+        let stream = self.open(&uri, given_up).await.map_err(lapin::Error::from)?;
+        let stream = Mutex::new(Some(stream));
+        let open = async move |_: AMQPUri, _: BrokerRuntime| {
+            let stream = stream.lock().take();
+            let stream = stream.ok_or_else(|| io::Error::from(io::ErrorKind::NotConnected));
             // `Plain` for lapin, which does not know about the TLS below.
-            opened.map(AsyncTcpStream::Plain).map_err(lapin::Error::from)
+            stream.map(AsyncTcpStream::Plain).map_err(lapin::Error::from)
         };
         let connection = Connection::connector(uri, Runtime::new(kit), open, properties).await?;
         drop(guard.disarm());
         Ok(connection)
     }
 
-    async fn open(&self, uri: &AMQPUri, given_up: &CancellationToken) -> io::Result<BrokerStream> {
+    async fn open(&self, uri: &AMQPUri, given_up: CancellationToken) -> io::Result<BrokerStream> {
         let host = uri.authority.host.as_str();
         let stream = dial((host, uri.authority.port)).await?;
         let stream: TcpOrTls = match uri.scheme {
@@ -84,7 +86,7 @@ impl Transport {
                 Either::Right(self.tls.connect(name, stream).await?)
             }
         };
-        Ok(BrokerStream::new(stream, given_up.clone()))
+        Ok(BrokerStream::new(stream, given_up))
     }
 }
 
@@ -210,7 +212,7 @@ mod tests {
 
     async fn echoed(transport: &Transport, url: &str) -> io::Result<[u8; 4]> {
         let uri: AMQPUri = url.parse().unwrap();
-        let mut stream = transport.open(&uri, &CancellationToken::new()).await?;
+        let mut stream = transport.open(&uri, CancellationToken::new()).await?;
         stream.write_all(b"AMQP").await?;
         stream.flush().await?;
         let mut back = [0; 4];
