@@ -13,6 +13,8 @@ const TICK: Duration = Duration::from_millis(50);
 
 /// A flood is written in pieces of about this size.
 const FLOOD_PIECE_BYTES: usize = 16 << 10;
+/// More than any limit of a test. More at full speed would only keep the processors busy until a time limit ends it.
+const FAST_FLOOD_BYTES: usize = 4 << 20;
 
 /// No client of ours sends a longer request head.
 const MAX_REQUEST_BYTES: usize = 64 << 10;
@@ -31,7 +33,7 @@ pub enum HostileStep {
     Drip(Vec<u8>),
     /// Writes this repeatedly with a pause after each, until the client is gone.
     Trickle(Vec<u8>),
-    /// Writes this repeatedly as fast as possible, until the client is gone.
+    /// Writes this repeatedly until the client is gone: some megabytes as fast as possible, and then more slowly.
     Flood(Vec<u8>),
     /// Waits a moment.
     Pause,
@@ -81,8 +83,11 @@ pub(super) async fn follow(
             },
             HostileStep::Flood(piece) => {
                 let pieces = piece.repeat(FLOOD_PIECE_BYTES.div_ceil(piece.len()));
-                loop {
+                for count in 1_usize.. {
                     write(wire, &pieces).await?;
+                    if count * pieces.len() > FAST_FLOOD_BYTES {
+                        sleep(TICK).await;
+                    }
                 }
             }
             HostileStep::Pause => sleep(TICK).await,
