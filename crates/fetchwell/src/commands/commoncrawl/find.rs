@@ -11,6 +11,7 @@ use super::args::FindArgs;
 use super::lookup::exit_of;
 use crate::console::exit::Exit;
 use crate::console::output::{Running, print};
+use crate::console::terminal::printable;
 
 pub(super) fn run(settings: &Settings, args: FindArgs, as_json: bool) -> Running<'_> {
     Box::pin(run_inner(settings, args, as_json))
@@ -51,7 +52,7 @@ fn json_lines(captures: &[CdxRecord]) -> String {
 
 fn table(captures: &[CdxRecord]) -> String {
     let field = |capture: &CdxRecord, name: &str| {
-        capture.metadata.get(name).map_or("-".to_owned(), |value| printable(value))
+        capture.metadata.get(name).map_or("-".to_owned(), |value| printable(value).into_owned())
     };
     let line = |capture: &CdxRecord| {
         let [status, mime, length, url] =
@@ -62,7 +63,16 @@ fn table(captures: &[CdxRecord]) -> String {
     std::iter::once(head).chain(captures.iter().map(line)).collect()
 }
 
-/// Replaces control characters, so that text from an archive cannot move the cursor.
-fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_from_an_archive_cannot_move_the_cursor() {
+        let metadata = [("url".to_owned(), "http://a.test/\u{1b}[2J".to_owned())].into();
+        let surt_url = "test,a)/".to_owned();
+        let timestamp = "20261118000000".to_owned();
+        let text = table(&[CdxRecord { surt_url, timestamp, metadata }]);
+        assert!(!text.contains('\u{1b}') && text.contains("http://a.test/"), "{text}");
+    }
 }

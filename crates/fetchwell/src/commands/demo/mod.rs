@@ -19,7 +19,6 @@ mod scenario;
 mod service;
 mod show;
 
-use std::io::{self, Write};
 use std::path::Path;
 use std::time::Duration;
 
@@ -35,7 +34,7 @@ use crate::commands::demo::args::DemoArgs;
 use crate::commands::fetch;
 use crate::console::exit::Exit;
 use crate::console::logs::LogOptions;
-use crate::console::output::Running;
+use crate::console::output::{Running, print};
 use crate::wiring::Parts;
 use board::Board;
 use counters::Counters;
@@ -229,10 +228,5 @@ fn tell(report: &Report, json: bool) -> Result<(), Exit> {
     } else {
         report.text()
     };
-    let mut stdout = io::stdout().lock();
-    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
-        // The reader has closed the pipe: this is not an error.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        written => Ok(written?),
-    }
+    print(text.as_bytes()).map(|_| ())
 }

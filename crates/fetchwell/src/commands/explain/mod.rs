@@ -2,7 +2,6 @@
 
 pub(crate) mod args;
 
-use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,7 +32,7 @@ use serde_json::json;
 use crate::commands::explain::args::ExplainArgs;
 use crate::commands::fetch::with_own_defaults;
 use crate::console::exit::Exit;
-use crate::console::output::Running;
+use crate::console::output::{self, Running};
 use crate::console::signals::stop_on_signal;
 use crate::console::terminal::printable;
 use crate::console::url_lists::assume_https;
@@ -129,7 +128,7 @@ fn refused(url: &str, fault: &UrlFault, as_json: bool) -> Result<Exit, Exit> {
         }
         false => format!("{}\n  may be fetched  no: {why}\n", printable(url)),
     };
-    crate::console::output::print(text.as_bytes())?;
+    output::print(text.as_bytes())?;
     Ok(Exit::Refused)
 }
 
@@ -337,9 +336,11 @@ fn state_of(record: Option<&RobotsRecord>, view: &RobotsView) -> String {
             format!("found ({status})")
         }
         (Some(RobotsRecord { status: Some(status), .. }), _) => {
-            format!("absent ({status}), so all is allowed")
+            format!("absent ({status}), so everything is allowed")
         }
-        (Some(_), _) => "absent (its redirects cannot be followed), so all is allowed".to_owned(),
+        (Some(_), _) => {
+            "absent (its redirects cannot be followed), so everything is allowed".to_owned()
+        }
         (None, RobotsView::Known { .. }) => "from the file given".to_owned(),
         (None, _) => "unknown".to_owned(),
     }
@@ -351,9 +352,7 @@ fn print(explanation: &Explanation, json: bool) -> Result<(), Exit> {
     } else {
         in_words(explanation)
     };
-    let mut stdout = std::io::stdout().lock();
-    stdout.write_all(text.as_bytes())?;
-    Ok(stdout.flush()?)
+    output::print(text.as_bytes()).map(|_| ())
 }
 
 fn in_words(explanation: &Explanation) -> String {
