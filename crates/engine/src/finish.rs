@@ -93,7 +93,7 @@ mod tests {
         }
     }
 
-    /// Writes nothing; the first lease of a batch is ours, and the others are not any more.
+    /// Writes nothing. Confirms the first lease of a batch, and reports the others as stale.
     struct FirstIsOurs;
 
     #[async_trait]
@@ -126,7 +126,7 @@ mod tests {
         assert!(fault.unwrap_err().is_transient());
     }
 
-    /// What is reported of a batch of two leases.
+    /// The settlements that are reported for a batch of two leases.
     async fn reported(inner: impl Finish<()> + 'static) -> Vec<(i64, Settled)> {
         let reported = Arc::new(Mutex::new(Vec::new()));
         let heard = reported.clone();

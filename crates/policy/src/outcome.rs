@@ -275,7 +275,9 @@ impl fmt::Display for FetchOutcome {
                 most.as_secs_f64()
             ),
             FetchOutcome::NoSuchHost => f.write_str(NameFault::NoSuchName.in_words()),
-            FetchOutcome::OurFault(why) => write!(f, "not fetched, by no fault of the site: {why}"),
+            FetchOutcome::OurFault(why) => {
+                write!(f, "not fetched, through no fault of the site: {why}")
+            }
         }
     }
 }

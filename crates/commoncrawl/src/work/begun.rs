@@ -272,7 +272,7 @@ mod tests {
         assert_eq!(counts(&leases), [3, 3]);
         let one = leases.iter().find(|lease| lease.job.payload == b"[1]").unwrap();
         rig.begun.settle(&[(one, &Settlement::Done)]).await.unwrap();
-        drop(rig); // It dies when the other batch is alone.
+        drop(rig); // It dies while only the other batch is under way.
         let (_, leases) = at_work_on(folder.path(), &["[2]"]).await;
         assert_eq!(
             counts(&leases),

@@ -126,7 +126,7 @@ mod tests {
         }
         let left = heads.gap_left(&site, rate);
         assert!(left > Duration::from_millis(50) && left <= Duration::from_millis(100), "{left:?}");
-        // A request without a burst keeps its interval from the last of them.
+        // A request without a burst waits a full interval after the last of them.
         let left = heads.gap_left(&site, Rate::every(Duration::from_secs(1)));
         assert!(left > Duration::from_millis(900), "{left:?}");
     }

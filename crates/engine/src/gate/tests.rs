@@ -1,4 +1,4 @@
-//! What a gate makes of its rules and of what its store holds.
+//! How a gate applies its rules to the records in its store.
 
 use std::collections::HashMap;
 

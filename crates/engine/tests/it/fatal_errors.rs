@@ -107,7 +107,7 @@ fn door(
     }
 }
 
-/// Runs such a door, and says how long it took.
+/// Runs such a door, and returns its result and how long it took.
 async fn run(
     rig: &Rig,
     takes: usize,
@@ -256,7 +256,7 @@ async fn a_panic_of_the_engine_is_an_error_that_says_so() {
     assert!(fault.to_string().contains("panicked: in the engine itself"), "{fault}");
 }
 
-/// `/readyz` goes by the same record.
+/// `/readyz` relies on the same record.
 #[tokio::test(start_paused = true)]
 async fn a_panic_of_the_engine_is_known_to_all_pipelines_of_the_process() {
     let in_a_task = Rig::new([SiteScript::new("a.test")]);

@@ -1,4 +1,4 @@
-//! Permission to write a head: what the gate adds to the store's word.
+//! Permission to write a head: what the gate adds to the store's answer.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -195,7 +195,7 @@ async fn a_gentle_stop_finishes_what_is_under_way_and_nothing_is_fetched_twice()
     assert_eq!(rows, run.origin.page_hits(), "what was asked for has its row");
     assert!(rows < run.ledger.urls().len());
     run.resume_to_the_end().await;
-    // A busy machine may exceed a time limit of a request, which is then repeated.
+    // On a busy machine, a request may exceed its time limit and be repeated.
     let rows = run.balance();
     let retries = rows.iter().map(|row| row["attempts"].as_u64().unwrap() - 1).sum::<u64>();
     assert!(run.origin.repeated_pages() as u64 <= retries, "{retries} retries");

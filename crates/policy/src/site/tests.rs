@@ -1,4 +1,4 @@
-//! What a site's state answers, and what it makes of reports.
+//! How the state of a site answers requests for permits, and how reports change it.
 
 use proptest::prelude::*;
 
@@ -60,7 +60,7 @@ fn a_late_head_counts_from_when_it_left_however_late_that_is_told() {
     };
     let ms = |ms: u64| at(1) + Duration::from_millis(ms);
     assert_eq!(late(ms(30), ms(400)), ms(1_030));
-    // What is not told before it can have happened has happened by then.
+    // A departure time that is later than its report is clamped to the time of the report.
     assert_eq!(late(ms(30), ms(20)), ms(1_020));
 }
 
@@ -108,8 +108,8 @@ fn results_from_before_a_penalty_say_nothing_about_the_site_after_it() {
     assert_eq!(state.breaker, opened);
 }
 
-/// Requests to an archive go side by side, and each failure is a rest: the pages that are served meanwhile
-/// were all asked for before it.
+/// Requests to an archive run in parallel, and each failure starts a rest. The pages that are served in the meantime
+/// were all requested before that rest.
 #[test]
 fn a_page_that_was_asked_for_before_a_rest_and_served_after_it_ends_the_row_of_failures() {
     let mut state = SiteState::default();
@@ -133,7 +133,7 @@ fn a_site_that_answers_again_has_recovered_once() {
     assert_eq!(served(&mut state), 0, "it never failed");
     state.record(&report(Mark::Failed, None, 0), at(0), &rule(), 0.0);
     assert_eq!((served(&mut state), served(&mut state)), (1, 1));
-    // Pages are served all along: that the robots.txt keeps failing is no reason to ask for it each time.
+    // Pages are served the whole time. A robots.txt that keeps failing is no reason to request it again each time.
     state.record(&report(Mark::RobotsFailed, None, 0), at(1), &rule(), 0.0);
     assert_eq!(state.breaker.consecutive_failures, 1);
     assert_eq!(served(&mut state), 1);
@@ -284,7 +284,7 @@ fn a_site_in_penalty_is_never_forgettable() {
 }
 
 proptest! {
-    /// Whatever happens, two heads that were written under good permits are an interval apart.
+    /// Whatever happens, two heads that were written under valid permits are at least one interval apart.
     #[test]
     fn heads_keep_their_distance(steps in prop::collection::vec((0u8..6, 0u64..1_500), 1..80)) {
         let mut state = SiteState::default();

@@ -128,7 +128,7 @@ mod tests {
         assert_eq!(first_bytes("amqps").await[..2], [0x16, 3], "the beginning of a TLS handshake");
     }
 
-    /// The front has an authority of its own, and its certificate is seen before anything goes to the port behind it.
+    /// The front uses its own CA, and its certificate is checked before anything is forwarded to the port behind it.
     #[tokio::test(flavor = "multi_thread")]
     async fn a_certificate_that_is_not_trusted_is_incompatible_with_advice() {
         let front = TlsFront::open(&["localhost"], ([127, 0, 0, 1], 1).into()).await.unwrap();

@@ -253,7 +253,7 @@ mod tests {
         }
     }
 
-    /// Only lapin's thread has the socket, so that it is closed when the thread ends.
+    /// Only lapin's thread owns the socket, so the socket is closed when the thread ends.
     #[tokio::test(flavor = "multi_thread")]
     async fn an_attempt_that_is_given_up_ends_its_thread() {
         for scheme in ["amqp", "amqps"] {

@@ -184,7 +184,7 @@ mod tests {
     const COMMIT: Duration = Duration::from_millis(40);
     const ROUND_TRIP: Duration = Duration::from_secs(1);
 
-    /// A slow store. It notes when each batch came, and of how many calls.
+    /// A slow store. It records when each batch arrived, and how many calls it contained.
     struct SlowStore {
         batches: parking_lot::Mutex<Vec<(Duration, usize)>>,
         began: Instant,
@@ -209,8 +209,8 @@ mod tests {
         }
     }
 
-    /// The batches of callers that submit three times each, `thinking` after each result, each caller a little later
-    /// than the one before.
+    /// The batches of callers that submit three times each and pause for `thinking` after each result. Each caller
+    /// starts a little later than the one before.
     async fn batches(callers: u32, messages: usize, thinking: Duration) -> Vec<(Duration, usize)> {
         let store = SlowStore { batches: parking_lot::Mutex::default(), began: Instant::now() };
         let store = Arc::new(store);
@@ -268,7 +268,7 @@ mod tests {
         assert_eq!(starts, [Duration::ZERO, COMMIT, COMMIT * 2]);
     }
 
-    /// A server that multiplies by ten, and panics at 0. It notes what was in each batch.
+    /// A server that multiplies by ten, and panics at 0. It records the contents of each batch.
     #[derive(Default)]
     struct Server {
         batches: parking_lot::Mutex<Vec<Vec<u32>>>,

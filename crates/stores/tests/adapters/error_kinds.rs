@@ -1,4 +1,4 @@
-//! What goes wrong on real servers and with broken files, and the kind of error that each adapter makes of it.
+//! Failures of real servers and broken files, and the kind of error that each adapter reports for them.
 
 use std::fs;
 use std::path::Path;
@@ -111,7 +111,7 @@ mod on_sqlite {
         drop(queue_before);
         execute(&path, "PRAGMA wal_checkpoint(TRUNCATE)");
         let mut pages = fs::read(&path).unwrap();
-        // The first page has the schema, with which the file can be opened.
+        // The first page holds the schema. It stays intact, so that the file can still be opened.
         pages[4096..].fill(0xaa);
         fs::write(&path, pages).unwrap();
         expect(queue(&path).await, Corrupt, "restore a backup");
@@ -321,7 +321,7 @@ mod on_rabbitmq {
         let queue = store.open(Clock::system()).await;
         queue.publish(&[batch(10)]).await.unwrap();
         server.rabbitmqctl(&["eval", "application:set_env(rabbit, max_message_size, 1000)."]).await;
-        // The limit counts for new channels.
+        // The limit applies to new channels.
         let limited = store.open(Clock::system()).await;
         expect(limited.publish(&[batch(2_000)]).await, TooLarge, "");
         server.stop().await;

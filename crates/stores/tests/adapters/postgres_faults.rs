@@ -196,7 +196,7 @@ async fn a_line_that_breaks_at_any_moment_loses_doubles_and_sticks_nothing() {
     );
 }
 
-/// Two messages that were fetched. PostgreSQL has no place for NUL, so it refuses the result of the first one.
+/// Two messages that were fetched. PostgreSQL cannot store NUL, so it rejects the result of the first one.
 async fn one_refused_and_one_sound(store: &RetrieverStore) -> Vec<Finished<FetchResult>> {
     let caller = CALLER.to_owned();
     let from = "192.0.2.7".to_owned();

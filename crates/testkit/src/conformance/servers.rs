@@ -306,8 +306,8 @@ fn by_hand(
     Arc::new(SharedPoliteness::new(site_states, rule, SEED))
 }
 
-/// A store of site states that is opened on first use and has a manual clock. It never reports lost state, and nothing in it expires
-/// by itself, because the server's clock is independent of the manual one.
+/// A store of site states that is opened on first use and has a manual clock. It never reports lost state, and nothing
+/// in it expires by itself, because the server's clock is independent of the manual one.
 struct HandTimed {
     opening: Mutex<Option<Opening>>,
     site_states: OnceCell<Box<dyn SiteStateStore>>,

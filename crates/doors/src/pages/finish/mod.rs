@@ -1,4 +1,5 @@
-//! Cache, then event, then settle: whoever reads an event finds its page in the cache.
+//! Caches the page, publishes its event, and settles the lease, in this order: a page is in the cache before its event
+//! can be read.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

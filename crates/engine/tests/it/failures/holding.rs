@@ -1,4 +1,4 @@
-//! What pages hold of the byte budget: their bodies, then what a step takes, then their records.
+//! How much of the byte budget a page holds: first its body, then the working memory of a step, then its records.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ const KIB: usize = 1 << 10;
 const BODY: usize = 10 * KIB;
 const WORK: usize = 40 * KIB;
 
-/// Pages whose bodies count, though they are not there.
+/// Serves pages whose bodies are charged to the budget although they are empty.
 struct Counting {
     budget: Budget,
 }
@@ -79,7 +79,7 @@ impl Plan<String> for Reader {
     }
 }
 
-/// Writes down what each batch holds.
+/// Records how many bytes the pages of each batch hold.
 struct Weighing<Q> {
     source: Q,
     batches: Arc<parking_lot::Mutex<Vec<Vec<usize>>>>,
@@ -88,7 +88,7 @@ struct Weighing<Q> {
 #[async_trait]
 impl<Q: Settle> Finish<String> for Weighing<Q> {
     async fn finish(&self, batch: &[Finished<String>]) -> Result<Vec<Settled>, StoreError> {
-        tokio::time::sleep(Duration::from_secs(1)).await; // So that some gather.
+        tokio::time::sleep(Duration::from_secs(1)).await; // Lets more pages gather.
         let held = batch.iter().filter(|end| !end.records.is_empty());
         let held: Vec<usize> = held.map(|end| end.share.bytes()).collect();
         self.batches.lock().push(held);
@@ -97,7 +97,7 @@ impl<Q: Settle> Finish<String> for Weighing<Q> {
     }
 }
 
-/// What the pages of each batch held, where each page's records hold so much.
+/// The bytes that the pages of each batch held, if the records of each page hold `held_bytes`.
 async fn batches(total: usize, held_bytes: usize) -> Vec<Vec<usize>> {
     let rig = Rig::new((0..20).map(|n| SiteScript::new(&format!("s{n}.test"))));
     let budget = Budget::of_bytes(total);
@@ -124,7 +124,7 @@ async fn batches(total: usize, held_bytes: usize) -> Vec<Vec<usize>> {
     batches.into_iter().filter(|batch| !batch.is_empty()).collect()
 }
 
-/// Reads a page of each of two sites.
+/// Reads one page from each of two sites.
 struct Twice {
     pages_left: Vec<WebUrl>,
 }
@@ -142,8 +142,8 @@ impl Plan<String> for Twice {
     }
 }
 
-/// A lease that waits for its second page must not keep the memory that the others' steps wait for: they hold all
-/// places in flight, so the second page would never be asked for.
+/// A lease that waits for its second page must not hold memory that the steps of other leases wait for. Those leases
+/// occupy all slots in flight, so the second page would never be requested.
 #[tokio::test(start_paused = true)]
 async fn who_waits_for_its_next_page_holds_no_memory_that_others_wait_for() {
     let mut rig = Rig::new((0..20).map(|n| SiteScript::new(&format!("s{n}.test"))));
@@ -184,7 +184,7 @@ async fn large_records_go_one_at_a_time() {
     assert!(batches.iter().all(|batch| batch.len() == 1), "{batches:?}");
 }
 
-/// One page more than the budget at a time, and no page waits for ever.
+/// The budget is exceeded by one page at a time, and no page waits forever.
 #[tokio::test(start_paused = true)]
 async fn a_budget_that_is_too_small_for_a_step_holds_nobody_up() {
     let batches = batches(64 * KIB, 3 * BODY).await;

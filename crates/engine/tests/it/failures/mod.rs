@@ -1,4 +1,4 @@
-//! What goes wrong inside: plans that panic or halt, crashes that repeat, sinks that fail.
+//! Internal failures: plans that panic or halt, crashes that repeat, sinks that fail.
 
 mod holding;
 mod our_faults;
@@ -40,7 +40,7 @@ impl Plan<String> for Odd {
     }
 }
 
-/// Fails some times, then keeps what it is given.
+/// Fails `failures_left` times, then stores the records that it gets.
 struct Moody<Q> {
     failures_left: AtomicUsize,
     records: Arc<parking_lot::Mutex<Vec<String>>>,
@@ -86,7 +86,7 @@ async fn run(rig: &Rig, sink_failures: usize) -> (RunEnd, Vec<String>) {
     (ended, records)
 }
 
-/// A door of odd plans whose results are kept at once.
+/// A door with [`Odd`] plans whose results are stored at the first attempt.
 fn odd_door(source: Arc<dyn Source>, settles: Arc<impl Settle + 'static>) -> Door<String> {
     Door {
         source,

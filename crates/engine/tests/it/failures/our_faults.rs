@@ -1,4 +1,4 @@
-//! Faults of this process are no failures of the site that it asks.
+//! Errors in this process do not count as failures of the site.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,7 +16,7 @@ use fetchwell_testkit::simulated_web::SimulatedWeb;
 
 use super::run;
 
-/// A web that fails some times because we lack something, whatever is asked for.
+/// A web that fails the first `failures_left` requests of any kind, because this process lacks a resource.
 struct Lacking {
     web: SimulatedWeb,
     failures_left: AtomicUsize,
@@ -38,7 +38,7 @@ impl Web for Lacking {
     }
 }
 
-/// Neither robots.txt, nor a probe, nor a page is said to have failed; and nothing is asked for without a rest.
+/// No failure is recorded for robots.txt, a probe or a page, and requests are not repeated without a pause.
 #[tokio::test(start_paused = true)]
 async fn what_we_lack_is_no_failure_of_any_site() {
     let sites: Vec<String> = (0..30).map(|n| format!("s{n}.test")).collect();
@@ -70,7 +70,7 @@ async fn what_we_lack_is_no_failure_of_any_site() {
     }
 }
 
-/// A web whose answers to `/lost` can't be taken, some times, by a fault of ours.
+/// A web that loses the first `failures_left` answers to `/lost` because of an error in this process.
 struct Untaken {
     web: SimulatedWeb,
     failures_left: AtomicUsize,
@@ -96,7 +96,7 @@ impl Web for Untaken {
     }
 }
 
-/// The site was asked and has answered, so it is not asked for ever.
+/// The site has answered, so the page must not be requested forever.
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_we_cannot_take_is_asked_for_again_and_at_last_quarantined() {
     for (failures, expected) in [(3, "http://a.test/lost"), (usize::MAX, "no memory is left")] {

@@ -17,8 +17,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Moody, odd_door, run};
 
-/// What fails by a fault of ours is tried again, at last alone, and then quarantined: with the panic's text, and not as
-/// a failure of its site.
+/// A job that fails because of an error in this process is retried, finally on its own, and then quarantined with the
+/// text of the panic. This does not count as a failure of its site.
 #[tokio::test(start_paused = true)]
 async fn a_plan_that_panics_is_tried_again_and_at_last_quarantined_and_the_rest_goes_on() {
     let rig = Rig::new([SiteScript::new("a.test")]);
@@ -40,7 +40,7 @@ async fn a_plan_that_panics_is_tried_again_and_at_last_quarantined_and_the_rest_
     assert_eq!(state.unwrap().breaker.consecutive_failures, 0);
 }
 
-/// Panics some times, whichever URL it is.
+/// Panics until `panics_left`, which all plans share, is used up.
 struct Shaky {
     url: WebUrl,
     panics_left: Arc<AtomicUsize>,
@@ -101,7 +101,7 @@ async fn a_plan_that_halts_ends_the_run_and_loses_nothing() {
     assert!(ledger.waiting() >= 19, "{ledger:?}");
 }
 
-/// What is to follow an answer is not waited for: nothing is sent any more.
+/// It does not wait for a follow-up request, because nothing more is sent after a stop.
 #[tokio::test(start_paused = true)]
 async fn who_is_stopped_hands_back_what_would_go_on() {
     let slow = Duration::from_secs(3);
@@ -123,7 +123,7 @@ async fn who_is_stopped_hands_back_what_would_go_on() {
     assert_eq!((ledger.queued, ledger.in_flight), (1, 0), "{ledger:?}");
 }
 
-/// Takes one lease, says that it started, and dies.
+/// Takes one lease, records its start, and dies.
 async fn crash_while_fetching(rig: &Rig) {
     let unlucky = rig.queue.instance();
     unlucky.renew().await.unwrap();

@@ -1,4 +1,4 @@
-//! Sites that are down, slow or silent: what their URLs are told, and when.
+//! Sites that are down, slow or silent: the outcomes of their URLs, and when they are reported.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use fetchwell_policy::url::Site;
 use fetchwell_simweb::{HitKind, OutageKind, SiteScript, Truncation};
 use fetchwell_testkit::rig::{Rig, Row, job};
 
-/// Where a door wants it so, what keeps us from reading robots.txt counts as an attempt at the page.
+/// If the door asks for it, a failure to read robots.txt counts as an attempt at the page.
 #[tokio::test(start_paused = true)]
 async fn a_site_that_cannot_be_reached_for_its_robots_txt_cannot_be_reached_for_its_pages() {
     let for_ever = Duration::ZERO..Duration::from_secs(1_000_000);
@@ -28,7 +28,7 @@ async fn a_site_that_cannot_be_reached_for_its_robots_txt_cannot_be_reached_for_
     assert!(rig.clock.now().since(began) < Duration::from_secs(40));
 }
 
-/// Whether it waits for robots.txt, for its slot or for an answer.
+/// This holds whether the job waits for robots.txt, for its slot or for an answer.
 #[tokio::test(start_paused = true)]
 async fn who_is_in_the_window_hears_in_time_that_its_deadline_passed() {
     let slow = SiteScript::new("slow.test").slow(Duration::from_secs(20));
@@ -49,13 +49,13 @@ async fn who_is_in_the_window_hears_in_time_that_its_deadline_passed() {
     assert_eq!(rows.iter().filter(fetched).count(), 5, "{rows:?}");
     assert_eq!(rows.iter().filter(passed).count(), 6, "{rows:?}");
     assert_eq!(rig.queue.ledger().done, 11);
-    // A request that was under way is an attempt, and is said to have been; whatever waited is not.
+    // A request that was in flight counts as an attempt. A job that only waited does not.
     let silent = rows.iter().find(|row| row.url == "http://silent.test/").unwrap();
     let said = silent.held_up_by.as_deref().unwrap_or_default();
     assert!(silent.attempts == 1 && said.contains("under way"), "{silent:?}");
     let waited = rows.iter().filter(passed).filter(|row| row.url != silent.url);
     assert!(waited.clone().all(|row| row.attempts == 0), "{rows:?}");
-    // A deadline of ours is no failure of the site.
+    // Our own deadline does not count as a failure of the site.
     let (state, _) = rig.politeness.look(&Site::parse("silent.test").unwrap()).await.unwrap();
     assert_eq!(state.unwrap().breaker.consecutive_failures, 0);
 }

@@ -29,7 +29,7 @@ async fn a_sink_that_fails_is_tried_again_and_nothing_is_fetched_twice() {
     assert_eq!(pages, 30);
 }
 
-/// A source whose store is gone after the first sign of life.
+/// A source whose store is gone after the first renewal.
 struct CutOff<Q> {
     source: Arc<Q>,
     renewals: AtomicUsize,
@@ -53,7 +53,7 @@ impl<Q: Source> Source for CutOff<Q> {
     }
 }
 
-/// The site is slow, so that answers are still under way when the lease is over.
+/// The site is slow, so that answers are still under way when the lease expires.
 #[tokio::test(start_paused = true)]
 async fn who_cannot_renew_its_lease_asks_for_nothing_more_before_it_ends() {
     let rig = Rig::new([SiteScript::new("a.test").slow(Duration::from_secs(3))]);
@@ -68,7 +68,7 @@ async fn who_cannot_renew_its_lease_asks_for_nothing_more_before_it_ends() {
     assert!(last < lease_ttl, "it still asked for pages at {last:?}");
 }
 
-/// Without results that are safe there is no end; but there is no hurry either.
+/// A stopped run waits until its results are stored, but no longer than the shutdown grace period.
 #[tokio::test(start_paused = true)]
 async fn who_is_stopped_while_its_sink_is_gone_ends_when_its_grace_is_over() {
     let rig = Rig::new([SiteScript::new("a.test")]);
@@ -94,7 +94,7 @@ async fn who_is_stopped_while_its_sink_is_gone_ends_when_its_grace_is_over() {
     assert_eq!(rig.queue.ledger().in_flight, 1, "it is left for a rescue");
 }
 
-/// Who is to give up on sites that stay down gives up on a store that does, too, and says what is wrong with it.
+/// `give_up_after` applies to a store that stays down as well as to sites, and the run returns the error of the store.
 #[tokio::test(start_paused = true)]
 async fn who_is_to_give_up_does_so_when_its_store_has_failed_for_that_long() {
     let patience = Duration::from_secs(600);
@@ -125,7 +125,7 @@ async fn a_store_that_comes_back_in_time_is_not_given_up() {
     assert_eq!((ended, records.len()), (RunEnd::Exhausted, 5));
 }
 
-/// A sink that is never there.
+/// A sink that is never available.
 struct Nowhere;
 
 #[async_trait]

@@ -1,4 +1,4 @@
-//! Permission to write: asked for once the connection stands, and nothing is written without it.
+//! Permission to write: it is requested once the connection is established, and nothing is written without it.
 
 use std::time::Duration;
 

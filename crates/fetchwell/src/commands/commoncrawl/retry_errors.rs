@@ -48,7 +48,7 @@ fn tell(retried: &RetriedErrors, as_json: bool) -> Result<Exit, Exit> {
         quantity(*batches, "batch", "batches")
     );
     for (count, what) in [
-        (read, "have a document by now"),
+        (read, "already have a document"),
         (lasting, "would fail again or were filtered out; --kind publishes them anyway"),
         (nowhere, "have no record that could be read"),
         (garbage, "were not written by this program"),

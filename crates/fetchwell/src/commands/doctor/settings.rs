@@ -40,7 +40,7 @@ pub(super) fn unknown(settings: &Settings) -> Vec<Finding> {
     settings.warnings().iter().map(finding).collect()
 }
 
-/// Site operators should be able to contact whoever fetches from them.
+/// The operator of a site should be able to contact the person who fetches from it.
 pub(super) fn contact(settings: &Settings) -> Finding {
     let user_agent = crate::wiring::user_agent(settings);
     match &settings.values.user_agent {

@@ -34,7 +34,7 @@ pub(super) async fn run(settings: &Settings, url: &str, as_json: bool) -> Result
 fn refusal(url: &str, reading: &FeedReading) -> Exit {
     match reading {
         FeedReading::Disallowed => {
-            error!("{url} is not read: robots.txt disallows it");
+            error!("did not read {url}: robots.txt disallows it");
             Exit::Refused
         }
         FeedReading::Gone => {

@@ -182,7 +182,7 @@ impl Run<'_> {
     ) -> Result<(), Exit> {
         let Some(repaired) = output::repair(queue, path, self.format, self.preamble(path)).await?
         else {
-            info!("another process is at work on {}; joining it", path.display());
+            info!("another process is working on {}; joining it", path.display());
             return Ok(());
         };
         self.revive(queue, path).await?;

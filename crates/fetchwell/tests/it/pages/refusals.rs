@@ -69,7 +69,7 @@ async fn ledger_and_top_bind_no_politeness_store() {
     }
     let add = ["pages", "add", "http://a.test/", "--politeness", "sqlite:other.db"];
     program.run(&add).await.expect_code(0);
-    // Nor do they refuse another one.
+    // They do not reject a different politeness store, either.
     for look in looks {
         program.run(look).await.expect_code(0);
     }

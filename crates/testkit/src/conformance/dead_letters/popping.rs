@@ -51,7 +51,7 @@ pub async fn a_letter_that_goes_while_it_is_read_is_not_revised(store: &dyn Lett
     assert_eq!(trial.ledger().await, expected);
 }
 
-/// It cannot be told which of them were removed.
+/// There is no way to tell which of them were removed.
 pub async fn of_equal_letters_as_many_stay_as_are_left(store: &dyn LettersStore) {
     let trial = Trial::new(store).await;
     trial.kill(&[(A, "one"), (A, "two"), (A, "three")]).await;

@@ -63,7 +63,7 @@ impl RandomHistory<'_> {
             9..=10 => self.start(worker).await,
             11..=15 => self.settle().await,
             16..=17 => self.renew(worker).await,
-            // On average so far that now and then an instance renews too late.
+            // Far enough on average that an instance occasionally renews too late.
             18 => self.trial.clock.advance(Duration::from_millis(self.millis(9_000))),
             _ if self.dice.once_in(10) => self.trial.clock.advance(LEASE_TTL),
             _ => self.trial.clock.advance(Duration::from_micros(1)),
