@@ -1,11 +1,11 @@
-//! An index as Common Crawl has it: made, and turned into batches.
+//! Generates an index in the format of Common Crawl, and turns it into elements of batches.
 
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use fetchwell_archive::cdxj::{IndexFilter, Language, batches};
+use fetchwell_archive::cdxj::{IndexFilter, Language, sift};
 use fetchwell_archive::cluster_idx::Lines;
 use fetchwell_archive::gzip::Inflater;
 use fetchwell_archive::warc::{RecordKind, WarcItem, WarcLimits, WarcReader};
@@ -14,7 +14,6 @@ use flate2::write::GzEncoder;
 
 /// Lines a block, as Common Crawl has them.
 const LINES_A_BLOCK: u64 = 3_000;
-const BATCH_SIZE: usize = 50;
 const MAX_BLOCK_BYTES: usize = 64 << 20;
 
 /// `languages` of a hundred pages in turn; forty are wanted if their status is 200, as it is then.
@@ -107,7 +106,7 @@ fn line(number: u64, urls: &[String]) -> String {
     )
 }
 
-/// From `cluster.idx` to batches. Says how many lines there were, and how many were wanted.
+/// Turns an index into elements of batches. Returns a text with the number of lines, and of those that were wanted.
 pub(crate) fn batch(folder: &Path) -> Result<String> {
     let filter = IndexFilter {
         status: Some(200),
@@ -126,10 +125,11 @@ pub(crate) fn batch(folder: &Path) -> Result<String> {
         member.resize(usize::try_from(entry.length)?, 0);
         cdx.read_exact(&mut member)?;
         let block = inflater.inflate(&member, MAX_BLOCK_BYTES).whole()?;
-        let (made, selection) = batches(block, &filter, BATCH_SIZE);
+        let mut json = Vec::new();
+        let selection = sift(block, &filter, |line| line.write_json(&mut json));
         lines += selection.lines;
         wanted += selection.wanted;
-        bytes += made.iter().map(Vec::len).sum::<usize>();
+        bytes += json.len();
     }
     ensure!(bytes > 0, "no line was wanted");
     Ok(format!("{lines} lines, {wanted} wanted"))

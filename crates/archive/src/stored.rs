@@ -11,7 +11,8 @@ const READ_BYTES: usize = 128 * 1024;
 pub(crate) struct Stored<R> {
     read: R,
     window: Buffer,
-    offset: u64,
+    /// The offset of the window in the file.
+    pub(crate) offset: u64,
     is_ended: bool,
 }
 
@@ -24,11 +25,6 @@ impl<R: Read> Stored<R> {
     /// The bytes in the window.
     pub(crate) fn bytes(&self) -> &[u8] {
         self.window.bytes()
-    }
-
-    /// The offset of the window in the file.
-    pub(crate) fn offset(&self) -> u64 {
-        self.offset
     }
 
     /// Moves the start of the window.

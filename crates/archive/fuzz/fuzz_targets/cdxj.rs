@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use fetchwell_archive::cdxj::{CdxLine, IndexFilter, Language, batches, parse_line};
+use fetchwell_archive::cdxj::{CdxLine, IndexFilter, Language, parse_line, sift};
 use fetchwell_archive::cluster_idx;
 use libfuzzer_sys::fuzz_target;
 
@@ -12,7 +12,8 @@ fuzz_target!(|block: &[u8]| {
         language: Some(Language::any("eng")),
         ..IndexFilter::default()
     };
-    let (_, selection) = batches(block, &filter, 3);
+    let mut json = Vec::new();
+    let selection = sift(block, &filter, |line| line.write_json(&mut json));
     let lines = block.split_inclusive(|byte| *byte == b'\n');
     let is_wanted = |line: CdxLine<'_>| filter.rejection(&line).is_none();
     let wanted = lines.filter(|line| CdxLine::parse(line).is_ok_and(is_wanted));

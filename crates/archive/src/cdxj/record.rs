@@ -23,13 +23,18 @@ pub struct CdxRecord {
 
 /// Parses `SURT TIMESTAMP {JSON}`.
 pub fn parse_line(line: &str) -> Result<CdxRecord, LineFault> {
-    let line = CdxLine::parse(line.as_bytes())?;
-    let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
-    Ok(CdxRecord {
-        surt_url: line.surt.to_owned(),
-        timestamp: line.timestamp.to_owned(),
-        metadata: line.metadata().into_iter().map(owned).collect(),
-    })
+    CdxLine::parse(line.as_bytes()).map(|line| CdxRecord::from(&line))
+}
+
+impl From<&CdxLine<'_>> for CdxRecord {
+    fn from(line: &CdxLine<'_>) -> CdxRecord {
+        let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+        CdxRecord {
+            surt_url: line.surt.to_owned(),
+            timestamp: line.timestamp.to_owned(),
+            metadata: line.metadata().into_iter().map(owned).collect(),
+        }
+    }
 }
 
 impl CdxRecord {

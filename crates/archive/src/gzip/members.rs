@@ -185,14 +185,14 @@ impl Members {
 
     /// Skips bytes, at least `from`, up to a member that begins with a record. Returns how many were skipped.
     fn pass_over<R: Read>(&self, file: &mut Stored<R>, mut from: usize) -> io::Result<u64> {
-        let began = file.offset();
+        let began = file.offset;
         loop {
             let window = file.bytes();
             let found = window.get(from..).and_then(|rest| self.magic.find(rest));
             if let Some(found) = found {
                 file.consume(from + found);
                 if begins_with_record(file.at_least(PEEK_BYTES)?) {
-                    return Ok(file.offset() - began);
+                    return Ok(file.offset - began);
                 }
                 from = 1;
                 continue;
@@ -202,7 +202,7 @@ impl Members {
             from = 0;
             if !file.more()? {
                 file.consume(MAGIC.len());
-                return Ok(file.offset() - began);
+                return Ok(file.offset - began);
             }
         }
     }

@@ -87,7 +87,7 @@ impl<R: Read> Source<R> {
             }
             Framing::Plain | Framing::Unknown => {
                 self.file.consume(bytes);
-                self.segment.place.file_offset = self.file.offset();
+                self.segment.place.file_offset = self.file.offset;
             }
         }
     }
@@ -134,7 +134,7 @@ impl<R: Read> Source<R> {
             Framing::Gzip => {}
             Framing::Unknown => self.framing = self.find_framing()?,
         }
-        let place = FilePosition { file_offset: self.file.offset(), member_offset: 0 };
+        let place = FilePosition { file_offset: self.file.offset, member_offset: 0 };
         if self.framing == Framing::Gzip {
             match self.members.begin(&mut self.file)? {
                 Begun::Member => {}

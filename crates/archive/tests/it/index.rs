@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fetchwell_archive::cdxj::{CdxRecord, IndexFilter, Language, LanguagePlace, batches};
+use fetchwell_archive::cdxj::{CdxRecord, IndexFilter, Language, LanguagePlace, Sifted, sift};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -135,6 +135,17 @@ fn filter() -> impl Strategy<Value = IndexFilter> {
         })
 }
 
+/// The selected lines, as elements of a batch.
+fn select(block: &[u8], filter: &IndexFilter) -> (Vec<CdxRecord>, Sifted) {
+    let mut selected = Vec::new();
+    let sifted = sift(block, filter, |line| {
+        let mut json = Vec::new();
+        line.write_json(&mut json);
+        selected.push(serde_json::from_slice(&json).unwrap());
+    });
+    (selected, sifted)
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(4_000))]
 
@@ -142,20 +153,12 @@ proptest! {
     fn a_selection_is_what_reading_every_line_gives(
         lines in prop::collection::vec(line(), 0..12),
         filter in filter(),
-        batch_size in 1_usize..5,
     ) {
         let block: String = lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect();
-        let (made, selection) = batches(block.as_bytes(), &filter, batch_size);
+        let (selected, selection) = select(block.as_bytes(), &filter);
         let read: Vec<Option<CdxRecord>> = lines.iter().map(|line| plainly_read(line)).collect();
         let wanted: Vec<CdxRecord> =
             read.iter().flatten().filter(|record| plainly_wants(&filter, record)).cloned().collect();
-
-        let mut selected: Vec<CdxRecord> = Vec::new();
-        for batch in &made {
-            let batch: Vec<CdxRecord> = serde_json::from_slice(batch).unwrap();
-            prop_assert!((1..=batch_size).contains(&batch.len()));
-            selected.extend(batch);
-        }
         let key = |record: &CdxRecord| {
             let nested = |value: &String| value.starts_with(['{', '[']);
             let flat = record.metadata.iter().filter(|(_, value)| !nested(value));
@@ -180,7 +183,7 @@ proptest! {
 
     #[test]
     fn any_bytes_are_lines(block in prop::collection::vec(any::<u8>(), 0..300), filter in filter()) {
-        let (_, selection) = batches(&block, &filter, 50);
+        let (_, selection) = select(&block, &filter);
         prop_assert_eq!(selection.wanted, 0);
     }
 }
@@ -207,14 +210,14 @@ fn a_block_as_common_crawl_has_it() {
         language: Some(Language::any("eng")),
         ..IndexFilter::default()
     };
-    let (made, selection) = batches(block.as_bytes(), &filter, 50);
+    let (made, selection) = select(block.as_bytes(), &filter);
     assert_eq!((selection.lines, selection.wanted), (600, 120));
-    assert_eq!((made.len(), selection.malformed, selection.first_malformed.len()), (3, 120, 16));
+    assert_eq!((made.len(), selection.malformed, selection.first_malformed.len()), (120, 120, 16));
     assert_eq!(selection.rejected, [120, 240, 0, 0, 0], "by status, by language");
     assert_eq!(selection.first_malformed[1].number, 10);
     assert_eq!(
         (made, selection),
-        batches(block.as_bytes(), &filter, 50),
+        select(block.as_bytes(), &filter),
         "the same, whenever it is made"
     );
 }

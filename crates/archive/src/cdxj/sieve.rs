@@ -1,4 +1,4 @@
-//! Turns the wanted lines of a block into messages.
+//! Selects the wanted lines of a block.
 
 use memchr::memchr;
 
@@ -130,56 +130,6 @@ impl Sifted {
     }
 }
 
-/// The wanted lines of a block as JSON arrays of `batch_size` items, each a message. The same block always gives the
-/// same batches.
-#[must_use]
-pub fn batches(block: &[u8], filter: &IndexFilter, batch_size: usize) -> (Vec<Vec<u8>>, Sifted) {
-    let mut cutter = Cutter::new(batch_size);
-    let sifted = sift(block, filter, |line| cutter.add(line));
-    (cutter.end(), sifted)
-}
-
-/// Collects lines into batches.
-pub struct Cutter {
-    batch_size: usize,
-    /// The incomplete batch. It is copied when it is complete, so that no batch takes more memory than it needs.
-    batch: Vec<u8>,
-    lines: usize,
-    whole: Vec<Vec<u8>>,
-}
-
-impl Cutter {
-    #[must_use]
-    pub fn new(batch_size: usize) -> Cutter {
-        Cutter { batch_size, batch: Vec::new(), lines: 0, whole: Vec::new() }
-    }
-
-    pub fn add(&mut self, line: &CdxLine<'_>) {
-        self.batch.push(if self.batch.is_empty() { b'[' } else { b',' });
-        line.write_json(&mut self.batch);
-        self.lines += 1;
-        if self.lines >= self.batch_size {
-            self.cut();
-        }
-    }
-
-    /// All batches; the last one may have fewer lines.
-    #[must_use]
-    pub fn end(mut self) -> Vec<Vec<u8>> {
-        if self.lines > 0 {
-            self.cut();
-        }
-        self.whole
-    }
-
-    fn cut(&mut self) {
-        self.batch.push(b']');
-        self.whole.push(self.batch.clone());
-        self.batch.clear();
-        self.lines = 0;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -205,22 +155,28 @@ mod tests {
     }
 
     #[test]
-    fn however_a_block_is_cut_into_pieces_its_batches_are_the_same() {
+    fn however_a_block_is_cut_into_pieces_its_lines_are_the_same() {
         let long = "x".repeat(MAX_LINE_WITH_END_BYTES);
         let line = |n: u32| format!("a,{n} 20240712000102 {{\"status\": \"{}\"}}", 200 + n % 2);
         let block = format!("{}\r\n\n{long}\n{}\nbroken\n{}", line(0), line(1), line(2));
         let filter = IndexFilter { status: Some(200), ..IndexFilter::default() };
-        let (want, want_sifted) = batches(block.as_bytes(), &filter, 1);
+        let json = |line: &CdxLine<'_>| {
+            let mut json = Vec::new();
+            line.write_json(&mut json);
+            json
+        };
+        let mut want = Vec::new();
+        let want_sifted = sift(block.as_bytes(), &filter, |line| want.push(json(line)));
         assert_eq!((want.len(), want_sifted.lines, want_sifted.malformed), (2, 6, 3));
         for piece_bytes in [1, 2, 3, 7, 40, 1_000, 70_000, block.len()] {
             let mut sieve = Sieve::new(&filter);
-            let mut cutter = Cutter::new(1);
+            let mut lines = Vec::new();
             for piece in block.as_bytes().chunks(piece_bytes) {
-                sieve.pour(piece, |line| cutter.add(line));
+                sieve.pour(piece, |line| lines.push(json(line)));
                 assert!(sieve.begun.len() <= MAX_LINE_WITH_END_BYTES + 1);
             }
-            let sifted = sieve.end(|line| cutter.add(line));
-            assert_eq!((cutter.end(), &sifted), (want.clone(), &want_sifted), "{piece_bytes}");
+            let sifted = sieve.end(|line| lines.push(json(line)));
+            assert_eq!((&lines, &sifted), (&want, &want_sifted), "{piece_bytes}");
         }
     }
 }
