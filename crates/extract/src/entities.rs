@@ -11,6 +11,15 @@ const MAX_NAME_BYTES: usize = 32;
 
 /// Decodes the character references in text or in an attribute value.
 pub(crate) fn decode(raw: &str) -> Cow<'_, str> {
+    replace_references(raw, reference)
+}
+
+/// Replaces the character references in a text. `reference` reads the one after an `&`, and returns its character and
+/// the rest of the text; an `&` without a reference is kept.
+pub fn replace_references(
+    raw: &str,
+    reference: impl Fn(&str) -> Option<(char, &str)>,
+) -> Cow<'_, str> {
     if !raw.contains('&') {
         return Cow::Borrowed(raw);
     }

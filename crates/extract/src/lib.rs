@@ -30,7 +30,7 @@ mod text_stats;
 mod walk;
 
 pub use charset::{Decoded, decode};
-pub use entities::named_character;
+pub use entities::{named_character, replace_references};
 pub use limits::{Limits, TookTooLong};
 pub use media_type::{is_html, is_text};
 
@@ -107,14 +107,13 @@ pub fn extract_within(
     let plain = text::write(page, content, headline, watch)?;
     let most_added_bytes = html.len().min(limits.max_text_bytes);
     let markdown = markdown::write(page, content, base_url, most_added_bytes, watch)?;
-    let image = metadata.image.or_else(|| links::first_image(page, content, base_url));
     Ok(Article {
         title: metadata.title,
         lang: language::best(metadata.lang, &plain.text),
         text: plain.text,
         markdown,
         abstract_text: plain.first_paragraph,
-        image,
+        image: metadata.image.or_else(|| links::first_image(page, content, base_url)),
         canonical: metadata.canonical,
         author: metadata.author,
         published: metadata.published,

@@ -20,14 +20,6 @@ impl Limits<'_> {
     pub const NONE: Limits<'static> = Limits { max_text_bytes: usize::MAX, is_over: &|| false };
 }
 
-impl fmt::Debug for Limits<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Limits")
-            .field("max_text_bytes", &self.max_text_bytes)
-            .finish_non_exhaustive()
-    }
-}
-
 /// The time was up before the page had been read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TookTooLong;

@@ -11,7 +11,8 @@ const MIN_PROSE_BYTES: usize = 80;
 /// The sums for one page.
 pub(crate) struct TextStats {
     sums: Vec<Sums>,
-    widest_column_bytes: usize,
+    /// The largest amount of prose in the paragraphs that are direct children of one element.
+    pub(crate) widest_column_bytes: usize,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -80,11 +81,6 @@ impl TextStats {
     /// Bytes of text in long blocks, without links.
     pub(crate) fn prose_bytes(&self, nodes: &Range<usize>) -> usize {
         self.difference(nodes, |sums| sums.prose)
-    }
-
-    /// The largest amount of prose in the paragraphs that are direct children of one element.
-    pub(crate) fn widest_column_bytes(&self) -> usize {
-        self.widest_column_bytes
     }
 
     fn difference(&self, nodes: &Range<usize>, which: impl Fn(&Sums) -> usize) -> usize {

@@ -4,16 +4,8 @@ use super::words::{self, Meaning};
 use crate::page::Element;
 
 /// Roles of elements that surround articles.
-const NOISE_ROLES: [&str; 8] = [
-    "banner",
-    "complementary",
-    "contentinfo",
-    "dialog",
-    "alertdialog",
-    "navigation",
-    "search",
-    "menu",
-];
+const NOISE_ROLES: &str =
+    "banner complementary contentinfo dialog alertdialog navigation search menu";
 
 /// The hints as flags.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -69,7 +61,8 @@ impl Hints {
     fn add_role(&mut self, role: &str) {
         let role = role.trim();
         self.is_main |= role.eq_ignore_ascii_case("main");
-        self.is_noise |= NOISE_ROLES.iter().any(|noise| role.eq_ignore_ascii_case(noise));
+        self.is_noise |=
+            NOISE_ROLES.split_whitespace().any(|noise| role.eq_ignore_ascii_case(noise));
     }
 }
 

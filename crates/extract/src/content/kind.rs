@@ -7,22 +7,9 @@ use crate::page::{Page, Tag};
 use crate::text_stats::TextStats;
 
 /// Words in the URLs of forums.
-const FORUM_WORDS: [&str; 14] = [
-    "board",
-    "boards",
-    "community",
-    "discuss",
-    "discussion",
-    "discussions",
-    "forum",
-    "forums",
-    "questions",
-    "showthread",
-    "thread",
-    "threads",
-    "topic",
-    "viewtopic",
-];
+const FORUM_WORDS: &str = "
+    board boards community discuss discussion discussions forum forums questions showthread thread
+    threads topic viewtopic";
 
 /// A body or an `article` element with this share of the page's prose makes the page an article.
 const ARTICLE_PROSE_PERCENT: usize = 40;
@@ -68,7 +55,7 @@ impl Kind {
 
 fn is_column(page: &Page<'_>, kept: &TextStats) -> bool {
     let whole = 0..page.nodes.len();
-    let column_times_100 = kept.widest_column_bytes() * 100;
+    let column_times_100 = kept.widest_column_bytes * 100;
     column_times_100 >= kept.prose_bytes(&whole) * COLUMN_PROSE_PERCENT
         && column_times_100 >= kept.text_bytes(&whole) * COLUMN_TEXT_PERCENT
 }
@@ -103,7 +90,8 @@ fn is_shared_as_article(page: &Page<'_>) -> bool {
 }
 
 fn is_forum_address(url: &Url) -> bool {
-    let is_word = |word: &str| FORUM_WORDS.iter().any(|known| known.eq_ignore_ascii_case(word));
+    let is_word =
+        |word: &str| FORUM_WORDS.split_whitespace().any(|known| known.eq_ignore_ascii_case(word));
     // Hyphens join the words of a headline: `/2018/09/open-thread` is not a forum.
     url.host_str().unwrap_or_default().split('.').any(is_word)
         || url.path().split(['/', '.', '_']).any(is_word)

@@ -21,167 +21,49 @@ pub(super) enum Meaning {
     Body,
 }
 
-/// These have the same meaning anywhere in a name.
-const ANYWHERE: &[(Meaning, &[&str])] = &[
+/// These words, separated by spaces, have the same meaning anywhere in a name.
+const ANYWHERE: &[(Meaning, &str)] = &[
     (
         Meaning::Frame,
-        &[
-            "breadcrumb",
-            "consent",
-            "cookie",
-            "copyright",
-            "footer",
-            "gdpr",
-            "navbar",
-            "navigation",
-            "onetrust",
-            "rodape",
-        ],
+        "breadcrumb consent cookie copyright footer gdpr navbar navigation onetrust rodape",
     ),
     (
         Meaning::Noise,
-        &[
-            "advert",
-            "adslot",
-            "dropdown",
-            "lightbox",
-            "login",
-            "masthead",
-            "modal",
-            "newsletter",
-            "outbrain",
-            "overlay",
-            "pager",
-            "paginat",
-            "popup",
-            "screen-reader",
-            "sharebar",
-            "sharedaddy",
-            "sharing",
-            "sidebar",
-            "signin",
-            "signup",
-            "sign-up",
-            "skip-link",
-            "skiplink",
-            "social",
-            "sponsor",
-            "taboola",
-            "toolbar",
-            "tooltip",
-            "visually-hidden",
-            "visuallyhidden",
-            "addtoany",
-            "addthis",
-            "sr-only",
-        ],
+        "advert adslot dropdown lightbox login masthead modal newsletter outbrain overlay pager
+         paginat popup screen-reader sharebar sharedaddy sharing sidebar signin signup sign-up
+         skip-link skiplink social sponsor taboola toolbar tooltip visually-hidden visuallyhidden
+         addtoany addthis sr-only",
     ),
     (
         Meaning::Aside,
-        &[
-            "also-like",
-            "banner",
-            "follow-us",
-            "more-from",
-            "more-stories",
-            "mostpopular",
-            "popular",
-            "promo",
-            "readmore",
-            "read-more",
-            "read-next",
-            "recommend",
-            "related",
-            "teaser",
-            "trending",
-            "widget-area",
-            "slideshow",
-            "subscri",
-            "gallery",
-            "disclaimer",
-            "paywall",
-            "headlines",
-            "author-bio",
-            "authorbio",
-            "about-author",
-            "breaking-news",
-            "see-also",
-        ],
+        "also-like banner follow-us more-from more-stories mostpopular popular promo readmore
+         read-more read-next recommend related teaser trending widget-area slideshow subscri
+         gallery disclaimer paywall headlines author-bio authorbio about-author breaking-news
+         see-also",
     ),
-    (Meaning::Comment, &["comment", "disqus", "livefyre"]),
+    (Meaning::Comment, "comment disqus livefyre"),
     (
         Meaning::Detail,
-        &[
-            "byline",
-            "caption",
-            "credit",
-            "dateline",
-            "entry-meta",
-            "entrymeta",
-            "post-meta",
-            "postmeta",
-            "article-meta",
-            "articlemeta",
-            "posted-on",
-            "pubdate",
-            "publish-date",
-            "published-date",
-            "read-time",
-            "reading-time",
-            "taglist",
-            "tag-list",
-            "timestamp",
-            "attribution",
-            "author-info",
-            "author-name",
-        ],
+        "byline caption credit dateline entry-meta entrymeta post-meta postmeta article-meta
+         articlemeta posted-on pubdate publish-date published-date read-time reading-time taglist
+         tag-list timestamp attribution author-info author-name",
     ),
     (
         Meaning::Body,
-        &[
-            "articlebody",
-            "article-body",
-            "article_body",
-            "article__body",
-            "article-content",
-            "article_content",
-            "article__content",
-            "article-text",
-            "articletext",
-            "body-copy",
-            "bodycopy",
-            "content-body",
-            "entry-content",
-            "entry_content",
-            "entrycontent",
-            "field-name-body",
-            "post-body",
-            "post_body",
-            "postbody",
-            "post-content",
-            "post_content",
-            "postcontent",
-            "post__content",
-            "story-body",
-            "storybody",
-            "story-content",
-            "story-text",
-            "story_body",
-            "storycontent",
-            "single-content",
-        ],
+        "articlebody article-body article_body article__body article-content article_content
+         article__content article-text articletext body-copy bodycopy content-body entry-content
+         entry_content entrycontent field-name-body post-body post_body postbody post-content
+         post_content postcontent post__content story-body storybody story-content story-text
+         story_body storycontent single-content",
     ),
 ];
 
 /// These are also parts of other words, so they count only as whole words.
-const ALONE: &[(Meaning, &[&str])] = &[
-    (
-        Meaning::Noise,
-        &["ad", "ads", "crumbs", "menu", "nav", "share", "dialog", "notice", "signature"],
-    ),
-    (Meaning::Aside, &["cta", "latest", "print", "rail", "respond", "tags", "toc"]),
-    (Meaning::Comment, &["replies"]),
-    (Meaning::Detail, &["author", "bio", "date", "meta", "time", "tag", "views"]),
+const ALONE: &[(Meaning, &str)] = &[
+    (Meaning::Noise, "ad ads crumbs menu nav share dialog notice signature"),
+    (Meaning::Aside, "cta latest print rail respond tags toc"),
+    (Meaning::Comment, "replies"),
+    (Meaning::Detail, "author bio date meta time tag views"),
 ];
 
 struct Words {
@@ -196,8 +78,10 @@ static WORDS: LazyLock<Option<Words>> = LazyLock::new(|| {
     let mut patterns = Vec::new();
     let mut entries = Vec::new();
     for ((meaning, words), is_alone) in lists {
-        patterns.extend_from_slice(words);
-        entries.extend(words.iter().map(|_| (*meaning, is_alone)));
+        for word in words.split_whitespace() {
+            patterns.push(word);
+            entries.push((*meaning, is_alone));
+        }
     }
     let automaton = AhoCorasickBuilder::new()
         .ascii_case_insensitive(true)

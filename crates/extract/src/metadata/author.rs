@@ -7,17 +7,9 @@ use crate::fold::one_line;
 use crate::page::{Element, Page};
 
 /// Keys of `meta` elements, best first.
-const AUTHOR_KEYS: &[&str] = &[
-    "author",
-    "article:author",
-    "og:article:author",
-    "parsely-author",
-    "sailthru.author",
-    "dc.creator",
-    "dcterms.creator",
-    "citation_author",
-    "twitter:creator",
-];
+const AUTHOR_KEYS: &str = "
+    author article:author og:article:author parsely-author sailthru.author dc.creator
+    dcterms.creator citation_author twitter:creator";
 
 /// Classes of elements that contain only names.
 const BYLINE_CLASSES: [&str; 6] =

@@ -12,14 +12,14 @@ impl Metas {
         Metas(metas.filter_map(|(_, element)| pair(element)).collect())
     }
 
-    /// The values under these keys, in the order of the keys.
-    pub(super) fn all<'m>(&'m self, keys: &'m [&str]) -> impl Iterator<Item = &'m str> {
-        keys.iter().flat_map(|key| {
+    /// The values under these keys, which are separated by white space, in the order of the keys.
+    pub(super) fn all<'m>(&'m self, keys: &'m str) -> impl Iterator<Item = &'m str> {
+        keys.split_whitespace().flat_map(|key| {
             self.0.iter().filter(move |(known, _)| known == key).map(|(_, value)| value.as_str())
         })
     }
 
-    pub(super) fn best(&self, keys: &[&str]) -> Option<String> {
+    pub(super) fn best(&self, keys: &str) -> Option<String> {
         self.all(keys).next().map(str::to_owned)
     }
 

@@ -30,10 +30,10 @@ pub(crate) struct Metadata {
 }
 
 /// Keys of `meta` elements, best first.
-const IMAGE_KEYS: &[&str] =
-    &["og:image", "og:image:url", "og:image:secure_url", "twitter:image", "twitter:image:src"];
-const LANG_KEYS: &[&str] = &["content-language", "language", "dc.language", "og:locale"];
-const SITE_KEYS: &[&str] = &["og:site_name", "application-name", "twitter:app:name:iphone"];
+const IMAGE_KEYS: &str =
+    "og:image og:image:url og:image:secure_url twitter:image twitter:image:src";
+const LANG_KEYS: &str = "content-language language dc.language og:locale";
+const SITE_KEYS: &str = "og:site_name application-name twitter:app:name:iphone";
 
 /// Reads the head of the page and the few elements of its body that describe the whole page.
 pub(crate) fn read(
@@ -73,7 +73,7 @@ fn title(page: &Page<'_>, metas: &Metas, site_name: Option<String>, url: &Url) -
     let is_short = |title: &String| title.len() <= MAX_TITLE_BYTES;
     let headings = texts(page, |element| element.tag == Tag::H1).filter(is_short);
     let titles = Titles {
-        shared: metas.best(&["og:title", "twitter:title"]).filter(is_short),
+        shared: metas.best("og:title twitter:title").filter(is_short),
         document: texts(page, |element| element.tag == Tag::Title).find(is_short),
         headings: headings.take(MAX_HEADINGS).collect(),
         site_name,
@@ -97,12 +97,12 @@ pub(crate) fn base_url(page: &Page<'_>, found_at: &Url) -> Url {
 }
 
 fn image(metas: &Metas, json_ld: &JsonLd<'_>, base_url: &Url) -> Option<String> {
-    let stated = metas.all(IMAGE_KEYS).find_map(|value| absolute_string(base_url, value));
-    stated
-        .or_else(|| json_ld.values("image").find_map(|value| absolute_string(base_url, &value)))
-        .or_else(|| {
-            json_ld.values_in("image", "url").find_map(|value| absolute_string(base_url, &value))
-        })
+    let address = |value: &str| absolute_string(base_url, value);
+    metas
+        .all(IMAGE_KEYS)
+        .find_map(address)
+        .or_else(|| json_ld.values("image").find_map(|value| address(&value)))
+        .or_else(|| json_ld.values_in("image", "url").find_map(|value| address(&value)))
 }
 
 fn lang(page: &Page<'_>, metas: &Metas) -> Option<String> {

@@ -9,33 +9,12 @@ use crate::fold::one_line;
 use crate::page::{Element, Node, NodeKind, Page, Tag};
 
 /// Keys of `meta` elements, best first.
-const PUBLISHED_KEYS: &[&str] = &[
-    "article:published_time",
-    "og:article:published_time",
-    "datepublished",
-    "og:published_time",
-    "parsely-pub-date",
-    "sailthru.date",
-    "pubdate",
-    "publishdate",
-    "publish-date",
-    "publish_date",
-    "publication_date",
-    "citation_publication_date",
-    "citation_online_date",
-    "article.published",
-    "published-date",
-    "published_time",
-    "dc.date.issued",
-    "dcterms.created",
-    "dcterms.issued",
-    "dc.date.created",
-    "dcterms.date",
-    "dc.date",
-    "date",
-    "datecreated",
-    "og:pubdate",
-];
+const PUBLISHED_KEYS: &str = "
+    article:published_time og:article:published_time datepublished og:published_time
+    parsely-pub-date sailthru.date pubdate publishdate publish-date publish_date publication_date
+    citation_publication_date citation_online_date article.published published-date published_time
+    dc.date.issued dcterms.created dcterms.issued dc.date.created dcterms.date dc.date date
+    datecreated og:pubdate";
 
 /// A longer `time` element is not a date.
 const MAX_TIME_BYTES: usize = 500;

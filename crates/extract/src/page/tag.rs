@@ -4,10 +4,13 @@
 const LONGEST_NAME_BYTES: usize = 10;
 
 macro_rules! tags {
-    ($($variant:ident $name:literal),+ $(,)?) => {
+    (
+        block { $($block:ident $block_name:literal),+ $(,)? }
+        inline { $($inline:ident $inline_name:literal),+ $(,)? }
+    ) => {
         /// An element's name.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub(crate) enum Tag { $($variant,)+ Other }
+        pub(crate) enum Tag { $($block,)+ $($inline,)+ Other }
 
         impl Tag {
             /// Looks up a name, ignoring case.
@@ -17,30 +20,41 @@ macro_rules! tags {
                 lower.copy_from_slice(name.as_bytes());
                 lower.make_ascii_lowercase();
                 match &*lower {
-                    $($name => Tag::$variant,)+
+                    $($block_name => Tag::$block,)+
+                    $($inline_name => Tag::$inline,)+
                     _ => Tag::Other,
                 }
+            }
+
+            /// Whether it begins on a new line.
+            pub(crate) fn is_block(self) -> bool {
+                matches!(self, $(Tag::$block)|+)
             }
         }
     };
 }
 
 tags! {
-    A b"a", Address b"address", Article b"article", Aside b"aside", B b"b", Base b"base",
-    Blockquote b"blockquote", Body b"body", Br b"br", Button b"button", Canvas b"canvas",
-    Caption b"caption", Center b"center", Code b"code", Col b"col", Dd b"dd", Del b"del",
-    Details b"details", Dialog b"dialog", Div b"div", Dl b"dl", Dt b"dt", Em b"em",
-    Embed b"embed", Fieldset b"fieldset", Figcaption b"figcaption", Figure b"figure",
-    Footer b"footer", Form b"form", H1 b"h1", H2 b"h2", H3 b"h3", H4 b"h4", H5 b"h5", H6 b"h6",
-    Head b"head", Header b"header", Hr b"hr", Html b"html", I b"i", Iframe b"iframe", Img b"img",
-    Input b"input", Kbd b"kbd", Li b"li", Link b"link", Main b"main", Math b"math", Menu b"menu",
-    Meta b"meta", Nav b"nav", Noscript b"noscript", Object b"object", Ol b"ol", SelectOption b"option",
-    P b"p", Param b"param", Pre b"pre", S b"s", Samp b"samp", Script b"script",
-    Search b"search", Section b"section", Select b"select", Source b"source", Span b"span", Strike b"strike",
-    Strong b"strong", Style b"style", Summary b"summary", Svg b"svg", Table b"table",
-    Tbody b"tbody", Td b"td", Template b"template", Textarea b"textarea", Tfoot b"tfoot",
-    Th b"th", Thead b"thead", Time b"time", Title b"title", Tr b"tr", Track b"track", Ul b"ul",
-    Wbr b"wbr",
+    block {
+        Address b"address", Article b"article", Aside b"aside", Blockquote b"blockquote",
+        Body b"body", Caption b"caption", Center b"center", Dd b"dd", Details b"details",
+        Dialog b"dialog", Div b"div", Dl b"dl", Dt b"dt", Fieldset b"fieldset",
+        Figcaption b"figcaption", Figure b"figure", Footer b"footer", Form b"form", H1 b"h1",
+        H2 b"h2", H3 b"h3", H4 b"h4", H5 b"h5", H6 b"h6", Head b"head", Header b"header", Hr b"hr",
+        Html b"html", Li b"li", Main b"main", Menu b"menu", Nav b"nav", Ol b"ol",
+        SelectOption b"option", P b"p", Pre b"pre", Search b"search", Section b"section",
+        Select b"select", Summary b"summary", Table b"table", Tbody b"tbody", Td b"td",
+        Tfoot b"tfoot", Th b"th", Thead b"thead", Title b"title", Tr b"tr", Ul b"ul",
+    }
+    inline {
+        A b"a", B b"b", Base b"base", Br b"br", Button b"button", Canvas b"canvas", Code b"code",
+        Col b"col", Del b"del", Em b"em", Embed b"embed", I b"i", Iframe b"iframe", Img b"img",
+        Input b"input", Kbd b"kbd", Link b"link", Math b"math", Meta b"meta", Noscript b"noscript",
+        Object b"object", Param b"param", S b"s", Samp b"samp", Script b"script",
+        Source b"source", Span b"span", Strike b"strike", Strong b"strong", Style b"style",
+        Svg b"svg", Template b"template", Textarea b"textarea", Time b"time", Track b"track",
+        Wbr b"wbr",
+    }
 }
 
 impl Tag {
@@ -60,57 +74,6 @@ impl Tag {
             self,
             Canvas | Iframe | Math | Noscript | Object | Script | Style | Svg | Template | Textarea
         )
-    }
-
-    /// Whether it begins on a new line.
-    pub(crate) fn is_block(self) -> bool {
-        use Tag::*;
-        matches!(
-            self,
-            Address
-                | Article
-                | Aside
-                | Blockquote
-                | Body
-                | Caption
-                | Center
-                | Dd
-                | Details
-                | Dialog
-                | Div
-                | Dl
-                | Dt
-                | Fieldset
-                | Figcaption
-                | Figure
-                | Footer
-                | Form
-                | Head
-                | Header
-                | Hr
-                | Html
-                | Li
-                | Main
-                | Menu
-                | Nav
-                | Ol
-                | SelectOption
-                | P
-                | Pre
-                | Search
-                | Section
-                | Select
-                | Summary
-                | Table
-                | Tbody
-                | Td
-                | Tfoot
-                | Th
-                | Thead
-                | Title
-                | Tr
-                | Ul
-        ) || self.is_heading()
     }
 
     pub(crate) fn is_cell(self) -> bool {
