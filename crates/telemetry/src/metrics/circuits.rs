@@ -39,13 +39,10 @@ impl Circuits {
     pub(super) fn opened(&self, site: &Site, next_probe_in: Duration, now: Instant) {
         let mut open = self.open.lock();
         let probe_due = now + next_probe_in;
-        let has_room = open.len() < MAX_OPEN;
-        match open.get_mut(site) {
-            Some(known) => known.probe_due = probe_due,
-            None if has_room => {
-                open.insert(site.clone(), Open { since: now, probe_due });
-            }
-            None => {}
+        if let Some(known) = open.get_mut(site) {
+            known.probe_due = probe_due;
+        } else if open.len() < MAX_OPEN {
+            open.insert(site.clone(), Open { since: now, probe_due });
         }
     }
 

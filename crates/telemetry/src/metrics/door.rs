@@ -25,8 +25,7 @@ metric_set! {
     /// The metrics of one door, in a registry that adds the label `door`.
     pub struct DoorMetrics(registry) {
         requests: Counters<(Purpose, StatusClass)> = registry.counters_by(
-            "fetchwell_requests_total",
-            "Finished requests, by purpose and status class."),
+            "fetchwell_requests_total", "Finished requests, by purpose and status class."),
         failures: Counters<FailureLabel> = registry.counters_by(
             "fetchwell_request_failures_total", "Failed requests, by reason."),
         rate_limited: IntCounter = registry.counter(
@@ -50,8 +49,7 @@ metric_set! {
             "fetchwell_worker_wait_seconds",
             "Time that requests waited for a free slot in flight.", WAIT_S),
         job_s: Histogram = registry.histogram(
-            "fetchwell_job_duration_seconds",
-            "Time from acceptance to the end of a job.", WAIT_S),
+            "fetchwell_job_duration_seconds", "Time from acceptance to the end of a job.", WAIT_S),
 
         in_flight: Gauge = registry.gauge("fetchwell_in_flight", "Requests in flight."),
         leases_held: Gauge = registry.gauge(

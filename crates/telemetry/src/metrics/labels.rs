@@ -133,12 +133,16 @@ impl Labels for (Purpose, StatusClass) {
 
     fn values(self) -> Vec<&'static str> {
         let (purpose, status) = self;
-        let purpose = match purpose {
-            Purpose::Page => "page",
-            Purpose::Robots => "robots",
-            Purpose::Probe => "probe",
-        };
-        vec![purpose, status.word()]
+        vec![purpose_word(purpose), status.word()]
+    }
+}
+
+/// The purpose of a request as the value of a label.
+pub(crate) fn purpose_word(purpose: Purpose) -> &'static str {
+    match purpose {
+        Purpose::Page => "page",
+        Purpose::Robots => "robots",
+        Purpose::Probe => "probe",
     }
 }
 

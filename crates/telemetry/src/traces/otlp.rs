@@ -2,7 +2,7 @@
 
 use serde_json::{Value as Json, json};
 
-use super::span::{Span, Value};
+use super::span::Span;
 
 /// The status code of a failed span.
 const STATUS_ERROR: u8 = 2;
@@ -10,9 +10,9 @@ const STATUS_ERROR: u8 = 2;
 /// The body of a request to the collector.
 pub(super) fn request_body(service: &str, spans: &[Span]) -> Vec<u8> {
     let resource = [
-        ("service.name", Value::from(service)),
-        ("service.version", Value::from(env!("CARGO_PKG_VERSION"))),
-        ("process.pid", Value::from(i64::from(std::process::id()))),
+        ("service.name", Json::from(service)),
+        ("service.version", Json::from(env!("CARGO_PKG_VERSION"))),
+        ("process.pid", Json::from(std::process::id())),
     ];
     json!({
         "resourceSpans": [{
@@ -45,10 +45,10 @@ fn span(span: &Span) -> Json {
     fields
 }
 
-fn attributes(attributes: &[(&'static str, Value)]) -> Vec<Json> {
-    let value = |value: &Value| match value {
-        Value::Text(text) => json!({ "stringValue": text }),
-        Value::Number(number) => json!({ "intValue": number.to_string() }),
+fn attributes(attributes: &[(&'static str, Json)]) -> Vec<Json> {
+    let value = |value: &Json| match value {
+        Json::Number(number) => json!({ "intValue": number.to_string() }),
+        text => json!({ "stringValue": text }),
     };
     attributes.iter().map(|(key, is)| json!({ "key": key, "value": value(is) })).collect()
 }

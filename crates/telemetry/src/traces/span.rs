@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use fetchwell_policy::time::Time;
+use serde_json::Value as Json;
 
 use super::ids::{SpanId, TraceId};
 
@@ -17,7 +18,8 @@ pub(super) struct Span {
     /// Wall-clock time.
     pub(super) began_at: Time,
     pub(super) took: Duration,
-    pub(super) attributes: Vec<(&'static str, Value)>,
+    /// Each value is a string or an integer.
+    pub(super) attributes: Vec<(&'static str, Json)>,
     pub(super) failed: bool,
 }
 
@@ -28,29 +30,4 @@ pub(super) enum Kind {
     Internal = 1,
     /// A request to a server.
     Client = 3,
-}
-
-/// The value of an attribute.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Value {
-    Text(String),
-    Number(i64),
-}
-
-impl From<&str> for Value {
-    fn from(text: &str) -> Value {
-        Value::Text(text.to_owned())
-    }
-}
-
-impl From<String> for Value {
-    fn from(text: String) -> Value {
-        Value::Text(text)
-    }
-}
-
-impl From<i64> for Value {
-    fn from(number: i64) -> Value {
-        Value::Number(number)
-    }
 }

@@ -2,15 +2,16 @@
 
 use std::time::Duration;
 
-use fetchwell_engine::pipeline::{Event, LeaseTag, Purpose, Requested, SettledLease};
+use fetchwell_engine::pipeline::{Event, LeaseTag, Requested, SettledLease};
 use fetchwell_engine::ports::finish::Settlement;
 use fetchwell_engine::web::Phases;
+use serde_json::Value as Json;
 
 use super::ids::{SpanId, TraceId};
 use super::redacted::{redacted, redacted_or_nothing};
-use super::span::{Kind, Span, Value};
+use super::span::{Kind, Span};
 use crate::metrics::DoorName;
-use crate::metrics::labels::{EndingLabel, FailureLabel};
+use crate::metrics::labels::{EndingLabel, FailureLabel, purpose_word};
 
 /// The spans of an event.
 pub(super) fn spans_of(door: DoorName, event: &Event) -> Vec<Span> {
@@ -27,11 +28,11 @@ fn lease_span(door: DoorName, settled: &SettledLease) -> Span {
     let tag = LeaseTag::of(lease);
     let trace = TraceId::of_lease(door, tag);
     let took = age.saturating_sub(phases.queued);
-    let mut attributes: Vec<(&'static str, Value)> = vec![
+    let mut attributes: Vec<(&'static str, Json)> = vec![
         ("url.full", redacted_or_nothing(&lease.job.url).into()),
         ("fetchwell.door", door.word().into()),
         ("fetchwell.lease", lease.id.into()),
-        ("fetchwell.attempt", i64::from(tag.attempt).into()),
+        ("fetchwell.attempt", tag.attempt.into()),
         ("fetchwell.outcome", EndingLabel::of(settlement).word().into()),
         ("fetchwell.queued_ms", millis(phases.queued).into()),
     ];
@@ -91,22 +92,17 @@ fn request_spans(door: DoorName, request: &Requested) -> Vec<Span> {
     spans
 }
 
-fn http_attributes(request: &Requested) -> Vec<(&'static str, Value)> {
+fn http_attributes(request: &Requested) -> Vec<(&'static str, Json)> {
     let Requested { url, happened, .. } = request;
-    let purpose = match request.purpose {
-        Purpose::Page => "page",
-        Purpose::Robots => "robots",
-        Purpose::Probe => "probe",
-    };
-    let mut attributes: Vec<(&'static str, Value)> = vec![
+    let mut attributes: Vec<(&'static str, Json)> = vec![
         ("http.request.method", request.method.as_str().into()),
         ("url.full", redacted(url).into()),
         ("server.address", url.host().into()),
-        ("server.port", i64::from(url.port()).into()),
-        ("fetchwell.purpose", purpose.into()),
+        ("server.port", url.port().into()),
+        ("fetchwell.purpose", purpose_word(request.purpose).into()),
     ];
     if let Some(status) = happened.status() {
-        attributes.push(("http.response.status_code", i64::from(status).into()));
+        attributes.push(("http.response.status_code", status.into()));
     }
     if let Some(answer) = &request.answer {
         let version = version_text(answer.version);
