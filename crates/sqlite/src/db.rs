@@ -79,12 +79,7 @@ impl Db {
         make_private(path);
         let mut connection = Connection::open(path).map_err(fault)?;
         connection.busy_handler(Some(wait_for_another_writer)).map_err(fault)?;
-        let mut version = 0;
-        patiently(|| {
-            version = user_version(&connection)?;
-            Ok(())
-        })
-        .map_err(fault)?;
+        let version = patiently(|| user_version(&connection)).map_err(fault)?;
         refuse_newer_store(&format!("SQLite file {}", path.display()), version, newest_known)?;
         patiently(|| connection.pragma_update(None, "journal_mode", "wal")).map_err(fault)?;
         let (synchronous, checkpoint_pages) = match durability {
@@ -219,7 +214,7 @@ pub fn user_version(connection: &Connection) -> rusqlite::Result<i64> {
 
 /// Retries where SQLite does not call its busy handler: while the first process switches a file to WAL mode, a second
 /// one that opens it gets a "locked" error at once.
-fn patiently(mut step: impl FnMut() -> rusqlite::Result<()>) -> rusqlite::Result<()> {
+fn patiently<T>(mut step: impl FnMut() -> rusqlite::Result<T>) -> rusqlite::Result<T> {
     let began = Instant::now();
     loop {
         match step() {

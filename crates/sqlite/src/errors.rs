@@ -8,17 +8,17 @@ use rusqlite::ffi;
 
 use StoreErrorKind::{Bug, Corrupt, Incompatible, TooLarge, Transient};
 
-/// Classifies SQLite's result codes. An extended code takes precedence over its primary code.
+/// Classifies SQLite's result codes. An extended code takes precedence over its primary code; a code that is not here
+/// means a bug.
 ///
 /// `CANTOPEN` is transient, because SQLite also returns it if no file descriptor is left. `READONLY` and `PERM` are
 /// not, because a retry does not change the permissions of a file. `ERROR` is not here: its message decides, see
 /// [`kind_of_sql`].
-const KINDS: [(i32, StoreErrorKind); 29] = [
+const KINDS: [(i32, StoreErrorKind); 22] = [
     (ffi::SQLITE_IOERR_CORRUPTFS, Corrupt),
     (ffi::SQLITE_IOERR_DATA, Corrupt),
     (ffi::SQLITE_CANTOPEN_ISDIR, Incompatible),
     (ffi::SQLITE_CANTOPEN_SYMLINK, Incompatible),
-    (ffi::SQLITE_INTERNAL, Bug),
     (ffi::SQLITE_PERM, Incompatible),
     (ffi::SQLITE_ABORT, Transient),
     (ffi::SQLITE_BUSY, Transient),
@@ -28,35 +28,21 @@ const KINDS: [(i32, StoreErrorKind); 29] = [
     (ffi::SQLITE_INTERRUPT, Transient),
     (ffi::SQLITE_IOERR, Transient),
     (ffi::SQLITE_CORRUPT, Corrupt),
-    (ffi::SQLITE_NOTFOUND, Bug),
     (ffi::SQLITE_FULL, Transient),
     (ffi::SQLITE_CANTOPEN, Transient),
     (ffi::SQLITE_PROTOCOL, Transient),
-    (ffi::SQLITE_EMPTY, Bug),
     (ffi::SQLITE_SCHEMA, Transient),
     (ffi::SQLITE_TOOBIG, TooLarge),
-    (ffi::SQLITE_CONSTRAINT, Bug),
-    (ffi::SQLITE_MISMATCH, Bug),
-    (ffi::SQLITE_MISUSE, Bug),
     (ffi::SQLITE_NOLFS, Incompatible),
     (ffi::SQLITE_AUTH, Incompatible),
     (ffi::SQLITE_FORMAT, Incompatible),
-    (ffi::SQLITE_RANGE, Bug),
     (ffi::SQLITE_NOTADB, Incompatible),
 ];
 
 /// The primary code is the lowest byte.
 const PRIMARY: i32 = 0xff;
 
-/// Parts of `SQLITE_ERROR` messages that mean that the schema is not the one that this program created.
-const OTHER_SCHEMA: [&str; 4] =
-    ["no such table", "no such column", "has no column named", "columns but"];
-
-/// Messages that mean that SQLite rolled back the transaction, after an error that another caller received.
-const UNDONE: [&str; 2] = ["no such savepoint", "no transaction is active"];
-
 const FREE_SPACE: &str = "free some space on its disk";
-const MAKE_WRITABLE: &str = "make it writable, or use another file with --store";
 
 /// An error of another file that is read or written in the same transaction. It rolls back the transaction.
 pub fn io_fault(path: &Path, error: io::Error) -> rusqlite::Error {
@@ -122,10 +108,13 @@ fn kind_of_code(extended: i32, message: &str) -> StoreErrorKind {
 /// changed the schema.
 fn kind_of_sql(message: &str) -> StoreErrorKind {
     let says = |words: &[&str]| words.iter().any(|words| message.contains(*words));
-    if says(&UNDONE) {
+    // SQLite rolled back the transaction, after an error that another caller received.
+    if says(&["no such savepoint", "no transaction is active"]) {
         return Transient;
     }
-    if says(&OTHER_SCHEMA) { Incompatible } else { Bug }
+    let other_schema =
+        says(&["no such table", "no such column", "has no column named", "columns but"]);
+    if other_schema { Incompatible } else { Bug }
 }
 
 fn advice_for(error: &rusqlite::Error, kind: StoreErrorKind) -> &'static str {
@@ -141,7 +130,9 @@ fn advice_for(error: &rusqlite::Error, kind: StoreErrorKind) -> &'static str {
         (Some(ErrorCode::CannotOpen), _) => {
             "check that its folder exists and is writable, or use another file with --store"
         }
-        (Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied), _) => MAKE_WRITABLE,
+        (Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied), _) => {
+            "make it writable, or use another file with --store"
+        }
         (Some(ErrorCode::NotADatabase), _) => {
             "it is not an SQLite file: use another file with --store"
         }

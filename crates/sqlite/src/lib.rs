@@ -2,3 +2,4 @@
 
 pub mod db;
 pub mod errors;
+pub mod statements;
