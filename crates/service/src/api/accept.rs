@@ -39,8 +39,8 @@ impl Api {
     /// The rules for checking the fields of a message.
     pub(super) fn judge(&self) -> Judge<'_> {
         Judge {
-            guard: &self.guard,
-            wall: self.clock.wall(),
+            guard: &self.on.guard,
+            wall: self.on.clock.wall(),
             default_deadline: self.rules.default_deadline,
         }
     }
@@ -57,18 +57,18 @@ impl Api {
         let new = |(message, id)| new_message(message, id, &caller);
         let messages = messages.into_iter().zip(own.iter().copied()).map(new).collect();
         let submission = Submission { caller, from: identity.from.clone(), idempotency, messages };
-        match self.stored(self.inbox.submit(submission).await)? {
+        match self.stored(self.on.inbox.submit(submission).await)? {
             Submitted::Accepted(ids) => {
                 // A replay returns the ids of the first request and accepts nothing.
                 if ids == own {
-                    self.metrics.accepted(ids.len());
+                    self.on.metrics.accepted(ids.len());
                     for message_id in &ids {
                         debug!(%message_id, caller = identity.caller.name, "message accepted");
                     }
                 }
                 Ok(ids)
             }
-            Submitted::KeyUsedOtherwise => Err(Problem::new(ProblemKind::KeyReused)),
+            Submitted::KeyUsedOtherwise => Err(Problem::new(ProblemKind::KEY_REUSED)),
         }
     }
 
@@ -77,8 +77,8 @@ impl Api {
     fn new_ids(&self, count: usize) -> Result<Vec<MessageId>, Problem> {
         let mut chance = vec![[0; 16]; count];
         getrandom::fill(chance.as_flattened_mut())
-            .map_err(|_| Problem::new(ProblemKind::Internal))?;
-        let wall = self.clock.wall();
+            .map_err(|_| Problem::new(ProblemKind::INTERNAL))?;
+        let wall = self.on.clock.wall();
         let new = |chance| MessageId::new(wall, u128::from_be_bytes(chance));
         let mut ids: Vec<MessageId> = chance.into_iter().map(new).collect();
         ids.sort_unstable();

@@ -46,7 +46,7 @@ pub(super) async fn read(
     // Twice the size: the text and the parsed JSON are both in memory.
     let _share = memory.take(2 * announced.unwrap_or(most_bytes)).await?;
     let reading = tokio::time::timeout(BODY_TIMEOUT, collect(body, most_bytes));
-    let bytes = reading.await.unwrap_or_else(|_| Err(Problem::new(ProblemKind::SlowRequest)))?;
+    let bytes = reading.await.unwrap_or_else(|_| Err(Problem::new(ProblemKind::SLOW_REQUEST)))?;
     Ok(Whole { bytes, _share })
 }
 
@@ -60,7 +60,7 @@ pub(super) fn json(bytes: &[u8]) -> Result<Json<'_>, Problem> {
             Category::Data => "duplicate key",
             Category::Syntax | Category::Io => "syntax error",
         };
-        Problem::new(ProblemKind::MalformedJson)
+        Problem::new(ProblemKind::MALFORMED_JSON)
             .saying(format!("The body is not JSON: {what} at line {line}, column {column}."))
     })
 }
@@ -72,7 +72,10 @@ fn check_type(headers: &HeaderMap) -> Result<(), Problem> {
     let is_json = essence.trim().eq_ignore_ascii_case("application/json");
     let is_plain =
         text(CONTENT_ENCODING).is_none_or(|coding| coding.eq_ignore_ascii_case("identity"));
-    if is_json && is_plain { Ok(()) } else { Err(Problem::new(ProblemKind::UnsupportedMediaType)) }
+    if !is_json || !is_plain {
+        return Err(Problem::new(ProblemKind::UNSUPPORTED_MEDIA_TYPE));
+    }
+    Ok(())
 }
 
 async fn collect(body: Body, most_bytes: u64) -> Result<Bytes, Problem> {
@@ -80,7 +83,7 @@ async fn collect(body: Body, most_bytes: u64) -> Result<Bytes, Problem> {
     let mut whole = Vec::new();
     while let Some(piece) = pieces.next().await {
         let piece = piece.map_err(|_| {
-            Problem::new(ProblemKind::MalformedJson)
+            Problem::new(ProblemKind::MALFORMED_JSON)
                 .saying("The body is incomplete; send it again.")
         })?;
         if (whole.len() + piece.len()) as u64 > most_bytes {
@@ -94,8 +97,8 @@ async fn collect(body: Body, most_bytes: u64) -> Result<Bytes, Problem> {
 
 fn too_large(most_bytes: u64) -> Problem {
     let detail =
-        format!("The body has more than {most_bytes} bytes. {}", ProblemKind::TooLarge.mend());
-    Problem::new(ProblemKind::TooLarge).saying(detail)
+        format!("The body has more than {most_bytes} bytes. {}", ProblemKind::TOO_LARGE.mend);
+    Problem::new(ProblemKind::TOO_LARGE).saying(detail)
 }
 
 async fn linger(body: Body) {

@@ -6,18 +6,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
-use axum::response::Response;
+use axum::response::IntoResponse;
 use fetchwell_engine::ports::inbox::OutboxMessage;
+use http::HeaderMap;
 use http::header::CONTENT_TYPE;
-use http::{HeaderMap, HeaderValue};
 use tokio::time::Instant;
 
-use super::Api;
 use super::identity::Identity;
 use super::memory::Held;
 use super::outbox::{Asked, OutboxPageFound};
 use super::parameters::cursor;
 use super::waiting::Waiting;
+use super::{Api, ApiResult};
 use crate::problem::{FieldError, Problem};
 use crate::views::messages::OutboxView;
 
@@ -30,7 +30,7 @@ pub(super) async fn stream(
     identity: Identity,
     headers: &HeaderMap,
     asked: Asked,
-) -> Result<Response, Problem> {
+) -> ApiResult {
     let last = headers.get("last-event-id").map(|value| value.to_str().unwrap_or("?"));
     let after = match last {
         Some(text) => Some(cursor(text).ok_or_else(|| {
@@ -51,9 +51,7 @@ pub(super) async fn stream(
         Some((Ok(next), live))
     });
     let body = futures::StreamExt::chain(futures::stream::iter([begin]), rest);
-    let mut response = Response::new(Body::from_stream(body));
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-    Ok(response)
+    Ok(([(CONTENT_TYPE, "text/event-stream")], Body::from_stream(body)).into_response())
 }
 
 struct Live {
@@ -73,7 +71,7 @@ impl Live {
     async fn next(&mut self) -> Option<Bytes> {
         loop {
             self.identity.check_again(&self.api).await.ok()?;
-            if self.api.stop.is_cancelled() {
+            if self.api.on.stop.is_cancelled() {
                 return None;
             }
             if let Some(result) = self.results.pop_front() {

@@ -12,6 +12,15 @@ use crate::auth::ApiToken;
 use crate::problem::{Problem, ProblemKind};
 use crate::server::Peer;
 
+/// A viewer or an operator, whose request is charged.
+pub(super) struct Viewer(pub(super) Arc<Api>);
+
+/// An operator. The handler charges the request.
+pub(super) struct ActingOperator {
+    pub(super) api: Arc<Api>,
+    pub(super) identity: Identity,
+}
+
 /// A caller with a valid token.
 #[derive(Clone, Debug)]
 pub(super) struct Identity {
@@ -34,25 +43,25 @@ impl Identity {
     pub(super) fn check_may_send(&self) -> Result<(), Problem> {
         match self.caller.role {
             Role::Caller | Role::Operator => Ok(()),
-            Role::Viewer => Err(Problem::new(ProblemKind::Forbidden)),
+            Role::Viewer => Err(Problem::new(ProblemKind::FORBIDDEN)),
         }
     }
 
     /// Whether this caller may see the messages of all callers.
-    pub(super) fn check_may_look(&self) -> Result<(), Problem> {
+    fn check_may_look(&self) -> Result<(), Problem> {
         match self.caller.role {
             Role::Viewer | Role::Operator => Ok(()),
-            Role::Caller => Err(Problem::new(ProblemKind::Forbidden).saying(
+            Role::Caller => Err(Problem::new(ProblemKind::FORBIDDEN).saying(
                 "A caller sees only its own messages; use the token of a viewer or an operator.",
             )),
         }
     }
 
     /// Whether this caller may act on messages of others and on sites.
-    pub(super) fn check_may_act(&self) -> Result<(), Problem> {
+    fn check_may_act(&self) -> Result<(), Problem> {
         match self.caller.role {
             Role::Operator => Ok(()),
-            Role::Viewer | Role::Caller => Err(Problem::new(ProblemKind::Forbidden).saying(
+            Role::Viewer | Role::Caller => Err(Problem::new(ProblemKind::FORBIDDEN).saying(
                 "This needs the role operator; `fetchwell callers add NAME --role operator` \
                  creates a token.",
             )),
@@ -63,7 +72,7 @@ impl Identity {
     pub(super) async fn check_again(&self, api: &Api) -> Result<(), Problem> {
         match api.caller_of(&self.token).await? {
             Some(_) => Ok(()),
-            None => Err(Problem::new(ProblemKind::Unauthorized)),
+            None => Err(Problem::new(ProblemKind::UNAUTHORIZED)),
         }
     }
 }
@@ -74,10 +83,10 @@ impl FromRequestParts<Arc<Api>> for Identity {
     async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Identity, Problem> {
         let address = Peer::of(parts).address;
         let refused = |what| {
-            api.auth_failures.note(address, what);
-            api.metrics.authentication_failed();
+            api.on.auth_failures.note(address, what);
+            api.on.metrics.authentication_failed();
             // The response is the same whatever is wrong, so that guessing reveals nothing.
-            Problem::new(ProblemKind::Unauthorized)
+            Problem::new(ProblemKind::UNAUTHORIZED)
         };
         let mut values = parts.headers.get_all(AUTHORIZATION).iter();
         let value = values.next();
@@ -88,5 +97,29 @@ impl FromRequestParts<Arc<Api>> for Identity {
         let caller = api.caller_of(&token).await?;
         let caller = caller.ok_or_else(|| refused("an unknown or revoked token"))?;
         Ok(Identity { caller, from: address.to_string(), token })
+    }
+}
+
+impl FromRequestParts<Arc<Api>> for Viewer {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, api: &Arc<Api>) -> Result<Viewer, Problem> {
+        let identity = Identity::from_request_parts(parts, api).await?;
+        identity.check_may_look()?;
+        api.charge(&identity.caller, 1)?;
+        Ok(Viewer(api.clone()))
+    }
+}
+
+impl FromRequestParts<Arc<Api>> for ActingOperator {
+    type Rejection = Problem;
+
+    async fn from_request_parts(
+        parts: &mut Parts,
+        api: &Arc<Api>,
+    ) -> Result<ActingOperator, Problem> {
+        let identity = Identity::from_request_parts(parts, api).await?;
+        identity.check_may_act()?;
+        Ok(ActingOperator { api: api.clone(), identity })
     }
 }

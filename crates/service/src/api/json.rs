@@ -8,7 +8,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde::Deserialize;
+use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::Number;
 
 /// A JSON value without duplicate names, so that it has only one meaning.
@@ -121,30 +122,10 @@ impl<'de> Visitor<'de> for Reader {
     }
 }
 
-struct Name<'a>(Cow<'a, str>);
-
-impl<'de> Deserialize<'de> for Name<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Name<'de>, D::Error> {
-        struct Reader;
-
-        impl<'de> Visitor<'de> for Reader {
-            type Value = Name<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a name")
-            }
-
-            fn visit_borrowed_str<E>(self, value: &'de str) -> Result<Name<'de>, E> {
-                Ok(Name(Cow::Borrowed(value)))
-            }
-
-            fn visit_str<E>(self, value: &str) -> Result<Name<'de>, E> {
-                Ok(Name(Cow::Owned(value.to_owned())))
-            }
-        }
-        deserializer.deserialize_str(Reader)
-    }
-}
+/// A `Cow` by itself is always deserialized as an owned string.
+#[derive(Deserialize)]
+#[serde(transparent)]
+struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
 #[cfg(test)]
 mod tests {

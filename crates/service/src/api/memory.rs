@@ -3,11 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::response::Response;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::problem::{Problem, ProblemKind};
-use crate::server;
 
 /// The limit for all bodies together.
 const TOTAL_BYTES: u64 = 256 << 20;
@@ -36,7 +34,7 @@ impl Memory {
         let share = self.0.clone().acquire_many_owned(pieces(bytes.min(TOTAL_BYTES)));
         match tokio::time::timeout(PATIENCE, share).await {
             Ok(Ok(permit)) => Ok(Held(permit)),
-            _ => Err(Problem::new(ProblemKind::Busy).retry_after(PATIENCE.as_secs())),
+            _ => Err(Problem::new(ProblemKind::BUSY).retry_after(PATIENCE.as_secs())),
         }
     }
 }
@@ -47,11 +45,6 @@ impl Held {
         let surplus = self.0.num_permits().saturating_sub(pieces(bytes) as usize);
         drop(self.0.split(surplus));
     }
-
-    /// Keeps the memory reserved until the response is sent or dropped.
-    pub(super) fn until_sent(self, response: Response) -> Response {
-        server::until_sent(response, self)
-    }
 }
 
 fn pieces(bytes: u64) -> u32 {
@@ -60,7 +53,10 @@ fn pieces(bytes: u64) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use axum::response::Response;
+
     use super::*;
+    use crate::server::until_sent;
 
     #[tokio::test(start_paused = true)]
     async fn there_is_only_so_much_and_it_comes_back() {
@@ -71,7 +67,7 @@ mod tests {
         assert!(memory.take(1).await.is_err());
         all.shrink_to(TOTAL_BYTES - PIECE_BYTES);
         assert!(memory.take(1).await.is_ok());
-        let response = all.until_sent(Response::new("x".into()));
+        let response = until_sent(Response::new("x".into()), all);
         assert!(memory.take(TOTAL_BYTES).await.is_err());
         drop(response);
         assert!(memory.take(TOTAL_BYTES).await.is_ok());

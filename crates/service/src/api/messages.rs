@@ -2,15 +2,13 @@
 
 use std::sync::Arc;
 
-use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
-use axum::response::Response;
 use fetchwell_engine::ports::inbox::MessageId;
 
-use super::Api;
 use super::identity::Identity;
 use super::problems::{CallerProblems, MessageProblems, StoreProblems};
 use super::routes::json;
+use super::{Api, ApiResult, PathName};
 use crate::problem::{Problem, ProblemKind};
 use crate::views::messages::MessageView;
 
@@ -32,15 +30,16 @@ use crate::views::messages::MessageView;
 pub(super) async fn message(
     State(api): State<Arc<Api>>,
     identity: Identity,
-    id: Result<Path<String>, PathRejection>,
-) -> Result<Response, Problem> {
+    id: PathName,
+) -> ApiResult {
     api.charge(&identity.caller, 1)?;
-    // A path that is not valid UTF-8 is not an id, either.
-    let id = id.ok().and_then(|Path(text)| text.parse::<MessageId>().ok());
-    let found = match id {
-        Some(id) => api.message(id, identity.sees()).await?,
-        None => None,
-    };
-    let message = found.ok_or_else(|| Problem::new(ProblemKind::NotFound))?;
+    let found = api.message(message_id(id)?, identity.sees()).await?;
+    let message = found.ok_or_else(|| Problem::new(ProblemKind::NOT_FOUND))?;
     Ok(json(&MessageView::from(message)))
+}
+
+/// Parses the message in the path. A path that is not valid UTF-8 is not an id, either.
+pub(super) fn message_id(name: PathName) -> Result<MessageId, Problem> {
+    let id = name.ok().and_then(|Path(text)| text.parse().ok());
+    id.ok_or_else(|| Problem::new(ProblemKind::NOT_FOUND))
 }

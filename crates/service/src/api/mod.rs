@@ -42,6 +42,9 @@ mod waiting;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::extract::Path;
+use axum::extract::rejection::PathRejection;
+use axum::response::Response;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::error::{StoreError, StoreErrorKind};
 use fetchwell_engine::ports::inbox::{
@@ -63,6 +66,12 @@ use memory::Memory;
 pub use metrics::ApiMetrics;
 pub(crate) use routes::router;
 
+/// The response of a handler.
+type ApiResult = Result<Response, Problem>;
+
+/// The name of a message or a site in the path; an error if it is not valid UTF-8.
+type PathName = Result<Path<String>, PathRejection>;
+
 /// How long callers are asked to wait for a store that is down.
 const STORE_RETRY_SECONDS: u64 = 5;
 
@@ -83,24 +92,13 @@ pub struct Rules {
 
 /// The state that the handlers share.
 pub struct Api {
-    inbox: Arc<dyn Inbox>,
-    oversight: Arc<dyn Oversight>,
-    sites: Arc<SiteService>,
-    results: ResultNotifier,
-    clock: Clock,
-    guard: AddressGuard,
+    /// What it is built on.
+    on: Foundation,
     rules: Rules,
-    metrics: Arc<ApiMetrics>,
-    process_metrics: Arc<Metrics>,
-    audit: AuditLog,
-    auth_failures: Arc<AuthFailures>,
     known_tokens: KnownTokens,
     allowances: Allowances,
     memory: Memory,
     readiness: public::Readiness,
-    health: Arc<StoreHealth>,
-    /// Ends all waiting requests and streams.
-    stop: CancellationToken,
 }
 
 /// The dependencies of an [`Api`].
@@ -119,28 +117,18 @@ pub struct Foundation {
     pub auth_failures: Arc<AuthFailures>,
     /// Tracks which calls to the store are failing.
     pub health: Arc<StoreHealth>,
+    /// Ends all waiting requests and streams.
     pub stop: CancellationToken,
 }
 
 impl Api {
     pub fn new(on: Foundation, rules: Rules) -> Arc<Api> {
         Arc::new(Api {
-            inbox: on.inbox,
-            oversight: on.oversight,
-            sites: on.sites,
-            results: on.results,
-            clock: on.clock,
-            guard: on.guard,
-            metrics: on.metrics,
-            process_metrics: on.process_metrics,
-            audit: on.audit,
-            auth_failures: on.auth_failures,
+            on,
             known_tokens: KnownTokens::default(),
             allowances: Allowances::new(rules.caller_rate, rules.caller_burst),
             memory: Memory::default(),
             readiness: public::Readiness::default(),
-            health: on.health,
-            stop: on.stop,
             rules,
         })
     }
@@ -148,7 +136,8 @@ impl Api {
     /// Counts `count` messages or other requests against the caller's own limit.
     fn charge(&self, caller: &Caller, count: usize) -> Result<(), Problem> {
         self.allowances.take(&caller.name, count).map_err(|wait| {
-            Problem::new(ProblemKind::TooManyRequests).retry_after(wait.as_secs_f64().ceil() as u64)
+            Problem::new(ProblemKind::TOO_MANY_REQUESTS)
+                .retry_after(wait.as_secs_f64().ceil() as u64)
         })
     }
 
@@ -157,7 +146,7 @@ impl Api {
             return Ok(Some(caller));
         }
         let asked_at = Instant::now();
-        let caller = self.stored(self.inbox.caller_of(token).await)?;
+        let caller = self.stored(self.on.inbox.caller_of(token).await)?;
         if let Some(caller) = &caller {
             self.known_tokens.put(token, caller, asked_at);
         }
@@ -165,21 +154,21 @@ impl Api {
     }
 
     async fn message(&self, id: MessageId, of: Option<&str>) -> Result<Option<Message>, Problem> {
-        self.stored(self.inbox.message(id, of).await)
+        self.stored(self.on.inbox.message(id, of).await)
     }
 
     /// Turns a store error into a problem. Details go to the log only; callers learn whether a retry may help.
     fn stored<T>(&self, answer: Result<T, StoreError>) -> Result<T, Problem> {
         answer.map_err(|fault| {
-            self.health.failed_once(StoreCall::Answer, &fault);
+            self.on.health.failed_once(StoreCall::Answer, &fault);
             match fault.kind() {
-                StoreErrorKind::Bug => Problem::new(ProblemKind::Internal),
-                StoreErrorKind::TooLarge => Problem::new(ProblemKind::TooLarge)
+                StoreErrorKind::Bug => Problem::new(ProblemKind::INTERNAL),
+                StoreErrorKind::TooLarge => Problem::new(ProblemKind::TOO_LARGE)
                     .saying("The store cannot hold a message of this size."),
                 StoreErrorKind::Transient
                 | StoreErrorKind::Corrupt
                 | StoreErrorKind::Incompatible => {
-                    Problem::new(ProblemKind::StoreUnavailable).retry_after(STORE_RETRY_SECONDS)
+                    Problem::new(ProblemKind::STORE_UNAVAILABLE).retry_after(STORE_RETRY_SECONDS)
                 }
             }
         })

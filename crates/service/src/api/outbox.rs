@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::{RawQuery, State};
-use axum::response::Response;
 use fetchwell_engine::ports::inbox::{FetchResult, OutboxMessage, OutboxMost, OutboxPage};
 use http::HeaderMap;
 use http::header::ACCEPT;
@@ -18,8 +17,9 @@ use super::prefer::MAX_WAIT_SECONDS;
 use super::problems::{CallerProblems, QueryProblems, StoreProblems};
 use super::routes::json;
 use super::waiting::Waiting;
-use super::{Api, events, parameters};
-use crate::problem::{Problem, ProblemBody};
+use super::{Api, ApiResult, events, parameters};
+use crate::problem::{PROBLEM_JSON, Problem, ProblemBody};
+use crate::server::until_sent;
 use crate::views::messages::OutboxView;
 
 const DEFAULT_LIMIT: u32 = 100;
@@ -58,7 +58,7 @@ pub(super) struct OutboxAnswer {
         (status = 200, description = "results, or none yet", body = OutboxAnswer,
             links(("what follows" = (operation_id = "outbox", parameters(("after" = "$response.body#/next")))))
         ),
-        (status = 410, description = "results after the cursor were deleted, or the cursor is beyond the newest result; continue after the cursor in `oldest`", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 410, description = "results after the cursor were deleted, or the cursor is beyond the newest result; continue after the cursor in `oldest`", body = ProblemBody, content_type = PROBLEM_JSON),
         CallerProblems, QueryProblems, StoreProblems,
     ),
     security(("token" = []))
@@ -68,7 +68,7 @@ pub(super) async fn outbox(
     identity: Identity,
     headers: HeaderMap,
     RawQuery(query): RawQuery,
-) -> Result<Response, Problem> {
+) -> ApiResult {
     api.charge(&identity.caller, 1)?;
     let asked = Asked::read(query.as_deref().unwrap_or_default())?;
     if wants_events(&headers) {
@@ -82,7 +82,7 @@ pub(super) async fn outbox(
             identity.check_again(&api).await?;
             let messages = results.into_iter().map(OutboxView::from).collect();
             let answer = OutboxAnswer { messages, next: next.to_string() };
-            return Ok(share.until_sent(json(&answer)));
+            return Ok(until_sent(json(&answer), share));
         }
     }
 }
@@ -105,7 +105,7 @@ impl Api {
     ) -> Result<OutboxPageFound, Problem> {
         let mut share = self.memory.take(MAX_PAGE_BYTES).await?;
         let most = OutboxMost { results: limit, bytes: MAX_PAGE_BYTES };
-        match self.stored(self.inbox.outbox(&identity.caller.name, after, most).await)? {
+        match self.stored(self.on.inbox.outbox(&identity.caller.name, after, most).await)? {
             OutboxPage::Results { results, next } => {
                 share.shrink_to(results.iter().map(|one| content_bytes(&one.result)).sum());
                 Ok(OutboxPageFound { results, next, share })

@@ -6,18 +6,18 @@
 
 use utoipa::IntoResponses;
 
-use crate::problem::ProblemBody;
+use crate::problem::{PROBLEM_JSON, ProblemBody};
 
 /// For every request that needs a token.
 #[derive(IntoResponses)]
 pub(super) enum CallerProblems {
     #[response(
-        status = 401, description = "no token, or an invalid one", content_type = "application/problem+json",
+        status = 401, description = "no token, or an invalid one", content_type = PROBLEM_JSON,
         headers(("WWW-Authenticate" = String, description = "Bearer"))
     )]
     Unauthorized(ProblemBody),
     #[response(
-        status = 429, description = "the caller is over its limit", content_type = "application/problem+json",
+        status = 429, description = "the caller is over its limit", content_type = PROBLEM_JSON,
         headers(("Retry-After" = u64, description = "seconds to wait"))
     )]
     TooManyRequests(ProblemBody),
@@ -26,7 +26,7 @@ pub(super) enum CallerProblems {
 /// For requests that read or write the store.
 #[derive(IntoResponses)]
 #[response(
-    status = 503, description = "the store is down", content_type = "application/problem+json",
+    status = 503, description = "the store is down", content_type = PROBLEM_JSON,
     headers(("Retry-After" = u64, description = "seconds to wait"))
 )]
 pub(super) struct StoreProblems(ProblemBody);
@@ -34,106 +34,60 @@ pub(super) struct StoreProblems(ProblemBody);
 /// For requests that write to the store in several steps.
 #[derive(IntoResponses)]
 #[response(
-    status = 503,
-    description = "the store is down; completed changes remain; repeat the request for the rest",
-    content_type = "application/problem+json",
-    headers(("Retry-After" = u64, description = "seconds to wait"))
+    status = 503, description = "the store is down; completed changes remain; repeat the request for the rest",
+    content_type = PROBLEM_JSON, headers(("Retry-After" = u64, description = "seconds to wait"))
 )]
 pub(super) struct PartlyDoneProblems(ProblemBody);
 
 /// For requests that send messages.
 #[derive(IntoResponses)]
-#[response(
-    status = 403,
-    description = "a viewer cannot send messages",
-    content_type = "application/problem+json"
-)]
+#[response(status = 403, description = "a viewer cannot send messages", content_type = PROBLEM_JSON)]
 pub(super) struct SenderProblems(ProblemBody);
 
 /// For requests that show messages of all callers, or sites.
 #[derive(IntoResponses)]
-#[response(
-    status = 403,
-    description = "the role viewer or operator is required",
-    content_type = "application/problem+json"
-)]
+#[response(status = 403, description = "the role viewer or operator is required", content_type = PROBLEM_JSON)]
 pub(super) struct ViewerProblems(ProblemBody);
 
 /// For requests that act on messages of all callers, or on sites.
 #[derive(IntoResponses)]
-#[response(
-    status = 403,
-    description = "the role operator is required",
-    content_type = "application/problem+json"
-)]
+#[response(status = 403, description = "the role operator is required", content_type = PROBLEM_JSON)]
 pub(super) struct OperatorProblems(ProblemBody);
 
 /// For paths that name a message.
 #[derive(IntoResponses)]
-#[response(
-    status = 404,
-    description = "no such message",
-    content_type = "application/problem+json"
-)]
+#[response(status = 404, description = "no such message", content_type = PROBLEM_JSON)]
 pub(super) struct MessageProblems(ProblemBody);
 
 /// For paths that name a site.
 #[derive(IntoResponses)]
-#[response(
-    status = 404,
-    description = "this is not the name of a site",
-    content_type = "application/problem+json"
-)]
+#[response(status = 404, description = "this is not the name of a site", content_type = PROBLEM_JSON)]
 pub(super) struct SiteProblems(ProblemBody);
 
 /// For requests with a body of any size.
 #[derive(IntoResponses)]
 pub(super) enum BodyProblems {
-    #[response(
-        status = 400,
-        description = "the body is not JSON",
-        content_type = "application/problem+json"
-    )]
+    #[response(status = 400, description = "the body is not JSON", content_type = PROBLEM_JSON)]
     NotJson(ProblemBody),
-    #[response(
-        status = 408,
-        description = "the body took too long to arrive",
-        content_type = "application/problem+json"
-    )]
+    #[response(status = 408, description = "the body took too long to arrive", content_type = PROBLEM_JSON)]
     TooSlow(ProblemBody),
-    #[response(
-        status = 415,
-        description = "the body is not application/json",
-        content_type = "application/problem+json"
-    )]
+    #[response(status = 415, description = "the body is not application/json", content_type = PROBLEM_JSON)]
     WrongContentType(ProblemBody),
 }
 
 /// For requests with a body of at most 64 KiB.
 #[derive(IntoResponses)]
-#[response(
-    status = 413,
-    description = "the body is over 64 KiB",
-    content_type = "application/problem+json"
-)]
+#[response(status = 413, description = "the body is over 64 KiB", content_type = PROBLEM_JSON)]
 pub(super) struct SizeProblems(ProblemBody);
 
 /// For requests with a body whose fields are checked.
 #[derive(IntoResponses)]
-#[response(
-    status = 422,
-    description = "a field is missing or invalid",
-    content_type = "application/problem+json"
-)]
+#[response(status = 422, description = "a field is missing or invalid", content_type = PROBLEM_JSON)]
 pub(super) struct InvalidFieldProblems(ProblemBody);
 
 /// For requests with query parameters.
 #[derive(IntoResponses)]
-#[response(
-    status = 422,
-    description = "a parameter is invalid",
-    content_type = "application/problem+json"
-)]
+#[response(status = 422, description = "a parameter is invalid", content_type = PROBLEM_JSON)]
 pub(super) struct QueryProblems(ProblemBody);
 
 #[cfg(test)]

@@ -4,17 +4,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::{FromRequestParts, Request, State};
-use axum::response::{IntoResponse, Response};
+use axum::response::IntoResponse;
 use fetchwell_engine::store_health::StoreCall;
 use fetchwell_telemetry::metrics::DoorName;
 use http::header::CONTENT_TYPE;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use super::Api;
 use super::identity::Identity;
 use super::problems::StoreProblems;
-use crate::problem::{Problem, ProblemBody, ProblemKind};
+use super::{Api, ApiResult};
+use crate::problem::{PROBLEM_JSON, Problem, ProblemBody, ProblemKind};
 
 /// The store is checked at most this often, however many clients ask.
 const READINESS_CACHE: Duration = Duration::from_secs(1);
@@ -40,12 +40,12 @@ pub(super) async fn livez() -> &'static str {
     get, path = "/readyz", tag = "Operations",
     responses(
         (status = 200, description = "ready", body = String, content_type = "text/plain"),
-        (status = 503, description = "not ready", body = ProblemBody, content_type = "application/problem+json", headers(("Retry-After" = u64, description = "seconds to wait"))),
+        (status = 503, description = "not ready", body = ProblemBody, content_type = PROBLEM_JSON, headers(("Retry-After" = u64, description = "seconds to wait"))),
     )
 )]
 pub(super) async fn readyz(State(api): State<Arc<Api>>) -> Result<&'static str, Problem> {
-    if api.stop.is_cancelled() {
-        return Err(Problem::new(ProblemKind::StoreUnavailable)
+    if api.on.stop.is_cancelled() {
+        return Err(Problem::new(ProblemKind::STORE_UNAVAILABLE)
             .saying("The server is stopping; use another one.")
             .retry_after(super::STORE_RETRY_SECONDS));
     }
@@ -54,11 +54,11 @@ pub(super) async fn readyz(State(api): State<Arc<Api>>) -> Result<&'static str, 
     let ready = match known {
         Some(ready) => ready,
         None => {
-            let fatal = api.health.fatal();
-            let failing = || api.health.failing_anywhere(StoreCall::is_storing);
+            let fatal = api.on.health.fatal();
+            let failing = || api.on.health.failing_anywhere(StoreCall::is_storing);
             let ready = match fatal.or_else(failing) {
                 Some(failing) => Err(Some(failing.call)),
-                None if api.stored(api.inbox.check().await).is_err() => Err(None),
+                None if api.stored(api.on.inbox.check().await).is_err() => Err(None),
                 None => Ok(()),
             };
             *last = Some((Instant::now(), ready));
@@ -66,7 +66,7 @@ pub(super) async fn readyz(State(api): State<Arc<Api>>) -> Result<&'static str, 
         }
     };
     let down = |failing| {
-        Problem::new(ProblemKind::StoreUnavailable)
+        Problem::new(ProblemKind::STORE_UNAVAILABLE)
             .saying(why_not_ready(failing))
             .retry_after(super::STORE_RETRY_SECONDS)
     };
@@ -92,21 +92,18 @@ fn why_not_ready(failing: Option<StoreCall>) -> String {
     get, path = "/metrics", tag = "Operations",
     responses(
         (status = 200, description = "metrics in the Prometheus text format", body = String, content_type = "text/plain; version=0.0.4"),
-        (status = 401, description = "no token, or an invalid one", body = ProblemBody, content_type = "application/problem+json", headers(("WWW-Authenticate" = String, description = "Bearer"))),
+        (status = 401, description = "no token, or an invalid one", body = ProblemBody, content_type = PROBLEM_JSON, headers(("WWW-Authenticate" = String, description = "Bearer"))),
         StoreProblems,
     )
 )]
-pub(super) async fn metrics(
-    State(api): State<Arc<Api>>,
-    request: Request,
-) -> Result<Response, Problem> {
+pub(super) async fn metrics(State(api): State<Arc<Api>>, request: Request) -> ApiResult {
     if !api.rules.public_metrics {
         let (mut parts, _) = request.into_parts();
         Identity::from_request_parts(&mut parts, &api).await?;
     }
-    let ledger = api.stored(api.inbox.ledger().await)?;
+    let ledger = api.stored(api.on.inbox.ledger().await)?;
     let content_type = [(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
-    api.process_metrics.door(DoorName::Serve).note_ledger(Some(ledger));
-    let text = api.metrics.render(&ledger) + &api.process_metrics.render();
+    api.on.process_metrics.door(DoorName::Serve).note_ledger(Some(ledger));
+    let text = api.on.metrics.render(&ledger) + &api.on.process_metrics.render();
     Ok((content_type, text).into_response())
 }

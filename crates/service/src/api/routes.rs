@@ -31,8 +31,8 @@ pub(crate) fn router(api: &Arc<Api>, pages: Router<Arc<Api>>, listens_on: Socket
         .route("/docs", get(docs_page))
         .layer(Extension(page))
         .layer(Extension(document))
-        .fallback(async || Problem::new(ProblemKind::NotFound))
-        .method_not_allowed_fallback(async || Problem::new(ProblemKind::MethodNotAllowed))
+        .fallback(async || Problem::new(ProblemKind::NOT_FOUND))
+        .method_not_allowed_fallback(async || Problem::new(ProblemKind::METHOD_NOT_ALLOWED))
         .layer(CatchPanicLayer::custom(after_a_panic))
         .layer(middleware::from_fn_with_state(api.clone(), count))
         .with_state(api.clone())
@@ -58,7 +58,7 @@ pub(super) fn json(value: &impl Serialize) -> Response {
         Ok(body) => ([(CONTENT_TYPE, "application/json")], body).into_response(),
         Err(fault) => {
             error!("could not encode a response as JSON: {fault}");
-            Problem::new(ProblemKind::Internal).into_response()
+            Problem::new(ProblemKind::INTERNAL).into_response()
         }
     }
 }
@@ -77,7 +77,7 @@ async fn count(State(api): State<Arc<Api>>, request: Request, next: Next) -> Res
     let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
     let response = next.run(request).await;
     let route = route.as_deref().unwrap_or("unknown");
-    api.metrics.answered(route, &method, response.status().as_u16());
+    api.on.metrics.answered(route, &method, response.status().as_u16());
     response
 }
 
@@ -87,5 +87,5 @@ fn after_a_panic(panic: Box<dyn Any + Send>) -> Response {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
     error!("a request handler panicked: {text}");
-    Problem::new(ProblemKind::Internal).into_response()
+    Problem::new(ProblemKind::INTERNAL).into_response()
 }

@@ -2,19 +2,16 @@
 
 use std::sync::Arc;
 
-use axum::extract::rejection::PathRejection;
-use axum::extract::{Path, RawQuery, Request, State};
-use axum::response::Response;
+use axum::extract::{Path, RawQuery, Request};
 use fetchwell_engine::ports::sites::{Condition, SITES_PER_PAGE, SiteQuery};
 use fetchwell_policy::orders::Order;
 use fetchwell_policy::url::Site;
-use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::fields::pointer;
-use super::identity::Identity;
+use super::identity::{ActingOperator, Identity, Viewer};
 use super::json::Json;
 use super::parameters::limit;
 use super::problems::{
@@ -22,9 +19,9 @@ use super::problems::{
     ViewerProblems,
 };
 use super::routes::json;
-use super::{Api, body, parameters};
-use crate::problem::{FieldError, Problem, ProblemBody, ProblemKind};
-use crate::sites::{Obeyed, Operator, SiteRow};
+use super::{Api, ApiResult, PathName, body, parameters};
+use crate::problem::{FieldError, PROBLEM_JSON, Problem, ProblemBody, ProblemKind};
+use crate::sites::{Obeyed, RowsPage, SiteRow};
 
 const DEFAULT_LIMIT: usize = 100;
 const MAX_BODY_BYTES: u64 = 1_024;
@@ -34,9 +31,6 @@ const MAX_NAME_BYTES: usize = 300;
 
 /// The error for an invalid condition.
 const CONDITIONS: &str = "must be paused, rated, breaker-open, resting, limited or failed";
-
-/// The site in the path; an error if it is not valid UTF-8.
-type Name = Result<Path<String>, PathRejection>;
 
 /// The routes for sites.
 pub(super) fn routes() -> OpenApiRouter<Arc<Api>> {
@@ -48,26 +42,6 @@ pub(super) fn routes() -> OpenApiRouter<Arc<Api>> {
         .routes(routes!(set_rate))
         .routes(routes!(reset_breaker))
         .routes(routes!(refetch_robots))
-}
-
-/// A page of sites, sorted by name.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Sites)]
-struct SitesView {
-    /// The sites; a page may have fewer than requested, or none, and still a `next`.
-    sites: Vec<SiteRow>,
-    /// The name after which to continue; null at the end.
-    next: Option<String>,
-}
-
-/// The outcome of an order.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = SiteOrdered)]
-struct ObeyedView {
-    /// Whether it changed anything: the site may have been in that state already.
-    changed: bool,
-    /// The new state of the site.
-    site: SiteRow,
 }
 
 /// The rate of a site.
@@ -97,20 +71,14 @@ struct RateBody {
         ("limit" = Option<u32>, Query, description = "maximum number of results, 1 to 200 (default 100)", minimum = 1, maximum = 200),
     ),
     responses(
-        (status = 200, description = "sites, or none", body = SitesView),
+        (status = 200, description = "sites, or none", body = RowsPage),
         CallerProblems, ViewerProblems, QueryProblems, StoreProblems,
     ),
     security(("token" = []))
 )]
-async fn sites(
-    State(api): State<Arc<Api>>,
-    identity: Identity,
-    RawQuery(query): RawQuery,
-) -> Result<Response, Problem> {
-    api.admit(&identity)?;
+async fn sites(Viewer(api): Viewer, RawQuery(query): RawQuery) -> ApiResult {
     let query = read_query(query.as_deref().unwrap_or_default())?;
-    let page = api.stored(api.sites.page(&query).await)?;
-    Ok(json(&SitesView { sites: page.rows, next: page.next }))
+    Ok(json(&api.stored(api.on.sites.page(&query).await)?))
 }
 
 /// Get the state of a site
@@ -128,13 +96,8 @@ async fn sites(
     ),
     security(("token" = []))
 )]
-async fn site(
-    State(api): State<Arc<Api>>,
-    identity: Identity,
-    name: Name,
-) -> Result<Response, Problem> {
-    api.admit(&identity)?;
-    Ok(json(&api.stored(api.sites.row(&named(name)?).await)?))
+async fn site(Viewer(api): Viewer, name: PathName) -> ApiResult {
+    Ok(json(&api.stored(api.on.sites.row(&named(name)?).await)?))
 }
 
 /// Send nothing to a site until it is resumed
@@ -147,17 +110,13 @@ async fn site(
     tag = "Sites",
     params(("site" = String, Path, description = "the host, with its port unless that is 80 or 443", example = "shop.example")),
     responses(
-        (status = 200, description = "the new state of the site", body = ObeyedView),
+        (status = 200, description = "the new state of the site", body = Obeyed),
         CallerProblems, OperatorProblems, SiteProblems, StoreProblems,
     ),
     security(("token" = []))
 )]
-async fn pause(
-    State(api): State<Arc<Api>>,
-    identity: Identity,
-    name: Name,
-) -> Result<Response, Problem> {
-    act(&api, &identity, name, Order::Pause).await
+async fn pause(operator: ActingOperator, name: PathName) -> ApiResult {
+    operator.order(name, Order::Pause).await
 }
 
 /// Resume a paused site
@@ -170,17 +129,13 @@ async fn pause(
     tag = "Sites",
     params(("site" = String, Path, description = "the host, with its port unless that is 80 or 443", example = "shop.example")),
     responses(
-        (status = 200, description = "the new state of the site", body = ObeyedView),
+        (status = 200, description = "the new state of the site", body = Obeyed),
         CallerProblems, OperatorProblems, SiteProblems, StoreProblems,
     ),
     security(("token" = []))
 )]
-async fn resume(
-    State(api): State<Arc<Api>>,
-    identity: Identity,
-    name: Name,
-) -> Result<Response, Problem> {
-    act(&api, &identity, name, Order::Resume).await
+async fn resume(operator: ActingOperator, name: PathName) -> ApiResult {
+    operator.order(name, Order::Resume).await
 }
 
 /// Set the rate of a site
@@ -194,28 +149,22 @@ async fn resume(
     params(("site" = String, Path, description = "the host, with its port unless that is 80 or 443", example = "shop.example")),
     request_body = RateBody,
     responses(
-        (status = 200, description = "the new state of the site", body = ObeyedView),
-        (status = 413, description = "the body is over 1 KiB", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 422, description = "the rate is missing or invalid", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 200, description = "the new state of the site", body = Obeyed),
+        (status = 413, description = "the body is over 1 KiB", body = ProblemBody, content_type = PROBLEM_JSON),
+        (status = 422, description = "the rate is missing or invalid", body = ProblemBody, content_type = PROBLEM_JSON),
         CallerProblems, OperatorProblems, SiteProblems, BodyProblems, StoreProblems,
     ),
     security(("token" = []))
 )]
-async fn set_rate(
-    State(api): State<Arc<Api>>,
-    identity: Identity,
-    name: Name,
-    request: Request,
-) -> Result<Response, Problem> {
-    identity.check_may_act()?;
+async fn set_rate(operator: ActingOperator, name: PathName, request: Request) -> ApiResult {
     let (parts, body) = request.into_parts();
-    let whole = body::read(&api.memory, &parts.headers, body, MAX_BODY_BYTES).await?;
+    let whole = body::read(&operator.api.memory, &parts.headers, body, MAX_BODY_BYTES).await?;
     let rate = rate_in(&body::json(&whole.bytes)?)?;
     let order = match rate {
         None => Order::ClearInterval,
-        Some(rate) => api.sites.order_of_rate(rate).map_err(bad_rate)?,
+        Some(rate) => operator.api.on.sites.order_of_rate(rate).map_err(bad_rate)?,
     };
-    act(&api, &identity, name, order).await
+    operator.order(name, order).await
 }
 
 /// Close the breaker of a site
@@ -228,17 +177,13 @@ async fn set_rate(
     tag = "Sites",
     params(("site" = String, Path, description = "the host, with its port unless that is 80 or 443", example = "shop.example")),
     responses(
-        (status = 200, description = "the new state of the site", body = ObeyedView),
+        (status = 200, description = "the new state of the site", body = Obeyed),
         CallerProblems, OperatorProblems, SiteProblems, StoreProblems,
     ),
     security(("token" = []))
 )]
-async fn reset_breaker(
-    State(api): State<Arc<Api>>,
-    identity: Identity,
-    name: Name,
-) -> Result<Response, Problem> {
-    act(&api, &identity, name, Order::ResetBreaker).await
+async fn reset_breaker(operator: ActingOperator, name: PathName) -> ApiResult {
+    operator.order(name, Order::ResetBreaker).await
 }
 
 /// Read a site's robots.txt again
@@ -251,40 +196,32 @@ async fn reset_breaker(
     tag = "Sites",
     params(("site" = String, Path, description = "the host, with its port unless that is 80 or 443", example = "shop.example")),
     responses(
-        (status = 200, description = "the new state of the site", body = ObeyedView),
+        (status = 200, description = "the new state of the site", body = Obeyed),
         CallerProblems, OperatorProblems, SiteProblems, StoreProblems,
     ),
     security(("token" = []))
 )]
-async fn refetch_robots(
-    State(api): State<Arc<Api>>,
-    identity: Identity,
-    name: Name,
-) -> Result<Response, Problem> {
-    act(&api, &identity, name, Order::ForgetRobots).await
+async fn refetch_robots(operator: ActingOperator, name: PathName) -> ApiResult {
+    operator.order(name, Order::ForgetRobots).await
 }
 
-async fn act(
-    api: &Api,
-    identity: &Identity,
-    name: Name,
-    order: Order,
-) -> Result<Response, Problem> {
-    identity.check_may_act()?;
-    api.charge(&identity.caller, 1)?;
-    let operator = Operator { name: identity.caller.name.clone(), from: identity.from.clone() };
-    let done = api.stored(api.sites.order(&named(name)?, order, &operator).await)?;
-    let Obeyed { changed, row } = done;
-    Ok(json(&ObeyedView { changed, site: row }))
+impl ActingOperator {
+    async fn order(&self, name: PathName, order: Order) -> ApiResult {
+        let api = &self.api;
+        let Identity { caller, from, .. } = &self.identity;
+        api.charge(caller, 1)?;
+        let by = crate::sites::Operator { name: caller.name.clone(), from: from.clone() };
+        Ok(json(&api.stored(api.on.sites.order(&named(name)?, order, &by).await)?))
+    }
 }
 
 /// Parses the site in the path. Anything beyond host and port is refused.
-fn named(name: Name) -> Result<Site, Problem> {
+fn named(name: PathName) -> Result<Site, Problem> {
     let name = name.ok().map(|Path(text)| text);
     let site = name.filter(|text| !text.contains(['/', '\\', '?', '#', '@']));
     let site = site.and_then(|text| Site::parse(&text).ok());
     site.ok_or_else(|| {
-        Problem::new(ProblemKind::NotFound).saying(
+        Problem::new(ProblemKind::NOT_FOUND).saying(
             "This is not the name of a site; use a host, with its port unless that is 80 or 443.",
         )
     })

@@ -4,9 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::{Request, State};
-use axum::response::Response;
-use fetchwell_engine::ports::inbox::{Message, MessageId};
-use http::HeaderValue;
+use axum::response::{IntoResponse, Response};
+use fetchwell_engine::ports::inbox::MessageId;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -17,8 +16,8 @@ use super::identity::Identity;
 use super::json::Json;
 use super::problems::{BodyProblems, CallerProblems, SenderProblems, SizeProblems, StoreProblems};
 use super::routes::json;
-use super::{Api, body, prefer, waiting};
-use crate::problem::{Problem, ProblemBody, ProblemKind};
+use super::{Api, ApiResult, body, prefer, waiting};
+use crate::problem::{PROBLEM_JSON, Problem, ProblemBody, ProblemKind};
 use crate::views::messages::{self, MessageView};
 use crate::views::schemas::MessageStatus;
 
@@ -86,7 +85,7 @@ pub(super) struct AcceptedBatch {
             headers(("Preference-Applied" = Option<String>, description = "wait=N, if the result arrived in time")),
             links(("the message" = (operation_id = "message", parameters(("id" = "$response.body#/message_id")))))
         ),
-        (status = 422, description = "a field is missing or invalid, the URL is refused, or the key was used for another request", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 422, description = "a field is missing or invalid, the URL is refused, or the key was used for another request", body = ProblemBody, content_type = PROBLEM_JSON),
         CallerProblems, SenderProblems, BodyProblems, SizeProblems, StoreProblems,
     ),
     security(("token" = []))
@@ -95,7 +94,7 @@ pub(super) async fn fetch(
     State(api): State<Arc<Api>>,
     identity: Result<Identity, Problem>,
     request: Request,
-) -> Result<Response, Problem> {
+) -> ApiResult {
     let (parts, body) = request.into_parts();
     let reading = body::read(&api.memory, &parts.headers, body, MAX_BODY_BYTES);
     let whole = match &identity {
@@ -119,7 +118,7 @@ pub(super) async fn fetch(
         let message = FetchRequest::read(&json, &api.judge()).map_err(Problem::invalid)?;
         let sharing = message.max_age.is_some();
         let ids = api.submit(&identity, idempotency, vec![message]).await?;
-        let id = ids.first().copied().ok_or_else(|| Problem::new(ProblemKind::Internal))?;
+        let id = ids.first().copied().ok_or_else(|| Problem::new(ProblemKind::INTERNAL))?;
         Ok(answer(&api, &identity, id, sharing, prefer::wait(&parts.headers)).await)
     };
     submitted.await.map_err(|problem| about(problem, &json))
@@ -144,8 +143,8 @@ fn about(problem: Problem, message: &Json<'_>) -> Problem {
         (status = 200, description = "accepted, in this order", body = AcceptedBatch,
             links(("the first message" = (operation_id = "message", parameters(("id" = "$response.body#/messages/0/message_id")))))
         ),
-        (status = 413, description = "the body is too large", body = ProblemBody, content_type = "application/problem+json"),
-        (status = 422, description = "a message is invalid, or the key was used for another request", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 413, description = "the body is too large", body = ProblemBody, content_type = PROBLEM_JSON),
+        (status = 422, description = "a message is invalid, or the key was used for another request", body = ProblemBody, content_type = PROBLEM_JSON),
         CallerProblems, SenderProblems, BodyProblems, StoreProblems,
     ),
     security(("token" = []))
@@ -154,7 +153,7 @@ pub(super) async fn batch(
     State(api): State<Arc<Api>>,
     identity: Identity,
     request: Request,
-) -> Result<Response, Problem> {
+) -> ApiResult {
     identity.check_may_send()?;
     let (parts, body) = request.into_parts();
     let most_bytes = api.rules.max_batch_body_bytes;
@@ -178,15 +177,13 @@ async fn answer(
     sharing: bool,
     wait: Option<Duration>,
 ) -> Response {
+    // The token may have been revoked while the request waited.
     if let Some(wait) = wait
-        && let Ok(Some(message)) = waited_for(api, identity, id, wait).await
+        && let Ok(Some(message)) = waiting::result_of(api, &identity.caller.name, id, wait).await
+        && identity.check_again(api).await.is_ok()
     {
-        let mut response = json(&FetchAnswer::Waited(Box::new(message.into())));
-        let applied = HeaderValue::from_str(&format!("wait={}", wait.as_secs()));
-        if let Ok(applied) = applied {
-            response.headers_mut().insert("preference-applied", applied);
-        }
-        return response;
+        let applied = [("preference-applied", format!("wait={}", wait.as_secs()))];
+        return (applied, json(&FetchAnswer::Waited(Box::new(message.into())))).into_response();
     }
     // Only a message with `max_age` can be complete by now.
     let stored = match sharing {
@@ -196,16 +193,4 @@ async fn answer(
     let ended = stored.filter(|message| message.outbox.is_some());
     let status = ended.map_or("queued", |message| messages::status(message.status));
     json(&FetchAnswer::Accepted(Accepted { message_id: id.to_string(), status }))
-}
-
-/// Waits for the result, then checks that the caller's token is still valid.
-async fn waited_for(
-    api: &Api,
-    identity: &Identity,
-    id: MessageId,
-    wait: Duration,
-) -> Result<Option<Message>, Problem> {
-    let message = waiting::result_of(api, &identity.caller.name, id, wait).await?;
-    identity.check_again(api).await?;
-    Ok(message)
 }

@@ -28,12 +28,12 @@ impl<'a> Waiting<'a> {
     /// Subscribes to notifications. Call it before the first query, so that no result is missed.
     pub(super) fn begin(api: &'a Api, caller: &str, at_most: Duration) -> Waiting<'a> {
         let until = Instant::now() + at_most;
-        Waiting { api, new_results: api.results.listen(caller), gap: GAP, until }
+        Waiting { api, new_results: api.on.results.listen(caller), gap: GAP, until }
     }
 
     /// Returns when it is worth querying again; `false` if the time is over or the server is stopping.
     pub(super) async fn next(&mut self) -> bool {
-        if Instant::now() >= self.until || self.api.stop.is_cancelled() {
+        if Instant::now() >= self.until || self.api.on.stop.is_cancelled() {
             return false;
         }
         let gap = self.gap;
@@ -48,7 +48,7 @@ impl<'a> Waiting<'a> {
             () = rung => self.gap = (self.gap + GAP).min(POLL),
             () = tokio::time::sleep(POLL) => {}
             () = tokio::time::sleep_until(self.until) => {}
-            () = self.api.stop.cancelled() => return false,
+            () = self.api.on.stop.cancelled() => return false,
         }
         true
     }

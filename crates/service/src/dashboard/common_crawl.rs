@@ -1,20 +1,15 @@
 //! The progress of Common Crawl batchers and workers.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::time::Duration;
 
 use askama::Template;
-use axum::extract::State;
-use axum::response::Response;
 use fetchwell_engine::ports::crawl_progress::{BatcherStanding, FolderStanding};
-use http::Uri;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::Dashboard;
 use super::access::Visitor;
-use super::fault::PageError;
+use super::fault::{PageError, PageResult};
 use super::layout::{self, Section};
 use super::words;
 
@@ -47,11 +42,8 @@ impl Looks {
     }
 }
 
-pub(super) async fn page(
-    State(dashboard): State<Arc<Dashboard>>,
-    visitor: Visitor,
-    uri: Uri,
-) -> Result<Response, PageError> {
+pub(super) async fn page(visitor: Visitor) -> PageResult {
+    let dashboard = &visitor.dashboard;
     let progress = dashboard.subject.crawl_progress.clone();
     let output = progress.output();
     let looked = tokio::task::spawn_blocking(move || (progress.batchers(), progress.folder()));
@@ -59,7 +51,7 @@ pub(super) async fn page(
         looked.await.map_err(|error| PageError::Internal(error.to_string()))?;
     let rate = folder.as_ref().and_then(|folder| dashboard.crawl_looks.rate(folder.documents));
     let content = Page { batchers, folder, output, rate };
-    layout::page(&dashboard, &visitor, &uri, (Section::CommonCrawl, "Common Crawl"), &content)
+    layout::page(&visitor, (Section::CommonCrawl, "Common Crawl"), &content)
 }
 
 #[cfg(test)]

@@ -7,8 +7,11 @@ use http::StatusCode;
 use tracing::{error, warn};
 use url::form_urlencoded;
 
-use super::assets::Assets;
+use super::assets::{ASSETS, Assets};
 use super::layout::html;
+
+/// The response of a page, or why it cannot be shown.
+pub(super) type PageResult = Result<Response, PageError>;
 
 /// Why a page cannot be shown.
 #[derive(Debug)]
@@ -62,7 +65,7 @@ impl IntoResponse for PageError {
                 (StatusCode::INTERNAL_SERVER_ERROR, "Internal error", text.to_owned())
             }
         };
-        let page = html(&FaultPage { assets: Assets::get(), title, text: &text });
+        let page = html(&FaultPage { assets: &ASSETS, title, text: &text });
         (status, page.unwrap_or_else(|_| title.into_response())).into_response()
     }
 }

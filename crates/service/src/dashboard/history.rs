@@ -39,28 +39,14 @@ pub(super) enum Came {
 }
 
 impl Came {
-    pub(super) const ALL: [Came; 5] =
-        [Came::Answered, Came::Skipped, Came::Limited, Came::Refused, Came::Failed];
-
-    pub(super) fn class(self) -> &'static str {
-        match self {
-            Came::Answered => "done",
-            Came::Skipped => "skipped",
-            Came::Limited => "limited",
-            Came::Refused => "refused",
-            Came::Failed => "failed",
-        }
-    }
-
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Came::Answered => "OK (2xx, 3xx)",
-            Came::Skipped => "Blocked by robots.txt",
-            Came::Limited => "Rate limited (429)",
-            Came::Refused => "Client error (4xx)",
-            Came::Failed => "Site failure (5xx, network)",
-        }
-    }
+    /// Every outcome, with its color class and its name.
+    pub(super) const ALL: [(Came, &'static str, &'static str); 5] = [
+        (Came::Answered, "done", "OK (2xx, 3xx)"),
+        (Came::Skipped, "skipped", "Blocked by robots.txt"),
+        (Came::Limited, "limited", "Rate limited (429)"),
+        (Came::Refused, "refused", "Client error (4xx)"),
+        (Came::Failed, "failed", "Site failure (5xx, network)"),
+    ];
 }
 
 /// A sample of the counters, over all doors except webhooks, which are not fetches.
@@ -81,7 +67,7 @@ impl Look {
         };
         Look {
             at,
-            came: Came::ALL.map(|came| doors().map(|door| how_many(door, came)).sum()),
+            came: Came::ALL.map(|(came, ..)| doors().map(|door| how_many(door, came)).sum()),
             request: Seconds::of(doors().map(|door| &door.request_s)),
             politeness_wait: Seconds::of(doors().map(|door| &door.politeness_wait_s)),
             worker_wait: Seconds::of(doors().map(|door| &door.worker_wait_s)),

@@ -1,13 +1,11 @@
 //! The layout of all pages.
 
 use askama::Template;
-use axum::response::{Html, IntoResponse, Response};
-use http::Uri;
+use axum::response::{Html, IntoResponse};
 
-use super::Dashboard;
 use super::access::Visitor;
-use super::assets::Assets;
-use super::fault::PageError;
+use super::assets::{ASSETS, Assets};
+use super::fault::{PageError, PageResult};
 
 /// An entry of the navigation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,39 +20,16 @@ pub(super) enum Section {
 }
 
 impl Section {
-    const ALL: [Section; 7] = [
-        Section::Overview,
-        Section::Sites,
-        Section::Messages,
-        Section::DeadLetters,
-        Section::Articles,
-        Section::CommonCrawl,
-        Section::System,
+    /// Every entry, with its name and its path.
+    const ALL: [(Section, &'static str, &'static str); 7] = [
+        (Section::Overview, "Overview", "/"),
+        (Section::Sites, "Sites", "/dashboard/sites"),
+        (Section::Messages, "Messages", "/dashboard/messages"),
+        (Section::DeadLetters, "Dead letters", "/dashboard/dead-letters"),
+        (Section::Articles, "Articles", "/dashboard/articles"),
+        (Section::CommonCrawl, "Common Crawl", "/dashboard/common-crawl"),
+        (Section::System, "System", "/dashboard/system"),
     ];
-
-    fn name(self) -> &'static str {
-        match self {
-            Section::Overview => "Overview",
-            Section::Sites => "Sites",
-            Section::Messages => "Messages",
-            Section::DeadLetters => "Dead letters",
-            Section::Articles => "Articles",
-            Section::CommonCrawl => "Common Crawl",
-            Section::System => "System",
-        }
-    }
-
-    fn path(self) -> &'static str {
-        match self {
-            Section::Overview => "/",
-            Section::Sites => "/dashboard/sites",
-            Section::Messages => "/dashboard/messages",
-            Section::DeadLetters => "/dashboard/dead-letters",
-            Section::Articles => "/dashboard/articles",
-            Section::CommonCrawl => "/dashboard/common-crawl",
-            Section::System => "/dashboard/system",
-        }
-    }
 }
 
 #[derive(Template)]
@@ -63,47 +38,35 @@ struct Page<'a> {
     assets: &'static Assets,
     title: &'a str,
     section: Section,
-    sections: [Section; 7],
     visitor: &'a Visitor,
     door: &'static str,
     version: &'static str,
-    /// The page to which a form redirects.
-    back: &'a str,
     content: &'a str,
 }
 
 /// Renders a page around its content; for an automatic refresh, only the content.
 pub(super) fn page(
-    dashboard: &Dashboard,
     visitor: &Visitor,
-    uri: &Uri,
     (section, title): (Section, &str),
     content: &impl Template,
-) -> Result<Response, PageError> {
+) -> PageResult {
     if visitor.is_live {
         return html(content);
     }
     let content = &render(content)?;
     html(&Page {
-        assets: Assets::get(),
+        assets: &ASSETS,
         title,
         section,
-        sections: Section::ALL,
         visitor,
-        door: dashboard.subject.door.command(),
+        door: visitor.dashboard.subject.door.command(),
         version: env!("CARGO_PKG_VERSION"),
-        back: here(uri),
         content,
     })
 }
 
-/// The path and query of a page, to which its forms redirect.
-pub(super) fn here(uri: &Uri) -> &str {
-    uri.path_and_query().map_or("/", |path| path.as_str())
-}
-
 /// Renders a template as a response.
-pub(super) fn html(template: &impl Template) -> Result<Response, PageError> {
+pub(super) fn html(template: &impl Template) -> PageResult {
     Ok(Html(render(template)?).into_response())
 }
 

@@ -12,7 +12,8 @@ use axum::extract::{FromRequestParts, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER};
-use http::{HeaderValue, Method, StatusCode};
+use http::request::Parts;
+use http::{Method, StatusCode};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, sleep};
 
@@ -45,7 +46,7 @@ pub(super) async fn stream(
     if !is_wanted || request.method() != Method::GET {
         return next.run(request).await;
     }
-    let (mut parts, body) = request.into_parts();
+    let (mut parts, _) = request.into_parts();
     parts.extensions.insert(IsLive);
     // Only logged-in users get a place. Others are told to reload the page, which redirects to the login.
     if Visitor::from_request_parts(&mut parts, &dashboard).await.is_err() {
@@ -54,15 +55,9 @@ pub(super) async fn stream(
     let Ok(place) = dashboard.watched.clone().try_acquire_owned() else {
         return (StatusCode::SERVICE_UNAVAILABLE, [(RETRY_AFTER, "30")]).into_response();
     };
+    let seen = Bytes::new();
     let last_sent = Instant::now();
-    let watch = Watch {
-        dashboard,
-        next,
-        request: Asked::of(&Request::from_parts(parts, body)),
-        seen: Bytes::new(),
-        last_sent,
-        _place: place,
-    };
+    let watch = Watch { dashboard, next, request: parts, seen, last_sent, _place: place };
     let pages = futures::stream::unfold(Some(watch), |watch| async {
         let (event, watch) = watch?.look_again().await?;
         Some((Ok::<_, Infallible>(event), watch))
@@ -71,33 +66,14 @@ pub(super) async fn stream(
 }
 
 fn events(body: Body) -> Response {
-    let mut response = Response::new(body);
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-    response
-}
-
-/// The request to repeat. It has no body, so it can be created as often as needed.
-struct Asked(Arc<dyn Fn() -> Request + Send + Sync>);
-
-impl Asked {
-    fn of(request: &Request) -> Asked {
-        let uri = request.uri().clone();
-        let headers = request.headers().clone();
-        let extensions = request.extensions().clone();
-        Asked(Arc::new(move || {
-            let mut request = Request::new(Body::empty());
-            *request.uri_mut() = uri.clone();
-            *request.headers_mut() = headers.clone();
-            *request.extensions_mut() = extensions.clone();
-            request
-        }))
-    }
+    ([(CONTENT_TYPE, "text/event-stream")], body).into_response()
 }
 
 struct Watch {
     dashboard: Arc<Dashboard>,
     next: Next,
-    request: Asked,
+    /// The request to repeat. It has no body, so it can be sent as often as needed.
+    request: Parts,
     seen: Bytes,
     last_sent: Instant,
     /// Released when the client disconnects.
@@ -113,7 +89,8 @@ impl Watch {
                 () = sleep(INTERVAL) => {}
                 () = self.dashboard.stop.cancelled() => return None,
             }
-            let response = self.next.clone().run((self.request.0)()).await;
+            let request = Request::from_parts(self.request.clone(), Body::empty());
+            let response = self.next.clone().run(request).await;
             if response.status() != StatusCode::OK {
                 return Some((Bytes::from_static(OVER.as_bytes()), None));
             }

@@ -1,20 +1,15 @@
 //! The overview: throughput, outcomes, durations and sites in trouble.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use askama::Template;
-use axum::extract::State;
-use axum::response::Response;
 use fetchwell_engine::ports::queue::Ledger;
 use fetchwell_policy::time::Time;
 use fetchwell_telemetry::metrics::MetricsSnapshot;
-use http::Uri;
 
-use super::Dashboard;
 use super::access::Visitor;
 use super::charts::{self, Bar};
-use super::fault::PageError;
+use super::fault::PageResult;
 use super::history::{Came, Look};
 use super::layout::{self, Section};
 use super::sites::trouble::{self, Trouble};
@@ -113,14 +108,10 @@ struct Minute {
     p95: Option<Duration>,
 }
 
-pub(super) async fn page(
-    State(dashboard): State<Arc<Dashboard>>,
-    visitor: Visitor,
-    uri: Uri,
-) -> Result<Response, PageError> {
-    let subject = &dashboard.subject;
+pub(super) async fn page(visitor: Visitor) -> PageResult {
+    let subject = &visitor.dashboard.subject;
     let snapshot = subject.process_metrics.snapshot();
-    let mut looks = dashboard.subject.history.looks();
+    let mut looks = subject.history.looks();
     looks.push(Look::of(&snapshot, subject.clock.wall()));
     let end = looks.last().map_or(Time::EPOCH, |look| look.at);
     let scale = Scale::of(&looks);
@@ -135,7 +126,7 @@ pub(super) async fn page(
         began: words::time_of_day(end - scale.reaches()),
         ends: words::time_of_day(end),
     };
-    layout::page(&dashboard, &visitor, &uri, (Section::Overview, "Overview"), &content)
+    layout::page(&visitor, (Section::Overview, "Overview"), &content)
 }
 
 impl Now {
@@ -204,7 +195,7 @@ impl Outcomes {
     }
 
     fn class(&self, part: &usize) -> &'static str {
-        Came::ALL.get(*part).map_or("", |came| came.class())
+        Came::ALL.get(*part).map_or("", |(_, class, _)| *class)
     }
 }
 

@@ -1,20 +1,16 @@
 //! The system page: instances, stores, settings and the audit log.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use askama::Template;
-use axum::extract::State;
-use axum::response::Response;
 use fetchwell_engine::ports::inbox::AuditEntry;
 use fetchwell_engine::ports::oversight::{InstanceView, QueueLedger};
 use fetchwell_telemetry::metrics::snapshot::ProcessSnapshot;
-use http::Uri;
 
 use super::access::Visitor;
-use super::fault::PageError;
+use super::fault::PageResult;
 use super::layout::{self, Section};
-use super::{Dashboard, SettingRow, SystemInfo, words};
+use super::{SettingRow, SystemInfo, words};
 
 /// The maximum number of audit entries on the page.
 const AUDIT_MOST: u32 = 50;
@@ -39,12 +35,8 @@ struct AtWork {
     ledgers: Vec<QueueLedger>,
 }
 
-pub(super) async fn page(
-    State(dashboard): State<Arc<Dashboard>>,
-    visitor: Visitor,
-    uri: Uri,
-) -> Result<Response, PageError> {
-    let subject = &dashboard.subject;
+pub(super) async fn page(visitor: Visitor) -> PageResult {
+    let subject = &visitor.dashboard.subject;
     let SystemInfo { store, politeness, settings } = &subject.system;
     let (defaults, given) = settings.iter().partition(|setting| setting.is_default);
     let at_work = match &subject.oversight {
@@ -66,5 +58,5 @@ pub(super) async fn page(
         given,
         defaults,
     };
-    layout::page(&dashboard, &visitor, &uri, (Section::System, "System"), &content)
+    layout::page(&visitor, (Section::System, "System"), &content)
 }

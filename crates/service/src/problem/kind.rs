@@ -3,182 +3,164 @@
 use http::StatusCode;
 
 /// The kind of a problem. Its name is stable, since programs branch on it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ProblemKind {
-    MalformedJson,
-    BadHost,
-    Unauthorized,
-    Forbidden,
-    NotFound,
-    MethodNotAllowed,
-    SlowRequest,
-    CursorGone,
-    TooLarge,
-    UnsupportedMediaType,
-    InvalidField,
-    KeyReused,
-    TooManyRequests,
-    TooManyConnections,
-    Internal,
-    StoreUnavailable,
-    Busy,
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ProblemKind {
+    /// The last part of its type: `/docs#problem-NAME`.
+    pub(crate) name: &'static str,
+    pub(crate) status: StatusCode,
+    /// The `title` of the problem.
+    pub(crate) title: &'static str,
+    /// How to fix it; the default `detail` of the problem.
+    pub(crate) mend: &'static str,
 }
 
 impl ProblemKind {
     /// All kinds, sorted by status.
     pub(crate) const ALL: [ProblemKind; 17] = [
-        ProblemKind::MalformedJson,
-        ProblemKind::BadHost,
-        ProblemKind::Unauthorized,
-        ProblemKind::Forbidden,
-        ProblemKind::NotFound,
-        ProblemKind::MethodNotAllowed,
-        ProblemKind::SlowRequest,
-        ProblemKind::CursorGone,
-        ProblemKind::TooLarge,
-        ProblemKind::UnsupportedMediaType,
-        ProblemKind::InvalidField,
-        ProblemKind::KeyReused,
-        ProblemKind::TooManyRequests,
-        ProblemKind::TooManyConnections,
-        ProblemKind::Internal,
-        ProblemKind::StoreUnavailable,
-        ProblemKind::Busy,
+        ProblemKind::MALFORMED_JSON,
+        ProblemKind::BAD_HOST,
+        ProblemKind::UNAUTHORIZED,
+        ProblemKind::FORBIDDEN,
+        ProblemKind::NOT_FOUND,
+        ProblemKind::METHOD_NOT_ALLOWED,
+        ProblemKind::SLOW_REQUEST,
+        ProblemKind::CURSOR_GONE,
+        ProblemKind::TOO_LARGE,
+        ProblemKind::UNSUPPORTED_MEDIA_TYPE,
+        ProblemKind::INVALID_FIELD,
+        ProblemKind::KEY_REUSED,
+        ProblemKind::TOO_MANY_REQUESTS,
+        ProblemKind::TOO_MANY_CONNECTIONS,
+        ProblemKind::INTERNAL,
+        ProblemKind::STORE_UNAVAILABLE,
+        ProblemKind::BUSY,
     ];
 
-    /// The last part of its type: `/docs#problem-NAME`.
-    pub(crate) fn name(self) -> &'static str {
-        self.row().0
-    }
+    pub(crate) const MALFORMED_JSON: ProblemKind = ProblemKind {
+        name: "malformed-json",
+        status: StatusCode::BAD_REQUEST,
+        title: "The body is not JSON",
+        mend: "Send one JSON object, in UTF-8, without duplicate keys.",
+    };
 
-    pub(crate) fn status(self) -> StatusCode {
-        self.row().1
-    }
+    pub(crate) const BAD_HOST: ProblemKind = ProblemKind {
+        name: "bad-host",
+        status: StatusCode::BAD_REQUEST,
+        title: "The request does not name exactly one host",
+        mend: "Send one header Host with the name or address of this server.",
+    };
 
-    /// The `title` of the problem.
-    pub(crate) fn title(self) -> &'static str {
-        self.row().2
-    }
+    pub(crate) const UNAUTHORIZED: ProblemKind = ProblemKind {
+        name: "unauthorized",
+        status: StatusCode::UNAUTHORIZED,
+        title: "A valid token is required",
+        mend: "Send the header Authorization: Bearer TOKEN with a token that was not revoked; \
+               `fetchwell callers add NAME` creates one.",
+    };
 
-    /// How to fix it; the default `detail` of the problem.
-    pub(crate) fn mend(self) -> &'static str {
-        self.row().3
-    }
+    pub(crate) const FORBIDDEN: ProblemKind = ProblemKind {
+        name: "forbidden",
+        status: StatusCode::FORBIDDEN,
+        title: "The caller's role does not allow this",
+        mend: "A viewer may only read; use the token of a caller or an operator.",
+    };
 
-    fn row(self) -> (&'static str, StatusCode, &'static str, &'static str) {
-        use StatusCode as S;
-        match self {
-            ProblemKind::MalformedJson => (
-                "malformed-json",
-                S::BAD_REQUEST,
-                "The body is not JSON",
-                "Send one JSON object, in UTF-8, without duplicate keys.",
-            ),
-            ProblemKind::BadHost => (
-                "bad-host",
-                S::BAD_REQUEST,
-                "The request does not name exactly one host",
-                "Send one header Host with the name or address of this server.",
-            ),
-            ProblemKind::Unauthorized => (
-                "unauthorized",
-                S::UNAUTHORIZED,
-                "A valid token is required",
-                "Send the header Authorization: Bearer TOKEN with a token that was not revoked; \
-                 `fetchwell callers add NAME` creates one.",
-            ),
-            ProblemKind::Forbidden => (
-                "forbidden",
-                S::FORBIDDEN,
-                "The caller's role does not allow this",
-                "A viewer may only read; use the token of a caller or an operator.",
-            ),
-            ProblemKind::NotFound => (
-                "not-found",
-                S::NOT_FOUND,
-                "Not found",
-                "Check the path; only the caller that sent a message can read it, until its \
-                 retention ends.",
-            ),
-            ProblemKind::MethodNotAllowed => (
-                "method-not-allowed",
-                S::METHOD_NOT_ALLOWED,
-                "The method is not allowed here",
-                "Use one of the methods in the header Allow.",
-            ),
-            ProblemKind::SlowRequest => (
-                "slow-request",
-                S::REQUEST_TIMEOUT,
-                "The request took too long to arrive",
-                "Send the whole body within 30 seconds.",
-            ),
-            ProblemKind::CursorGone => (
-                "cursor-gone",
-                S::GONE,
-                "This cursor is not in the outbox",
-                "Continue with the cursor in `oldest`; it returns every result that the outbox still has. Either \
-                 results after your cursor were deleted when their retention ended, or your cursor is ahead of the \
-                 outbox because the store was replaced or restored from a backup.",
-            ),
-            ProblemKind::TooLarge => (
-                "too-large",
-                S::PAYLOAD_TOO_LARGE,
-                "The body is too large",
-                "Send less at once; /fetch/batch takes more than /fetch.",
-            ),
-            ProblemKind::UnsupportedMediaType => (
-                "unsupported-media-type",
-                S::UNSUPPORTED_MEDIA_TYPE,
-                "The media type of the body is not supported",
-                "Send Content-Type: application/json, without a Content-Encoding.",
-            ),
-            ProblemKind::InvalidField => (
-                "invalid-field",
-                S::UNPROCESSABLE_ENTITY,
-                "Something in the request is missing or invalid",
-                "Each entry of `errors` says what is wrong, and what it should be.",
-            ),
-            ProblemKind::KeyReused => (
-                "key-reused",
-                S::UNPROCESSABLE_ENTITY,
-                "The Idempotency-Key was used for another request",
-                "Use a new key for a new request; the same key needs the same body, byte for byte.",
-            ),
-            ProblemKind::TooManyRequests => (
-                "too-many-requests",
-                S::TOO_MANY_REQUESTS,
-                "The caller is over its own limit",
-                "Wait as long as the header Retry-After says.",
-            ),
-            ProblemKind::TooManyConnections => (
-                "too-many-connections",
-                S::TOO_MANY_REQUESTS,
-                "One address has too many connections",
-                "Open fewer connections at once and reuse them. If the address is a proxy in front of this server, \
-                 add it to `api.trusted_proxies`.",
-            ),
-            ProblemKind::Internal => (
-                "internal",
-                S::INTERNAL_SERVER_ERROR,
-                "Internal error",
-                "Send the request again; with an Idempotency-Key nothing is accepted twice.",
-            ),
-            ProblemKind::Busy => (
-                "busy",
-                S::SERVICE_UNAVAILABLE,
-                "The server has no memory or connection left for this request",
-                "Send the request again after the time in the header Retry-After; send fewer large \
-                 requests at once.",
-            ),
-            ProblemKind::StoreUnavailable => (
-                "store-unavailable",
-                S::SERVICE_UNAVAILABLE,
-                "The store cannot be reached",
-                "Send the request again after the time in the header Retry-After; with an \
-                 Idempotency-Key nothing is accepted twice.",
-            ),
-        }
-    }
+    pub(crate) const NOT_FOUND: ProblemKind = ProblemKind {
+        name: "not-found",
+        status: StatusCode::NOT_FOUND,
+        title: "Not found",
+        mend: "Check the path; only the caller that sent a message can read it, until its \
+               retention ends.",
+    };
+
+    pub(crate) const METHOD_NOT_ALLOWED: ProblemKind = ProblemKind {
+        name: "method-not-allowed",
+        status: StatusCode::METHOD_NOT_ALLOWED,
+        title: "The method is not allowed here",
+        mend: "Use one of the methods in the header Allow.",
+    };
+
+    pub(crate) const SLOW_REQUEST: ProblemKind = ProblemKind {
+        name: "slow-request",
+        status: StatusCode::REQUEST_TIMEOUT,
+        title: "The request took too long to arrive",
+        mend: "Send the whole body within 30 seconds.",
+    };
+
+    pub(crate) const CURSOR_GONE: ProblemKind = ProblemKind {
+        name: "cursor-gone",
+        status: StatusCode::GONE,
+        title: "This cursor is not in the outbox",
+        mend: "Continue with the cursor in `oldest`; it returns every result that the outbox still has. Either \
+               results after your cursor were deleted when their retention ended, or your cursor is ahead of the \
+               outbox because the store was replaced or restored from a backup.",
+    };
+
+    pub(crate) const TOO_LARGE: ProblemKind = ProblemKind {
+        name: "too-large",
+        status: StatusCode::PAYLOAD_TOO_LARGE,
+        title: "The body is too large",
+        mend: "Send less at once; /fetch/batch takes more than /fetch.",
+    };
+
+    pub(crate) const UNSUPPORTED_MEDIA_TYPE: ProblemKind = ProblemKind {
+        name: "unsupported-media-type",
+        status: StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        title: "The media type of the body is not supported",
+        mend: "Send Content-Type: application/json, without a Content-Encoding.",
+    };
+
+    pub(crate) const INVALID_FIELD: ProblemKind = ProblemKind {
+        name: "invalid-field",
+        status: StatusCode::UNPROCESSABLE_ENTITY,
+        title: "Something in the request is missing or invalid",
+        mend: "Each entry of `errors` says what is wrong, and what it should be.",
+    };
+
+    pub(crate) const KEY_REUSED: ProblemKind = ProblemKind {
+        name: "key-reused",
+        status: StatusCode::UNPROCESSABLE_ENTITY,
+        title: "The Idempotency-Key was used for another request",
+        mend: "Use a new key for a new request; the same key needs the same body, byte for byte.",
+    };
+
+    pub(crate) const TOO_MANY_REQUESTS: ProblemKind = ProblemKind {
+        name: "too-many-requests",
+        status: StatusCode::TOO_MANY_REQUESTS,
+        title: "The caller is over its own limit",
+        mend: "Wait as long as the header Retry-After says.",
+    };
+
+    pub(crate) const TOO_MANY_CONNECTIONS: ProblemKind = ProblemKind {
+        name: "too-many-connections",
+        status: StatusCode::TOO_MANY_REQUESTS,
+        title: "One address has too many connections",
+        mend: "Open fewer connections at once and reuse them. If the address is a proxy in front of this server, \
+               add it to `api.trusted_proxies`.",
+    };
+
+    pub(crate) const INTERNAL: ProblemKind = ProblemKind {
+        name: "internal",
+        status: StatusCode::INTERNAL_SERVER_ERROR,
+        title: "Internal error",
+        mend: "Send the request again; with an Idempotency-Key nothing is accepted twice.",
+    };
+
+    pub(crate) const STORE_UNAVAILABLE: ProblemKind = ProblemKind {
+        name: "store-unavailable",
+        status: StatusCode::SERVICE_UNAVAILABLE,
+        title: "The store cannot be reached",
+        mend: "Send the request again after the time in the header Retry-After; with an \
+               Idempotency-Key nothing is accepted twice.",
+    };
+
+    pub(crate) const BUSY: ProblemKind = ProblemKind {
+        name: "busy",
+        status: StatusCode::SERVICE_UNAVAILABLE,
+        title: "The server has no memory or connection left for this request",
+        mend: "Send the request again after the time in the header Retry-After; send fewer large \
+               requests at once.",
+    };
 }
 
 #[cfg(test)]
@@ -187,22 +169,22 @@ mod tests {
 
     #[test]
     fn kinds_have_names_of_their_own() {
-        let mut names: Vec<_> = ProblemKind::ALL.iter().map(|kind| kind.name()).collect();
+        let mut names: Vec<_> = ProblemKind::ALL.iter().map(|kind| kind.name).collect();
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), ProblemKind::ALL.len());
-        assert!(ProblemKind::ALL.is_sorted_by_key(|kind| kind.status()));
+        assert!(ProblemKind::ALL.is_sorted_by_key(|kind| kind.status));
     }
 
     #[test]
     fn the_page_of_errors_lists_them() {
         let listed = fetchwell_testkit::documented::table("Problems of the API");
         let listed: Vec<_> = listed.iter().map(|row| (row[0].as_str(), row[1].as_str())).collect();
-        let statuses = ProblemKind::ALL.map(|kind| kind.status().as_u16().to_string());
+        let statuses = ProblemKind::ALL.map(|kind| kind.status.as_u16().to_string());
         let known: Vec<_> = ProblemKind::ALL
             .iter()
             .zip(&statuses)
-            .map(|(kind, s)| (kind.name(), s.as_str()))
+            .map(|(kind, s)| (kind.name, s.as_str()))
             .collect();
         assert_eq!(listed, known);
     }

@@ -3,25 +3,26 @@
 mod kind;
 
 use axum::response::{IntoResponse, Response};
-use http::HeaderValue;
 use http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::{HeaderValue, StatusCode};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 pub(crate) use kind::ProblemKind;
 
-const CONTENT_TYPE_OF_PROBLEMS: &str = "application/problem+json";
+/// The media type of a problem.
+pub(crate) const PROBLEM_JSON: &str = "application/problem+json";
 
 /// An error response. The body is boxed to keep `Result`s small.
 #[derive(Clone, Debug)]
 pub(crate) struct Problem {
-    kind: ProblemKind,
+    status: StatusCode,
     retry_after_seconds: Option<u64>,
     body: Box<ProblemBody>,
 }
 
 /// A problem as defined by RFC 9457.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Default, Serialize, ToSchema)]
 #[schema(as = Problem)]
 pub(crate) struct ProblemBody {
     /// Names the kind of problem: `/docs#problem-NAME`.
@@ -80,22 +81,17 @@ impl FieldError {
     /// An error in a part of the body.
     pub(crate) fn at(pointer: impl Into<String>, detail: impl Into<String>) -> FieldError {
         let pointer = Some(pointer.into());
-        let detail = detail.into();
-        FieldError { pointer, detail, ..FieldError::default() }
+        FieldError { pointer, detail: detail.into(), ..FieldError::default() }
     }
 
     /// An error in a query parameter.
     pub(crate) fn in_query(parameter: &'static str, detail: impl Into<String>) -> FieldError {
-        let parameter = Some(parameter);
-        let detail = detail.into();
-        FieldError { parameter, detail, ..FieldError::default() }
+        FieldError { parameter: Some(parameter), detail: detail.into(), ..FieldError::default() }
     }
 
     /// An error in a header.
     pub(crate) fn in_header(header: &'static str, detail: impl Into<String>) -> FieldError {
-        let header = Some(header);
-        let detail = detail.into();
-        FieldError { header, detail, ..FieldError::default() }
+        FieldError { header: Some(header), detail: detail.into(), ..FieldError::default() }
     }
 }
 
@@ -103,28 +99,25 @@ impl Problem {
     /// A problem of this kind, with the default `detail`.
     pub(crate) fn new(kind: ProblemKind) -> Problem {
         let body = ProblemBody {
-            kind: format!("/docs#problem-{}", kind.name()),
-            title: kind.title(),
-            status: kind.status().as_u16(),
-            detail: kind.mend().to_owned(),
-            url: None,
-            correlation_id: None,
-            errors: Vec::new(),
-            oldest: None,
+            kind: format!("/docs#problem-{}", kind.name),
+            title: kind.title,
+            status: kind.status.as_u16(),
+            detail: kind.mend.to_owned(),
+            ..ProblemBody::default()
         };
-        Problem { kind, retry_after_seconds: None, body: Box::new(body) }
+        Problem { status: kind.status, retry_after_seconds: None, body: Box::new(body) }
     }
 
     /// A problem that lists the invalid parts of the request.
     pub(crate) fn invalid(errors: Vec<FieldError>) -> Problem {
-        let mut problem = Problem::new(ProblemKind::InvalidField);
+        let mut problem = Problem::new(ProblemKind::INVALID_FIELD);
         problem.body.errors = errors;
         problem
     }
 
     /// The problem for a cursor that is not in the outbox.
     pub(crate) fn gone(oldest: i64) -> Problem {
-        let mut problem = Problem::new(ProblemKind::CursorGone);
+        let mut problem = Problem::new(ProblemKind::CURSOR_GONE);
         problem.body.oldest = Some(oldest.to_string());
         problem
     }
@@ -151,10 +144,10 @@ impl Problem {
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let body = serde_json::to_vec(&self.body).unwrap_or_default();
-        let mut response = (self.kind.status(), body).into_response();
+        let mut response = (self.status, body).into_response();
         let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static(CONTENT_TYPE_OF_PROBLEMS));
-        if self.kind == ProblemKind::Unauthorized {
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(PROBLEM_JSON));
+        if self.status == StatusCode::UNAUTHORIZED {
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         if let Some(seconds) = self.retry_after_seconds {
@@ -175,14 +168,14 @@ mod tests {
         let json = serde_json::to_value(&problem.body).unwrap();
         let expected = serde_json::json!({
             "type": "/docs#problem-invalid-field",
-            "title": ProblemKind::InvalidField.title(),
+            "title": ProblemKind::INVALID_FIELD.title,
             "status": 422,
-            "detail": ProblemKind::InvalidField.mend(),
+            "detail": ProblemKind::INVALID_FIELD.mend,
             "url": "http://a.test/",
             "errors": [{"pointer": "/url", "detail": "is missing"}],
         });
         assert_eq!(json, expected);
-        let response = Problem::new(ProblemKind::TooManyRequests).retry_after(3).into_response();
+        let response = Problem::new(ProblemKind::TOO_MANY_REQUESTS).retry_after(3).into_response();
         assert_eq!(
             (response.status().as_u16(), &response.headers()["retry-after"]),
             (429, &HeaderValue::from(3))

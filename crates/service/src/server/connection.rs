@@ -24,7 +24,7 @@ use super::chunks::{CHUNK_BYTES, in_chunks};
 use super::held_body::until_sent;
 use super::places::{Busy, Forwarded, Place, Places, Refusal};
 use super::proxies::{Peer, TrustedProxies, network_of};
-use super::request::{bad_host, harden, has_one_host, is_health_check, over_limit, refused};
+use super::request::{bad_host, closing, harden, has_one_host, is_health_check, over_limit};
 use super::usage::{Look, Usage};
 
 /// How long a connection may be idle, or take to send its first request.
@@ -175,8 +175,9 @@ impl Connection {
             self.place.touch();
             return self.route(request).await;
         }
+        // All requests in a reserved place are refused.
         if let Some(refusal) = self.place.refusal() {
-            return refused(refusal);
+            return closing(over_limit(refusal));
         }
         match self.begin(peer) {
             Ok(held) => until_sent(self.route(request).await, held),

@@ -20,7 +20,6 @@ mod proxies;
 mod request;
 mod usage;
 
-use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -67,11 +66,9 @@ pub struct ConnectionRules {
 pub struct ConnectionLimits {
     /// The maximum number of connections, not counting a few that are reserved for health checks.
     most: usize,
-    /// Connections of one address at once.
-    per_address: usize,
+    rules: ConnectionRules,
     /// Used by few clients, so no single one may take all connections.
     few_users: bool,
-    trusted_proxies: Vec<IpNet>,
     /// How long requests in progress may continue after the signal to stop.
     grace: Duration,
 }
@@ -79,8 +76,7 @@ pub struct ConnectionLimits {
 impl ConnectionLimits {
     /// The limits of the only listener of a process.
     pub fn new(rules: ConnectionRules, most: usize, grace: Duration) -> ConnectionLimits {
-        let ConnectionRules { per_address, trusted_proxies } = rules;
-        ConnectionLimits { most, per_address, few_users: false, trusted_proxies, grace }
+        ConnectionLimits { most, rules, few_users: false, grace }
     }
 
     /// The limits of a listener for metrics or a dashboard.
@@ -93,8 +89,8 @@ impl ConnectionLimits {
         let listeners = if self.few_users { LISTENERS_WITH_FEW_USERS } else { 1 };
         let Incoming { most, health_checks } = descriptors.fit_listener(self.most, listeners);
         let share = (most / SHARE_OF_ONE_ADDRESS).max(1);
-        let per_address =
-            if self.few_users { self.per_address.min(share) } else { self.per_address };
+        let per_address = self.rules.per_address;
+        let per_address = if self.few_users { per_address.min(share) } else { per_address };
         Limits { most, per_address, health_checks }
     }
 }
@@ -108,14 +104,18 @@ pub async fn serve(
 ) {
     let limits = bounds.fit(Descriptors::of_this_process());
     let places = Arc::new(Places::new(limits));
-    let proxies = TrustedProxies::new(bounds.trusted_proxies.clone());
+    let proxies = TrustedProxies::new(bounds.rules.trusted_proxies.clone());
     let shared = Arc::new(Shared::new(router, places.clone(), proxies));
     let connections = TaskTracker::new();
-    let mut warnings = Warnings::default();
-    while let Some((stream, peer)) = next(&listener, &places, &mut warnings, &stop).await {
+    // When each of the two warnings was last logged.
+    let mut not_accepted = None;
+    let mut refused = None;
+    while let Some((stream, peer)) = next(&listener, &places, &mut not_accepted, &stop).await {
         let connection = Connection::new(shared.clone(), peer.ip());
-        if let Some(refusal) = connection.refusal() {
-            warnings.refused(refusal, peer.ip(), limits, &bounds);
+        if let Some(refusal) = connection.refusal()
+            && is_due(&mut refused)
+        {
+            warn!("{}", refusal_text(refusal, peer.ip(), limits, &bounds));
         }
         connections.spawn(connection.run(stream, stop.clone()));
     }
@@ -125,11 +125,11 @@ pub async fn serve(
     }
 }
 
-/// The next connection; `None` after `stop`.
+/// The next connection; `None` after `stop`. `warned` is the time of the last warning.
 async fn next(
     listener: &TcpListener,
     places: &Places,
-    warnings: &mut Warnings,
+    warned: &mut Option<Instant>,
     stop: &CancellationToken,
 ) -> Option<(TcpStream, SocketAddr)> {
     let accept = async {
@@ -137,7 +137,11 @@ async fn next(
             match listener.accept().await {
                 Ok(accepted) => return accepted,
                 Err(error) => {
-                    warnings.not_accepted(&error);
+                    if is_due(warned) {
+                        warn!(
+                            "a connection could not be accepted: {error}; idle connections are closed"
+                        );
+                    }
                     // Most likely no file descriptor is left; closing an idle connection frees one.
                     places.close_one();
                     tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -148,33 +152,6 @@ async fn next(
     tokio::select! {
         accepted = accept => Some(accepted),
         () = stop.cancelled() => None,
-    }
-}
-
-/// The time of the last warning of each kind.
-#[derive(Default)]
-struct Warnings {
-    not_accepted: Option<Instant>,
-    refused: Option<Instant>,
-}
-
-impl Warnings {
-    fn not_accepted(&mut self, error: &io::Error) {
-        if is_due(&mut self.not_accepted) {
-            warn!("a connection could not be accepted: {error}; idle connections are closed");
-        }
-    }
-
-    fn refused(
-        &mut self,
-        refusal: Refusal,
-        from: IpAddr,
-        limits: Limits,
-        bounds: &ConnectionLimits,
-    ) {
-        if is_due(&mut self.refused) {
-            warn!("{}", refusal_text(refusal, from, limits, bounds));
-        }
     }
 }
 
@@ -191,7 +168,7 @@ fn refusal_text(
             "all {most} connections of this listener are in use: new requests get 503, except health checks"
         ),
         Refusal::Address => {
-            let or_raise = if per_address < bounds.per_address {
+            let or_raise = if per_address < bounds.rules.per_address {
                 ""
             } else {
                 "; otherwise you can raise api.max_connections_per_address"
@@ -204,6 +181,7 @@ fn refusal_text(
     }
 }
 
+/// Whether a warning may be logged again, given the time of the last one.
 fn is_due(last: &mut Option<Instant>) -> bool {
     let is_due = last.is_none_or(|at| at.elapsed() >= WARNING_INTERVAL);
     if is_due {
@@ -217,14 +195,8 @@ mod tests {
     use super::*;
 
     fn bounds(most: usize, few_users: bool) -> ConnectionLimits {
-        let trusted_proxies = Vec::new();
-        ConnectionLimits {
-            most,
-            per_address: 100,
-            few_users,
-            trusted_proxies,
-            grace: Duration::ZERO,
-        }
+        let rules = ConnectionRules { per_address: 100, trusted_proxies: Vec::new() };
+        ConnectionLimits { most, rules, few_users, grace: Duration::ZERO }
     }
 
     #[test]

@@ -55,27 +55,22 @@ fn host(value: &HeaderValue) -> Option<Authority> {
 
 /// The response to a request without exactly one host.
 pub(super) fn bad_host() -> Response {
-    closing(Problem::new(ProblemKind::BadHost).into_response())
-}
-
-/// The response to a request in a reserved place.
-pub(super) fn refused(refusal: Refusal) -> Response {
-    closing(over_limit(refusal))
+    closing(Problem::new(ProblemKind::BAD_HOST).into_response())
 }
 
 /// The response to a request over a limit.
 pub(super) fn over_limit(refusal: Refusal) -> Response {
     let problem = match refusal {
-        Refusal::Full => Problem::new(ProblemKind::Busy).saying(
+        Refusal::Full => Problem::new(ProblemKind::BUSY).saying(
             "All connections are in use. Try again after the time in the header Retry-After.",
         ),
-        Refusal::Address => Problem::new(ProblemKind::TooManyConnections),
+        Refusal::Address => Problem::new(ProblemKind::TOO_MANY_CONNECTIONS),
     };
     problem.retry_after(RETRY_SECONDS).into_response()
 }
 
 /// Closes the connection after this response. HTTP/2 does not have this header, so hyper omits it.
-fn closing(mut response: Response) -> Response {
+pub(super) fn closing(mut response: Response) -> Response {
     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     response
 }

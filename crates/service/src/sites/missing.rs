@@ -36,7 +36,8 @@ mod tests {
     use fetchwell_engine::memory::MemoryPoliteness;
     use fetchwell_engine::ports::politeness::{Politeness, RobotsRecord, SiteReport, Unreachable};
     use fetchwell_policy::breaker::BreakerRule;
-    use fetchwell_policy::site::{Mark, Report};
+    use fetchwell_policy::outcome::Mark;
+    use fetchwell_policy::site::Report;
     use fetchwell_policy::time::Time;
     use fetchwell_policy::url::{Origin, Site};
 

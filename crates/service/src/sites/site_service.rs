@@ -10,6 +10,8 @@ use fetchwell_policy::orders::{MAX_ORDERED_INTERVAL, Order};
 use fetchwell_policy::pace::Rate;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::Site;
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::row::SiteRow;
 use crate::audit::AuditLog;
@@ -30,19 +32,24 @@ pub struct Operator {
 }
 
 /// A page of sites, sorted by name.
-#[derive(Debug)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Sites)]
 pub struct RowsPage {
+    /// The sites; a page may have fewer than requested, or none, and still a `next`.
+    #[serde(rename = "sites")]
     pub rows: Vec<SiteRow>,
-    /// The name after which to continue; `None` at the end.
+    /// The name after which to continue; null at the end.
     pub next: Option<String>,
 }
 
 /// The outcome of an order.
-#[derive(Debug)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = SiteOrdered)]
 pub struct Obeyed {
-    /// Whether it changed anything.
+    /// Whether it changed anything: the site may have been in that state already.
     pub changed: bool,
     /// The new state of the site.
+    #[serde(rename = "site")]
     pub row: SiteRow,
 }
 

@@ -6,6 +6,7 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use askama::Template;
 use axum::body::{Body, Bytes};
 use axum::response::{Html, IntoResponse, Response};
 use base64::Engine;
@@ -19,10 +20,9 @@ use utoipa::openapi::OpenApi;
 
 use crate::problem::ProblemKind;
 use crate::server::Peer;
-use objects::{schema_name, write_objects};
+use objects::{fields, schema_name, type_of};
 
 const STYLE: &str = include_str!("style.css");
-const BEGINNING: &str = include_str!("beginning.html");
 const METHODS: [&str; 2] = ["get", "post"];
 /// Placeholder for the address of this server, which is taken from the request for the page.
 const ADDRESS: &str = "{address}";
@@ -79,18 +79,20 @@ fn host(reader: &Parts) -> Option<&str> {
     (!host.is_empty() && host.bytes().all(is_plain)).then_some(host)
 }
 
+/// The HTML, with [`ADDRESS`] in place of the address.
+#[derive(Template)]
+#[template(path = "docs.html")]
+struct Documentation<'a> {
+    description: &'a str,
+    operations: Vec<Operation<'a>>,
+    schemas: &'a Value,
+}
+
 fn html(document: &Value) -> String {
-    let mut page = BEGINNING.replace("{style}", STYLE);
-    page = page.replace("{description}", &escape(text(&document["info"]["description"])));
-    let operations = operations(document);
-    page = page.replace("{contents}", &contents(&operations));
-    for operation in &operations {
-        write_operation(&mut page, operation);
-    }
-    write_objects(&mut page, &document["components"]["schemas"]);
-    write_problems(&mut page);
-    page.push_str("</main></body></html>\n");
-    page
+    let description = text(&document["info"]["description"]);
+    let schemas = &document["components"]["schemas"];
+    let page = Documentation { description, operations: operations(document), schemas };
+    page.render().unwrap_or_default()
 }
 
 /// One method of one path.
@@ -109,8 +111,7 @@ impl Operation<'_> {
 }
 
 fn operations(document: &Value) -> Vec<Operation<'_>> {
-    let paths = document["paths"].as_object().into_iter().flatten();
-    let all = paths.flat_map(|(path, item)| {
+    let all = entries(&document["paths"]).flat_map(|(path, item)| {
         METHODS
             .into_iter()
             .filter_map(move |method| Some(Operation { method, path, body: item.get(method)? }))
@@ -119,60 +120,6 @@ fn operations(document: &Value) -> Vec<Operation<'_>> {
     let place = |tag: &str| TAGS.iter().position(|known| *known == tag).unwrap_or(TAGS.len());
     all.sort_by_key(|one| place(text(&one.body["tags"][0])));
     all
-}
-
-fn contents(operations: &[Operation<'_>]) -> String {
-    let line = |one: &Operation<'_>| {
-        let method = one.method.to_uppercase();
-        let path = escape(one.path);
-        let anchor = one.anchor();
-        let summary = escape(text(&one.body["summary"]));
-        format!("<li><a href=\"#{anchor}\"><b>{method}</b> <code>{path}</code></a> {summary}</li>")
-    };
-    operations.iter().map(line).collect()
-}
-
-fn write_operation(page: &mut String, operation: &Operation<'_>) {
-    let Operation { method, path, body } = operation;
-    let upper = method.to_uppercase();
-    let anchor = operation.anchor();
-    push(
-        page,
-        format_args!(
-            "<section id=\"{anchor}\"><h2><b>{upper}</b> <code>{}</code></h2><p><strong>{}.</strong> {}</p>\n",
-            escape(path),
-            escape(text(&body["summary"])),
-            prose(text(&body["description"])),
-        ),
-    );
-    if let Some(parameters) = body["parameters"].as_array() {
-        page.push_str("<h3>Parameters</h3><table><tr><th>name</th><th>in</th><th></th></tr>");
-        for one in parameters {
-            let name = escape(text(&one["name"]));
-            let place = escape(text(&one["in"]));
-            let about = prose(text(&one["description"]));
-            push(
-                page,
-                format_args!(
-                    "<tr><td><code>{name}</code></td><td>{place}</td><td>{about}</td></tr>"
-                ),
-            );
-        }
-        page.push_str("</table>\n");
-    }
-    push(
-        page,
-        format_args!("<h3>Try it</h3><pre><code>{}</code></pre>\n", escape(&curl(operation))),
-    );
-    page.push_str("<h3>Responses</h3><table><tr><th>status</th><th></th><th>body</th></tr>");
-    for (status, answer) in body["responses"].as_object().into_iter().flatten() {
-        let about = prose(text(&answer["description"]));
-        push(
-            page,
-            format_args!("<tr><td>{status}</td><td>{about}</td><td>{}</td></tr>", body_of(answer)),
-        );
-    }
-    page.push_str("</table></section>\n");
 }
 
 /// An example command to paste into a shell.
@@ -215,9 +162,7 @@ fn example_body(path: &str) -> Option<String> {
 }
 
 fn body_of(answer: &Value) -> String {
-    let Some((content_type, body)) =
-        answer["content"].as_object().and_then(|all| all.iter().next())
-    else {
+    let Some((content_type, body)) = entries(&answer["content"]).next() else {
         return String::new();
     };
     match schema_name(&body["schema"]) {
@@ -226,32 +171,18 @@ fn body_of(answer: &Value) -> String {
     }
 }
 
-fn write_problems(page: &mut String) {
-    page.push_str(
-        "<h2 id=\"problems\">Problems</h2><p>Every error is an RFC 9457 problem \
-         (<code>application/problem+json</code>). Its <code>type</code> links here and never \
-         changes.</p>\n",
-    );
-    for kind in ProblemKind::ALL {
-        push(
-            page,
-            format_args!(
-                "<section id=\"problem-{}\"><h3>{} {}</h3><p>{}</p></section>\n",
-                kind.name(),
-                kind.status().as_u16(),
-                escape(kind.title()),
-                prose(kind.mend()),
-            ),
-        );
-    }
-}
-
 fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-fn push(page: &mut String, text: std::fmt::Arguments<'_>) {
-    page.push_str(&text.to_string());
+/// The elements of an array; none if it is something else.
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+/// The fields of an object; none if it is something else.
+fn entries(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    value.as_object().into_iter().flatten()
 }
 
 /// Renders text with `code` in backticks as HTML.

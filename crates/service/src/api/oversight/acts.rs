@@ -1,20 +1,17 @@
 //! Actions of operators on messages: `POST /operator/messages/…`.
 
-use std::sync::Arc;
-
-use axum::extract::{Request, State};
-use axum::response::Response;
+use axum::extract::Request;
 use fetchwell_engine::ports::oversight::{Acted, Action};
 use serde::Deserialize;
 
 use super::asked_acts::{Matching, Named};
-use crate::api::identity::Identity;
+use crate::api::identity::{ActingOperator, Identity};
 use crate::api::problems::{
     BodyProblems, CallerProblems, InvalidFieldProblems, OperatorProblems, PartlyDoneProblems,
     SizeProblems, StoreProblems,
 };
 use crate::api::routes::json;
-use crate::api::{Api, body};
+use crate::api::{ApiResult, body};
 use crate::problem::{FieldError, Problem};
 use crate::views::oversight::ActedView;
 
@@ -36,12 +33,8 @@ const MAX_BODY_BYTES: u64 = 64 << 10;
     ),
     security(("token" = []))
 )]
-pub(super) async fn retry(
-    State(api): State<Arc<Api>>,
-    identity: Identity,
-    request: Request,
-) -> Result<Response, Problem> {
-    api.act_on_named(&identity, Action::Retry, request).await
+pub(super) async fn retry(operator: ActingOperator, request: Request) -> ApiResult {
+    operator.act_on_named(Action::Retry, request).await
 }
 
 /// Cancel waiting messages
@@ -59,12 +52,8 @@ pub(super) async fn retry(
     ),
     security(("token" = []))
 )]
-pub(super) async fn cancel(
-    State(api): State<Arc<Api>>,
-    identity: Identity,
-    request: Request,
-) -> Result<Response, Problem> {
-    api.act_on_named(&identity, Action::Cancel, request).await
+pub(super) async fn cancel(operator: ActingOperator, request: Request) -> ApiResult {
+    operator.act_on_named(Action::Cancel, request).await
 }
 
 /// Retry all matching messages
@@ -82,12 +71,8 @@ pub(super) async fn cancel(
     ),
     security(("token" = []))
 )]
-pub(super) async fn retry_matching(
-    State(api): State<Arc<Api>>,
-    identity: Identity,
-    request: Request,
-) -> Result<Response, Problem> {
-    api.act_on_matching(&identity, Action::Retry, request).await
+pub(super) async fn retry_matching(operator: ActingOperator, request: Request) -> ApiResult {
+    operator.act_on_matching(Action::Retry, request).await
 }
 
 /// Cancel all matching messages
@@ -105,70 +90,48 @@ pub(super) async fn retry_matching(
     ),
     security(("token" = []))
 )]
-pub(super) async fn cancel_matching(
-    State(api): State<Arc<Api>>,
-    identity: Identity,
-    request: Request,
-) -> Result<Response, Problem> {
-    api.act_on_matching(&identity, Action::Cancel, request).await
+pub(super) async fn cancel_matching(operator: ActingOperator, request: Request) -> ApiResult {
+    operator.act_on_matching(Action::Cancel, request).await
 }
 
-impl Api {
-    async fn act_on_named(
-        &self,
-        identity: &Identity,
-        act: Action,
-        request: Request,
-    ) -> Result<Response, Problem> {
-        let named: Named = self.read_act(identity, request).await?;
+impl ActingOperator {
+    async fn act_on_named(&self, act: Action, request: Request) -> ApiResult {
+        let api = &self.api;
+        let named: Named = self.read_act(request).await?;
         let ids = named.messages()?;
-        let deeds = self.stored(self.oversight.act_on(act, &ids, None).await)?;
+        let deeds = api.stored(api.on.oversight.act_on(act, &ids, None).await)?;
         let mut acted = Acted::default();
         for (id, deed) in ids.into_iter().zip(deeds) {
             acted.enter(id, deed);
         }
-        self.audit_act(identity, act, &acted, &named.ids.join(" ")).await?;
-        Ok(json(&ActedView::from(&acted)))
+        self.audited(act, &acted, &named.ids.join(" ")).await
     }
 
-    async fn act_on_matching(
-        &self,
-        identity: &Identity,
-        act: Action,
-        request: Request,
-    ) -> Result<Response, Problem> {
-        let matching: Matching = self.read_act(identity, request).await?;
-        let filter = matching.filter()?;
-        let most = matching.most.map_or(usize::MAX, |most| most as usize);
-        let acted = self.stored(self.oversight.act(act, &filter, most).await)?;
+    async fn act_on_matching(&self, act: Action, request: Request) -> ApiResult {
+        let api = &self.api;
+        let matching: Matching = self.read_act(request).await?;
         let what = format!("messages that match {:?} as of {}", matching.filter, matching.as_of);
-        self.audit_act(identity, act, &acted, &what).await?;
-        Ok(json(&ActedView::from(&acted)))
+        let most = matching.most.map_or(usize::MAX, |most| most as usize);
+        let filter = matching.checked()?;
+        let acted = api.stored(api.on.oversight.act(act, &filter, most).await)?;
+        self.audited(act, &acted, &what).await
     }
 
-    /// Reads the body of an action, after checking that the caller may act.
-    async fn read_act<T: for<'de> Deserialize<'de>>(
-        &self,
-        identity: &Identity,
-        request: Request,
-    ) -> Result<T, Problem> {
-        identity.check_may_act()?;
+    /// Reads the body of an action, and charges the request.
+    async fn read_act<T: for<'de> Deserialize<'de>>(&self, request: Request) -> Result<T, Problem> {
         let (parts, body) = request.into_parts();
-        let whole = body::read(&self.memory, &parts.headers, body, MAX_BODY_BYTES).await?;
+        let whole = body::read(&self.api.memory, &parts.headers, body, MAX_BODY_BYTES).await?;
         body::json(&whole.bytes)?; // Refuses duplicate keys.
-        self.charge(&identity.caller, 1)?;
+        self.api.charge(&self.identity.caller, 1)?;
         serde_json::from_slice(&whole.bytes)
             .map_err(|fault| Problem::invalid(vec![FieldError::at("", fault.to_string())]))
     }
 
-    async fn audit_act(
-        &self,
-        identity: &Identity,
-        act: Action,
-        acted: &Acted,
-        what: &str,
-    ) -> Result<(), Problem> {
-        let Identity { caller, from, .. } = identity;
-        self.stored(self.audit.note_act(&caller.name, act, acted, what, from).await)
+    /// The response to an action, once it is in the audit log; `what` says which messages it was for.
+    async fn audited(&self, act: Action, acted: &Acted, what: &str) -> ApiResult {
+        let Identity { caller, from, .. } = &self.identity;
+        let api = &self.api;
+        api.stored(api.on.audit.note_act(&caller.name, act, acted, what, from).await)?;
+        Ok(json(&ActedView::from(acted)))
     }
 }

@@ -58,25 +58,22 @@ impl Named {
     pub(super) fn messages(&self) -> Result<Vec<MessageId>, Problem> {
         let texts = &self.ids;
         if !(1..=MESSAGES_PER_ACT).contains(&texts.len()) {
-            return Err(Problem::invalid(vec![FieldError::at(
-                "/ids",
-                "must be 1 to 200 messages",
-            )]));
+            let error = FieldError::at("/ids", "must be 1 to 200 messages");
+            return Err(Problem::invalid(vec![error]));
         }
-        let mut ids = Vec::with_capacity(texts.len());
-        for (place, text) in texts.iter().enumerate() {
-            ids.push(text.parse().map_err(|fault: NoMessageId| {
+        let parse = |(place, text): (usize, &String)| {
+            text.parse::<MessageId>().map_err(|fault: NoMessageId| {
                 let error = FieldError::at(format!("/ids/{place}"), fault.to_string());
                 Problem::invalid(vec![error])
-            })?);
-        }
-        Ok(ids)
+            })
+        };
+        texts.iter().enumerate().map(parse).collect()
     }
 }
 
 impl Matching {
     /// The checked filter, including `as_of`.
-    pub(super) fn filter(&self) -> Result<MessageFilter, Problem> {
+    pub(super) fn checked(self) -> Result<MessageFilter, Problem> {
         let state = MessageState::parse(&self.filter.state);
         let as_of = moment(&self.as_of);
         let mut errors = Vec::new();
@@ -89,8 +86,8 @@ impl Matching {
         if self.most == Some(0) {
             errors.push(FieldError::at("/most", "must be 1 or more"));
         }
-        let ActFilter { site, retailer, caller, reason, url, correlation_id, .. } = &self.filter;
-        let texts = [site, retailer, caller, reason, url, correlation_id];
+        let ActFilter { site, retailer, caller, reason, url, correlation_id, .. } = self.filter;
+        let texts = [&site, &retailer, &caller, &reason, &url, &correlation_id];
         if texts.into_iter().flatten().any(|text| text.contains('\0')) {
             errors.push(FieldError::at("/filter", "must not contain NUL"));
         }
@@ -99,12 +96,12 @@ impl Matching {
         }
         Ok(MessageFilter {
             state,
-            site: site.clone(),
-            retailer: retailer.clone(),
-            caller: caller.clone(),
-            reason: reason.clone(),
-            url_contains: url.clone(),
-            correlation_id: correlation_id.clone(),
+            site,
+            retailer,
+            caller,
+            reason,
+            url_contains: url,
+            correlation_id,
             as_of,
         })
     }

@@ -1,19 +1,15 @@
 //! Messages of all callers, for viewers and operators.
 
-use std::sync::Arc;
-
-use axum::extract::rejection::PathRejection;
-use axum::extract::{Path, RawQuery, State};
-use axum::response::Response;
-use fetchwell_engine::ports::inbox::MessageId;
+use axum::extract::RawQuery;
 
 use super::query::Asked;
-use crate::api::Api;
-use crate::api::identity::Identity;
+use crate::api::identity::Viewer;
+use crate::api::messages::message_id;
 use crate::api::problems::{
     CallerProblems, MessageProblems, QueryProblems, StoreProblems, ViewerProblems,
 };
 use crate::api::routes::json;
+use crate::api::{ApiResult, PathName};
 use crate::problem::{Problem, ProblemKind};
 use crate::views::oversight::{CountView, FailuresView, MessageDetailView, MessageSummariesView};
 
@@ -44,14 +40,9 @@ use crate::views::oversight::{CountView, FailuresView, MessageDetailView, Messag
     ),
     security(("token" = []))
 )]
-pub(super) async fn messages(
-    State(api): State<Arc<Api>>,
-    identity: Identity,
-    RawQuery(query): RawQuery,
-) -> Result<Response, Problem> {
-    api.admit(&identity)?;
+pub(super) async fn messages(Viewer(api): Viewer, RawQuery(query): RawQuery) -> ApiResult {
     let asked = Asked::read(query.as_deref().unwrap_or_default())?;
-    let page = api.stored(api.oversight.list(&asked.filter, asked.after, asked.limit).await)?;
+    let page = api.stored(api.on.oversight.list(&asked.filter, asked.after, asked.limit).await)?;
     Ok(json(&MessageSummariesView::from(page)))
 }
 
@@ -80,14 +71,9 @@ pub(super) async fn messages(
     ),
     security(("token" = []))
 )]
-pub(super) async fn count(
-    State(api): State<Arc<Api>>,
-    identity: Identity,
-    RawQuery(query): RawQuery,
-) -> Result<Response, Problem> {
-    api.admit(&identity)?;
+pub(super) async fn count(Viewer(api): Viewer, RawQuery(query): RawQuery) -> ApiResult {
     let asked = Asked::read(query.as_deref().unwrap_or_default())?;
-    let count = api.stored(api.oversight.count(&asked.filter).await)?;
+    let count = api.stored(api.on.oversight.count(&asked.filter).await)?;
     Ok(json(&CountView::from(count)))
 }
 
@@ -106,18 +92,9 @@ pub(super) async fn count(
     ),
     security(("token" = []))
 )]
-pub(super) async fn message(
-    State(api): State<Arc<Api>>,
-    identity: Identity,
-    id: Result<Path<String>, PathRejection>,
-) -> Result<Response, Problem> {
-    api.admit(&identity)?;
-    let id = id.ok().and_then(|Path(text)| text.parse::<MessageId>().ok());
-    let found = match id {
-        Some(id) => api.stored(api.oversight.detail(id).await)?,
-        None => None,
-    };
-    let detail = found.ok_or_else(|| Problem::new(ProblemKind::NotFound))?;
+pub(super) async fn message(Viewer(api): Viewer, id: PathName) -> ApiResult {
+    let found = api.stored(api.on.oversight.detail(message_id(id)?).await)?;
+    let detail = found.ok_or_else(|| Problem::new(ProblemKind::NOT_FOUND))?;
     Ok(json(&MessageDetailView::from(detail)))
 }
 
@@ -136,11 +113,7 @@ pub(super) async fn message(
     ),
     security(("token" = []))
 )]
-pub(super) async fn failures(
-    State(api): State<Arc<Api>>,
-    identity: Identity,
-) -> Result<Response, Problem> {
-    api.admit(&identity)?;
-    let failures = api.stored(api.oversight.failures().await)?;
+pub(super) async fn failures(Viewer(api): Viewer) -> ApiResult {
+    let failures = api.stored(api.on.oversight.failures().await)?;
     Ok(json(&FailuresView::from(failures)))
 }

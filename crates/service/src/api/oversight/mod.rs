@@ -15,8 +15,6 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::Api;
-use super::identity::Identity;
-use crate::problem::Problem;
 
 /// The routes for viewers and operators.
 pub(super) fn routes() -> OpenApiRouter<Arc<Api>> {
@@ -32,12 +30,4 @@ pub(super) fn routes() -> OpenApiRouter<Arc<Api>> {
         .routes(routes!(acts::cancel))
         .routes(routes!(acts::retry_matching))
         .routes(routes!(acts::cancel_matching))
-}
-
-impl Api {
-    /// Checks that the caller may see the messages of all callers, and charges the request.
-    pub(super) fn admit(&self, identity: &Identity) -> Result<(), Problem> {
-        identity.check_may_look()?;
-        self.charge(&identity.caller, 1)
-    }
 }

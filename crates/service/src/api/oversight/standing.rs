@@ -1,18 +1,14 @@
 //! The running instances, the audit log, and the ledger of every queue.
 
-use std::sync::Arc;
-
-use axum::extract::{RawQuery, State};
-use axum::response::Response;
+use axum::extract::RawQuery;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::query::Asked;
-use crate::api::Api;
-use crate::api::identity::Identity;
+use crate::api::ApiResult;
+use crate::api::identity::Viewer;
 use crate::api::problems::{CallerProblems, QueryProblems, StoreProblems, ViewerProblems};
 use crate::api::routes::json;
-use crate::problem::Problem;
 use crate::views::standing::{AuditLine, InstanceDetails, QueueView};
 
 /// The running instances.
@@ -34,12 +30,8 @@ struct InstancesView {
     ),
     security(("token" = []))
 )]
-pub(super) async fn instances(
-    State(api): State<Arc<Api>>,
-    identity: Identity,
-) -> Result<Response, Problem> {
-    api.admit(&identity)?;
-    let instances = api.stored(api.oversight.instances().await)?;
+pub(super) async fn instances(Viewer(api): Viewer) -> ApiResult {
+    let instances = api.stored(api.on.oversight.instances().await)?;
     let instances = instances.into_iter().map(InstanceDetails::from).collect();
     Ok(json(&InstancesView { instances }))
 }
@@ -64,14 +56,9 @@ struct AuditView {
     ),
     security(("token" = []))
 )]
-pub(super) async fn audit(
-    State(api): State<Arc<Api>>,
-    identity: Identity,
-    RawQuery(query): RawQuery,
-) -> Result<Response, Problem> {
-    api.admit(&identity)?;
+pub(super) async fn audit(Viewer(api): Viewer, RawQuery(query): RawQuery) -> ApiResult {
     let asked = Asked::read(query.as_deref().unwrap_or_default())?;
-    let entries = api.stored(api.audit.latest(asked.limit).await)?;
+    let entries = api.stored(api.on.audit.latest(asked.limit).await)?;
     let entries = entries.into_iter().map(AuditLine::from).collect();
     Ok(json(&AuditView { entries }))
 }
@@ -95,11 +82,7 @@ struct LedgerView {
     ),
     security(("token" = []))
 )]
-pub(super) async fn ledger(
-    State(api): State<Arc<Api>>,
-    identity: Identity,
-) -> Result<Response, Problem> {
-    api.admit(&identity)?;
-    let ledgers = api.stored(api.oversight.ledgers().await)?;
+pub(super) async fn ledger(Viewer(api): Viewer) -> ApiResult {
+    let ledgers = api.stored(api.on.oversight.ledgers().await)?;
     Ok(json(&LedgerView { queues: ledgers.into_iter().map(QueueView::from).collect() }))
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use askama::Template;
 use axum::extract::{FromRequestParts, Request, State};
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::{IntoResponse, Redirect};
 use fetchwell_engine::ports::inbox::{Caller, Role, TokenHash};
 use http::StatusCode;
 use http::header::{RETRY_AFTER, SET_COOKIE};
@@ -13,12 +13,12 @@ use sha2::{Digest, Sha256};
 use super::cookies;
 use super::form::Form;
 use super::order::local;
-use super::same_origin::{is_others, is_ours};
+use super::same_origin::{check_is_not_others, check_is_ours};
 use super::sessions::LIFETIME;
 use super::visitor::{Theme, Visitor};
 use crate::dashboard::Dashboard;
-use crate::dashboard::assets::Assets;
-use crate::dashboard::fault::PageError;
+use crate::dashboard::assets::{ASSETS, Assets};
+use crate::dashboard::fault::{PageError, PageResult};
 use crate::dashboard::layout::html;
 use crate::server::Peer;
 
@@ -37,7 +37,7 @@ struct LoginPage<'a> {
 pub(in super::super) async fn form(
     State(dashboard): State<Arc<Dashboard>>,
     request: Request,
-) -> Result<Response, PageError> {
+) -> PageResult {
     let (mut parts, _) = request.into_parts();
     let query = Form::of_query(&parts.uri);
     let to = local(query.text("to").unwrap_or("/")).to_owned();
@@ -51,13 +51,9 @@ pub(in super::super) async fn form(
 pub(in super::super) async fn log_in(
     State(dashboard): State<Arc<Dashboard>>,
     request: Request,
-) -> Result<Response, PageError> {
+) -> PageResult {
     let (parts, body) = request.into_parts();
-    if is_others(&parts.headers, &parts.uri) {
-        return Err(PageError::Forbidden(
-            "the request did not come from a page of the dashboard".to_owned(),
-        ));
-    }
+    check_is_not_others(&parts)?;
     let peer = Peer::of(&parts);
     let from = peer.address;
     let theme = Theme::of(&parts);
@@ -65,52 +61,43 @@ pub(in super::super) async fn log_in(
     let to = local(form.text("to").unwrap_or("/"));
     let hash: Option<TokenHash> =
         form.text("token").map(|text| Sha256::digest(text.as_bytes()).into());
-    let authenticator = &dashboard.subject.authenticator;
+    let refused = |status: StatusCode, fault: String| -> PageResult {
+        Ok((status, page(&dashboard, theme, to, Some(fault))?).into_response())
+    };
+    let Dashboard { subject, sessions, attempts, .. } = &*dashboard;
+    let authenticator = &subject.authenticator;
     let caller = match &hash {
         Some(hash) => {
             let lookup = authenticator.caller_of(hash);
-            dashboard.attempts.look_up(authenticator.account(None), from, lookup).await?
+            attempts.look_up(authenticator.account(None), from, lookup).await?
         }
         None => None,
     };
     let account = authenticator.account(caller.as_ref());
-    if let Some(wait) = dashboard.attempts.wait(account, from) {
+    if let Some(wait) = attempts.wait(account, from) {
         let seconds = wait.as_secs() + 1;
         let fault = format!("Too many failed logins from {from}. Try again in {seconds} s.");
-        let page = page(&dashboard, theme, to, Some(fault))?;
         let wait = [(RETRY_AFTER, seconds.to_string())];
-        return Ok((StatusCode::TOO_MANY_REQUESTS, wait, page).into_response());
+        return Ok((wait, refused(StatusCode::TOO_MANY_REQUESTS, fault)?).into_response());
     }
     match (caller, hash) {
         (Some(Caller { name, role: Role::Caller }), _) => {
-            let page = page(&dashboard, theme, to, Some(for_viewers(&name)))?;
-            Ok((StatusCode::FORBIDDEN, page).into_response())
+            refused(StatusCode::FORBIDDEN, for_viewers(&name))
         }
         (Some(caller), Some(hash)) => {
-            let id = dashboard
-                .sessions
-                .open(hash)
-                .map_err(|error| PageError::Internal(error.to_string()))?;
-            dashboard
-                .subject
-                .audit
-                .note(&caller.name, "log_in", "dashboard".to_owned(), &from.to_string())
-                .await?;
+            let id = sessions.open(hash).map_err(|error| PageError::Internal(error.to_string()))?;
+            let address = from.to_string();
+            subject.audit.note(&caller.name, "log_in", "dashboard".to_owned(), &address).await?;
             let cookie = cookies::set(peer, cookies::SESSION, &id, LIFETIME.as_secs());
             Ok(([(SET_COOKIE, cookie)], Redirect::to(to)).into_response())
         }
         (None, _) | (_, None) => {
-            dashboard.attempts.failed(authenticator.account(None), from);
-            dashboard.subject.auth_failures.note(from, "a login to the dashboard");
-            refused(&dashboard, theme, to)
+            attempts.failed(authenticator.account(None), from);
+            subject.auth_failures.note(from, "a login to the dashboard");
+            let fault = "This token is unknown or was revoked.".to_owned();
+            refused(StatusCode::UNAUTHORIZED, fault)
         }
     }
-}
-
-fn refused(dashboard: &Dashboard, theme: Theme, to: &str) -> Result<Response, PageError> {
-    let fault = "This token is unknown or was revoked.".to_owned();
-    let page = page(dashboard, theme, to, Some(fault))?;
-    Ok((StatusCode::UNAUTHORIZED, page).into_response())
 }
 
 fn for_viewers(name: &str) -> String {
@@ -125,13 +112,9 @@ fn for_viewers(name: &str) -> String {
 pub(in super::super) async fn log_out(
     State(dashboard): State<Arc<Dashboard>>,
     request: Request,
-) -> Result<Response, PageError> {
+) -> PageResult {
     let (parts, _) = request.into_parts();
-    if !is_ours(&parts.headers, &parts.uri) {
-        return Err(PageError::Forbidden(
-            "the request did not come from a page of the dashboard".to_owned(),
-        ));
-    }
+    check_is_ours(&parts)?;
     if let Some(id) = cookies::value(&parts.headers, cookies::SESSION) {
         dashboard.sessions.close(id);
     }
@@ -140,14 +123,10 @@ pub(in super::super) async fn log_out(
 }
 
 /// Stores the color theme in a cookie. It affects only this browser, so no session is needed.
-pub(in super::super) async fn choose_theme(request: Request) -> Result<Response, PageError> {
+pub(in super::super) async fn choose_theme(request: Request) -> PageResult {
     const A_YEAR_IN_SECONDS: u64 = 365 * 86_400;
     let (parts, body) = request.into_parts();
-    if !is_ours(&parts.headers, &parts.uri) {
-        return Err(PageError::Forbidden(
-            "the request did not come from a page of the dashboard".to_owned(),
-        ));
-    }
+    check_is_ours(&parts)?;
     let form = Form::read(body).await?;
     let theme = form.text("theme").map(Theme::parse).unwrap_or_default();
     let cookie = cookies::set(Peer::of(&parts), cookies::THEME, theme.as_str(), A_YEAR_IN_SECONDS);
@@ -155,13 +134,8 @@ pub(in super::super) async fn choose_theme(request: Request) -> Result<Response,
         .into_response())
 }
 
-fn page(
-    dashboard: &Dashboard,
-    theme: Theme,
-    to: &str,
-    fault: Option<String>,
-) -> Result<Response, PageError> {
+fn page(dashboard: &Dashboard, theme: Theme, to: &str, fault: Option<String>) -> PageResult {
     let door = dashboard.subject.door.command();
     let has_callers = dashboard.subject.has_callers();
-    html(&LoginPage { assets: Assets::get(), theme, door, has_callers, to, fault })
+    html(&LoginPage { assets: &ASSETS, theme, door, has_callers, to, fault })
 }

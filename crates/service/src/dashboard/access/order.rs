@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::response::{IntoResponse, Redirect, Response};
+use fetchwell_engine::ports::error::StoreError;
 
 use super::form::Form;
-use super::same_origin::is_ours;
+use super::same_origin::check_is_ours;
 use super::sessions::Notice;
 use super::visitor::Visitor;
 use crate::dashboard::Dashboard;
@@ -17,7 +18,7 @@ use crate::sites::Operator;
 /// An authorized order. It can only be extracted from a request of an operator.
 pub(in super::super) struct Order {
     pub(in super::super) form: Form,
-    by: Visitor,
+    pub(in super::super) by: Visitor,
     from: String,
 }
 
@@ -29,11 +30,7 @@ impl FromRequest<Arc<Dashboard>> for Order {
         dashboard: &Arc<Dashboard>,
     ) -> Result<Order, PageError> {
         let (mut parts, body) = request.into_parts();
-        if !is_ours(&parts.headers, &parts.uri) {
-            return Err(PageError::Forbidden(
-                "the request did not come from a page of the dashboard".to_owned(),
-            ));
-        }
+        check_is_ours(&parts)?;
         let by = Visitor::from_request_parts(&mut parts, dashboard).await?;
         if !by.may_act() {
             let who =
@@ -59,27 +56,26 @@ impl Order {
     /// Records the action in the audit log.
     pub(in super::super) async fn note(
         &self,
-        dashboard: &Dashboard,
         action: &str,
         detail: String,
-    ) -> Result<(), PageError> {
-        let who = &self.by.caller.name;
-        Ok(dashboard.subject.audit.note(who, action, detail, &self.from).await?)
+    ) -> Result<(), StoreError> {
+        let Visitor { dashboard, caller, .. } = &self.by;
+        dashboard.subject.audit.note(&caller.name, action, detail, &self.from).await
     }
 
     /// Redirects to the page of the form, which shows that the order was carried out.
-    pub(in super::super) fn told(self, dashboard: &Dashboard, text: String) -> Response {
-        self.back(dashboard, Notice { is_good: true, text })
+    pub(in super::super) fn told(&self, text: String) -> Response {
+        self.back(Notice { is_good: true, text })
     }
 
     /// Redirects to the page of the form, which shows why the order was not carried out.
-    pub(in super::super) fn not_done(self, dashboard: &Dashboard, text: String) -> Response {
-        self.back(dashboard, Notice { is_good: false, text })
+    pub(in super::super) fn not_done(&self, text: String) -> Response {
+        self.back(Notice { is_good: false, text })
     }
 
-    fn back(&self, dashboard: &Dashboard, notice: Notice) -> Response {
+    fn back(&self, notice: Notice) -> Response {
         if let Some(session) = &self.by.session {
-            dashboard.sessions.say(session, notice);
+            self.by.dashboard.sessions.say(session, notice);
         }
         Redirect::to(local(self.form.text("back").unwrap_or("/"))).into_response()
     }

@@ -1,17 +1,25 @@
 //! Checks that a request to change something comes from a page of the dashboard.
 
 use http::header::{HOST, ORIGIN};
+use http::request::Parts;
 use http::{HeaderMap, Uri};
 
-/// Whether the browser says that the request comes from a page of the dashboard. Without such a header it is refused.
-pub(super) fn is_ours(headers: &HeaderMap, uri: &Uri) -> bool {
-    comes_from_us(headers, uri) == Some(true)
+use crate::dashboard::fault::PageError;
+
+/// Refuses a request unless the browser says that it comes from a page of the dashboard.
+pub(super) fn check_is_ours(parts: &Parts) -> Result<(), PageError> {
+    refuse_unless(comes_from_us(&parts.headers, &parts.uri) == Some(true))
 }
 
-/// Whether the request comes from a page of another site. Browsers always send the origin of a form; a client that
-/// sends none is a program, which has no session that others could misuse.
-pub(super) fn is_others(headers: &HeaderMap, uri: &Uri) -> bool {
-    comes_from_us(headers, uri) == Some(false)
+/// Refuses a request from a page of another site. Browsers always send the origin of a form; a client that sends none
+/// is a program, which has no session that others could misuse.
+pub(super) fn check_is_not_others(parts: &Parts) -> Result<(), PageError> {
+    refuse_unless(comes_from_us(&parts.headers, &parts.uri) != Some(false))
+}
+
+fn refuse_unless(is_good: bool) -> Result<(), PageError> {
+    let why = "the request did not come from a page of the dashboard";
+    if is_good { Ok(()) } else { Err(PageError::Forbidden(why.to_owned())) }
 }
 
 /// `None` if the request does not say.
@@ -52,10 +60,11 @@ mod tests {
             for (name, value) in pairs {
                 headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
             }
-            let uri = Uri::from_static("/x");
-            assert_eq!(comes_from_us(&headers, &uri), expected, "{pairs:?}");
-            assert_eq!(is_ours(&headers, &uri), expected == Some(true));
-            assert_eq!(is_others(&headers, &uri), expected == Some(false));
+            let (mut parts, ()) = http::Request::get("/x").body(()).unwrap().into_parts();
+            parts.headers = headers;
+            assert_eq!(comes_from_us(&parts.headers, &parts.uri), expected, "{pairs:?}");
+            assert_eq!(check_is_ours(&parts).is_ok(), expected == Some(true));
+            assert_eq!(check_is_not_others(&parts).is_err(), expected == Some(false));
         }
     }
 }

@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
 use fetchwell_engine::ports::inbox::{Caller, Role};
+use http::Uri;
 use http::request::Parts;
 
 use super::authenticator::{Authenticator, ONLOOKER};
 use super::cookies;
+use super::form::Form;
 use super::sessions::Notice;
 use crate::dashboard::Dashboard;
 use crate::dashboard::fault::PageError;
-use crate::dashboard::layout;
 use crate::dashboard::live::IsLive;
 
 /// The color theme of a user.
@@ -44,8 +45,9 @@ impl Theme {
     }
 }
 
-/// A user who may view the dashboard.
+/// A user who may view the dashboard, with the request for one of its pages.
 pub(in super::super) struct Visitor {
+    pub(in super::super) dashboard: Arc<Dashboard>,
     pub(in super::super) caller: Caller,
     pub(in super::super) theme: Theme,
     /// The CSRF token of the session; empty if there is no login.
@@ -55,6 +57,7 @@ pub(in super::super) struct Visitor {
     /// Whether this is an automatic refresh of the page.
     pub(in super::super) is_live: bool,
     pub(super) session: Option<String>,
+    uri: Uri,
 }
 
 impl Visitor {
@@ -67,6 +70,20 @@ impl Visitor {
     pub(in super::super) fn is_logged_in(&self) -> bool {
         self.session.is_some()
     }
+
+    /// The parameters of the page.
+    pub(in super::super) fn query(&self) -> Form {
+        Form::of_query(&self.uri)
+    }
+
+    /// The path and query of the page, to which its forms redirect.
+    pub(in super::super) fn back(&self) -> &str {
+        here(&self.uri)
+    }
+}
+
+fn here(uri: &Uri) -> &str {
+    uri.path_and_query().map_or("/", |path| path.as_str())
 }
 
 impl FromRequestParts<Arc<Dashboard>> for Visitor {
@@ -78,12 +95,16 @@ impl FromRequestParts<Arc<Dashboard>> for Visitor {
     ) -> Result<Visitor, PageError> {
         let theme = Theme::of(parts);
         let is_live = parts.extensions.get::<IsLive>().is_some();
+        let uri = parts.uri.clone();
+        let dashboard = dashboard.clone();
         if matches!(dashboard.subject.authenticator, Authenticator::Nobody) {
             let caller = Caller { name: ONLOOKER.to_owned(), role: Role::Viewer };
             let csrf = String::new();
-            return Ok(Visitor { caller, theme, csrf, notice: None, is_live, session: None });
+            let notice = None;
+            let session = None;
+            return Ok(Visitor { dashboard, caller, theme, csrf, notice, is_live, session, uri });
         }
-        let wanted = layout::here(&parts.uri).to_owned();
+        let wanted = here(&uri).to_owned();
         let id = cookies::value(&parts.headers, cookies::SESSION);
         let found = id.and_then(|id| Some((id, dashboard.sessions.find(id, !is_live)?)));
         let Some((id, session)) = found else { return Err(PageError::LogIn { wanted }) };
@@ -95,13 +116,8 @@ impl FromRequestParts<Arc<Dashboard>> for Visitor {
         // An automatic refresh must not consume the notice of a page that the user opens.
         let may_say = !is_live && parts.method == http::Method::GET;
         let notice = may_say.then(|| dashboard.sessions.take_notice(id)).flatten();
-        Ok(Visitor {
-            caller,
-            theme,
-            csrf: session.csrf,
-            notice,
-            is_live,
-            session: Some(id.to_owned()),
-        })
+        let csrf = session.csrf;
+        let session = Some(id.to_owned());
+        Ok(Visitor { dashboard, caller, theme, csrf, notice, is_live, session, uri })
     }
 }

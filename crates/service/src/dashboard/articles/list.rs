@@ -1,18 +1,12 @@
 //! The newest articles of a category.
 
-use std::sync::Arc;
-
 use askama::Template;
-use axum::extract::State;
-use axum::response::Response;
 use fetchwell_engine::ports::articles::{Counts, Fields, Status, Wanted};
 use fetchwell_policy::time::Time;
-use http::Uri;
 
 use super::field;
-use crate::dashboard::Dashboard;
-use crate::dashboard::access::{Form, Visitor};
-use crate::dashboard::fault::PageError;
+use crate::dashboard::access::Visitor;
+use crate::dashboard::fault::PageResult;
 use crate::dashboard::layout::{self, Section};
 use crate::dashboard::words;
 
@@ -46,16 +40,12 @@ struct Story {
     is_article: bool,
 }
 
-pub(in super::super) async fn page(
-    State(dashboard): State<Arc<Dashboard>>,
-    visitor: Visitor,
-    uri: Uri,
-) -> Result<Response, PageError> {
+pub(in super::super) async fn page(visitor: Visitor) -> PageResult {
     let title = (Section::Articles, "Articles");
-    let Some(articles) = &dashboard.subject.articles else {
-        return layout::page(&dashboard, &visitor, &uri, title, &Page { found: None });
+    let Some(articles) = &visitor.dashboard.subject.articles else {
+        return layout::page(&visitor, title, &Page { found: None });
     };
-    let query = Form::of_query(&uri);
+    let query = visitor.query();
     let category = query.text("category").map(str::to_owned);
     let failures = query.text("show") == Some("failures");
     let status = Some(if failures { Status::Failure } else { Status::Success });
@@ -66,7 +56,7 @@ pub(in super::super) async fn page(
     tabs.truncate(MOST_TABS);
     let stories = articles.list(&wanted).await?.iter().map(Story::of).collect();
     let found = Some(Found { counts, tabs, category, failures, stories });
-    layout::page(&dashboard, &visitor, &uri, title, &Page { found })
+    layout::page(&visitor, title, &Page { found })
 }
 
 impl Story {

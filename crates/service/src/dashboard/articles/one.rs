@@ -1,17 +1,12 @@
 //! One article.
 
-use std::sync::Arc;
-
 use askama::Template;
-use axum::extract::{Path, State};
-use axum::response::Response;
-use http::Uri;
+use axum::extract::Path;
 
 use super::field;
 use super::reader::{self, Block};
-use crate::dashboard::Dashboard;
 use crate::dashboard::access::Visitor;
-use crate::dashboard::fault::PageError;
+use crate::dashboard::fault::{PageError, PageResult};
 use crate::dashboard::layout::{self, Section};
 
 #[derive(Template)]
@@ -28,14 +23,9 @@ struct Page<'a> {
     uid: &'a str,
 }
 
-pub(in super::super) async fn page(
-    State(dashboard): State<Arc<Dashboard>>,
-    visitor: Visitor,
-    Path(uid): Path<String>,
-    uri: Uri,
-) -> Result<Response, PageError> {
+pub(in super::super) async fn page(visitor: Visitor, Path(uid): Path<String>) -> PageResult {
     let unknown = PageError::NotFound("there is no such article; articles are kept for seven days");
-    let Some(articles) = &dashboard.subject.articles else { return Err(unknown) };
+    let Some(articles) = &visitor.dashboard.subject.articles else { return Err(unknown) };
     let Some(fields) = articles.find(&uid).await? else { return Err(unknown) };
     let text = |name: &str| field(&fields, name);
     let markdown = if text("markdown").is_empty() { text("clean_text") } else { text("markdown") };
@@ -52,7 +42,7 @@ pub(in super::super) async fn page(
         blocks: reader::blocks(markdown, title),
         uid: text("uid"),
     };
-    layout::page(&dashboard, &visitor, &uri, (Section::Articles, title), &content)
+    layout::page(&visitor, (Section::Articles, title), &content)
 }
 
 #[cfg(test)]

@@ -1,14 +1,13 @@
 //! Style, script and icon of the pages: embedded in the binary and cached by browsers under a hash of the content.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
-use axum::extract::{Path, State};
-use axum::response::{IntoResponse, Response};
+use axum::extract::Path;
+use axum::response::IntoResponse;
 use fetchwell_policy::digest::sha256_hex;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 
-use super::Dashboard;
-use super::fault::PageError;
+use super::fault::{PageError, PageResult};
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("live.js");
@@ -21,26 +20,18 @@ pub(super) struct Assets {
     pub(super) icon: String,
 }
 
-impl Assets {
-    pub(super) fn get() -> &'static Assets {
-        static ASSETS: LazyLock<Assets> = LazyLock::new(|| Assets {
-            style: path("style.css", STYLE),
-            script: path("live.js", SCRIPT),
-            icon: path("icon.svg", ICON),
-        });
-        &ASSETS
-    }
-}
+pub(super) static ASSETS: LazyLock<Assets> = LazyLock::new(|| Assets {
+    style: path("style.css", STYLE),
+    script: path("live.js", SCRIPT),
+    icon: path("icon.svg", ICON),
+});
 
 /// The URL includes a hash of the content, so browsers may cache the file forever.
 fn path(name: &str, content: &str) -> String {
     format!("/dashboard/assets/{name}?{}", &sha256_hex(content.as_bytes())[..16])
 }
 
-pub(super) async fn asset(
-    State(_): State<Arc<Dashboard>>,
-    Path(name): Path<String>,
-) -> Result<Response, PageError> {
+pub(super) async fn asset(Path(name): Path<String>) -> PageResult {
     let (kind, content) = match name.as_str() {
         "style.css" => ("text/css; charset=utf-8", STYLE),
         "live.js" => ("text/javascript; charset=utf-8", SCRIPT),

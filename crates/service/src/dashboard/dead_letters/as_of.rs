@@ -7,7 +7,8 @@ use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::job::LeaseId;
 use fetchwell_policy::time::Time;
 use jiff::Timestamp;
-use serde_json::Value;
+
+use crate::views::letters::details_of;
 
 /// Retries or drops at most `most` letters of a group that were dead at `as_of`. Returns how many.
 pub(super) async fn revise(
@@ -36,11 +37,8 @@ pub(super) async fn revise(
 /// Whether a letter was dead at that time. A letter without a time was added by another program; it counts as seen,
 /// since otherwise nobody could ever act on it.
 fn was_dead(letter: &DeadLetter, as_of: Time) -> bool {
-    let details =
-        letter.details.as_deref().and_then(|text| serde_json::from_str::<Value>(text).ok());
-    let died =
-        details.and_then(|details| details.get("last_at")?.as_str()?.parse::<Timestamp>().ok());
-    died.is_none_or(|died| died.as_microsecond() <= as_of.as_micros())
+    let died = details_of(letter)["last_at"].as_str().and_then(|text| text.parse().ok());
+    died.is_none_or(|died: Timestamp| died.as_microsecond() <= as_of.as_micros())
 }
 
 #[cfg(test)]

@@ -11,6 +11,8 @@ use fetchwell_policy::time::Time;
 use parking_lot::Mutex;
 use tokio::time::{Instant, timeout};
 
+use super::MOST_GROUPS;
+
 /// How long a count is cached.
 const KEEPS: Duration = Duration::from_secs(2);
 /// How long a page waits for a new count before it shows the last one.
@@ -29,6 +31,18 @@ pub(super) struct Counted {
     pub(super) as_of: Time,
     pub(super) letters: u64,
     pub(super) groups: Vec<(DeadGroup, GroupSize)>,
+}
+
+impl Counted {
+    /// The groups that the page shows.
+    pub(super) fn shown(&self) -> &[(DeadGroup, GroupSize)] {
+        &self.groups[..self.groups.len().min(MOST_GROUPS)]
+    }
+
+    /// The number of groups that the page does not show.
+    pub(super) fn more(&self) -> usize {
+        self.groups.len() - self.shown().len()
+    }
 }
 
 impl Census {

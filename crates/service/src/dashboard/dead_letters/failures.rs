@@ -4,19 +4,16 @@ use std::sync::Arc;
 
 use askama::Template;
 use axum::body::Bytes;
-use axum::response::Response;
 use fetchwell_engine::ports::oversight::{
     Failures, MESSAGES_PER_PAGE, MessageFilter, MessageState, MessageSummary, Oversight,
 };
 use fetchwell_policy::rfc3339::rfc3339;
 use futures::StreamExt;
 use futures::stream::try_unfold;
-use http::Uri;
 
 use super::{Lines, MOST_GROUPS};
-use crate::dashboard::Dashboard;
 use crate::dashboard::access::Visitor;
-use crate::dashboard::fault::PageError;
+use crate::dashboard::fault::PageResult;
 use crate::dashboard::layout::{self, Section};
 use crate::dashboard::words::{self, shell};
 use crate::views::oversight::MessageSummaryView;
@@ -25,7 +22,6 @@ use crate::views::oversight::MessageSummaryView;
 #[template(path = "failures.html")]
 struct Page<'a> {
     visitor: &'a Visitor,
-    back: &'a str,
     failures: Failures,
     messages: u64,
     more: usize,
@@ -34,20 +30,14 @@ struct Page<'a> {
 }
 
 /// The largest groups.
-pub(super) async fn page(
-    dashboard: &Dashboard,
-    visitor: &Visitor,
-    uri: &Uri,
-    oversight: &dyn Oversight,
-) -> Result<Response, PageError> {
+pub(super) async fn page(visitor: &Visitor, oversight: &dyn Oversight) -> PageResult {
     let mut failures = oversight.failures().await?;
     let messages = failures.groups.iter().map(|group| group.messages).sum();
     let more = failures.groups.len().saturating_sub(MOST_GROUPS);
     failures.groups.truncate(MOST_GROUPS);
-    let back = layout::here(uri);
     let as_of = rfc3339(failures.as_of);
-    let content = Page { visitor, back, failures, messages, more, as_of };
-    layout::page(dashboard, visitor, uri, (Section::DeadLetters, "Dead letters"), &content)
+    let content = Page { visitor, failures, messages, more, as_of };
+    layout::page(visitor, (Section::DeadLetters, "Dead letters"), &content)
 }
 
 /// Every failed message as a line of JSON, newest first.

@@ -1,26 +1,21 @@
 //! One group of dead letters, and the actions on it.
 
-use std::sync::Arc;
-
 use askama::Template;
-use axum::extract::State;
-use axum::response::Response;
 use fetchwell_engine::ports::dead_letters::{
     CANARIES, DeadGroup, DeadLetter, DeadLetters, GroupSize, LETTERS_PER_PAGE, Letters, Revision,
 };
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_policy::time::Time;
-use http::Uri;
+use serde_json::Value;
 
 use super::as_of;
 use super::letters::of;
-use crate::dashboard::Dashboard;
 use crate::dashboard::access::{Form, Order, Visitor};
-use crate::dashboard::fault::PageError;
+use crate::dashboard::fault::{PageError, PageResult};
 use crate::dashboard::layout::{self, Section};
 use crate::dashboard::offer::{Mood, Offer};
 use crate::dashboard::words::{self, shell};
-use crate::views::letters::site_name;
+use crate::views::letters::{details_of, site_name};
 
 /// The maximum number of letters shown for a group, and of pages read to find them.
 const MOST_SHOWN: usize = 20;
@@ -30,7 +25,6 @@ const PAGES_EXAMINED: usize = 20;
 #[template(path = "letter_group.html")]
 struct GroupPage<'a> {
     visitor: &'a Visitor,
-    back: &'a str,
     group: DeadGroup,
     found: u64,
     as_of: Time,
@@ -39,13 +33,10 @@ struct GroupPage<'a> {
 }
 
 /// One group, with some of its letters.
-pub(in super::super) async fn page(
-    State(dashboard): State<Arc<Dashboard>>,
-    visitor: Visitor,
-    uri: Uri,
-) -> Result<Response, PageError> {
-    let letters = of(&dashboard)?;
-    let group = named(&Form::of_query(&uri))?;
+pub(in super::super) async fn page(visitor: Visitor) -> PageResult {
+    let dashboard = &visitor.dashboard;
+    let letters = of(dashboard)?;
+    let group = named(&visitor.query())?;
     let counted = dashboard.census.look(letters, &dashboard.subject.clock).await?;
     let size = counted.as_ref().and_then(|counted| {
         counted.groups.iter().find(|(found, _)| *found == group).map(|(_, size)| size.clone())
@@ -59,14 +50,13 @@ pub(in super::super) async fn page(
     };
     let content = GroupPage {
         visitor: &visitor,
-        back: layout::here(&uri),
         found,
         as_of,
         letters: shown.into_iter().map(with_details).collect(),
         offers: offers(&group, found, as_of),
         group,
     };
-    layout::page(&dashboard, &visitor, &uri, (Section::DeadLetters, "Dead letters"), &content)
+    layout::page(&visitor, (Section::DeadLetters, "Dead letters"), &content)
 }
 
 /// The actions on a group as of a time.
@@ -130,24 +120,19 @@ async fn sample(
 
 /// The details that the command stored with a letter, by name.
 fn details(letter: &DeadLetter) -> Vec<(String, String)> {
-    let text = letter.details.as_deref().unwrap_or("null");
-    let Ok(serde_json::Value::Object(fields)) = serde_json::from_str(text) else {
-        return Vec::new();
-    };
+    let Value::Object(fields) = details_of(letter) else { return Vec::new() };
     let shown = fields.into_iter().filter(|(name, _)| name != "reason" && name != "failure");
-    let plain = |value: serde_json::Value| match value {
-        serde_json::Value::String(text) => text,
+    let plain = |value: Value| match value {
+        Value::String(text) => text,
         other => other.to_string(),
     };
     shown.map(|(name, value)| (name.replace('_', " "), plain(value))).collect()
 }
 
 /// Retries or drops the letters of a URL, or of a group as of a time.
-pub(in super::super) async fn revise(
-    State(dashboard): State<Arc<Dashboard>>,
-    order: Order,
-) -> Result<Response, PageError> {
-    let letters = of(&dashboard)?;
+pub(in super::super) async fn revise(order: Order) -> PageResult {
+    let dashboard = &order.by.dashboard;
+    let letters = of(dashboard)?;
     let form = &order.form;
     let (revision, verb, done) = match form.need("what")? {
         "retry" => (Revision::Retry, "retry_dead_letters", "Retried"),
@@ -172,11 +157,11 @@ pub(in super::super) async fn revise(
     dashboard.census.is_over();
     if revised == 0 {
         let why = "Nothing was done: the dead letter no longer exists.".to_owned();
-        return Ok(order.not_done(&dashboard, why));
+        return Ok(order.not_done(why));
     }
     let text = format!("{done}: {}.", words::count::<usize>(revised));
-    order.note(&dashboard, verb, detail).await?;
-    Ok(order.told(&dashboard, text))
+    order.note(verb, detail).await?;
+    Ok(order.told(text))
 }
 
 fn named(form: &Form) -> Result<DeadGroup, PageError> {

@@ -4,17 +4,15 @@ use std::sync::Arc;
 
 use askama::Template;
 use axum::body::Bytes;
-use axum::response::Response;
-use fetchwell_engine::ports::dead_letters::{DeadGroup, DeadLetters, GroupSize, LETTERS_PER_PAGE};
-use fetchwell_policy::time::Time;
+use fetchwell_engine::ports::dead_letters::{DeadLetters, LETTERS_PER_PAGE};
 use futures::StreamExt;
 use futures::stream::try_unfold;
-use http::Uri;
 
-use super::{Lines, MOST_GROUPS};
+use super::Lines;
+use super::census::Counted;
 use crate::dashboard::Dashboard;
 use crate::dashboard::access::Visitor;
-use crate::dashboard::fault::PageError;
+use crate::dashboard::fault::{PageError, PageResult};
 use crate::dashboard::layout::{self, Section};
 use crate::dashboard::words;
 use crate::views::letters::{letter_line, site_name};
@@ -22,31 +20,14 @@ use crate::views::letters::{letter_line, site_name};
 #[derive(Template)]
 #[template(path = "letters.html")]
 struct Page {
-    counted: Option<Shown>,
-}
-
-struct Shown {
-    as_of: Time,
-    letters: u64,
-    groups: Vec<(DeadGroup, GroupSize)>,
-    more: usize,
+    counted: Option<Arc<Counted>>,
 }
 
 /// The largest groups.
-pub(super) async fn page(
-    dashboard: &Dashboard,
-    visitor: &Visitor,
-    uri: &Uri,
-    letters: &Arc<dyn DeadLetters>,
-) -> Result<Response, PageError> {
-    let counted = dashboard.census.look(letters, &dashboard.subject.clock).await?;
-    let counted = counted.map(|counted| Shown {
-        as_of: counted.as_of,
-        letters: counted.letters,
-        groups: counted.groups.iter().take(MOST_GROUPS).cloned().collect(),
-        more: counted.groups.len().saturating_sub(MOST_GROUPS),
-    });
-    layout::page(dashboard, visitor, uri, (Section::DeadLetters, "Dead letters"), &Page { counted })
+pub(super) async fn page(visitor: &Visitor, letters: &Arc<dyn DeadLetters>) -> PageResult {
+    let Dashboard { census, subject, .. } = &*visitor.dashboard;
+    let counted = census.look(letters, &subject.clock).await?;
+    layout::page(visitor, (Section::DeadLetters, "Dead letters"), &Page { counted })
 }
 
 /// Every letter as a line of JSON, page by page.

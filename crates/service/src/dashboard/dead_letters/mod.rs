@@ -9,20 +9,15 @@ mod failures;
 pub(super) mod group;
 mod letters;
 
-use std::sync::Arc;
-
 use askama::Template;
 use axum::body::{Body, Bytes};
-use axum::extract::State;
-use axum::response::{IntoResponse, Response};
+use axum::response::IntoResponse;
 use fetchwell_engine::ports::error::StoreError;
 use futures::stream::BoxStream;
-use http::Uri;
 use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 
-use super::Dashboard;
 use super::access::Visitor;
-use super::fault::PageError;
+use super::fault::PageResult;
 use super::layout::{self, Section};
 
 pub(super) use census::Census;
@@ -37,28 +32,22 @@ type Lines = BoxStream<'static, Result<Bytes, StoreError>>;
 #[template(path = "absent_letters.html")]
 struct Absent;
 
-pub(super) async fn page(
-    State(dashboard): State<Arc<Dashboard>>,
-    visitor: Visitor,
-    uri: Uri,
-) -> Result<Response, PageError> {
-    if let Some(oversight) = &dashboard.subject.oversight {
-        return failures::page(&dashboard, &visitor, &uri, &**oversight).await;
+pub(super) async fn page(visitor: Visitor) -> PageResult {
+    let subject = &visitor.dashboard.subject;
+    if let Some(oversight) = &subject.oversight {
+        return failures::page(&visitor, &**oversight).await;
     }
-    if let Some(letters) = &dashboard.subject.dead_letters {
-        return letters::page(&dashboard, &visitor, &uri, letters).await;
+    if let Some(letters) = &subject.dead_letters {
+        return letters::page(&visitor, letters).await;
     }
-    layout::page(&dashboard, &visitor, &uri, (Section::DeadLetters, "Dead letters"), &Absent)
+    layout::page(&visitor, (Section::DeadLetters, "Dead letters"), &Absent)
 }
 
 /// All dead letters, as lines of JSON.
-pub(super) async fn export(
-    State(dashboard): State<Arc<Dashboard>>,
-    _visitor: Visitor,
-) -> Result<Response, PageError> {
-    let lines = match &dashboard.subject.oversight {
+pub(super) async fn export(visitor: Visitor) -> PageResult {
+    let lines = match &visitor.dashboard.subject.oversight {
         Some(oversight) => failures::lines(oversight.clone()),
-        None => letters::lines(letters::of(&dashboard)?.clone()),
+        None => letters::lines(letters::of(&visitor.dashboard)?.clone()),
     };
     let headers = [
         (CONTENT_TYPE, "application/x-ndjson"),

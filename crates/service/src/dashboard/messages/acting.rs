@@ -1,18 +1,13 @@
 //! The actions on messages.
 
-use std::sync::Arc;
-
-use axum::extract::State;
-use axum::response::Response;
 use fetchwell_engine::ports::inbox::MessageId;
 use fetchwell_engine::ports::oversight::{
     Action, Count, MessageFilter, MessageState, MessageSummary,
 };
 
 use super::{filter, oversight};
-use crate::dashboard::Dashboard;
 use crate::dashboard::access::{Form, Order};
-use crate::dashboard::fault::PageError;
+use crate::dashboard::fault::{PageError, PageResult};
 use crate::dashboard::offer::{Mood, Offer};
 use crate::dashboard::words;
 
@@ -21,7 +16,6 @@ const CANARIES: usize = 1;
 
 /// The path to which the forms are posted.
 const ACTION: &str = "/dashboard/messages/act";
-const CANCELLING: &str = "The message ends, and its caller is told that an operator cancelled it.";
 
 /// The actions on one message.
 pub(super) fn offers_for_one(message: &MessageSummary) -> Vec<Offer> {
@@ -34,21 +28,19 @@ pub(super) fn offers_for_one(message: &MessageSummary) -> Vec<Offer> {
         fields: vec![("what", act.as_str().to_owned()), ("id", message.id.to_string())],
         asks: None,
     };
+    let retry = |label, about| offer(Action::Retry, label, about, Mood::First);
+    let cancel = || {
+        let about = "The message ends, and its caller is told that an operator cancelled it.";
+        offer(Action::Cancel, "Cancel", about, Mood::Grave)
+    };
     match message.state {
         MessageState::Completed | MessageState::Failed => {
-            let about = "Sends a new message; this one keeps its result.";
-            vec![offer(Action::Retry, "Try again", about, Mood::First)]
+            vec![retry("Try again", "Sends a new message; this one keeps its result.")]
         }
-        MessageState::Delayed => vec![
-            offer(
-                Action::Retry,
-                "Try now",
-                "It becomes due now, at the pace of its site.",
-                Mood::First,
-            ),
-            offer(Action::Cancel, "Cancel", CANCELLING, Mood::Grave),
-        ],
-        MessageState::Queued => vec![offer(Action::Cancel, "Cancel", CANCELLING, Mood::Grave)],
+        MessageState::Delayed => {
+            vec![retry("Try now", "It becomes due now, at the pace of its site."), cancel()]
+        }
+        MessageState::Queued => vec![cancel()],
         MessageState::Processing => Vec::new(),
     }
 }
@@ -92,11 +84,8 @@ pub(super) fn how_many(count: &Count) -> String {
 }
 
 /// Acts on one message, or on those that matched when the page was shown.
-pub(in super::super) async fn act(
-    State(dashboard): State<Arc<Dashboard>>,
-    order: Order,
-) -> Result<Response, PageError> {
-    let Some(oversight) = oversight(&dashboard) else {
+pub(in super::super) async fn act(order: Order) -> PageResult {
+    let Some(oversight) = oversight(&order.by.dashboard) else {
         return Err(PageError::NotFound("this process has no messages"));
     };
     let form = &order.form;
@@ -112,10 +101,10 @@ pub(in super::super) async fn act(
         let deeds = oversight.act_on(act, &[id], None).await?;
         let told = deeds.first().map_or_else(String::new, |deed| format!("{id} {}", deed.told()));
         if !deeds.iter().any(|deed| deed.is_done()) {
-            return Ok(order.not_done(&dashboard, format!("{told}.")));
+            return Ok(order.not_done(format!("{told}.")));
         }
-        order.note(&dashboard, &action, told.clone()).await?;
-        return Ok(order.told(&dashboard, format!("{told}.")));
+        order.note(&action, told.clone()).await?;
+        return Ok(order.told(format!("{told}.")));
     }
     let filter = as_seen(form)?;
     let most = if form.text("canary").is_some() { CANARIES } else { usize::MAX };
@@ -131,8 +120,8 @@ pub(in super::super) async fn act(
     );
     let detail =
         format!("{} messages that match: {}", acted.done, filter::command(act.as_str(), &filter));
-    order.note(&dashboard, &action, detail).await?;
-    Ok(order.told(&dashboard, text))
+    order.note(&action, detail).await?;
+    Ok(order.told(text))
 }
 
 /// The filter of a form. It must include a time and a state.

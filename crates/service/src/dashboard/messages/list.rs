@@ -1,18 +1,12 @@
 //! The list of messages.
 
-use std::sync::Arc;
-
 use askama::Template;
-use axum::extract::State;
-use axum::response::Response;
 use fetchwell_engine::ports::oversight::{Count, MessageFilter, MessageState, MessageSummaries};
-use http::Uri;
 
 use super::acting::{how_many, offers_for_all};
 use super::{Absent, filter, mood, oversight};
-use crate::dashboard::Dashboard;
-use crate::dashboard::access::{Form, Visitor};
-use crate::dashboard::fault::PageError;
+use crate::dashboard::access::Visitor;
+use crate::dashboard::fault::PageResult;
 use crate::dashboard::layout::{self, Section};
 use crate::dashboard::offer::Offer;
 use crate::dashboard::tabs::Tab;
@@ -25,7 +19,6 @@ const MOST: u32 = 50;
 #[template(path = "messages.html")]
 struct Page<'a> {
     visitor: &'a Visitor,
-    back: &'a str,
     filter: &'a MessageFilter,
     tabs: Vec<Tab>,
     seen: MessageSummaries,
@@ -34,16 +27,12 @@ struct Page<'a> {
     offers: Vec<Offer>,
 }
 
-pub(in super::super) async fn page(
-    State(dashboard): State<Arc<Dashboard>>,
-    visitor: Visitor,
-    uri: Uri,
-) -> Result<Response, PageError> {
+pub(in super::super) async fn page(visitor: Visitor) -> PageResult {
     let title = (Section::Messages, "Messages");
-    let Some(oversight) = oversight(&dashboard) else {
-        return layout::page(&dashboard, &visitor, &uri, title, &Absent);
+    let Some(oversight) = oversight(&visitor.dashboard) else {
+        return layout::page(&visitor, title, &Absent);
     };
-    let query = Form::of_query(&uri);
+    let query = visitor.query();
     let filter = filter::read(&query);
     let from = query.text("from").and_then(|from| from.parse().ok());
     let seen = oversight.list(&filter, from, MOST).await?;
@@ -52,7 +41,6 @@ pub(in super::super) async fn page(
     let count = oversight.count(&as_seen).await?;
     let content = Page {
         visitor: &visitor,
-        back: layout::here(&uri),
         tabs: tabs(&filter),
         next: seen.next.map(|next| filter::path(&filter, Some(next))),
         offers: offers_for_all(&as_seen, &count),
@@ -60,7 +48,7 @@ pub(in super::super) async fn page(
         count,
         filter: &filter,
     };
-    layout::page(&dashboard, &visitor, &uri, title, &content)
+    layout::page(&visitor, title, &content)
 }
 
 /// A tab for each state; the other fields of the filter are kept.

@@ -1,19 +1,14 @@
 //! One message: its timeline, its attempts and its result.
 
-use std::sync::Arc;
-
 use askama::Template;
-use axum::extract::{Path, State};
-use axum::response::Response;
+use axum::extract::Path;
 use fetchwell_engine::ports::inbox::MessageId;
 use fetchwell_engine::ports::oversight::{MessageDetail, Milestone, timeline};
-use http::Uri;
 
 use super::acting::offers_for_one;
 use super::{Absent, mood, oversight};
-use crate::dashboard::Dashboard;
 use crate::dashboard::access::Visitor;
-use crate::dashboard::fault::PageError;
+use crate::dashboard::fault::{PageError, PageResult};
 use crate::dashboard::layout::{self, Section};
 use crate::dashboard::offer::Offer;
 use crate::dashboard::words;
@@ -25,35 +20,28 @@ const MOST_CONTENT: usize = 4_000;
 #[template(path = "message.html")]
 struct Page<'a> {
     visitor: &'a Visitor,
-    back: &'a str,
     detail: &'a MessageDetail,
     way: Vec<Milestone>,
     content: Option<(String, usize)>,
     offers: Vec<Offer>,
 }
 
-pub(in super::super) async fn page(
-    State(dashboard): State<Arc<Dashboard>>,
-    visitor: Visitor,
-    Path(id): Path<String>,
-    uri: Uri,
-) -> Result<Response, PageError> {
+pub(in super::super) async fn page(visitor: Visitor, Path(id): Path<String>) -> PageResult {
     let title = (Section::Messages, "Message");
-    let Some(oversight) = oversight(&dashboard) else {
-        return layout::page(&dashboard, &visitor, &uri, title, &Absent);
+    let Some(oversight) = oversight(&visitor.dashboard) else {
+        return layout::page(&visitor, title, &Absent);
     };
     let unknown = PageError::NotFound("there is no such message; old messages are deleted");
     let Ok(id) = id.parse::<MessageId>() else { return Err(unknown) };
     let Some(detail) = oversight.detail(id).await? else { return Err(unknown) };
     let content = Page {
         visitor: &visitor,
-        back: layout::here(&uri),
         way: timeline(&detail),
         content: content(&detail),
         offers: offers_for_one(&detail.message),
         detail: &detail,
     };
-    layout::page(&dashboard, &visitor, &uri, title, &content)
+    layout::page(&visitor, title, &content)
 }
 
 /// The beginning of the content, and its length in characters.

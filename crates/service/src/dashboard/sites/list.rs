@@ -1,18 +1,12 @@
 //! The list of sites.
 
-use std::sync::Arc;
-
 use askama::Template;
-use axum::extract::State;
-use axum::response::Response;
 use fetchwell_engine::ports::sites::{Condition, SiteQuery};
-use http::Uri;
 use url::form_urlencoded::Serializer;
 
 use super::{interval, maybe_seconds, robots_age, standing};
-use crate::dashboard::Dashboard;
-use crate::dashboard::access::{Form, Visitor};
-use crate::dashboard::fault::PageError;
+use crate::dashboard::access::Visitor;
+use crate::dashboard::fault::PageResult;
 use crate::dashboard::layout::{self, Section};
 use crate::dashboard::tabs::Tab;
 use crate::dashboard::words;
@@ -30,26 +24,22 @@ struct Page {
     next: Option<String>,
 }
 
-pub(in super::super) async fn page(
-    State(dashboard): State<Arc<Dashboard>>,
-    visitor: Visitor,
-    uri: Uri,
-) -> Result<Response, PageError> {
-    let form = Form::of_query(&uri);
+pub(in super::super) async fn page(visitor: Visitor) -> PageResult {
+    let form = visitor.query();
     let query = SiteQuery {
         after: form.text("after").map(str::to_owned),
         text: form.text("text").map(str::to_lowercase),
         condition: form.text("is").and_then(Condition::parse),
         most: MOST,
     };
-    let found = dashboard.subject.sites.page(&query).await?;
+    let found = visitor.dashboard.subject.sites.page(&query).await?;
     let content = Page {
         text: query.text.clone().unwrap_or_default(),
         tabs: tabs(&query),
         rows: found.rows,
         next: found.next.map(|next| path(&query, query.condition, Some(&next))),
     };
-    layout::page(&dashboard, &visitor, &uri, (Section::Sites, "Sites"), &content)
+    layout::page(&visitor, (Section::Sites, "Sites"), &content)
 }
 
 fn tabs(query: &SiteQuery) -> Vec<Tab> {

@@ -1,18 +1,13 @@
 //! One site.
 
-use std::sync::Arc;
-
 use askama::Template;
-use axum::extract::{Path, State};
-use axum::response::Response;
+use axum::extract::Path;
 use fetchwell_policy::url::Site;
-use http::Uri;
 
 use super::ordering::offers;
 use super::{in_seconds, interval, maybe_seconds, next_try, standing};
-use crate::dashboard::Dashboard;
 use crate::dashboard::access::Visitor;
-use crate::dashboard::fault::PageError;
+use crate::dashboard::fault::{PageError, PageResult};
 use crate::dashboard::layout::{self, Section};
 use crate::dashboard::offer::Offer;
 use crate::dashboard::words;
@@ -22,28 +17,22 @@ use crate::sites::SiteRow;
 #[template(path = "site.html")]
 struct Page<'a> {
     visitor: &'a Visitor,
-    back: &'a str,
     row: &'a SiteRow,
     has_messages: bool,
     offers: Vec<Offer>,
 }
 
-pub(in super::super) async fn page(
-    State(dashboard): State<Arc<Dashboard>>,
-    visitor: Visitor,
-    Path(name): Path<String>,
-    uri: Uri,
-) -> Result<Response, PageError> {
+pub(in super::super) async fn page(visitor: Visitor, Path(name): Path<String>) -> PageResult {
+    let subject = &visitor.dashboard.subject;
     let site = named(&name)?;
-    let row = &dashboard.subject.sites.row(&site).await?;
+    let row = &subject.sites.row(&site).await?;
     let content = Page {
         visitor: &visitor,
-        back: layout::here(&uri),
         row,
-        has_messages: dashboard.subject.oversight.is_some(),
+        has_messages: subject.oversight.is_some(),
         offers: offers(row),
     };
-    layout::page(&dashboard, &visitor, &uri, (Section::Sites, site.as_str()), &content)
+    layout::page(&visitor, (Section::Sites, site.as_str()), &content)
 }
 
 /// Parses the name of a site.

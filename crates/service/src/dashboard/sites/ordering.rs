@@ -1,16 +1,12 @@
 //! Orders for a site.
 
-use std::sync::Arc;
-
-use axum::extract::{Path, State};
-use axum::response::Response;
+use axum::extract::Path;
 use fetchwell_policy::orders::Order as SiteOrder;
 use url::form_urlencoded;
 
 use super::one::named;
-use crate::dashboard::Dashboard;
 use crate::dashboard::access::Order;
-use crate::dashboard::fault::PageError;
+use crate::dashboard::fault::{PageError, PageResult};
 use crate::dashboard::offer::{Mood, Offer, Question};
 use crate::sites::SiteRow;
 
@@ -56,11 +52,10 @@ pub(super) fn offers(row: &SiteRow) -> Vec<Offer> {
 
 /// Carries out an order.
 pub(in super::super) async fn order(
-    State(dashboard): State<Arc<Dashboard>>,
     Path((name, word)): Path<(String, String)>,
     order: Order,
-) -> Result<Response, PageError> {
-    let service = &dashboard.subject.sites;
+) -> PageResult {
+    let service = &order.by.dashboard.subject.sites;
     let site = named(&name)?;
     let (wanted, said) = match word.as_str() {
         "pause" => (SiteOrder::Pause, "is paused: its URLs wait until it is resumed"),
@@ -70,7 +65,7 @@ pub(in super::super) async fn order(
             match service.order_of_rate(rate.unwrap_or(f64::NAN)) {
                 Ok(wanted) => (wanted, "has a new rate"),
                 Err(why) => {
-                    return Ok(order.not_done(&dashboard, format!("Requests per second: {why}.")));
+                    return Ok(order.not_done(format!("Requests per second: {why}.")));
                 }
             }
         }
@@ -83,10 +78,8 @@ pub(in super::super) async fn order(
     };
     let obeyed = service.order(&site, wanted, &order.operator()).await?;
     if !obeyed.changed {
-        return Ok(order.not_done(
-            &dashboard,
-            format!("{site} is already in this state; nothing was changed."),
-        ));
+        let text = format!("{site} is already in this state; nothing was changed.");
+        return Ok(order.not_done(text));
     }
-    Ok(order.told(&dashboard, format!("{site} {said}.")))
+    Ok(order.told(format!("{site} {said}.")))
 }
