@@ -1,6 +1,8 @@
 //! Kafka: what its log promises besides what every log does.
 
 use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::symlink;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -159,7 +161,7 @@ async fn until_more(counter: &AtomicUsize, more: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_broker_that_crashes_under_load_loses_nothing_that_was_confirmed() {
+async fn a_broker_that_crashes_under_load_loses_nothing_confirmed_and_a_full_one_is_transient() {
     let Some(server) = OwnServer::start("kafka").await else { return };
     let topic = unused_topic();
     let log = KafkaLog::open(server.url(), &topic).await.unwrap();
@@ -184,4 +186,15 @@ async fn a_broker_that_crashes_under_load_loses_nothing_that_was_confirmed() {
         confirmed >= 2 * BATCHES_EACH * BATCH && missing.is_empty(),
         "{confirmed}: {missing:?}"
     );
+
+    // A partition on a full disk.
+    let topic = unused_topic();
+    let partition = server.data_folder().join(format!("{topic}-0"));
+    fs::create_dir(&partition).unwrap();
+    symlink("/dev/full", partition.join("00000000000000000000.log")).unwrap();
+    let log = KafkaLog::open(server.url(), &topic).await.unwrap();
+    let fault = log.publish(&[event(0)]).await.unwrap_err();
+    assert_eq!(fault.kind(), StoreErrorKind::Transient, "{fault}");
+    let log = fs::read_to_string(server.data_folder().with_file_name("log")).unwrap();
+    assert!(log.contains("No space left on device"));
 }

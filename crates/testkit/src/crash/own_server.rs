@@ -38,6 +38,11 @@ impl OwnServer {
         &self.url
     }
 
+    /// The folder with its data.
+    pub fn data_folder(&self) -> PathBuf {
+        self.folder.path().join(self.name).join("data")
+    }
+
     /// Sends SIGKILL to all of its processes.
     pub async fn crash(&self) {
         let file = self.folder.path().join(self.name).join("pid");
