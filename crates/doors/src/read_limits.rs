@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fetchwell_engine::clock::ThreadTime;
 use fetchwell_engine::plan::one_page::decoding_bytes;
-use fetchwell_extract::{Article, Limits, TookTooLong, extract_within};
+use fetchwell_extract::{Article, Limits, extract_within};
 use fetchwell_policy::outcome::{AnswerFault, FetchOutcome};
 use url::Url;
 
@@ -37,7 +37,8 @@ impl ReadLimits {
         let began = ThreadTime::now();
         let is_over = || began.elapsed() > self.max_time;
         let limits = Limits { max_text_bytes: self.max_text_bytes, is_over: &is_over };
-        extract_within(html, found_at, &limits).map_err(too_long)
+        extract_within(html, found_at, &limits)
+            .map_err(|_| FetchOutcome::BadAnswer(AnswerFault::TookTooLong))
     }
 
     /// The memory needed to read a page of this size.
@@ -46,10 +47,6 @@ impl ReadLimits {
         let text = body_bytes.min(self.max_text_bytes).saturating_mul(COPIES_OF_TEXT);
         decoding_bytes(body_bytes).saturating_add(nodes * NODE_BYTES).saturating_add(text)
     }
-}
-
-fn too_long(_: TookTooLong) -> FetchOutcome {
-    FetchOutcome::BadAnswer(AnswerFault::TookTooLong)
 }
 
 /// For tests that do not depend on time.

@@ -80,10 +80,7 @@ impl ThreadTime {
 fn wall_clock() -> Time {
     #[expect(clippy::disallowed_methods, reason = "the one place that reads the wall clock")]
     let now = SystemTime::now();
-    let micros = now
-        .duration_since(SystemTime::UNIX_EPOCH)
-        .map_or(0, |since| i64::try_from(since.as_micros()).unwrap_or(i64::MAX));
-    Time::from_micros(micros)
+    Time::EPOCH + now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
 }
 
 fn time_since_boot() -> Duration {

@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 
 use crate::ports::error::StoreError;
 use crate::ports::finish::{Finish, Finished, Settle, Settled, Sink};
@@ -14,6 +15,15 @@ pub struct NoRecords;
 #[async_trait]
 impl Sink<Infallible> for NoRecords {
     async fn write(&self, _: &[&Infallible]) -> Result<(), StoreError> {
+        Ok(())
+    }
+}
+
+/// Collects the records in memory.
+#[async_trait]
+impl<R: Clone + Send + Sync> Sink<R> for Mutex<Vec<R>> {
+    async fn write(&self, records: &[&R]) -> Result<(), StoreError> {
+        self.lock().extend(records.iter().copied().cloned());
         Ok(())
     }
 }
@@ -67,7 +77,6 @@ impl<R: Send + Sync> Finish<R> for Observed<R> {
 mod tests {
     use fetchwell_policy::retry::History;
     use fetchwell_policy::time::Time;
-    use parking_lot::Mutex;
 
     use super::*;
     use crate::budget::Share;

@@ -6,7 +6,7 @@ use fetchwell_policy::outcome::{AnswerFault, FetchOutcome};
 use fetchwell_policy::retry::Backoff;
 use fetchwell_policy::robots::MAX_ROBOTS_BYTES;
 use fetchwell_policy::time::Time;
-use fetchwell_policy::url::{Origin, Site, WebUrl};
+use fetchwell_policy::url::{Origin, WebUrl};
 
 use crate::ports::politeness::{RobotsRecord, Unreachable};
 use crate::web::{Method, Outcome, Request};
@@ -17,15 +17,6 @@ const MAX_ROBOTS_REDIRECTS: u32 = 5;
 /// The delay before an unreachable robots.txt is requested again.
 const TRY_AGAIN: Backoff =
     Backoff { base: Duration::from_secs(5), factor: 2.0, cap: Duration::from_secs(300) };
-
-/// Something that the engine needs to know before pages can be sent.
-#[derive(Debug)]
-pub enum InternalFetch {
-    /// An origin's robots.txt.
-    Robots(Box<RobotsFetch>),
-    /// Whether a site is back.
-    Probe(Site),
-}
 
 /// The request of a probe.
 pub fn probe(url: WebUrl) -> Request {

@@ -1,4 +1,4 @@
-//! In-memory stores for tests on a simulated clock. They behave like the durable ones.
+//! Stores in memory, for runs that leave nothing behind and for tests. They behave like the durable ones.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use bytes::Bytes;
 use fetchwell_policy::breaker::{BreakerRule, Transition};
 use fetchwell_policy::chance::Chance;
 use fetchwell_policy::orders::Order;
@@ -15,14 +14,12 @@ use fetchwell_policy::pace::Rate;
 use fetchwell_policy::site::{Permit, SiteState, Spend};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 use crate::clock::Clock;
 use crate::ports::error::StoreError;
-use crate::ports::event_log::{EventLog, LogEvent, Published, judge_by_size};
 use crate::ports::finish::{Settle, Settled, Settlement};
 use crate::ports::job::{Lane, Lease, LeaseId, NewJob};
-use crate::ports::page_cache::PageCache;
 use crate::ports::politeness::{
     ORDERS_AT_ONCE, ORDERS_TOLD_FOR, Politeness, RecentOrders, RobotsRecord, SiteAsk, SiteReport,
     Turn,
@@ -58,11 +55,7 @@ impl MemoryPoliteness {
     }
 
     pub fn sites_known(&self) -> usize {
-        self.lock().sites.len()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Shared> {
-        self.state.lock()
+        self.state.lock().sites.len()
     }
 }
 
@@ -70,7 +63,7 @@ impl MemoryPoliteness {
 impl Politeness for MemoryPoliteness {
     async fn turn(&self, reports: &[SiteReport], asks: &[SiteAsk]) -> Result<Turn, StoreError> {
         let now = self.clock.now();
-        let mut shared = self.lock();
+        let mut shared = self.state.lock();
         let Shared { sites, chance, .. } = &mut *shared;
         let mut turn = Turn { now, ..Turn::default() };
         for SiteReport { site, report } in reports {
@@ -94,34 +87,34 @@ impl Politeness for MemoryPoliteness {
         rate: Rate,
     ) -> Result<(Spend, Time), StoreError> {
         let now = self.clock.now();
-        let mut shared = self.lock();
+        let mut shared = self.state.lock();
         let state = shared.sites.entry(site.clone()).or_default();
         Ok((state.spend(permit, now, rate), now))
     }
 
     async fn robots(&self, origin: &Origin) -> Result<Option<RobotsRecord>, StoreError> {
-        Ok(self.lock().robots.get(origin).cloned())
+        Ok(self.state.lock().robots.get(origin).cloned())
     }
 
     async fn keep_robots(&self, origin: &Origin, record: &RobotsRecord) -> Result<(), StoreError> {
-        self.lock().robots.insert(origin.clone(), record.clone());
+        self.state.lock().robots.insert(origin.clone(), record.clone());
         Ok(())
     }
 
     async fn look(&self, site: &Site) -> Result<(Option<SiteState>, Time), StoreError> {
-        Ok((self.lock().sites.get(site).cloned(), self.clock.now()))
+        Ok((self.state.lock().sites.get(site).cloned(), self.clock.now()))
     }
 
     async fn sweep(&self) -> Result<u64, StoreError> {
         let now = self.clock.now();
-        let mut shared = self.lock();
+        let mut shared = self.state.lock();
         let before = shared.sites.len();
         shared.sites.retain(|_, state| !state.is_forgettable(now));
         Ok((before - shared.sites.len()) as u64)
     }
 
     async fn orders_since(&self, since: Time) -> Result<RecentOrders, StoreError> {
-        let shared = self.lock();
+        let shared = self.state.lock();
         let now = self.clock.now();
         let lately = shared.ordered_at.iter().filter(|(_, at)| **at >= since);
         let mut sites: Vec<(Site, Time)> = lately.map(|(site, at)| (site.clone(), *at)).collect();
@@ -134,7 +127,7 @@ impl Politeness for MemoryPoliteness {
 #[async_trait]
 impl Sites for MemoryPoliteness {
     async fn sites(&self, query: &SiteQuery) -> Result<SitesPage, StoreError> {
-        let shared = self.lock();
+        let shared = self.state.lock();
         let mut making = PageInMaking::new(query, self.clock.now());
         let after = making.after().to_owned();
         let beyond = (Bound::Excluded(after.as_str()), Bound::Unbounded);
@@ -152,7 +145,7 @@ impl Sites for MemoryPoliteness {
     }
 
     async fn site(&self, site: &Site) -> Result<(KnownSite, Time), StoreError> {
-        let shared = self.lock();
+        let shared = self.state.lock();
         let state = shared.sites.get(site).cloned().unwrap_or_default();
         let known = KnownSite { site: site.clone(), state, robots: shared.robots_of(site) };
         Ok((known, self.clock.now()))
@@ -160,7 +153,7 @@ impl Sites for MemoryPoliteness {
 
     async fn order(&self, site: &Site, order: Order, by: &str) -> Result<bool, StoreError> {
         let now = self.clock.now();
-        let mut shared = self.lock();
+        let mut shared = self.state.lock();
         if order == Order::ForgetRobots {
             for origin in origins_of(site) {
                 shared.robots.remove(&origin);
@@ -181,66 +174,6 @@ impl Shared {
     }
 }
 
-/// A page cache in memory.
-pub struct MemoryPages {
-    clock: Clock,
-    pages: Mutex<HashMap<String, (Time, Bytes)>>,
-}
-
-impl MemoryPages {
-    pub fn new(clock: Clock) -> MemoryPages {
-        MemoryPages { clock, pages: Mutex::default() }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, (Time, Bytes)>> {
-        self.pages.lock()
-    }
-}
-
-#[async_trait]
-impl PageCache for MemoryPages {
-    async fn put(&self, key: &str, body: Bytes, ttl: Duration) -> Result<(), StoreError> {
-        self.lock().insert(key.to_owned(), (self.clock.now() + ttl, body));
-        Ok(())
-    }
-
-    async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreError> {
-        let now = self.clock.now();
-        let pages = self.lock();
-        Ok(pages.get(key).filter(|(expires_at, _)| *expires_at > now).map(|(_, body)| body.clone()))
-    }
-
-    async fn sweep(&self) -> Result<u64, StoreError> {
-        let now = self.clock.now();
-        let mut pages = self.lock();
-        let before = pages.len();
-        pages.retain(|_, (expires_at, _)| *expires_at > now);
-        Ok((before - pages.len()) as u64)
-    }
-}
-
-/// A log of events in memory.
-#[derive(Default)]
-pub struct MemoryEvents(Mutex<Vec<LogEvent>>);
-
-impl MemoryEvents {
-    /// All published events, in order.
-    pub fn published(&self) -> Vec<LogEvent> {
-        self.0.lock().clone()
-    }
-}
-
-#[async_trait]
-impl EventLog for MemoryEvents {
-    async fn publish(&self, events: &[LogEvent]) -> Result<Vec<Published>, StoreError> {
-        let published: Vec<Published> = events.iter().map(judge_by_size).collect();
-        let taken = events.iter().zip(&published).filter(|(_, one)| **one == Published::Confirmed);
-        let taken = taken.map(|(event, _)| event.clone());
-        self.0.lock().extend(taken);
-        Ok(published)
-    }
-}
-
 /// A queue in memory that several instances can share.
 #[derive(Clone)]
 pub struct MemoryQueue {
@@ -255,13 +188,12 @@ pub struct MemoryQueue {
 struct QueueState {
     jobs: BTreeMap<LeaseId, Stored>,
     keys: BTreeSet<[u8; 16]>,
-    /// Waiting jobs, by site and lane.
-    waiting: HashMap<Place, BTreeSet<(Time, LeaseId)>>,
+    /// Waiting jobs, by site and lane. No room is empty.
+    rooms: HashMap<Place, Room>,
+    /// The rooms, by when they may next hand out a job.
+    agenda: BTreeSet<(Time, Place)>,
     /// Waiting jobs, by deadline.
     deadlines: BTreeSet<(Time, LeaseId)>,
-    /// Sites with waiting jobs, by when they may next hand one out.
-    rooms: BTreeSet<(Time, Place)>,
-    room_of: HashMap<Place, Room>,
     instances: BTreeMap<u64, Time>,
     ledger: Ledger,
     next_id: LeaseId,
@@ -271,11 +203,13 @@ struct QueueState {
 /// A site and one of its lanes.
 type Place = (String, Lane);
 
-/// When a site with waiting jobs may next hand one out: not while it is closed.
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// The waiting jobs of a site and one of its lanes.
+#[derive(Default)]
 struct Room {
-    due: Time,
+    waiting: BTreeSet<(Time, LeaseId)>,
     closed_until: Time,
+    /// Its time on the agenda.
+    due: Option<Time>,
 }
 
 struct Stored {
@@ -283,14 +217,6 @@ struct Stored {
     key: Option<[u8; 16]>,
     due: Time,
     standing: Standing,
-}
-
-impl Stored {
-    fn renew_payload(&mut self, payload: Option<&Vec<u8>>) {
-        if let Some(payload) = payload {
-            self.lease.job.payload.clone_from(payload);
-        }
-    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -317,6 +243,11 @@ impl MemoryQueue {
         MemoryQueue { clock, lease_ttl, run_once, state: Arc::default() }
     }
 
+    /// A queue of this process alone: nobody else takes its leases, so they need not expire soon.
+    pub fn private(clock: Clock, run_once: bool) -> MemoryQueue {
+        MemoryQueue::new(clock, Duration::from_secs(3_600), run_once)
+    }
+
     /// Joins as a new instance.
     pub fn instance(&self) -> MemoryInstance {
         MemoryInstance {
@@ -330,7 +261,7 @@ impl MemoryQueue {
     /// Adds jobs, except those whose keys are already present. Returns how many were added.
     pub fn enqueue(&self, jobs: Vec<NewJob>) -> usize {
         let now = self.clock.now();
-        let mut queue = self.lock();
+        let mut queue = self.state.lock();
         let mut accepted = 0;
         for NewJob { job, key, due } in jobs {
             if key.is_some_and(|key| !queue.keys.insert(key)) {
@@ -350,21 +281,17 @@ impl MemoryQueue {
 
     /// How many jobs are in each state.
     pub fn ledger(&self) -> Ledger {
-        self.lock().ledger
+        self.state.lock().ledger
     }
 
     /// The URLs of dead jobs, with the reasons.
     pub fn dead(&self) -> Vec<(String, String)> {
-        let queue = self.lock();
+        let queue = self.state.lock();
         let dead = queue.jobs.values().filter_map(|stored| match &stored.standing {
             Standing::Dead(reason) => Some((stored.lease.job.url.clone(), reason.clone())),
             _ => None,
         });
         dead.collect()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, QueueState> {
-        self.state.lock()
     }
 }
 
@@ -403,51 +330,57 @@ impl QueueState {
             self.deadlines.insert((deadline, id));
         }
         let place = place_of(&stored.lease);
-        self.waiting.entry(place.clone()).or_default().insert((due, id));
-        let room = self.room_of.get(&place).copied();
-        let Room { due: before, closed_until } = room.unwrap_or_else(|| Room {
-            due: Time::FAR_FUTURE,
-            closed_until: self.closed_until(&place.0),
-        });
-        self.put_room(place, Room { due: before.min(due.max(closed_until)), closed_until });
+        if !self.rooms.contains_key(&place) {
+            let closed_until = self.closed_until(&place.0);
+            self.rooms.insert(place.clone(), Room { closed_until, ..Room::default() });
+        }
+        if let Some(room) = self.rooms.get_mut(&place) {
+            room.waiting.insert((due, id));
+        }
+        self.reschedule(&place);
     }
 
     /// A closed site is closed for every lane.
     fn closed_until(&self, site: &str) -> Time {
-        let of_site = self.room_of.iter().filter(|((name, _), _)| name == site);
+        let of_site = self.rooms.iter().filter(|((name, _), _)| name == site);
         of_site.map(|(_, room)| room.closed_until).max().unwrap_or(Time::EPOCH)
     }
 
     /// The last call for a site wins, even if its time is earlier.
     fn close_until(&mut self, site: &str, until: Time) {
-        let of_site = self.waiting.iter().filter(|((name, _), _)| name == site);
-        let first = |(place, waiting): (&Place, &BTreeSet<(Time, LeaseId)>)| {
-            Some((place.clone(), waiting.first()?.0))
-        };
-        for (place, due) in of_site.filter_map(first).collect::<Vec<_>>() {
-            self.put_room(place, Room { due: due.max(until), closed_until: until });
+        let mut closed = Vec::new();
+        for (place, room) in self.rooms.iter_mut().filter(|((name, _), _)| name == site) {
+            room.closed_until = until;
+            closed.push(place.clone());
+        }
+        for place in closed {
+            self.reschedule(&place);
         }
     }
 
-    fn put_room(&mut self, place: Place, room: Room) {
-        if self.room_of.get(&place) == Some(&room) {
+    /// Puts a room on the agenda for its first job, but not while its site is closed. Removes it if it is empty.
+    fn reschedule(&mut self, place: &Place) {
+        let Some(room) = self.rooms.get_mut(place) else { return };
+        let next = room.waiting.first().map(|(due, _)| room.closed_until.max(*due));
+        let before = std::mem::replace(&mut room.due, next);
+        if next.is_none() {
+            self.rooms.remove(place);
+        }
+        if before == next {
             return;
         }
-        self.remove_room(&place);
-        self.rooms.insert((room.due, place.clone()));
-        self.room_of.insert(place, room);
-    }
-
-    fn remove_room(&mut self, place: &Place) {
-        if let Some(before) = self.room_of.remove(place) {
-            self.rooms.remove(&(before.due, place.clone()));
+        if let Some(due) = before {
+            self.agenda.remove(&(due, place.clone()));
+        }
+        if let Some(due) = next {
+            self.agenda.insert((due, place.clone()));
         }
     }
 
     /// The sites that may hand out jobs, by lane, starting with the lane after `turn`; without groups that rest.
     fn due_by_lane(&self, demand: &Demand, turn: &Lane, now: Time) -> Vec<(Lane, Vec<String>)> {
         let mut lanes: BTreeMap<Lane, Vec<String>> = BTreeMap::new();
-        for (_, (site, lane)) in self.rooms.iter().take_while(|(due, _)| *due <= now) {
+        for (_, (site, lane)) in self.agenda.iter().take_while(|(due, _)| *due <= now) {
             if !rests(lane, demand) {
                 lanes.entry(lane.clone()).or_default().push(site.clone());
             }
@@ -458,12 +391,12 @@ impl QueueState {
         lanes
     }
 
-    fn lease_from(&mut self, site: &Place, most: usize, epoch: u64, now: Time) -> Vec<Lease> {
-        let Some(waiting) = self.waiting.get(site) else { return Vec::new() };
-        let due = waiting.range(..=(now, LeaseId::MAX)).take(most).map(|(_, id)| *id);
+    fn lease_from(&mut self, place: &Place, most: usize, epoch: u64, now: Time) -> Vec<Lease> {
+        let Some(room) = self.rooms.get(place) else { return Vec::new() };
+        let due = room.waiting.range(..=(now, LeaseId::MAX)).take(most).map(|(_, id)| *id);
         let due: Vec<LeaseId> = due.collect();
         let leases = due.into_iter().filter_map(|id| self.lease(id, epoch)).collect();
-        self.close_room_after_lease(site);
+        self.reschedule(place);
         leases
     }
 
@@ -474,7 +407,7 @@ impl QueueState {
         let leases: Vec<Lease> =
             overdue.into_iter().filter_map(|id| self.lease(id, epoch)).collect();
         for lease in &leases {
-            self.close_room_after_lease(&place_of(lease));
+            self.reschedule(&place_of(lease));
         }
         leases
     }
@@ -492,34 +425,16 @@ impl QueueState {
         if let Some(deadline) = lease.job.deadline {
             self.deadlines.remove(&(deadline, id));
         }
-        if let Some(waiting) = self.waiting.get_mut(&place_of(&lease)) {
-            waiting.remove(&(due, id));
+        if let Some(room) = self.rooms.get_mut(&place_of(&lease)) {
+            room.waiting.remove(&(due, id));
         }
         Some(lease)
     }
 
-    fn close_room_after_lease(&mut self, place: &Place) {
-        match self.waiting.get(place).and_then(BTreeSet::first).copied() {
-            Some((due, _)) => {
-                let closed_until = self.room_of.get(place).map_or(Time::EPOCH, |r| r.closed_until);
-                self.put_room(place.clone(), Room { due: due.max(closed_until), closed_until });
-            }
-            None => {
-                self.waiting.remove(place);
-                self.remove_room(place);
-            }
-        }
-    }
-
     /// Makes the leases of dead instances wait again. Returns how many there were.
     fn rescue(&mut self, now: Time) -> usize {
-        let dead: BTreeSet<u64> = self
-            .instances
-            .iter()
-            .filter(|(_, expires)| **expires <= now)
-            .map(|(epoch, _)| *epoch)
-            .collect();
-        self.instances.retain(|epoch, _| !dead.contains(epoch));
+        let expired = self.instances.extract_if(.., |_, expires| *expires <= now);
+        let dead: BTreeSet<u64> = expired.map(|(epoch, _)| epoch).collect();
         let orphans: Vec<(LeaseId, bool)> = self
             .jobs
             .iter()
@@ -558,7 +473,9 @@ impl QueueState {
             }
             Settlement::Retry { at, history, payload } => {
                 stored.lease.history = *history;
-                stored.renew_payload(payload.as_ref());
+                if let Some(payload) = payload {
+                    stored.lease.job.payload.clone_from(payload);
+                }
                 self.wait(lease.id, *at, *at > now);
             }
             Settlement::HandBack { at } => self.wait(lease.id, *at, *at > now),
@@ -572,13 +489,9 @@ impl QueueState {
 }
 
 impl MemoryInstance {
-    fn epoch(&self) -> Option<u64> {
-        *self.epoch.lock()
-    }
-
     /// The epoch, if this instance is still alive by the queue's clock.
     fn live_epoch(&self, queue: &QueueState, now: Time) -> Option<u64> {
-        let epoch = self.epoch()?;
+        let epoch = (*self.epoch.lock())?;
         (*queue.instances.get(&epoch)? > now).then_some(epoch)
     }
 }
@@ -587,7 +500,7 @@ impl MemoryInstance {
 impl Source for MemoryInstance {
     async fn take(&self, demand: &Demand) -> Result<Taken, StoreError> {
         let now = self.queue.clock.now();
-        let mut queue = self.queue.lock();
+        let mut queue = self.queue.state.lock();
         for (site, until) in &demand.closed {
             queue.close_until(site.as_str(), *until);
         }
@@ -623,15 +536,15 @@ impl Source for MemoryInstance {
         }
         let poll = now + Duration::from_secs(1);
         let may_give = |(_, (_, lane)): &&(Time, Place)| !rests(lane, demand);
-        let due = queue.rooms.iter().find(may_give).map(|(due, _)| *due);
+        let due = queue.agenda.iter().find(may_give).map(|(due, _)| *due);
         let deadline = queue.deadlines.first().map(|(deadline, _)| *deadline);
         let next = due.into_iter().chain(deadline).min().unwrap_or(poll);
         Ok(Taken::Idle { until: next.max(now).min(poll) })
     }
 
     async fn started(&self, leases: &[LeaseId]) -> Result<(), StoreError> {
-        let Some(ours) = self.epoch() else { return Ok(()) };
-        let mut queue = self.queue.lock();
+        let Some(ours) = *self.epoch.lock() else { return Ok(()) };
+        let mut queue = self.queue.state.lock();
         for id in leases {
             match queue.jobs.get_mut(id).map(|stored| &mut stored.standing) {
                 Some(Standing::Leased { epoch, started }) if *epoch == ours => *started = true,
@@ -643,7 +556,7 @@ impl Source for MemoryInstance {
 
     async fn renew(&self) -> Result<Renewal, StoreError> {
         let now = self.queue.clock.now();
-        let mut queue = self.queue.lock();
+        let mut queue = self.queue.state.lock();
         let held = self.live_epoch(&queue, now);
         self.rescued.fetch_add(queue.rescue(now) as u64, Ordering::Relaxed);
         let mut epoch = self.epoch.lock();
@@ -663,7 +576,7 @@ impl Source for MemoryInstance {
     }
 
     async fn oldest_waiting(&self) -> Result<Option<Time>, StoreError> {
-        let queue = self.queue.lock();
+        let queue = self.queue.state.lock();
         let waits =
             |stored: &&Stored| matches!(stored.standing, Standing::Queued | Standing::Delayed);
         // Ids are in the order of acceptance.
@@ -675,7 +588,7 @@ impl Source for MemoryInstance {
 impl Settle for MemoryInstance {
     async fn settle(&self, batch: &[(&Lease, &Settlement)]) -> Result<Vec<Settled>, StoreError> {
         let now = self.queue.clock.now();
-        let mut queue = self.queue.lock();
+        let mut queue = self.queue.state.lock();
         let Some(epoch) = self.live_epoch(&queue, now) else {
             return Ok(vec![Settled::Stale; batch.len()]);
         };

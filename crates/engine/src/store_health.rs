@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::time::Instant;
 use tracing::{debug, error, info, warn};
 
@@ -141,7 +141,7 @@ impl StoreHealth {
             return self.note_fatal(call, fault);
         }
         let now = Instant::now();
-        let mut state = self.state();
+        let mut state = self.shared.state.lock();
         let streak = state.failing.entry((self.pipeline, call)).or_insert_with(|| Streak {
             since: now,
             last: now,
@@ -165,7 +165,7 @@ impl StoreHealth {
         };
         match is_fatal {
             true => self.note_fatal(call, fault),
-            false => self.state().log(call, fault, Instant::now()),
+            false => self.shared.state.lock().log(call, fault, Instant::now()),
         }
     }
 
@@ -183,7 +183,7 @@ impl StoreHealth {
     }
 
     pub fn worked(&self, call: StoreCall) {
-        let mut state = self.state();
+        let mut state = self.shared.state.lock();
         if state.failing.remove(&(self.pipeline, call)).is_some() {
             state.end_outage();
         }
@@ -191,7 +191,7 @@ impl StoreHealth {
 
     /// Forgets the failures of this pipeline, because the calls will not be repeated.
     pub fn forget(&self) {
-        let mut state = self.state();
+        let mut state = self.shared.state.lock();
         state.failing.retain(|(pipeline, _), _| *pipeline != self.pipeline);
         state.end_outage();
     }
@@ -209,16 +209,12 @@ impl StoreHealth {
 
     fn longest(&self, which: impl Fn(u32, StoreCall) -> bool) -> Option<Failing> {
         let now = Instant::now();
-        let state = self.state();
+        let state = self.shared.state.lock();
         let recent = state.failing.iter().filter(|((pipeline, call), streak)| {
             which(*pipeline, *call) && now - streak.last <= RECENT
         });
         let (key, streak) = recent.max_by_key(|(_, streak)| streak.lasts())?;
         Some(Failing { call: key.1, lasts: streak.lasts(), fault: streak.fault.clone() })
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.shared.state.lock()
     }
 }
 
@@ -305,15 +301,15 @@ mod tests {
         health.failed(StoreCall::Finish, &fault());
         other.failed(StoreCall::Finish, &fault());
         other.worked(StoreCall::Finish);
-        assert!(health.state().outage.is_some());
+        assert!(health.shared.state.lock().outage.is_some());
         health.worked(StoreCall::Finish);
-        assert!(health.state().outage.is_none());
+        assert!(health.shared.state.lock().outage.is_none());
         other.failed(StoreCall::Finish, &fault());
         other.failed(StoreCall::Pace, &fault());
         health.forget();
         assert!(other.failing().is_some());
         other.forget();
-        assert!(health.state().outage.is_none() && other.failing().is_none());
+        assert!(health.shared.state.lock().outage.is_none() && other.failing().is_none());
     }
 
     #[tokio::test(start_paused = true)]

@@ -51,14 +51,11 @@ impl Request {
 
     /// A request for a page, which obeys robots.txt.
     pub fn page(url: WebUrl) -> Request {
-        let method = Method::GET;
-        let body = Bytes::new();
-        let headers = Vec::new();
         Request {
             url,
-            method,
-            body,
-            headers,
+            method: Method::GET,
+            body: Bytes::new(),
+            headers: Vec::new(),
             obeys_robots: true,
             enough_bytes: None,
             wanted_status: None,

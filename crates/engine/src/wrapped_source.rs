@@ -38,12 +38,13 @@ pub struct WrappedSource {
     behind: Mutex<Behind>,
 }
 
-/// What a failed take leaves for the next one.
+/// What a take leaves for the next one.
 #[derive(Default)]
 struct Behind {
     /// Leases that were taken but could not be prepared yet.
     unprepared: Vec<Lease>,
-    /// Sites to close that the inner source has not been told of yet.
+    /// The closed sites of a take that needed no leases from the inner source. Those of one demand at most: the next
+    /// take passes them on, and the caller repeats those of a take that failed.
     closed: HashMap<Site, Time>,
 }
 
@@ -59,10 +60,11 @@ impl Source for WrappedSource {
         let mut behind = self.behind.lock().await;
         let Behind { unprepared, closed } = &mut *behind;
         let mut demand = demand.clone();
-        closed.extend(std::mem::take(&mut demand.closed));
+        let mut unsent = closed.clone();
+        unsent.extend(std::mem::take(&mut demand.closed));
         loop {
             if unprepared.is_empty() {
-                demand.closed = closed.clone().into_iter().collect();
+                demand.closed = unsent.drain().collect();
                 let taken = self.inner.take(&demand).await?;
                 closed.clear();
                 match taken {
@@ -72,6 +74,7 @@ impl Source for WrappedSource {
             }
             self.hooks.prepare(unprepared).await?;
             if !unprepared.is_empty() {
+                closed.extend(unsent);
                 return Ok(Taken::Jobs(std::mem::take(unprepared)));
             }
         }
@@ -124,6 +127,7 @@ mod tests {
     /// whether the instance left.
     #[derive(Default)]
     struct Inner {
+        is_away: parking_lot::Mutex<bool>,
         closed: parking_lot::Mutex<Vec<Vec<(Site, Time)>>>,
         has_left: parking_lot::Mutex<bool>,
     }
@@ -131,6 +135,9 @@ mod tests {
     #[async_trait]
     impl Source for Inner {
         async fn take(&self, demand: &Demand) -> Result<Taken, StoreError> {
+            if *self.is_away.lock() {
+                return Err(StoreError::transient("the inner source is away"));
+            }
             self.closed.lock().push(demand.closed.clone());
             Ok(Taken::Jobs(vec![lease()]))
         }
@@ -218,6 +225,23 @@ mod tests {
         }
         let closed = vec![(site("a.test"), later), (site("b.test"), soon)];
         assert_eq!(takes, [vec![], closed, vec![]]);
+    }
+
+    /// The caller repeats them, in demands of a bounded size.
+    #[tokio::test]
+    async fn closed_sites_of_failed_takes_are_not_kept() {
+        let (inner, _, source) = rig();
+        let closing = |number: usize| {
+            let site = Site::parse(&format!("s{number}.test")).unwrap();
+            Demand { most: 1, closed: vec![(site, Time::from_secs(1))], ..Demand::default() }
+        };
+        *inner.is_away.lock() = true;
+        for number in 0..9 {
+            assert!(source.take(&closing(number)).await.is_err());
+        }
+        *inner.is_away.lock() = false;
+        source.take(&closing(9)).await.unwrap();
+        assert_eq!(*inner.closed.lock(), [closing(9).closed]);
     }
 
     #[tokio::test]

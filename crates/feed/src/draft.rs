@@ -3,8 +3,8 @@
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::WebUrl;
 
+use crate::feed::{Entry, MAX_FIELD_BYTES};
 use crate::references::undo;
-use crate::{Entry, MAX_FIELD_BYTES};
 
 /// The fields of an entry that have been read so far.
 #[derive(Default)]

@@ -6,21 +6,16 @@ use fetchwell_policy::url::WebUrl;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
+use crate::date;
 use crate::draft::{Draft, link, plain};
-use crate::{Feed, FeedFormat, Gaps, Home, MAX_ENTRIES, date};
+use crate::feed::{Feed, FeedFormat};
 
 /// Reads a document; `None` if it has no items.
 pub(crate) fn read(document: &str, found_at: &WebUrl) -> Option<Feed> {
-    let feed = Feed {
-        format: FeedFormat::Json,
-        title: String::new(),
-        home: Home::of(found_at),
-        entries: Vec::new(),
-        gaps: Gaps::default(),
-    };
+    let feed = Feed::new(FeedFormat::Json, found_at);
     let mut reading = Reading { feed, found_at, has_items: false };
     let mut json = serde_json::Deserializer::from_str(document);
-    reading.feed.gaps.ends_early = (&mut reading).deserialize(&mut json).is_err();
+    reading.feed.gaps.ends_early = json.deserialize_map(&mut reading).is_err();
     reading.has_items.then_some(reading.feed)
 }
 
@@ -28,17 +23,6 @@ struct Reading<'a> {
     feed: Feed,
     found_at: &'a WebUrl,
     has_items: bool,
-}
-
-impl Reading<'_> {
-    fn add(&mut self, item: &Value) {
-        let Feed { entries, gaps, .. } = &mut self.feed;
-        match draft(item, self.found_at).entry() {
-            None => gaps.without_link += 1,
-            Some(_) if entries.len() == MAX_ENTRIES => gaps.left_out += 1,
-            Some(entry) => entries.push(entry),
-        }
-    }
 }
 
 fn draft(item: &Value, found_at: &WebUrl) -> Draft {
@@ -52,14 +36,6 @@ fn draft(item: &Value, found_at: &WebUrl) -> Draft {
         published: text("date_published").and_then(date::read),
         updated: text("date_modified").and_then(date::read),
         original: None,
-    }
-}
-
-impl<'de> DeserializeSeed<'de> for &mut Reading<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<(), D::Error> {
-        json.deserialize_map(self)
     }
 }
 
@@ -116,7 +92,7 @@ impl<'de> Visitor<'de> for Items<'_, '_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
         while let Some(item) = items.next_element::<Value>()? {
-            self.0.add(&item);
+            self.0.feed.add(draft(&item, self.0.found_at).entry());
         }
         Ok(())
     }

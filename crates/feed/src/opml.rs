@@ -4,8 +4,8 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use crate::draft::plain;
+use crate::feed::{MAX_DEPTH, MAX_FIELD_BYTES};
 use crate::xml::{Attributes, Tokens, XmlToken, local};
-use crate::{MAX_DEPTH, MAX_FIELD_BYTES};
 
 /// Further feeds are left out.
 pub const MAX_FEEDS: usize = 100_000;

@@ -2,7 +2,7 @@
 
 use fetchwell_policy::url::WebUrl;
 
-use crate::NoFeed;
+use crate::feed::NoFeed;
 use crate::xml::{Tokens, XmlToken, local};
 
 /// Further feeds are not reported.

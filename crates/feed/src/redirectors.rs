@@ -5,83 +5,41 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use fetchwell_policy::url::WebUrl;
 use url::form_urlencoded;
 
-use crate::Home;
+use crate::home::Home;
 
-/// A service whose links contain the page's URL in a parameter.
-struct Redirector {
-    /// The host, or its parent domain; `google.*` is Google in any country.
-    host: &'static str,
-    /// The prefix of its paths.
-    path: &'static str,
-    /// The parameters that may hold the URL.
-    parameters: &'static [&'static str],
-}
-
-const fn redirector(
-    host: &'static str,
-    path: &'static str,
-    parameters: &'static [&'static str],
-) -> Redirector {
-    Redirector { host, path, parameters }
-}
-
-const REDIRECTORS: &[Redirector] = &[
-    redirector("google.*", "/url", &["q", "url"]), // Alerts and search; also the old links of Google News
-    redirector("news.google.com", "/news/url", &["url"]),
-    redirector("bing.com", "/news/apiclick.aspx", &["url"]),
-    redirector("bing.com", "/ck/a", &["u"]), // written in base64
-    redirector("l.facebook.com", "/l.php", &["u"]),
-    redirector("lm.facebook.com", "/l.php", &["u"]),
-    redirector("facebook.com", "/flx/warn", &["u"]),
-    redirector("l.instagram.com", "/", &["u"]),
-    redirector("l.threads.net", "/", &["u"]),
-    redirector("out.reddit.com", "/", &["url"]),
-    redirector("youtube.com", "/redirect", &["q"]),
-    redirector("linkedin.com", "/redir/redirect", &["url"]),
-    redirector("linkedin.com", "/safety/go", &["url"]),
-    redirector("t.umblr.com", "/redirect", &["z"]),
-    redirector("vk.com", "/away.php", &["to"]),
-    redirector("duckduckgo.com", "/l/", &["uddg"]),
-    redirector("getpocket.com", "/redirect", &["url"]),
-    redirector("slack-redir.net", "/link", &["url"]),
-    redirector("safelinks.protection.outlook.com", "/", &["url"]),
-    redirector("go.redirectingat.com", "/", &["url"]), // Skimlinks
-    redirector("go.skimresources.com", "/", &["url"]), // the same
-    redirector("click.linksynergy.com", "/", &["murl"]), // Rakuten
-    redirector("anrdoezrs.net", "/", &["url"]),        // Commission Junction
+/// Services whose links contain the page's URL in a parameter: the host or its parent domain (`google.*` is Google in
+/// any country), the prefix of its paths, and the parameters that may hold the URL, separated by spaces.
+const REDIRECTORS: &[(&str, &str, &str)] = &[
+    ("google.*", "/url", "q url"), // Alerts and search; also the old links of Google News
+    ("news.google.com", "/news/url", "url"),
+    ("bing.com", "/news/apiclick.aspx", "url"),
+    ("bing.com", "/ck/a", "u"), // written in base64
+    ("l.facebook.com", "/l.php", "u"),
+    ("lm.facebook.com", "/l.php", "u"),
+    ("facebook.com", "/flx/warn", "u"),
+    ("l.instagram.com", "/", "u"),
+    ("l.threads.net", "/", "u"),
+    ("out.reddit.com", "/", "url"),
+    ("youtube.com", "/redirect", "q"),
+    ("linkedin.com", "/redir/redirect", "url"),
+    ("linkedin.com", "/safety/go", "url"),
+    ("t.umblr.com", "/redirect", "z"),
+    ("vk.com", "/away.php", "to"),
+    ("duckduckgo.com", "/l/", "uddg"),
+    ("getpocket.com", "/redirect", "url"),
+    ("slack-redir.net", "/link", "url"),
+    ("safelinks.protection.outlook.com", "/", "url"),
+    ("go.redirectingat.com", "/", "url"),   // Skimlinks
+    ("go.skimresources.com", "/", "url"),   // the same
+    ("click.linksynergy.com", "/", "murl"), // Rakuten
+    ("anrdoezrs.net", "/", "url"),          // Commission Junction
 ];
 
 /// Hosts that only redirect, to a target that the link does not contain.
-const ASKED: &[&str] = &[
-    "feedproxy.google.com",
-    "rss.feedsportal.com",
-    "feeds.feedblitz.com",
-    "t.co",
-    "bit.ly",
-    "j.mp",
-    "amzn.to",
-    "nyti.ms",
-    "wapo.st",
-    "reut.rs",
-    "bbc.in",
-    "cnn.it",
-    "trib.al",
-    "dlvr.it",
-    "ift.tt",
-    "ow.ly",
-    "buff.ly",
-    "fb.me",
-    "lnkd.in",
-    "flip.it",
-    "goo.gl",
-    "tinyurl.com",
-    "is.gd",
-    "v.gd",
-    "rb.gy",
-    "cutt.ly",
-    "shorturl.at",
-    "t.ly",
-];
+const ASKED: &str = "
+    feedproxy.google.com rss.feedsportal.com feeds.feedblitz.com t.co bit.ly j.mp amzn.to nyti.ms
+    wapo.st reut.rs bbc.in cnn.it trib.al dlvr.it ift.tt ow.ly buff.ly fb.me lnkd.in flip.it
+    goo.gl tinyurl.com is.gd v.gd rb.gy cutt.ly shorturl.at t.ly";
 
 /// Whether a link of a feed must be requested to find out where it leads. Pages of the feed's own site need not be:
 /// they are fetched later anyway, and their redirects are followed then. No list of redirecting services is complete,
@@ -93,7 +51,8 @@ pub fn must_be_asked(link: &WebUrl, home: &Home) -> bool {
 /// Whether a link belongs to a service that only redirects, so that it is not a page itself.
 pub fn leads_elsewhere(link: &WebUrl) -> bool {
     // FeedBurner links have this path, even on a publisher's own domain.
-    ASKED.contains(&link.host()) || link.path_and_query().starts_with("/~r/")
+    ASKED.split_whitespace().any(|host| host == link.host())
+        || link.path_and_query().starts_with("/~r/")
 }
 
 /// The page's URL that a link contains, if any.
@@ -105,8 +64,8 @@ fn by_parameter(link: &WebUrl) -> Option<WebUrl> {
     let (path, query) = link.path_and_query().split_once('?')?;
     REDIRECTORS
         .iter()
-        .filter(|known| is_at(link.host(), known.host) && path.starts_with(known.path))
-        .flat_map(|known| known.parameters)
+        .filter(|(host, prefix, _)| is_at(link.host(), host) && path.starts_with(prefix))
+        .flat_map(|(_, _, parameters)| parameters.split(' '))
         .find_map(|wanted| {
             let pairs = form_urlencoded::parse(query.as_bytes());
             pairs.filter(|(name, _)| name == wanted).find_map(|(_, value)| target(&value))

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use fetchwell_extract::named_character;
+use fetchwell_extract::{named_character, replace_references};
 
 /// No name is longer, so anything longer is not a reference.
 const MAX_NAME_BYTES: usize = 32;
@@ -10,22 +10,7 @@ const MAX_NAME_BYTES: usize = 32;
 /// Decodes the references in a text. XML has only five names, but feeds use those of HTML, so they are accepted. Any
 /// other `&` is kept, so that `?a=1&b=2` stays a query with two parameters.
 pub(crate) fn undo(raw: &str) -> Cow<'_, str> {
-    let Some((before, _)) = raw.split_once('&') else { return Cow::Borrowed(raw) };
-    let mut text = String::with_capacity(raw.len());
-    text.push_str(before);
-    for part in raw.split('&').skip(1) {
-        match reference(part) {
-            Some((character, rest)) => {
-                text.push(character);
-                text.push_str(rest);
-            }
-            None => {
-                text.push('&');
-                text.push_str(part);
-            }
-        }
-    }
-    Cow::Owned(text)
+    replace_references(raw, reference)
 }
 
 fn reference(after_ampersand: &str) -> Option<(char, &str)> {

@@ -5,10 +5,11 @@
 
 use fetchwell_policy::url::WebUrl;
 
+use crate::date;
 use crate::draft::{Draft, link, plain};
+use crate::feed::{Feed, FeedFormat, MAX_DEPTH, MAX_FIELD_BYTES};
 use crate::references::undo;
 use crate::xml::{Attributes, Tokens, XmlToken, local, prefix};
-use crate::{Feed, FeedFormat, Gaps, Home, MAX_DEPTH, MAX_ENTRIES, MAX_FIELD_BYTES, date};
 
 /// Reads a document; `None` if it contains no feed.
 pub(crate) fn read(document: &str, found_at: &WebUrl) -> Option<Feed> {
@@ -42,13 +43,7 @@ fn begin<'a>(tokens: &mut Tokens<'a>, found_at: &WebUrl) -> Option<Reader<'a>> {
             "html" => return None,
             _ => continue,
         };
-        let feed = Feed {
-            format,
-            title: String::new(),
-            home: Home::of(found_at),
-            entries: Vec::new(),
-            gaps: Gaps::default(),
-        };
+        let feed = Feed::new(format, found_at);
         let mut reader = Reader { feed, stack: Vec::new(), draft: None, capture: None };
         reader.push(name, base_of(attributes, found_at));
         if is_empty {
@@ -146,8 +141,8 @@ impl<'a> Reader<'a> {
         if self.capture.as_ref().is_some_and(|capture| capture.outside >= at) {
             self.end_capture();
         }
-        if self.draft.as_ref().is_some_and(|(_, outside)| *outside >= at) {
-            self.end_entry();
+        if let Some((draft, _)) = self.draft.take_if(|(_, outside)| *outside >= at) {
+            self.feed.add(draft.entry());
         }
         self.stack.truncate(at);
     }
@@ -171,16 +166,6 @@ impl<'a> Reader<'a> {
             self.close_all_from(*outside);
         }
         self.draft = Some((Draft::default(), self.stack.len()));
-    }
-
-    fn end_entry(&mut self) {
-        let Some((draft, _)) = self.draft.take() else { return };
-        let Feed { entries, gaps, .. } = &mut self.feed;
-        match draft.entry() {
-            None => gaps.without_link += 1,
-            Some(_) if entries.len() == MAX_ENTRIES => gaps.left_out += 1,
-            Some(entry) => entries.push(entry),
-        }
     }
 
     /// The field that an element's text belongs to. Only direct children of an entry or of the feed count, also if they

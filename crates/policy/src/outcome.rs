@@ -1,31 +1,38 @@
 //! The outcome of a request, and who is to blame: the left half of the table in the contract.
 
-use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
-use crate::site::Mark;
 use crate::time::Time;
 
-/// The final outcome for a URL. Followed redirects are not included.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The final outcome for a URL, with the reason as text. Followed redirects are not included.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum FetchOutcome {
     /// The server answered with this status, and the response was read completely.
+    #[error("the server answered {0}")]
     Answered(u16),
     /// robots.txt disallows it.
+    #[error("robots.txt disallows it")]
     RobotsDisallow,
     /// The connection failed or broke.
+    #[error("{0}")]
     Network(NetworkFault),
     /// A timeout expired.
+    #[error("{0}")]
     TimedOut(Phase),
     /// The response exceeded a limit or was invalid.
+    #[error("{0}")]
     BadAnswer(AnswerFault),
     /// The request was refused, for this reason.
+    #[error("refused: {0}")]
     Refused(String),
     /// The caller's deadline passed before there was a response.
+    #[error("its deadline passed")]
     DeadlinePassed,
     /// The site was down, or its robots.txt could not be read, for longer than we wait.
+    #[error("the site stayed down{}", why(.last_failure.as_deref()))]
     SiteStayedDown {
         /// When the failures began.
         since: Time,
@@ -33,6 +40,7 @@ pub enum FetchOutcome {
         last_failure: Option<String>,
     },
     /// The site was down, and as many probes failed as the URL had attempts left.
+    #[error("the site is down: failed probes: {count}, the last one: {last}")]
     ProbesFailed {
         /// The number of probes that failed while the URL waited.
         count: u32,
@@ -40,6 +48,12 @@ pub enum FetchOutcome {
         last: SiteFault,
     },
     /// The wait before the next request would be longer than we wait for a site that is down.
+    #[error(
+        "the next request to this site must wait {:.0} s ({}), which is longer than --give-up-after ({} s)",
+        .wait.as_secs_f64(),
+        .asked_by.in_words(),
+        .most.as_secs_f64()
+    )]
     WaitTooLong {
         /// What causes the wait.
         asked_by: WaitAskedBy,
@@ -50,52 +64,71 @@ pub enum FetchOutcome {
     },
     /// The host name does not exist, and the host never answered before, so the URL is wrong. Only used by commands
     /// that make this distinction; otherwise it is a failure of the site, like any other failed lookup.
+    #[error("{}", NameFault::NoSuchName)]
     NoSuchHost,
     /// We stopped, or ran out of a resource. Neither the URL nor the site is to blame.
+    #[error("not fetched, through no fault of the site: {0}")]
     OurFault(String),
 }
 
 /// How a site failed, in a compact form for stores.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SiteFault {
     /// The connection failed or broke.
+    #[error("no connection, or it broke")]
     Network,
     /// A timeout expired.
+    #[error("no answer in time")]
     TimedOut,
     /// It answered with this status.
+    #[error("the server answered {0}")]
     Answered(u16),
 }
 
 /// How a connection failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum NetworkFault {
     /// No address was found for the name.
+    #[error("{0}")]
     Dns(NameFault),
     /// The connection was refused, or there is no route.
+    #[error("the connection was refused")]
     ConnectRefused,
     /// The TLS handshake failed.
+    #[error("the TLS handshake failed: {0}")]
     Tls(TlsFault),
     /// The connection broke before the response was complete.
+    #[error("the connection broke")]
     Reset,
 }
 
 /// Why a TLS handshake failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum TlsFault {
     /// The certificate has expired.
+    #[error("the certificate has expired")]
     Expired,
     /// The certificate is not valid yet.
+    #[error("the certificate is not valid yet, by this machine's clock")]
     NotYetValid,
     /// The certificate is for other names.
+    #[error("the certificate is for another name")]
     WrongName,
     /// The certificate was not signed by a trusted CA.
+    #[error(
+        "the certificate's issuer is unknown (self-signed, or an authority that is not trusted); see \
+         http.extra_ca_file"
+    )]
     UnknownIssuer,
     /// Something else is wrong with the certificate.
+    #[error("the certificate is not acceptable")]
     BadCertificate,
     /// The server does not speak TLS.
+    #[error("the server does not speak TLS there")]
     NotTls,
     /// The server refused or aborted the handshake.
+    #[error("the server refused it or broke it off")]
     Handshake,
 }
 
@@ -112,57 +145,80 @@ pub enum WaitAskedBy {
 }
 
 /// Why no address was found for a name, ordered from the most to the least certain.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Error)]
 pub enum NameFault {
     /// The name does not exist (NXDOMAIN).
+    #[error("the name could not be resolved: it does not exist")]
     NoSuchName,
     /// The name exists, but has no address.
+    #[error("the name could not be resolved: it has no address")]
     NoAddress,
     /// The name has more addresses than a web site has.
+    #[error("the name could not be resolved: it has more addresses than a web site has")]
     TooManyAddresses,
     /// The name server reported a failure or refused to answer.
+    #[error("the name could not be resolved: the name server failed or refuses to answer")]
     ServerFailed,
     /// The name server's answer is invalid or contains a loop.
+    #[error("the name could not be resolved: the name server's answer makes no sense")]
     Nonsense,
     /// No name server answered in time.
+    #[error("the name could not be resolved: no name server answered within dns.timeout")]
     TimedOut,
     /// There is no name server, or it cannot be reached.
+    #[error(
+        "the name could not be resolved: no name server can be reached; see dns.servers, or \
+         /etc/resolv.conf"
+    )]
     NoServer,
     /// We are out of descriptors, memory or local ports.
+    #[error("no name can be looked up: this process is out of open files, memory or local ports")]
     Ours,
 }
 
 /// The phase in which a request timed out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Phase {
     /// The name lookup, connecting, or the TLS handshake.
+    #[error("connecting took too long")]
     Connect,
     /// Waiting for the next chunk of a body.
+    #[error("the server was silent for too long")]
     Read,
     /// The whole request, including the wait for the first byte.
+    #[error("the request took too long")]
     Total,
 }
 
 /// What is wrong with a response.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum AnswerFault {
     /// It is not HTTP, or violates it.
+    #[error("the answer is not HTTP, or breaks its rules")]
     NotHttp,
     /// The body is larger than allowed.
+    #[error("the body is larger than http.max_body")]
     TooLarge,
     /// The body inflates beyond the allowed ratio.
+    #[error("the body inflates beyond http.max_ratio")]
     Bomb,
     /// The headers are larger than allowed.
+    #[error("the headers are larger than http.max_headers")]
     HeadersTooLarge,
     /// The content encoding is unknown or corrupt.
+    #[error("the content encoding is unknown or corrupt")]
     BadEncoding,
     /// There are more redirects than allowed.
+    #[error("more redirects than http.max_redirects")]
     TooManyRedirects,
     /// A redirect has no usable target.
+    #[error("a redirect without a usable target")]
     BadRedirect,
     /// The body consists of more compressed frames than allowed.
+    #[error("the body has more compressed frames than http.max_frames")]
     TooManyFrames,
     /// Reading the page took longer than allowed.
+    #[error("reading the page took longer than extract.max_time")]
     TookTooLong,
 }
 
@@ -181,6 +237,31 @@ pub enum Blame {
     Caller,
     /// This program.
     Us,
+}
+
+/// What the result of a request means for the site.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// A page was served.
+    Served,
+    /// The site failed.
+    Failed,
+    /// A robots.txt that had failed before failed again. It counts as a failure, but the next page that is served is
+    /// not a recovery of the site.
+    RobotsFailed,
+    /// The site asked for fewer requests (429).
+    Limited,
+    /// A response that says nothing about the site's health.
+    Neutral,
+    /// A probe was answered.
+    ProbeAnswered,
+    /// A probe failed.
+    ProbeFailed(SiteFault),
+    /// Not a result yet: the head was written later than its permit was spent.
+    LeftLate {
+        /// The latest time of the write, by the store's clock.
+        by: Time,
+    },
 }
 
 impl FetchOutcome {
@@ -246,91 +327,9 @@ impl FetchOutcome {
     }
 }
 
-/// The reason as text.
-impl fmt::Display for FetchOutcome {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            FetchOutcome::Answered(status) => write!(f, "the server answered {status}"),
-            FetchOutcome::RobotsDisallow => f.write_str("robots.txt disallows it"),
-            FetchOutcome::Network(fault) => f.write_str(fault.in_words()),
-            FetchOutcome::TimedOut(phase) => f.write_str(phase.in_words()),
-            FetchOutcome::BadAnswer(fault) => f.write_str(fault.in_words()),
-            FetchOutcome::Refused(why) => write!(f, "refused: {why}"),
-            FetchOutcome::DeadlinePassed => f.write_str("its deadline passed"),
-            FetchOutcome::SiteStayedDown { last_failure: None, .. } => {
-                f.write_str("the site stayed down")
-            }
-            FetchOutcome::SiteStayedDown { last_failure: Some(failure), .. } => {
-                write!(f, "the site stayed down: {failure}")
-            }
-            FetchOutcome::ProbesFailed { count, last } => {
-                write!(f, "the site is down: failed probes: {count}, the last one: {last}")
-            }
-            FetchOutcome::WaitTooLong { asked_by, wait, most } => write!(
-                f,
-                "the next request to this site must wait {:.0} s ({}), which is longer than \
-                 --give-up-after ({} s)",
-                wait.as_secs_f64(),
-                asked_by.in_words(),
-                most.as_secs_f64()
-            ),
-            FetchOutcome::NoSuchHost => f.write_str(NameFault::NoSuchName.in_words()),
-            FetchOutcome::OurFault(why) => {
-                write!(f, "not fetched, through no fault of the site: {why}")
-            }
-        }
-    }
-}
-
-impl fmt::Display for SiteFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            SiteFault::Network => f.write_str("no connection, or it broke"),
-            SiteFault::TimedOut => f.write_str("no answer in time"),
-            SiteFault::Answered(status) => write!(f, "the server answered {status}"),
-        }
-    }
-}
-
-impl NetworkFault {
-    fn in_words(self) -> &'static str {
-        match self {
-            NetworkFault::Dns(fault) => fault.in_words(),
-            NetworkFault::ConnectRefused => "the connection was refused",
-            NetworkFault::Tls(fault) => fault.in_words(),
-            NetworkFault::Reset => "the connection broke",
-        }
-    }
-}
-
-/// The reason as text.
-impl fmt::Display for NameFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.in_words())
-    }
-}
-
-impl TlsFault {
-    fn in_words(self) -> &'static str {
-        match self {
-            TlsFault::Expired => "the TLS handshake failed: the certificate has expired",
-            TlsFault::NotYetValid => {
-                "the TLS handshake failed: the certificate is not valid yet, by this machine's clock"
-            }
-            TlsFault::WrongName => "the TLS handshake failed: the certificate is for another name",
-            TlsFault::UnknownIssuer => {
-                "the TLS handshake failed: the certificate's issuer is unknown (self-signed, or an \
-                 authority that is not trusted); see http.extra_ca_file"
-            }
-            TlsFault::BadCertificate => {
-                "the TLS handshake failed: the certificate is not acceptable"
-            }
-            TlsFault::NotTls => "the TLS handshake failed: the server does not speak TLS there",
-            TlsFault::Handshake => {
-                "the TLS handshake failed: the server refused it or broke it off"
-            }
-        }
-    }
+/// The last failure of a site, to follow the text that says that it stayed down.
+fn why(last_failure: Option<&str>) -> String {
+    last_failure.map(|failure| format!(": {failure}")).unwrap_or_default()
 }
 
 impl WaitAskedBy {
@@ -339,62 +338,6 @@ impl WaitAskedBy {
             WaitAskedBy::RetryAfter => "Retry-After",
             WaitAskedBy::Penalty => "429 or Retry-After",
             WaitAskedBy::CrawlDelay => "Crawl-delay",
-        }
-    }
-}
-
-impl NameFault {
-    fn in_words(self) -> &'static str {
-        match self {
-            NameFault::NoSuchName => "the name could not be resolved: it does not exist",
-            NameFault::NoAddress => "the name could not be resolved: it has no address",
-            NameFault::TooManyAddresses => {
-                "the name could not be resolved: it has more addresses than a web site has"
-            }
-            NameFault::ServerFailed => {
-                "the name could not be resolved: the name server failed or refuses to answer"
-            }
-            NameFault::Nonsense => {
-                "the name could not be resolved: the name server's answer makes no sense"
-            }
-            NameFault::TimedOut => {
-                "the name could not be resolved: no name server answered within dns.timeout"
-            }
-            NameFault::NoServer => {
-                "the name could not be resolved: no name server can be reached; \
-                 see dns.servers, or /etc/resolv.conf"
-            }
-            NameFault::Ours => {
-                "no name can be looked up: this process is out of open files, memory or local ports"
-            }
-        }
-    }
-}
-
-impl Phase {
-    fn in_words(self) -> &'static str {
-        match self {
-            Phase::Connect => "connecting took too long",
-            Phase::Read => "the server was silent for too long",
-            Phase::Total => "the request took too long",
-        }
-    }
-}
-
-impl AnswerFault {
-    fn in_words(self) -> &'static str {
-        match self {
-            AnswerFault::NotHttp => "the answer is not HTTP, or breaks its rules",
-            AnswerFault::TooLarge => "the body is larger than http.max_body",
-            AnswerFault::Bomb => "the body inflates beyond http.max_ratio",
-            AnswerFault::HeadersTooLarge => "the headers are larger than http.max_headers",
-            AnswerFault::BadEncoding => "the content encoding is unknown or corrupt",
-            AnswerFault::TooManyRedirects => "more redirects than http.max_redirects",
-            AnswerFault::BadRedirect => "a redirect without a usable target",
-            AnswerFault::TooManyFrames => {
-                "the body has more compressed frames than http.max_frames"
-            }
-            AnswerFault::TookTooLong => "reading the page took longer than extract.max_time",
         }
     }
 }

@@ -110,41 +110,27 @@ impl RetryRule {
     /// `fetchwell fetch`: like the retriever, but waits for a site that is down.
     pub const FETCH: RetryRule = RetryRule {
         site: SiteRule::Requeue { dead_after: 20 },
-        site_backoff: Backoff {
-            base: Duration::from_secs(2),
-            factor: 2.0,
-            cap: Duration::from_secs(30),
-        },
+        site_backoff: Backoff { cap: Duration::from_secs(30), ..TWO_SECONDS_DOUBLING },
         ..RetryRule::RETRIEVER
     };
 
     /// `fetchwell articles`: few attempts, because the next run follows soon.
     pub const ARTICLES: RetryRule = RetryRule {
         server_error_attempts: 1,
-        soft_refusal_attempts: 1,
         paced_attempts: Some(3),
         site: SiteRule::Attempts(1),
-        backoff: TWO_SECONDS_DOUBLING,
-        site_backoff: TWO_SECONDS_DOUBLING,
+        ..RetryRule::RETRIEVER
     };
 
     /// `fetchwell feeds`: a few attempts per read. The result is stored with the feed, and a later read tries again.
     pub const FEEDS: RetryRule = RetryRule { paced_attempts: Some(3), ..RetryRule::RETRIEVER };
 
     /// `fetchwell commoncrawl`: other work waits for each range, so a range that always fails is given up within
-    /// minutes, but an archive that is down is waited for.
-    pub const ARCHIVE: RetryRule = RetryRule {
-        server_error_attempts: 3,
-        soft_refusal_attempts: 1,
-        paced_attempts: None,
-        site: SiteRule::Requeue { dead_after: 20 },
-        backoff: TWO_SECONDS_DOUBLING,
-        site_backoff: Backoff { cap: Duration::from_secs(30), ..TWO_SECONDS_DOUBLING },
-    };
+    /// minutes, but an archive that is down is waited for, as in `fetch`.
+    pub const ARCHIVE: RetryRule = RetryRule { paced_attempts: None, ..RetryRule::FETCH };
 
     /// Decides what to do after an attempt.
-    pub fn next(&self, last: &Attempt<'_>, history: History, now: Time, chance: f64) -> Next {
-        let mut history = history;
+    pub fn next(&self, last: &Attempt<'_>, mut history: History, now: Time, chance: f64) -> Next {
         match last.happened.blame() {
             Blame::Nobody | Blame::Caller => Next::Finish,
             Blame::Us => Next::Again { at: now, history },

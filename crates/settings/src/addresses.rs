@@ -6,91 +6,49 @@ use fetchwell_engine::ports::store_url::{SecretUrl, StoreUrl};
 use fetchwell_policy::address::ResolveRule;
 use fetchwell_policy::url::WebUrl;
 use ipnet::IpNet;
-use serde_json::Value as Json;
 
 use super::fault::{Wrong, quoted};
-use super::features::{Feature, of_store};
-use super::kinds::Kind;
-use super::layer::Raw;
+use super::features::of_store;
+use super::kinds::{Parsed, displayed};
 
 /// The URL of a store. Errors do not quote it, since it may contain a password.
-pub(super) struct Store;
-
-impl Kind for Store {
-    type Value = StoreUrl;
-
-    fn read(&self, raw: &Raw) -> Result<StoreUrl, Wrong> {
-        let text = raw.one()?;
-        let store = StoreUrl::parse(text).ok_or_else(|| {
-            Wrong::new("is not a known kind of store", format!("write {}", StoreUrl::FORMS))
-        })?;
-        if let Some(feature) = of_store(&store) {
-            feature.require()?;
-        }
-        Ok(store)
+pub(super) const STORE: Parsed<StoreUrl> = displayed(|text| {
+    let store = StoreUrl::parse(text).ok_or_else(|| {
+        Wrong::new("is not a known kind of store", format!("write {}", StoreUrl::FORMS))
+    })?;
+    if let Some(feature) = of_store(&store) {
+        feature.require()?;
     }
-
-    fn show(&self, value: &StoreUrl) -> Json {
-        value.to_string().into()
-    }
-}
+    Ok(store)
+});
 
 /// The URL of a message broker. Errors do not quote it, since it may contain a password.
-pub(super) struct Broker(pub(super) Feature);
-
-impl Kind for Broker {
-    type Value = SecretUrl;
-
-    fn read(&self, raw: &Raw) -> Result<SecretUrl, Wrong> {
-        const MEND: &str = r#"write "amqp://USER:PASSWORD@HOST:PORT/VHOST", or amqps:// for TLS; %2f is the vhost /"#;
-        let text = raw.one()?;
-        if !text.starts_with("amqp://") && !text.starts_with("amqps://") {
-            return Err(Wrong::new("is not the URL of a broker", MEND));
-        }
-        self.0.require()?;
-        #[cfg(feature = "rabbitmq")]
-        text.parse::<amq_protocol_uri::AMQPUri>()
-            .map_err(|wrong| Wrong::new(format!("is not the URL of a broker: {wrong}"), MEND))?;
-        Ok(SecretUrl::new(text))
+pub(super) const BROKER: Parsed<SecretUrl> = displayed(|text| {
+    const MEND: &str =
+        r#"write "amqp://USER:PASSWORD@HOST:PORT/VHOST", or amqps:// for TLS; %2f is the vhost /"#;
+    if !text.starts_with("amqp://") && !text.starts_with("amqps://") {
+        return Err(Wrong::new("is not the URL of a broker", MEND));
     }
-
-    fn show(&self, value: &SecretUrl) -> Json {
-        value.to_string().into()
-    }
-}
+    #[cfg(feature = "rabbitmq")]
+    text.parse::<amq_protocol_uri::AMQPUri>()
+        .map_err(|wrong| Wrong::new(format!("is not the URL of a broker: {wrong}"), MEND))?;
+    Ok(SecretUrl::new(text))
+});
 
 /// A network, or a single address.
-pub(super) struct Cidr;
-
-impl Kind for Cidr {
-    type Value = IpNet;
-
-    fn read(&self, raw: &Raw) -> Result<IpNet, Wrong> {
-        let text = raw.one()?;
-        let single = || text.parse::<IpAddr>().ok().map(IpNet::from);
-        text.parse().ok().or_else(single).ok_or_else(|| {
-            Wrong::new(
-                format!("{} is not a network", quoted(text)),
-                r#"write an address and a prefix length, such as "10.0.0.0/8" or "::1/128""#,
-            )
-        })
-    }
-
-    fn show(&self, value: &IpNet) -> Json {
-        value.to_string().into()
-    }
-}
+pub(super) const CIDR: Parsed<IpNet> = displayed(|text| {
+    let single = || text.parse::<IpAddr>().ok().map(IpNet::from);
+    text.parse().ok().or_else(single).ok_or_else(|| {
+        Wrong::new(
+            format!("{} is not a network", quoted(text)),
+            r#"write an address and a prefix length, such as "10.0.0.0/8" or "::1/128""#,
+        )
+    })
+});
 
 /// A name server: an address, with its port unless that is 53.
-pub(super) struct NameServer;
-
-const DNS_PORT: u16 = 53;
-
-impl Kind for NameServer {
-    type Value = SocketAddr;
-
-    fn read(&self, raw: &Raw) -> Result<SocketAddr, Wrong> {
-        let text = raw.one()?;
+pub(super) const NAME_SERVER: Parsed<SocketAddr> = Parsed {
+    read: |text| {
         let at_its_port = || text.parse().ok().map(|ip: IpAddr| SocketAddr::new(ip, DNS_PORT));
         text.parse().ok().or_else(at_its_port).ok_or_else(|| {
             Wrong::new(
@@ -98,36 +56,24 @@ impl Kind for NameServer {
                 r#"write an address, with a port if needed, such as "10.0.0.53" or "[::1]:5353""#,
             )
         })
-    }
+    },
+    show: |value| match value.port() {
+        DNS_PORT => value.ip().to_string().into(),
+        _ => value.to_string().into(),
+    },
+};
 
-    fn show(&self, value: &SocketAddr) -> Json {
-        match value.port() {
-            DNS_PORT => value.ip().to_string().into(),
-            _ => value.to_string().into(),
-        }
-    }
-}
+const DNS_PORT: u16 = 53;
 
 /// A listen address.
-pub(super) struct Listen;
-
-impl Kind for Listen {
-    type Value = SocketAddr;
-
-    fn read(&self, raw: &Raw) -> Result<SocketAddr, Wrong> {
-        let text = raw.one()?;
-        parse_listen_address(text).ok_or_else(|| {
-            Wrong::new(
-                format!("{} is not a listen address", quoted(text)),
-                r#"write "127.0.0.1:8080", "[::]:8080", "localhost:8080", or ":8080" for all addresses"#,
-            )
-        })
-    }
-
-    fn show(&self, value: &SocketAddr) -> Json {
-        value.to_string().into()
-    }
-}
+pub(super) const LISTEN: Parsed<SocketAddr> = displayed(|text| {
+    parse_listen_address(text).ok_or_else(|| {
+        Wrong::new(
+            format!("{} is not a listen address", quoted(text)),
+            r#"write "127.0.0.1:8080", "[::]:8080", "localhost:8080", or ":8080" for all addresses"#,
+        )
+    })
+});
 
 /// `ADDR:PORT`, `:PORT` for every IPv4 address of the machine, or `localhost:PORT`. Other names are refused, so that
 /// listening does not depend on DNS.
@@ -141,25 +87,14 @@ fn parse_listen_address(text: &str) -> Option<SocketAddr> {
 }
 
 /// `PATTERN=ADDR[:PORT]`.
-pub(super) struct Resolve;
-
-impl Kind for Resolve {
-    type Value = ResolveRule;
-
-    fn read(&self, raw: &Raw) -> Result<ResolveRule, Wrong> {
-        let text = raw.one()?;
-        parse_resolve_rule(text).ok_or_else(|| {
-            Wrong::new(
-                format!("{} is not PATTERN=ADDR[:PORT]", quoted(text)),
-                r#"write a host and an address, such as "*.test=127.0.0.1:8099" or "a.test=::1""#,
-            )
-        })
-    }
-
-    fn show(&self, value: &ResolveRule) -> Json {
-        value.to_string().into()
-    }
-}
+pub(super) const RESOLVE: Parsed<ResolveRule> = displayed(|text| {
+    parse_resolve_rule(text).ok_or_else(|| {
+        Wrong::new(
+            format!("{} is not PATTERN=ADDR[:PORT]", quoted(text)),
+            r#"write a host and an address, such as "*.test=127.0.0.1:8099" or "a.test=::1""#,
+        )
+    })
+});
 
 fn parse_resolve_rule(text: &str) -> Option<ResolveRule> {
     let (pattern, target) = text.split_once('=')?;
@@ -176,30 +111,21 @@ fn parse_resolve_rule(text: &str) -> Option<ResolveRule> {
 }
 
 /// A URL, kept as written.
-pub(super) struct WebAddress;
-
-impl Kind for WebAddress {
-    type Value = String;
-
-    fn read(&self, raw: &Raw) -> Result<String, Wrong> {
-        let text = raw.one()?.trim();
-        match WebUrl::parse(text) {
-            Ok(_) => Ok(text.to_owned()),
-            Err(fault) => Err(Wrong::new(
-                format!("{}: {fault}", quoted(text)),
-                r#"write an address such as "https://example.com/feed.xml""#,
-            )),
-        }
+pub(super) const WEB_ADDRESS: Parsed<String> = displayed(|text| {
+    let text = text.trim();
+    match WebUrl::parse(text) {
+        Ok(_) => Ok(text.to_owned()),
+        Err(fault) => Err(Wrong::new(
+            format!("{}: {fault}", quoted(text)),
+            r#"write an address such as "https://example.com/feed.xml""#,
+        )),
     }
-
-    fn show(&self, value: &String) -> Json {
-        value.as_str().into()
-    }
-}
+});
 
 #[cfg(test)]
 mod tests {
-    use super::super::features::RABBITMQ;
+    use super::super::kinds::Kind;
+    use super::super::layer::Raw;
     use super::*;
 
     #[test]
@@ -218,11 +144,11 @@ mod tests {
     #[test]
     fn a_name_server_is_shown_as_it_is_written() {
         for text in ["10.0.0.53", "127.0.0.1:5353", "::1", "[::1]:5353"] {
-            let server = NameServer.read(&Raw::One(text.to_owned())).expect(text);
-            assert_eq!(NameServer.show(&server), text);
+            let server = NAME_SERVER.read(&Raw::One(text.to_owned())).expect(text);
+            assert_eq!(NAME_SERVER.show(&server), text);
         }
         for text in ["", "ns.example", "10.0.0.53:", "10.0.0.53:99999", "[::1]", "10.0.0.0/8"] {
-            let wrong = NameServer.read(&Raw::One(text.to_owned())).expect_err(text);
+            let wrong = NAME_SERVER.read(&Raw::One(text.to_owned())).expect_err(text);
             assert!(format!("{wrong:?}").contains("10.0.0.53"), "{wrong:?}");
         }
     }
@@ -235,18 +161,18 @@ mod tests {
             ("127.0.0.1:0", "127.0.0.1:0"),
             ("[::]:8080", "[::]:8080"),
         ] {
-            let address = Listen.read(&Raw::One(text.to_owned())).expect(text);
-            assert_eq!(Listen.show(&address), shown);
+            let address = LISTEN.read(&Raw::One(text.to_owned())).expect(text);
+            assert_eq!(LISTEN.show(&address), shown);
         }
         for text in ["", ":", "9100", ":99999", ":+80", "::", "::9100", "localhost", "host:9100"] {
-            let wrong = Listen.read(&Raw::One(text.to_owned())).expect_err(text);
+            let wrong = LISTEN.read(&Raw::One(text.to_owned())).expect_err(text);
             assert!(wrong.mend.contains("\":8080\"") && wrong.mend.contains("\"localhost:8080\""));
         }
     }
 
     #[test]
     fn a_broker_s_fault_never_shows_its_password() {
-        let read = |text: &str| Broker(RABBITMQ).read(&Raw::One(text.to_owned()));
+        let read = |text: &str| BROKER.read(&Raw::One(text.to_owned()));
         assert!(read("amqp://me:secret@rabbit.test:5672/").is_ok());
         for text in ["amqp://me:secret@rabbit.test:badport", "amqp://me:secret@rabbit.test:99999/"]
         {
@@ -267,12 +193,12 @@ mod tests {
             ("postgres://me:p@hunter2@host/db", "postgres://me:***@host/db"),
             ("postgres://host/db?user=me&password=hunter2", "postgres://host/db?***"),
         ] {
-            let store = Store.read(&Raw::One(text.to_owned())).expect(text);
+            let store = STORE.read(&Raw::One(text.to_owned())).expect(text);
             assert_eq!(store.to_string(), shown);
             assert!(!format!("{store:?}").contains("ter2"), "{store:?}");
         }
         for text in ["", "sqlite:", "mysql://me:hunter2@host", "postgres://", "hunter2"] {
-            let wrong = Store.read(&Raw::One(text.to_owned())).expect_err(text);
+            let wrong = STORE.read(&Raw::One(text.to_owned())).expect_err(text);
             assert!(!format!("{wrong:?}").contains("hunter2"), "{wrong:?}");
         }
     }

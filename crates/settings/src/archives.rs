@@ -4,11 +4,9 @@ use std::fmt;
 use std::path::PathBuf;
 
 use fetchwell_policy::url::WebUrl;
-use serde_json::Value as Json;
 
 use super::fault::{Wrong, quoted};
-use super::kinds::Kind;
-use super::layer::Raw;
+use super::kinds::{Parsed, displayed};
 
 /// The location of an archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,39 +30,28 @@ impl fmt::Display for ArchiveBase {
 }
 
 /// An archive: a URL, a bucket, or otherwise a folder.
-pub(super) struct ArchiveSetting;
-
-impl Kind for ArchiveSetting {
-    type Value = ArchiveBase;
-
-    fn read(&self, raw: &Raw) -> Result<ArchiveBase, Wrong> {
-        let text = raw.one()?;
-        let wrong = |why: &str| {
-            let mend = r#"write "https://HOST", "s3://BUCKET/PREFIX" or the path of a folder"#;
-            Wrong::new(format!("{} is not an archive: {why}", quoted(text)), mend)
-        };
-        match text.split_once("://") {
-            Some(("http" | "https", _)) => {
-                let url = WebUrl::parse(&in_slash(text)).map_err(|fault| wrong(&fault.to_string()));
-                url.map(ArchiveBase::Web)
-            }
-            Some(("s3", place)) => {
-                let (bucket, prefix) = place.split_once('/').unwrap_or((place, ""));
-                let prefix = if prefix.is_empty() { String::new() } else { in_slash(prefix) };
-                let is_usable = is_bucket(bucket) && prefix.bytes().all(|b| b.is_ascii_graphic());
-                let s3 = ArchiveBase::S3 { bucket: bucket.to_owned(), prefix };
-                is_usable.then_some(s3).ok_or_else(|| wrong("the name of the bucket is invalid"))
-            }
-            Some(_) => Err(wrong("its scheme is not http, https or s3")),
-            None if text.is_empty() => Err(wrong("it is empty")),
-            None => Ok(ArchiveBase::Folder(PathBuf::from(text))),
+pub(super) const ARCHIVE: Parsed<ArchiveBase> = displayed(|text| {
+    let wrong = |why: &str| {
+        let mend = r#"write "https://HOST", "s3://BUCKET/PREFIX" or the path of a folder"#;
+        Wrong::new(format!("{} is not an archive: {why}", quoted(text)), mend)
+    };
+    match text.split_once("://") {
+        Some(("http" | "https", _)) => {
+            let url = WebUrl::parse(&in_slash(text)).map_err(|fault| wrong(&fault.to_string()));
+            url.map(ArchiveBase::Web)
         }
+        Some(("s3", place)) => {
+            let (bucket, prefix) = place.split_once('/').unwrap_or((place, ""));
+            let prefix = if prefix.is_empty() { String::new() } else { in_slash(prefix) };
+            let is_usable = is_bucket(bucket) && prefix.bytes().all(|b| b.is_ascii_graphic());
+            let s3 = ArchiveBase::S3 { bucket: bucket.to_owned(), prefix };
+            is_usable.then_some(s3).ok_or_else(|| wrong("the name of the bucket is invalid"))
+        }
+        Some(_) => Err(wrong("its scheme is not http, https or s3")),
+        None if text.is_empty() => Err(wrong("it is empty")),
+        None => Ok(ArchiveBase::Folder(PathBuf::from(text))),
     }
-
-    fn show(&self, value: &ArchiveBase) -> Json {
-        value.to_string().into()
-    }
-}
+});
 
 fn in_slash(text: &str) -> String {
     format!("{}/", text.trim_end_matches('/'))
@@ -82,36 +69,27 @@ fn is_bucket(name: &str) -> bool {
 }
 
 /// The name of a crawl, such as `CC-MAIN-2024-30`. It becomes part of a path.
-pub(super) struct CrawlName;
-
-impl Kind for CrawlName {
-    type Value = String;
-
-    fn read(&self, raw: &Raw) -> Result<String, Wrong> {
-        const MOST_BYTES: usize = 100;
-        let text = raw.one()?;
-        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
-        let in_bounds = (1..=MOST_BYTES).contains(&text.len());
-        if !in_bounds || !text.bytes().all(allowed) || text.starts_with('.') {
-            return Err(Wrong::new(
-                format!("{} is not the name of a crawl", quoted(text)),
-                "write it as its archive does, such as \"CC-MAIN-2024-30\"",
-            ));
-        }
-        Ok(text.to_owned())
+pub(super) const CRAWL_NAME: Parsed<String> = displayed(|text| {
+    const MOST_BYTES: usize = 100;
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    let in_bounds = (1..=MOST_BYTES).contains(&text.len());
+    if !in_bounds || !text.bytes().all(allowed) || text.starts_with('.') {
+        return Err(Wrong::new(
+            format!("{} is not the name of a crawl", quoted(text)),
+            "write it as its archive does, such as \"CC-MAIN-2024-30\"",
+        ));
     }
-
-    fn show(&self, value: &String) -> Json {
-        value.as_str().into()
-    }
-}
+    Ok(text.to_owned())
+});
 
 #[cfg(test)]
 mod tests {
+    use super::super::kinds::Kind;
+    use super::super::layer::Raw;
     use super::*;
 
     fn base(text: &str) -> Option<ArchiveBase> {
-        ArchiveSetting.read(&Raw::One(text.to_owned())).ok()
+        ARCHIVE.read(&Raw::One(text.to_owned())).ok()
     }
 
     #[test]
@@ -134,7 +112,7 @@ mod tests {
 
     #[test]
     fn the_name_of_a_crawl_leads_nowhere_else() {
-        let crawl = |text: &str| CrawlName.read(&Raw::One(text.to_owned())).ok();
+        let crawl = |text: &str| CRAWL_NAME.read(&Raw::One(text.to_owned())).ok();
         assert!(crawl("CC-MAIN-2024-30").is_some());
         for bad in ["", "..", "a/b", "a b", "a?b", ".hidden"] {
             assert_eq!(crawl(bad), None, "{bad}");

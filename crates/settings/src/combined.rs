@@ -1,8 +1,9 @@
-//! Kinds that are built from other kinds: lists and optional values.
+//! Kinds that are built from other kinds: lists, optional values, and values that need a feature.
 
 use serde_json::Value as Json;
 
 use super::fault::Wrong;
+use super::features::Feature;
 use super::kinds::Kind;
 use super::layer::Raw;
 
@@ -33,5 +34,22 @@ impl<K: Kind> Kind for Optional<K> {
 
     fn show(&self, value: &Option<K::Value>) -> Json {
         value.as_ref().map_or_else(|| "".into(), |value| self.0.show(value))
+    }
+}
+
+/// A value that only a build with this feature can use.
+pub(super) struct Needs<K>(pub(super) Feature, pub(super) K);
+
+impl<K: Kind> Kind for Needs<K> {
+    type Value = K::Value;
+
+    fn read(&self, raw: &Raw) -> Result<K::Value, Wrong> {
+        let value = self.1.read(raw)?;
+        self.0.require()?;
+        Ok(value)
+    }
+
+    fn show(&self, value: &K::Value) -> Json {
+        self.1.show(value)
     }
 }

@@ -39,7 +39,7 @@ pub fn config_init(path: &Path, force: bool) -> Result<(), InitError> {
 pub fn config_show(settings: &Settings, json: bool, out: &mut impl Write) -> io::Result<()> {
     if json {
         let all: Json = settings
-            .effective()
+            .effective
             .iter()
             .map(|setting| {
                 let origin = setting.origin.to_string();
@@ -49,7 +49,7 @@ pub fn config_show(settings: &Settings, json: bool, out: &mut impl Write) -> io:
             .into();
         return writeln!(out, "{all:#}");
     }
-    for setting in settings.effective() {
+    for setting in &settings.effective {
         let line = format!("{} = {}", setting.key, setting.value);
         writeln!(out, "{line:<55} # {}", setting.origin)?;
     }
@@ -60,10 +60,10 @@ pub fn config_show(settings: &Settings, json: bool, out: &mut impl Write) -> io:
 /// which limits apply.
 pub fn config_check(sources: &Sources<'_>) -> Result<String, SettingsFaults> {
     let settings = Settings::load(sources)?;
-    let all = settings.effective();
+    let all = &settings.effective;
     let given = all.iter().filter(|setting| setting.origin != ValueOrigin::Default).count();
     let warnings: String =
-        settings.warnings().iter().map(|warning| format!("warning: {warning}\n")).collect();
+        settings.warnings.iter().map(|warning| format!("warning: {warning}\n")).collect();
     let defaults = all.len() - given;
     let limits = limits::in_words(&settings);
     Ok(format!(

@@ -114,34 +114,29 @@ pub(super) fn unknown_own_names(sources: &Sources<'_>) -> Vec<SettingError> {
     if !sources.own_names_of.contains(&EnvAliasGroup::Pages) {
         return Vec::new();
     }
+    // Names are compared without the common prefix, which would make all of them look similar.
     let known: Vec<String> = Values::KEYS
         .iter()
-        .filter_map(|key| Some((key, key.own_name?)))
-        .filter(|(_, own)| own.door == EnvAliasGroup::Pages)
-        .flat_map(|(key, own)| {
-            let file = key.secret.then(|| format!("{}_FILE", own.name));
-            [Some(own.name.to_owned()), file].into_iter().flatten()
+        .filter_map(|key| Some((key, key.own_name?.name.strip_prefix(PAGES_PREFIX)?)))
+        .flat_map(|(key, name)| {
+            let file = key.secret.then(|| format!("{name}_FILE"));
+            [Some(name.to_owned()), file].into_iter().flatten()
         })
         .collect();
-    let names = sources.environment.keys().filter(|name| {
-        let rest = name.strip_prefix(PAGES_PREFIX);
-        let is_setting = |rest: &str| {
-            rest != "PORT" && !OF_KUBERNETES.iter().any(|prefix| rest.starts_with(prefix))
-        };
-        rest.is_some_and(is_setting) && !known.contains(*name)
-    });
-    let fault = |name: &String| {
-        // The common prefix would make all names look similar.
-        let rest = |name: &str| name.strip_prefix(PAGES_PREFIX).unwrap_or_default().to_owned();
-        let candidates: Vec<String> = known.iter().map(|known| rest(known)).collect();
-        let mend = match nearest(&rest(name), candidates.iter().map(String::as_str)) {
+    let is_unknown = |name: &&str| {
+        let of_kubernetes = OF_KUBERNETES.iter().any(|prefix| name.starts_with(prefix));
+        *name != "PORT" && !of_kubernetes && !known.iter().any(|known| known == name)
+    };
+    let fault = |name: &str| {
+        let mend = match nearest(name, known.iter().map(String::as_str)) {
             Some(near) => format!("did you mean {PAGES_PREFIX}{near}?"),
             None => "unset it; docs/settings.md lists the known names".to_owned(),
         };
-        let origin = ValueOrigin::OwnName(name.clone());
+        let origin = ValueOrigin::OwnName(format!("{PAGES_PREFIX}{name}"));
         SettingError { origin, key: String::new(), wrong: Wrong::new("no such setting", mend) }
     };
-    names.map(fault).collect()
+    let names = sources.environment.keys().filter_map(|name| name.strip_prefix(PAGES_PREFIX));
+    names.filter(is_unknown).map(fault).collect()
 }
 
 /// The key of the setting that a variable sets. Two underscores separate levels; they may also occur in the name of a

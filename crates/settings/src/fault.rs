@@ -9,7 +9,8 @@ use fetchwell_policy::units::UnitError;
 pub(super) use fetchwell_policy::units::quoted;
 
 /// All faults that were found, not only the first.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{}", .faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
 pub struct SettingsFaults {
     faults: Vec<SettingError>,
 }
@@ -25,20 +26,6 @@ impl SettingsFaults {
         &self.faults
     }
 }
-
-impl fmt::Display for SettingsFaults {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, fault) in self.faults.iter().enumerate() {
-            if index > 0 {
-                writeln!(out)?;
-            }
-            write!(out, "{fault}")?;
-        }
-        Ok(())
-    }
-}
-
-impl std::error::Error for SettingsFaults {}
 
 /// One fault, with its location and how to fix it.
 #[derive(Clone, Debug, PartialEq, Eq)]

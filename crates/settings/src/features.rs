@@ -76,11 +76,12 @@ pub fn long_version() -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::super::addresses::Broker;
+    use super::super::addresses::BROKER;
     use super::super::choices::WritableFormat;
+    use super::super::combined::Needs;
     use super::super::kinds::Kind;
     use super::super::layer::Raw;
-    use super::super::servers::Servers;
+    use super::super::servers::SERVERS;
     use super::*;
 
     fn without(feature: Feature) -> Feature {
@@ -103,9 +104,9 @@ mod tests {
 
     #[test]
     fn a_setting_that_needs_a_missing_feature_is_refused() {
-        let kafka = refusal(&Servers(without(KAFKA)), "kafka.test:9092");
+        let kafka = refusal(&Needs(without(KAFKA), SERVERS), "kafka.test:9092");
         assert_eq!(kafka, Some(KAFKA.missing()));
-        let rabbitmq = refusal(&Broker(without(RABBITMQ)), "amqp://rabbit.test/%2f");
+        let rabbitmq = refusal(&Needs(without(RABBITMQ), BROKER), "amqp://rabbit.test/%2f");
         assert_eq!(rabbitmq, Some(RABBITMQ.missing()));
         let parquet = refusal(&WritableFormat(without(PARQUET)), "parquet");
         assert_eq!(parquet, Some(PARQUET.missing()));

@@ -5,7 +5,9 @@ use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::time::Duration;
 
-use fetchwell_policy::units::{format_duration, format_size, parse_duration, parse_size};
+use fetchwell_policy::units::{
+    UnitError, format_duration, format_size, parse_duration, parse_size,
+};
 use serde_json::Value as Json;
 
 use super::fault::{Wrong, quoted};
@@ -22,54 +24,68 @@ pub(super) trait Kind {
     fn show(&self, value: &Self::Value) -> Json;
 }
 
-/// A duration within bounds. The upper bound prevents overflow when durations are added to times.
-pub(super) struct Span {
-    least: Duration,
-    most: Duration,
+/// A text that one function reads, and another one shows.
+pub(super) struct Parsed<T> {
+    pub(super) read: fn(&str) -> Result<T, Wrong>,
+    pub(super) show: fn(&T) -> Json,
+}
+
+/// A text whose value is shown by its `Display`.
+pub(super) const fn displayed<T: Display>(read: fn(&str) -> Result<T, Wrong>) -> Parsed<T> {
+    Parsed { read, show: as_text::<T> }
+}
+
+fn as_text<T: Display>(value: &T) -> Json {
+    value.to_string().into()
+}
+
+impl<T> Kind for Parsed<T> {
+    type Value = T;
+
+    fn read(&self, raw: &Raw) -> Result<T, Wrong> {
+        (self.read)(raw.one()?)
+    }
+
+    fn show(&self, value: &T) -> Json {
+        (self.show)(value)
+    }
+}
+
+/// A duration or a number of bytes within bounds.
+pub(super) struct Bounded<T> {
+    least: T,
+    most: T,
+    parse: fn(&str) -> Result<T, UnitError>,
+    format: fn(T) -> String,
+}
+
+/// The upper bound prevents overflow when durations are added to times.
+const fn span(least: Duration, most: Duration) -> Bounded<Duration> {
+    Bounded { least, most, parse: parse_duration, format: format_duration }
+}
+
+pub(super) const fn size(least: u64, most: u64) -> Bounded<u64> {
+    Bounded { least, most, parse: parse_size, format: format_size }
 }
 
 const DAY_SECONDS: u64 = 86_400;
-pub(super) const TIMEOUT: Span =
-    Span { least: Duration::from_millis(1), most: Duration::from_secs(DAY_SECONDS) };
-pub(super) const POSITIVE: Span =
-    Span { least: Duration::from_millis(1), most: Duration::from_secs(365 * DAY_SECONDS) };
-pub(super) const LONG: Span = Span { least: Duration::ZERO, most: POSITIVE.most };
+pub(super) const TIMEOUT: Bounded<Duration> =
+    span(Duration::from_millis(1), Duration::from_secs(DAY_SECONDS));
+pub(super) const POSITIVE: Bounded<Duration> =
+    span(Duration::from_millis(1), Duration::from_secs(365 * DAY_SECONDS));
+pub(super) const LONG: Bounded<Duration> = span(Duration::ZERO, POSITIVE.most);
 
-impl Kind for Span {
-    type Value = Duration;
+impl<T: PartialOrd + Copy> Kind for Bounded<T> {
+    type Value = T;
 
-    fn read(&self, raw: &Raw) -> Result<Duration, Wrong> {
+    fn read(&self, raw: &Raw) -> Result<T, Wrong> {
         let text = raw.one()?;
-        within(text, parse_duration(text)?, &(self.least..=self.most), |bound| {
-            format_duration(*bound)
-        })
+        let value = (self.parse)(text)?;
+        within(text, value, &(self.least..=self.most), |bound| (self.format)(*bound))
     }
 
-    fn show(&self, value: &Duration) -> Json {
-        format_duration(*value).into()
-    }
-}
-
-/// A number of bytes within bounds.
-pub(super) struct Size {
-    least: u64,
-    most: u64,
-}
-
-pub(super) const fn size(least: u64, most: u64) -> Size {
-    Size { least, most }
-}
-
-impl Kind for Size {
-    type Value = u64;
-
-    fn read(&self, raw: &Raw) -> Result<u64, Wrong> {
-        let text = raw.one()?;
-        within(text, parse_size(text)?, &(self.least..=self.most), |bound| format_size(*bound))
-    }
-
-    fn show(&self, value: &u64) -> Json {
-        format_size(*value).into()
+    fn show(&self, value: &T) -> Json {
+        (self.format)(*value).into()
     }
 }
 
@@ -127,22 +143,14 @@ fn within<T: PartialOrd>(
     ))
 }
 
-pub(super) struct Switch;
-
-impl Kind for Switch {
-    type Value = bool;
-
-    fn read(&self, raw: &Raw) -> Result<bool, Wrong> {
-        let text = raw.one()?;
+pub(super) const SWITCH: Parsed<bool> = Parsed {
+    read: |text| {
         text.parse().map_err(|_| {
             Wrong::new(format!("{} is neither true nor false", quoted(text)), "write true or false")
         })
-    }
-
-    fn show(&self, value: &bool) -> Json {
-        (*value).into()
-    }
-}
+    },
+    show: |value| (*value).into(),
+};
 
 /// One of a few words.
 pub(super) struct OneOf<T: 'static>(pub(super) &'static [(&'static str, T)]);

@@ -3,15 +3,11 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 
-use thiserror::Error;
-
-use super::fault::{SettingError, ValueOrigin, Wrong};
-use super::key::{Key, Meaning, meaning};
-use super::schema::Values;
-use super::sources::Sources;
+use super::fault::{ValueOrigin, Wrong};
+use super::key::{Key, Meaning};
 
 /// A value as a source gave it.
 #[derive(Clone, PartialEq, Eq)]
@@ -102,38 +98,13 @@ impl Layer {
     }
 }
 
-/// The layer of the command-line flags.
-pub(super) fn of_flags(sources: &Sources<'_>, faults: &mut Vec<SettingError>) -> Layer {
-    let mut layer = Layer::default();
-    for flag in sources.flags {
-        let origin = ValueOrigin::Flag(flag.name.to_owned());
-        match meaning(Values::KEYS, flag.key) {
-            Some(Meaning::Value(key)) => layer.append(key, flag.value.clone(), origin),
-            _ => faults.push(SettingError {
-                origin,
-                key: flag.key.to_owned(),
-                wrong: Wrong::new("no such setting", "remove the flag"),
-            }),
-        }
-    }
-    layer
-}
-
-/// Why a text file was not read.
-#[derive(Debug, Error)]
-pub(super) enum TextFileError {
-    #[error(transparent)]
-    Unreadable(#[from] io::Error),
-    #[error("it is larger than {0} bytes")]
-    TooLarge(u64),
-}
-
 /// Reads all of a text file, up to `most_bytes`.
-pub(super) fn read_text_file(path: &Path, most_bytes: u64) -> Result<String, TextFileError> {
+pub(super) fn read_text_file(path: &Path, most_bytes: u64) -> io::Result<String> {
     let mut text = String::new();
     let length = File::open(path)?.take(most_bytes + 1).read_to_string(&mut text)?;
     if u64::try_from(length).unwrap_or(u64::MAX) > most_bytes {
-        return Err(TextFileError::TooLarge(most_bytes));
+        let problem = format!("it is larger than {most_bytes} bytes");
+        return Err(io::Error::new(ErrorKind::FileTooLarge, problem));
     }
     Ok(text)
 }

@@ -15,7 +15,7 @@ mod environment;
 mod fault;
 pub mod features;
 mod file;
-mod find_file;
+mod flags;
 mod key;
 mod kinds;
 mod layer;
@@ -56,11 +56,16 @@ use schema::Site;
 pub struct Settings {
     /// Every setting of the table, by name and type.
     pub values: Values,
-    site_rates: BTreeMap<String, f64>,
-    retailers: BTreeMap<String, Retailer>,
-    categories: BTreeMap<String, Category>,
-    effective: Vec<Effective>,
-    warnings: Vec<SettingError>,
+    /// Requests per second for each site with its own rate.
+    pub site_rates: BTreeMap<String, f64>,
+    /// The retailers with their own table.
+    pub retailers: BTreeMap<String, Retailer>,
+    /// The categories with their own table.
+    pub categories: BTreeMap<String, Category>,
+    /// The effective value and the origin of each setting; secrets are hidden.
+    pub effective: Vec<Effective>,
+    /// Warnings about values that have no effect.
+    pub warnings: Vec<SettingError>,
 }
 
 impl Settings {
@@ -71,7 +76,7 @@ impl Settings {
         let file = file::read(sources, &mut findings.faults);
         let environment = environment::layers(sources, &mut findings.faults);
         let strongest_first = &[
-            layer::of_flags(sources, &mut findings.faults),
+            flags::read(sources, &mut findings.faults),
             environment.settings,
             environment::own_names_layer(sources, &mut findings.faults),
             file.settings,
@@ -104,21 +109,6 @@ impl Settings {
         }
     }
 
-    /// Requests per second for each site with its own rate.
-    pub fn site_rates(&self) -> &BTreeMap<String, f64> {
-        &self.site_rates
-    }
-
-    /// The retailers with their own table.
-    pub fn retailers(&self) -> &BTreeMap<String, Retailer> {
-        &self.retailers
-    }
-
-    /// The categories with their own table.
-    pub fn categories(&self) -> &BTreeMap<String, Category> {
-        &self.categories
-    }
-
     /// The listen address of "serve". The port is `retriever.api_port`, unless `retriever.listen` comes from a source
     /// with higher precedence.
     pub fn retriever_address(&self) -> SocketAddr {
@@ -140,15 +130,5 @@ impl Settings {
     fn origin(&self, key: &str) -> Option<&ValueOrigin> {
         let setting = self.effective.iter().find(|setting| setting.key == key);
         setting.map(|setting| &setting.origin)
-    }
-
-    /// Warnings about values that have no effect.
-    pub fn warnings(&self) -> &[SettingError] {
-        &self.warnings
-    }
-
-    /// The effective value and the origin of each setting; secrets are hidden.
-    pub fn effective(&self) -> &[Effective] {
-        &self.effective
     }
 }

@@ -4,21 +4,18 @@ use super::{Retailer, Settings};
 
 /// How often the messages of each retailer are sent to one site, and which setting decides.
 pub(super) fn in_words(settings: &Settings) -> String {
+    let others = if settings.retailers.is_empty() { "any retailer" } else { "other retailers" };
+    let named =
+        settings.retailers.iter().map(|(name, own)| (format!("retailers.{name}"), Some(own)));
     let mut lines = vec![
         "How often \"serve\" sends messages to one site, and which setting decides:".to_owned(),
     ];
-    for (name, own) in settings.retailers() {
-        let limit = Limit::of(settings, Some(own));
-        lines.push(format!("  retailers.{name}: {}", limit.at_a_site(settings.values.rate)));
-        for (site, rate) in settings.site_rates() {
-            lines.push(format!("    at {site}: {}", limit.at_a_site_with(*rate)));
+    for (whose, own) in named.chain([(others.to_owned(), None)]) {
+        let limit = Limit::of(settings, own);
+        lines.push(format!("  {whose}: {}", limit.at_a_site(settings.values.rate)));
+        for (site, rate) in &settings.site_rates {
+            lines.push(format!("    at {site}: {}", limit.beside(*rate, "the site's own rate")));
         }
-    }
-    let default = Limit::of(settings, None);
-    let others = if settings.retailers().is_empty() { "any retailer" } else { "other retailers" };
-    lines.push(format!("  {others}: {}", default.at_a_site(settings.values.rate)));
-    for (site, rate) in settings.site_rates() {
-        lines.push(format!("    at {site}: {}", default.at_a_site_with(*rate)));
     }
     lines.push(
         "  A longer Crawl-delay, Retry-After and an operator's override take precedence."
@@ -58,12 +55,7 @@ impl Limit {
         }
     }
 
-    /// At a site with its own rate.
-    fn at_a_site_with(&self, rate: f64) -> String {
-        self.beside(rate, "the site's own rate")
-    }
-
-    /// At a site with this rate. Both limits apply, so the slower one decides.
+    /// At a site with this rate, which comes from the setting `named`. Both limits apply, so the slower one decides.
     fn beside(&self, rate: f64, named: &str) -> String {
         let Limit { per_second, burst, .. } = self;
         if rate == 0.0 || *per_second < rate {

@@ -2,7 +2,7 @@
 
 use super::default_file::{default_literal, defaults};
 use super::key::{Key, group_of};
-use super::reader::Reader;
+use super::reader::{Effective, Reader};
 use super::schema::{Category, Retailer, Site, Values};
 
 const HEAD: &str = "\
@@ -42,13 +42,12 @@ The designs have their own variables: `PAGE_FETCHER_…` applies to `pages`, `dl
 pub fn reference() -> String {
     let mut text = HEAD.to_owned();
     write_groups(&mut text);
-    for (title, about, keys, defaults) in [
+    for (title, about, rows) in [
         (
             "[sites.\"example.com\"]",
             "Sites with their own pace. Add as many tables as you like. The name is a host, with its port unless that is \
              80 or 443. Use the file: no environment variable can have such a name.",
-            Site::KEYS,
-            literals(Site::KEYS, Site::read),
+            rows(Site::KEYS, Site::read),
         ),
         (
             "[retailers.NAME]",
@@ -59,39 +58,41 @@ pub fn reference() -> String {
              environment, the `burst_size` of `admhr` is `FETCHWELL_RETAILERS__ADMHR__BURST_SIZE`. \
              `retailer_rate_limits = { admhr = { requests_per_second = 10, burst_size = 20 } }`, at the top level or in \
              `[retriever]`, is another way to write these tables.",
-            Retailer::KEYS,
-            literals(Retailer::KEYS, Retailer::read),
+            rows(Retailer::KEYS, Retailer::read),
         ),
         (
             "[categories.NAME]",
             "Categories of links, with the feeds that supply them. These tables can be set only in the file.",
-            Category::KEYS,
-            literals(Category::KEYS, Category::read),
+            rows(Category::KEYS, Category::read),
         ),
     ] {
         text.push_str(&format!("\n## {title}\n\n{about}\n"));
-        write_rows(&mut text, keys.iter().zip(&defaults));
+        write_rows(&mut text, &rows);
     }
     text
 }
 
 fn write_groups(text: &mut String) {
-    let literals = literals(Values::KEYS, Values::read);
-    let rows: Vec<(&Key, &String)> = Values::KEYS.iter().zip(&literals).collect();
+    let rows = rows(Values::KEYS, Values::read);
     for rows in rows.chunk_by(|(a, _), (b, _)| group_of(a) == group_of(b)) {
         let group = rows.first().and_then(|(key, _)| group_of(key));
         let title = group.map_or("Top level".to_owned(), |group| format!("[{group}]"));
         text.push_str(&format!("\n## {title}\n"));
-        write_rows(text, rows.iter().copied());
+        write_rows(text, rows);
     }
 }
 
-fn literals<T>(keys: &[Key], read: fn(&mut Reader<'_>) -> Option<T>) -> Vec<String> {
-    let defaults = defaults(read);
-    keys.iter().zip(&defaults).map(|(key, setting)| default_literal(key, &setting.value)).collect()
+/// Each setting of a table, with its default.
+fn rows<T>(
+    keys: &'static [Key],
+    read: fn(&mut Reader<'_>) -> Option<T>,
+) -> Vec<(&'static Key, String)> {
+    let literal =
+        |(key, setting): (&'static Key, Effective)| (key, default_literal(key, &setting.value));
+    keys.iter().zip(defaults(read)).map(literal).collect()
 }
 
-fn write_rows<'a>(text: &mut String, rows: impl Iterator<Item = (&'a Key, &'a String)>) {
+fn write_rows(text: &mut String, rows: &[(&Key, String)]) {
     text.push_str("\n| setting | default | |\n|---|---|---|\n");
     for (key, default) in rows {
         let mut about: Vec<String> =

@@ -12,17 +12,17 @@ use fetchwell_policy::address::ResolveRule;
 use fetchwell_policy::robots::WhenUnreachable;
 use ipnet::IpNet;
 
-use super::addresses::{Broker, Cidr, Listen, NameServer, Resolve, Store, WebAddress};
-use super::archives::{ArchiveBase, ArchiveSetting, CrawlName};
+use super::addresses::{BROKER, CIDR, LISTEN, NAME_SERVER, RESOLVE, STORE, WEB_ADDRESS};
+use super::archives::{ARCHIVE, ArchiveBase, CRAWL_NAME};
 use super::choices::{DocumentFormat, LOG_FORMAT, LogFormat, WHEN_UNREACHABLE, WritableFormat};
-use super::combined::{ListOf, Optional};
+use super::combined::{ListOf, Needs, Optional};
 use super::features::{KAFKA, PARQUET, RABBITMQ};
 use super::key::{Key, commoncrawl, key, pages, pages_seconds};
-use super::kinds::{LONG, POSITIVE, RATE, Switch, TIMEOUT, decimal, size, whole};
+use super::kinds::{LONG, POSITIVE, RATE, SWITCH, TIMEOUT, decimal, size, whole};
 use super::reader::Reader;
-use super::secrets::{LongSecret, SecretText};
-use super::servers::{ListName, Servers, TopicName};
-use super::texts::{Contact, FilePath, HeaderText};
+use super::secrets::{LONG_SECRET, SecretText};
+use super::servers::{LIST_NAME, SERVERS, TOPIC_NAME};
+use super::texts::{CONTACT, FILE_PATH, HEADER_TEXT};
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -58,32 +58,32 @@ table! {
     pub Values {
         /// Where URLs, results and the pace of sites are stored: "sqlite:PATH", "postgres://…" or
         /// "redis://…".
-        store: StoreUrl = Store,
+        store: StoreUrl = STORE,
             key("store", "sqlite:fetchwell.db").secret().also(pages("PAGE_FETCHER_REDIS_URL"));
         /// Where the pace of sites is stored, if not in the store. Takes the same forms. All
         /// processes that use it share one pace.
-        politeness: Option<StoreUrl> = Optional(Store), key("politeness", "").secret();
+        politeness: Option<StoreUrl> = Optional(STORE), key("politeness", "").secret();
         /// The User-Agent. Empty: the default of the command.
-        user_agent: Option<String> = Optional(HeaderText),
+        user_agent: Option<String> = Optional(HEADER_TEXT),
             key("user_agent", "").also(pages("PAGE_FETCHER_USER_AGENT"));
         /// A web or mail address at which site owners can reach you. It becomes part of the
         /// User-Agent.
-        contact: String = Contact, key("contact", "https://github.com/fetchwell/fetchwell");
+        contact: String = CONTACT, key("contact", "https://github.com/fetchwell/fetchwell");
         /// Requests per second per site. 0 disables pacing, which is refused for public addresses
         /// unless i_own_these_sites is true.
         rate: f64 = RATE,
             key("rate", "1").also(pages("PAGE_FETCHER_RATE_LIMIT_PER_SECOND"));
         /// Confirms that you own the sites, so that a rate of 0 is allowed for public addresses.
-        i_own_these_sites: bool = Switch, key("i_own_these_sites", "false");
+        i_own_these_sites: bool = SWITCH, key("i_own_these_sites", "false");
         /// The maximum number of concurrent requests, across all sites.
         max_in_flight: usize = whole(1, 100_000), key("max_in_flight", "128");
         /// The maximum number of URLs held in memory. All others stay in the store.
         window: usize = whole(1, 1_000_000), key("window", "8192");
         /// Fixed addresses for hosts, as PATTERN=ADDR or PATTERN=ADDR:PORT. "*.test=127.0.0.1:8099"
         /// sends every such host there.
-        resolve: Vec<ResolveRule> = ListOf(Resolve), key("resolve", "");
+        resolve: Vec<ResolveRule> = ListOf(RESOLVE), key("resolve", "");
         /// Non-public networks that may be fetched from, such as "10.0.0.0/8".
-        allow_private: Vec<IpNet> = ListOf(Cidr), key("allow_private", "");
+        allow_private: Vec<IpNet> = ListOf(CIDR), key("allow_private", "");
         /// How long a shutdown waits for requests in flight before it hands them back.
         shutdown_grace: Duration = LONG, key("shutdown_grace", "25s");
 
@@ -114,7 +114,7 @@ table! {
         /// results until they are stored.
         http_body_budget: u64 = size(KIB, 1024 * GIB), key("http.body_budget", "256MiB");
         /// A PEM file of certificates to trust in addition to the usual ones. Empty: none.
-        http_extra_ca_file: Option<PathBuf> = Optional(FilePath), key("http.extra_ca_file", "");
+        http_extra_ca_file: Option<PathBuf> = Optional(FILE_PATH), key("http.extra_ca_file", "");
 
         /// The maximum amount of text read from one page. The rest is left out.
         extract_max_text: u64 = size(KIB, GIB), key("extract.max_text", "2MiB");
@@ -123,7 +123,7 @@ table! {
 
         /// The name servers to use, as ADDR or ADDR:PORT. Empty: those of the system. No others are
         /// ever queried. /etc/hosts is read first; search domains are not appended.
-        dns_servers: Vec<SocketAddr> = ListOf(NameServer), key("dns.servers", "");
+        dns_servers: Vec<SocketAddr> = ListOf(NAME_SERVER), key("dns.servers", "");
         /// The time limit for a DNS lookup. It is part of http.connect_timeout.
         dns_timeout: Duration = TIMEOUT, key("dns.timeout", "5s");
 
@@ -168,7 +168,7 @@ table! {
 
         /// Proxies in front of a listener, as addresses or networks such as "10.0.0.0/8".
         /// X-Forwarded-For, Forwarded and X-Forwarded-Proto are trusted only from these.
-        api_trusted_proxies: Vec<IpNet> = ListOf(Cidr), key("api.trusted_proxies", "");
+        api_trusted_proxies: Vec<IpNet> = ListOf(CIDR), key("api.trusted_proxies", "");
         /// The maximum number of connections from one address, to any listener. An IPv6 /64 network
         /// counts as one address. Behind a trusted proxy: concurrent requests from one client
         /// address. More get 429, except for health checks.
@@ -176,7 +176,7 @@ table! {
             key("api.max_connections_per_address", "256");
 
         /// The listen address of "serve", as ADDR:PORT.
-        retriever_listen: SocketAddr = Listen, key("retriever.listen", "127.0.0.1:8080");
+        retriever_listen: SocketAddr = LISTEN, key("retriever.listen", "127.0.0.1:8080");
         /// Replaces the port of retriever.listen, unless retriever.listen comes from a source with
         /// higher precedence. Empty: the port of retriever.listen.
         retriever_api_port: Option<u16> = Optional(whole(1, 65_535)), key("retriever.api_port", "");
@@ -215,33 +215,33 @@ table! {
         /// The maximum body size of a batch of messages.
         retriever_max_batch_body: u64 = size(KIB, GIB), key("retriever.max_batch_body", "4MiB");
         /// Whether /metrics can be read without a token.
-        retriever_public_metrics: bool = Switch, key("retriever.public_metrics", "true");
+        retriever_public_metrics: bool = SWITCH, key("retriever.public_metrics", "true");
 
         /// Deliveries per second per webhook receiver.
         webhooks_rate: f64 = decimal(0.001, 10_000.0), key("webhooks.rate", "10");
 
         /// The list from which "pages" takes URLs. In Redis, producers RPUSH to it.
-        pages_input_queue: String = ListName,
+        pages_input_queue: String = LIST_NAME,
             key("pages.input_queue", "crawler_queue").also(pages("PAGE_FETCHER_INPUT_QUEUE"));
         /// The list for URLs that "pages" gave up (dead letters).
-        pages_dlq_queue: String = ListName,
+        pages_dlq_queue: String = LIST_NAME,
             key("pages.dlq_queue", "page_fetcher_dlq").also(pages("PAGE_FETCHER_DLQ_QUEUE"));
         /// The Kafka servers, as a comma-separated list of HOST:PORT. Empty: events are kept in
         /// pages.embedded.
-        pages_kafka_bootstrap_servers: Option<String> = Optional(Servers(KAFKA)),
+        pages_kafka_bootstrap_servers: Option<String> = Optional(Needs(KAFKA, SERVERS)),
             key("pages.kafka_bootstrap_servers", "")
                 .also(pages("PAGE_FETCHER_KAFKA_BOOTSTRAP_SERVERS"));
         /// The Kafka topic for events about fetched pages.
-        pages_webpage_log_topic: String = TopicName,
+        pages_webpage_log_topic: String = TOPIC_NAME,
             key("pages.webpage_log_topic", "webpage_log")
                 .also(pages("PAGE_FETCHER_WEBPAGE_LOG_TOPIC"));
         /// How long Kafka may be unavailable before /readyz of "pages" answers 503. URLs wait
         /// meanwhile, and none is lost.
         pages_unready_after: Duration = LONG, key("pages.unready_after", "30s");
         /// The Redis server for pages, if it is not the store: "redis://…".
-        pages_cache: Option<StoreUrl> = Optional(Store), key("pages.cache", "").secret();
+        pages_cache: Option<StoreUrl> = Optional(STORE), key("pages.cache", "").secret();
         /// The SQLite file for events if the store is Redis and no Kafka is named.
-        pages_embedded: PathBuf = FilePath, key("pages.embedded", "fetchwell.db");
+        pages_embedded: PathBuf = FILE_PATH, key("pages.embedded", "fetchwell.db");
         /// How long a page is kept.
         pages_cache_ttl: Duration = POSITIVE, key("pages.cache_ttl", "1h")
             .also(pages_seconds("PAGE_FETCHER_CACHE_TTL_SECONDS"));
@@ -257,11 +257,11 @@ table! {
         pages_poll_timeout: Duration = POSITIVE, key("pages.poll_timeout", "5s")
             .also(pages_seconds("PAGE_FETCHER_POLL_TIMEOUT_SECONDS"));
         /// The listen address for the metrics of "pages", as ADDR:PORT. Empty: disabled.
-        pages_metrics_listen: Option<SocketAddr> = Optional(Listen),
+        pages_metrics_listen: Option<SocketAddr> = Optional(LISTEN),
             key("pages.metrics_listen", "0.0.0.0:9100");
         /// The listen address for the dashboard of "pages", as ADDR:PORT. Empty: disabled.
         /// "--dashboard" sets 127.0.0.1:8081.
-        pages_dashboard_listen: Option<SocketAddr> = Optional(Listen),
+        pages_dashboard_listen: Option<SocketAddr> = Optional(LISTEN),
             key("pages.dashboard_listen", "");
 
         /// How often "schedule" checks what is due.
@@ -277,7 +277,7 @@ table! {
         feeds_max_wait: Duration = POSITIVE, key("feeds.max_wait", "10m");
         /// An OPML file of feeds, in addition to those of the categories below and of the store.
         /// Empty: none.
-        feeds_opml: Option<PathBuf> = Optional(FilePath), key("feeds.opml", "");
+        feeds_opml: Option<PathBuf> = Optional(FILE_PATH), key("feeds.opml", "");
 
         /// How long a run of "articles" waits for slow and closed sites. The remaining links are
         /// left for the next run.
@@ -287,15 +287,15 @@ table! {
         /// The pause between two cycles of "articles watch".
         articles_watch_interval: Duration = POSITIVE, key("articles.watch_interval", "5m");
         /// The listen address for the metrics of "articles watch", as ADDR:PORT. Empty: disabled.
-        articles_metrics_listen: Option<SocketAddr> = Optional(Listen),
+        articles_metrics_listen: Option<SocketAddr> = Optional(LISTEN),
             key("articles.metrics_listen", "");
 
         /// The archive that "commoncrawl" reads: "https://…", "s3://BUCKET/PREFIX" or the path of a
         /// folder.
-        commoncrawl_base: ArchiveBase = ArchiveSetting,
+        commoncrawl_base: ArchiveBase = ARCHIVE,
             key("commoncrawl.base", "https://data.commoncrawl.org");
         /// The crawl. index.commoncrawl.org lists all crawls.
-        commoncrawl_crawl: String = CrawlName, key("commoncrawl.crawl", "CC-MAIN-2024-30");
+        commoncrawl_crawl: String = CRAWL_NAME, key("commoncrawl.crawl", "CC-MAIN-2024-30");
         /// The maximum number of concurrent requests to the archive.
         commoncrawl_max_concurrency: usize = whole(1, 1_000),
             key("commoncrawl.max_concurrency", "8");
@@ -313,23 +313,23 @@ table! {
             key("commoncrawl.by_file_pages", "100000");
         /// The listen address for the metrics of "commoncrawl batch", as ADDR:PORT. Empty:
         /// disabled.
-        commoncrawl_batch_metrics_listen: Option<SocketAddr> = Optional(Listen),
+        commoncrawl_batch_metrics_listen: Option<SocketAddr> = Optional(LISTEN),
             key("commoncrawl.batch_metrics_listen", "0.0.0.0:9000");
         /// The RabbitMQ broker for batches: "amqp://…". Empty: batches are kept in the store.
-        commoncrawl_rabbitmq_url: Option<SecretUrl> = Optional(Broker(RABBITMQ)),
+        commoncrawl_rabbitmq_url: Option<SecretUrl> = Optional(Needs(RABBITMQ, BROKER)),
             key("commoncrawl.rabbitmq_url", "")
                 .secret()
                 .also(commoncrawl("RABBITMQ_CONNECTION_STRING"));
         /// The queue of batches. Batches that are given up go to the queue of the same name with
         /// ".dead" appended.
-        commoncrawl_queue: String = ListName, key("commoncrawl.queue", "batches");
+        commoncrawl_queue: String = LIST_NAME, key("commoncrawl.queue", "batches");
         /// Whether a missing queue is declared transient, so that it does not survive a restart of
         /// the broker.
-        commoncrawl_queue_transient: bool = Switch, key("commoncrawl.queue_transient", "false");
+        commoncrawl_queue_transient: bool = SWITCH, key("commoncrawl.queue_transient", "false");
         /// The number of unacknowledged batches that a worker may hold.
         commoncrawl_prefetch: u16 = whole(1, 10_000), key("commoncrawl.prefetch", "32");
         /// The folder for documents.
-        commoncrawl_output: PathBuf = FilePath, key("commoncrawl.output", "documents");
+        commoncrawl_output: PathBuf = FILE_PATH, key("commoncrawl.output", "documents");
         /// The file format of documents: "jsonl.zst" or "parquet".
         commoncrawl_format: DocumentFormat = WritableFormat(PARQUET), key("commoncrawl.format", "jsonl.zst");
         /// A document file is closed when it reaches this size, and the next one is started.
@@ -339,13 +339,13 @@ table! {
         /// The maximum size of a record, in bytes after decompression.
         commoncrawl_max_record: u64 = size(KIB, GIB), key("commoncrawl.max_record", "16MiB");
         /// The listen address for the metrics of "commoncrawl work", as ADDR:PORT. Empty: disabled.
-        commoncrawl_work_metrics_listen: Option<SocketAddr> = Optional(Listen),
+        commoncrawl_work_metrics_listen: Option<SocketAddr> = Optional(LISTEN),
             key("commoncrawl.work_metrics_listen", "0.0.0.0:9001");
 
         /// The token for the dashboard of "pages", at least 32 characters. Empty: each start
         /// generates one and prints it. (The dashboard of "serve" uses the tokens of viewers and
         /// operators.)
-        dashboard_token: Option<SecretText> = Optional(LongSecret), key("dashboard.token", "").secret();
+        dashboard_token: Option<SecretText> = Optional(LONG_SECRET), key("dashboard.token", "").secret();
 
         /// The format of log lines: "pretty" or "json".
         log_format: LogFormat = LOG_FORMAT, key("log.format", "pretty");
@@ -382,7 +382,7 @@ table! {
     /// What `[categories.NAME]` may say.
     pub Category {
         /// The URLs of the feeds whose links go into this category.
-        feeds: Vec<String> = ListOf(WebAddress), key("feeds", "");
+        feeds: Vec<String> = ListOf(WEB_ADDRESS), key("feeds", "");
         /// The interval between reads. Empty: feeds.interval.
         interval: Option<Duration> = Optional(POSITIVE), key("interval", "");
     }

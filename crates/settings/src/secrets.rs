@@ -2,12 +2,10 @@
 
 use std::fmt;
 
-use serde_json::Value as Json;
 use zeroize::Zeroizing;
 
 use super::fault::Wrong;
-use super::kinds::Kind;
-use super::layer::Raw;
+use super::kinds::Parsed;
 
 /// This many random characters cannot be guessed.
 const LEAST_CHARS: usize = 32;
@@ -30,13 +28,9 @@ impl fmt::Debug for SecretText {
 }
 
 /// A secret that cannot be guessed. Errors do not quote it.
-pub(super) struct LongSecret;
-
-impl Kind for LongSecret {
-    type Value = SecretText;
-
-    fn read(&self, raw: &Raw) -> Result<SecretText, Wrong> {
-        let text = raw.one()?.trim();
+pub(super) const LONG_SECRET: Parsed<SecretText> = Parsed {
+    read: |text| {
+        let text = text.trim();
         if text.len() < LEAST_CHARS || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(Wrong::new(
                 "is too short, or has spaces or characters that are not ASCII",
@@ -47,9 +41,6 @@ impl Kind for LongSecret {
             ));
         }
         Ok(SecretText(Zeroizing::new(text.to_owned())))
-    }
-
-    fn show(&self, _: &SecretText) -> Json {
-        "***".into()
-    }
-}
+    },
+    show: |_| "***".into(),
+};

@@ -7,7 +7,6 @@ use fetchwell_engine::ports::links::category_name;
 use toml_edit::{Item, TableLike, Value};
 
 use super::fault::{SettingError, ValueOrigin, Wrong};
-use super::file::FileLayers;
 use super::key::{Key, group_of, is_group, meaning};
 use super::layer::{Layer, Raw};
 use super::names::{retailer_name, site_name, table_path};
@@ -16,6 +15,15 @@ use super::suggest::nearest;
 
 /// The design's name for the tables of retailers, allowed at the top level and in `[retriever]`.
 const RETAILER_RATE_LIMITS: &str = "retailer_rate_limits";
+
+/// The values of a settings file.
+#[derive(Default)]
+pub(super) struct FileLayers {
+    pub(super) settings: Layer,
+    pub(super) sites: BTreeMap<String, Layer>,
+    pub(super) retailers: BTreeMap<String, Layer>,
+    pub(super) categories: BTreeMap<String, Layer>,
+}
 
 /// The context of a walk, for reading values and locating faults.
 pub(super) struct Walk<'a> {

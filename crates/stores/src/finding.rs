@@ -32,9 +32,7 @@ pub struct Finding {
 impl Finding {
     /// Everything is fine.
     pub fn ok(check: impl Into<String>, what: impl Into<String>) -> Finding {
-        let why = String::new();
-        let mend = String::new();
-        Finding { check: check.into(), verdict: Verdict::Ok, what: what.into(), why, mend }
+        Finding { verdict: Verdict::Ok, ..Finding::warn(check, what, "", "") }
     }
 
     /// It works, but should be improved.

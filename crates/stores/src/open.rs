@@ -32,12 +32,13 @@ use crate::migrate::{Moved, move_retriever};
 #[cfg(any(feature = "postgres", feature = "redis"))]
 use crate::politeness::SharedPoliteness;
 #[cfg(feature = "postgres")]
-use crate::postgres::{self, Database};
+use crate::postgres::{self, Database, PostgresSiteStates};
 #[cfg(feature = "rabbitmq")]
 use crate::rabbitmq::RabbitQueue;
 #[cfg(feature = "redis")]
 use crate::redis::{
     self, QueueNames, RedisArticles, RedisFeeds, RedisLinks, RedisPages, RedisQueue,
+    RedisSiteStates,
 };
 use crate::sqlite::{
     self, SqliteArticles, SqliteEvents, SqliteFeeds, SqliteLinks, SqlitePages, SqlitePoliteness,
@@ -182,13 +183,13 @@ impl Store {
             }
             #[cfg(feature = "postgres")]
             Kind::Postgres(url) => {
-                let keeper = postgres::open_site_states(url.reveal()).await?;
-                Arc::new(SharedPoliteness::new(keeper, rule, seed))
+                let site_states = PostgresSiteStates::open(url.reveal()).await?;
+                Arc::new(SharedPoliteness::new(site_states, rule, seed))
             }
             #[cfg(feature = "redis")]
             Kind::Redis(url) => {
-                let keeper = redis::open_site_states(url.reveal()).await?;
-                Arc::new(SharedPoliteness::new(keeper, rule, seed))
+                let site_states = RedisSiteStates::open(url.reveal()).await?;
+                Arc::new(SharedPoliteness::new(site_states, rule, seed))
             }
         })
     }

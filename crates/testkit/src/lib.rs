@@ -15,6 +15,7 @@ pub mod eventually;
 pub mod fault_proxy;
 pub mod held;
 pub mod hostile;
+pub mod memory;
 pub mod namespace;
 pub mod plain_http;
 pub mod python;

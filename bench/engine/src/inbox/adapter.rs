@@ -8,7 +8,7 @@ use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::inbox::{NewMessage, Submission};
 use fetchwell_engine::ports::retriever_store::RetrieverStore;
 use fetchwell_policy::url::WebUrl;
-use fetchwell_stores::{postgres, sqlite};
+use fetchwell_stores::{StoreClock, postgres, sqlite};
 use tokio::task::JoinSet;
 
 use super::message::{CALLER, Names, Text};
@@ -27,7 +27,7 @@ pub(super) async fn open(kind: &Kind, store: &Store, clock: &Clock) -> Result<Re
         }
         Kind::Postgres(_) => {
             let db = postgres::Database::open(&store.postgres_url()?).await?;
-            let by = postgres::StoreClock::Server(clock.clone());
+            let by = StoreClock::Server(clock.clone());
             postgres::open_retriever(db, by, LEASE_TTL, POLL).await?
         }
     })

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use fetchwell_archive::cluster_idx::ClusterEntry;
 use fetchwell_engine::ports::finish::Settlement;
 use fetchwell_engine::ports::plan::Moment;
 use fetchwell_engine::web::{Answer, Request, Timeouts};
@@ -12,6 +13,9 @@ use thiserror::Error;
 /// The reason for ending a run when the archive answers 403.
 pub(crate) const REFUSED_BY_ARCHIVE: &str =
     "the archive answered 403: access is denied, perhaps only for now; try again later";
+
+/// A block of about 3,000 lines has about 1 MiB; anything much larger is not a block.
+pub(crate) const MAX_BLOCK_BYTES: usize = 16 << 20;
 
 /// The base timeout of a range request, to which the time for its length is added.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -58,6 +62,11 @@ pub(crate) fn after_short_answer(history: History, moment: Moment) -> Next {
 }
 
 impl ByteRange {
+    /// The range of an index block in its CDX file.
+    pub(crate) fn of_block(block: &ClusterEntry) -> ByteRange {
+        ByteRange { offset: block.offset, length: block.length }
+    }
+
     /// The request for this range. An archive is made for programs, so robots.txt does not apply, and the bytes are
     /// requested without content encoding. If the server ignores the range and sends the whole file, its body is not
     /// read. One byte more than the range is accepted, so that a response that is too long can be detected.

@@ -14,7 +14,7 @@ use fetchwell_engine::ports::job::Lease;
 use fetchwell_engine::ports::plan::{Moment, Plan, Step};
 use fetchwell_engine::web::Outcome;
 use fetchwell_policy::retry::History;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::block::{BlockEnd, BlockYield, IndexBlock, most_bytes};
@@ -47,20 +47,20 @@ impl Ahead {
 
     /// Whether another block may be requested after `read` blocks.
     pub(super) fn has_room(&self, read: u64) -> bool {
-        let state = self.state();
+        let state = self.state.lock();
         read.saturating_sub(state.in_order) < self.max_blocks && state.bytes() < self.max_bytes
     }
 
     /// Records the progress of publishing.
     pub(super) fn advance(&self, in_order: u64, outgoing_bytes: u64) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.early = state.early.split_off(&in_order);
         (state.in_order, state.outgoing_bytes) = (in_order, outgoing_bytes);
     }
 
     /// Reserves room for a block that has arrived. Returns false if there is none.
     fn admit(&self, number: u64, bytes: u64) -> bool {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let fits = number <= state.in_order || state.bytes() + bytes <= self.max_bytes;
         if fits {
             state.early.insert(number, bytes);
@@ -70,13 +70,9 @@ impl Ahead {
 
     /// Records the actual size of an admitted block.
     fn note(&self, number: u64, bytes: u64) {
-        if let Some(taken) = self.state().early.get_mut(&number) {
+        if let Some(taken) = self.state.lock().early.get_mut(&number) {
             *taken = bytes;
         }
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock()
     }
 }
 

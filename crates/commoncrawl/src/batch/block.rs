@@ -9,16 +9,13 @@ use fetchwell_engine::plan::immediate::{ImmediatePlan, decode_payload};
 use fetchwell_engine::ports::finish::Settlement;
 use fetchwell_engine::ports::job::{Job, Lane, Lease};
 use fetchwell_engine::ports::plan::{Moment, Plan, Step};
-use fetchwell_engine::web::{Answer, Outcome, Request};
+use fetchwell_engine::web::{Answer, Outcome};
 use fetchwell_policy::outcome::{AnswerFault, FetchOutcome};
-use fetchwell_policy::retry::{Attempt, History, Next, RetryRule};
+use fetchwell_policy::retry::{History, Next, RetryRule};
 use fetchwell_policy::url::{UrlFault, WebUrl};
 use serde::{Deserialize, Serialize};
 
-use crate::archive::byte_range::{ByteRange, REFUSED_BY_ARCHIVE};
-
-/// A block of about 3,000 lines has about 1 MiB; anything much larger is not a block.
-const MAX_BLOCK_BYTES: usize = 16 << 20;
+use crate::archive::byte_range::{ByteRange, MAX_BLOCK_BYTES, REFUSED_BY_ARCHIVE};
 
 /// The payload of a job: a line of `cluster.idx`. The job's URL is that of the CDX file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -106,18 +103,6 @@ impl PageList {
     }
 }
 
-impl<P: AsRef<[u8]>> FromIterator<P> for PageList {
-    fn from_iter<I: IntoIterator<Item = P>>(pages: I) -> PageList {
-        let mut json = Vec::new();
-        let mut ends = Vec::new();
-        for page in pages {
-            json.extend_from_slice(page.as_ref());
-            ends.push(json.len());
-        }
-        PageList { json: json.into(), ends }
-    }
-}
-
 /// A page and its position in the archive.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PlacedPage {
@@ -154,8 +139,8 @@ pub fn plan(batching: &Batching, lease: &Lease) -> Box<dyn Plan<BlockEnd>> {
         match (entry, url) {
             (Ok(entry), Ok(url)) => {
                 let batching = batching.clone();
-                let history = lease.history;
-                Box::new(BlockPlan { block, entry, url, batching, history })
+                let range = ByteRange::of_block(&entry);
+                Box::new(BlockPlan { block, url, range, batching, history: lease.history })
             }
             (Err(fault), _) | (_, Err(fault)) => Box::new(ImmediatePlan(move |_: Moment| {
                 let what = BlockYield::NoBlock(fault.clone());
@@ -178,26 +163,28 @@ pub fn give_up_record(lease: &Lease, cause: GiveUp, reason: &str) -> Vec<BlockEn
 
 struct BlockPlan {
     block: IndexBlock,
-    entry: ClusterEntry,
     url: WebUrl,
+    range: ByteRange,
     batching: Batching,
     history: History,
 }
 
 impl Plan<BlockEnd> for BlockPlan {
     fn step(&mut self, last: Option<Outcome>, moment: Moment) -> Step<BlockEnd> {
-        let Some(outcome) = last else { return Step::Fetch(vec![self.request()]) };
+        let Some(outcome) = last else {
+            return Step::Fetch(vec![self.range.request(self.url.clone())]);
+        };
         let what = match (&outcome.happened, &outcome.answer) {
             (FetchOutcome::Answered(403), _) => return Step::Halt(REFUSED_BY_ARCHIVE.to_owned()),
             // The next block would be refused, too.
             (FetchOutcome::Refused(why), _) => return Step::Halt(why.clone()),
             (FetchOutcome::Answered(200..=299), Some(answer)) => {
-                match self.range().after_short(answer, self.history, moment) {
+                match self.range.after_short(answer, self.history, moment) {
                     Some(again) => return Step::Finish(Vec::new(), again),
                     None => self.read(answer),
                 }
             }
-            (happened, _) => match self.next(&outcome, moment) {
+            (happened, _) => match moment.next(&RetryRule::ARCHIVE, self.history, &outcome) {
                 Next::Again { at, history } => {
                     return Step::Finish(Vec::new(), Settlement::retry(at, history));
                 }
@@ -210,25 +197,8 @@ impl Plan<BlockEnd> for BlockPlan {
 }
 
 impl BlockPlan {
-    fn range(&self) -> ByteRange {
-        ByteRange { offset: self.entry.offset, length: self.entry.length }
-    }
-
-    fn request(&self) -> Request {
-        self.range().request(self.url.clone())
-    }
-
-    fn next(&self, outcome: &Outcome, moment: Moment) -> Next {
-        let attempt = Attempt {
-            happened: &outcome.happened,
-            retry_after: outcome.retry_after,
-            site_last_served: outcome.why.site_last_served,
-        };
-        RetryRule::ARCHIVE.next(&attempt, self.history, moment.now, moment.chance)
-    }
-
     fn read(&self, answer: &Answer) -> BlockYield {
-        let member = match self.range().of(answer) {
+        let member = match self.range.of(answer) {
             Ok(member) => member,
             Err(fault) => return unread("range", &fault),
         };
@@ -251,7 +221,7 @@ impl BlockPlan {
         };
         match sifted {
             Ok((pages, sifted)) => {
-                BlockYield::Read { pages, sifted, wire_bytes: self.entry.length }
+                BlockYield::Read { pages, sifted, wire_bytes: self.range.length }
             }
             Err(fault) => unread("gzip", &fault),
         }
@@ -323,6 +293,18 @@ mod tests {
     use fetchwell_testkit::samples::{MOMENT, end_of, end_with, lease, outcome};
 
     use super::*;
+
+    impl<P: AsRef<[u8]>> FromIterator<P> for PageList {
+        fn from_iter<I: IntoIterator<Item = P>>(pages: I) -> PageList {
+            let mut json = Vec::new();
+            let mut ends = Vec::new();
+            for page in pages {
+                json.extend_from_slice(page.as_ref());
+                ends.push(json.len());
+            }
+            PageList { json: json.into(), ends }
+        }
+    }
 
     fn block(url_failures: u32) -> Box<dyn Plan<BlockEnd>> {
         block_after(History { url_failures, ..History::default() })

@@ -133,14 +133,12 @@ impl CheckpointFile {
     /// Opens and locks the file, and reads its content if it exists.
     pub fn open(path: &Path) -> Result<(CheckpointFile, Option<Checkpoint>), CommonCrawlError> {
         let path = path.to_owned();
-        let lock = File::create(beside(&path, "lock")).map_err(|source| {
-            CommonCrawlError::CheckpointUnwritable { path: path.clone(), source }
-        })?;
+        let unwritable =
+            |source| CommonCrawlError::CheckpointUnwritable { path: path.clone(), source };
+        let lock = File::create(beside(&path, "lock")).map_err(unwritable)?;
         lock.try_lock().map_err(|error| match error {
             TryLockError::WouldBlock => CommonCrawlError::CheckpointInUse(path.clone()),
-            TryLockError::Error(source) => {
-                CommonCrawlError::CheckpointUnwritable { path: path.clone(), source }
-            }
+            TryLockError::Error(source) => unwritable(source),
         })?;
         let kept = match std::fs::read(&path) {
             Ok(bytes) => Some(read(&bytes, &path)?),

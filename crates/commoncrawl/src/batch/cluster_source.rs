@@ -23,14 +23,13 @@ use tokio::sync::Notify;
 use super::ahead::Ahead;
 use super::block;
 
-/// Nobody else takes leases of a queue in memory, so they need not expire soon.
-const LEASE_TTL: Duration = Duration::from_secs(3_600);
 /// How soon to check again for room.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 pub(super) struct ClusterSource {
     queue: MemoryQueue,
-    instance: Arc<MemoryInstance>,
+    /// Settles the leases.
+    pub(super) instance: Arc<MemoryInstance>,
     clock: Clock,
     indexes: WebUrl,
     ahead: Arc<Ahead>,
@@ -55,15 +54,10 @@ impl ClusterSource {
         let mut file = File::open(path)?;
         file.seek(SeekFrom::Start(from))?;
         let lines = Lines::after(BufReader::new(file), from);
-        let queue = MemoryQueue::new(clock.clone(), LEASE_TTL, true);
+        let queue = MemoryQueue::private(clock.clone(), true);
         let instance = Arc::new(queue.instance());
         let reading = Mutex::new(Reading { lines, read: 0, is_over: false });
         Ok(ClusterSource { queue, instance, clock, indexes, ahead, reading })
-    }
-
-    /// Settles the leases.
-    pub(super) fn instance(&self) -> Arc<MemoryInstance> {
-        self.instance.clone()
     }
 
     /// Reads lines while there is room. Returns true when none are left.

@@ -91,7 +91,7 @@ impl Batcher<'_> {
         let run_ends = stop.child_token();
         let publisher = Arc::new(Publisher {
             target: self.target,
-            instance: source.instance(),
+            instance: source.instance.clone(),
             ahead: ahead.clone(),
             progress: self.progress,
             stop: run_ends.clone(),

@@ -31,7 +31,8 @@ pub(super) struct Outgoing {
     /// Where an earlier run stopped, until that window arrives.
     resume: Option<Position>,
     steps: VecDeque<Step>,
-    is_full: bool,
+    /// Whether the limit is reached, so that no more windows are needed.
+    pub(super) is_full: bool,
 }
 
 impl Outgoing {
@@ -40,11 +41,6 @@ impl Outgoing {
         let resume = Some(done.position.clone());
         let is_full = limit.is_some_and(|limit| done.pages >= limit);
         Outgoing { limit, pages: done.pages, resume, steps: VecDeque::new(), is_full }
-    }
-
-    /// Whether the limit is reached, so that no more windows are needed.
-    pub(super) fn is_full(&self) -> bool {
-        self.is_full
     }
 
     pub(super) fn bytes(&self) -> u64 {
@@ -254,7 +250,7 @@ mod tests {
     ) -> Vec<Batch> {
         let mut outgoing = Outgoing::after(checkpoint, limit);
         for window in windows_after(checkpoint, pages) {
-            if !outgoing.is_full() {
+            if !outgoing.is_full {
                 outgoing.add(window);
             }
         }
@@ -322,7 +318,7 @@ mod tests {
         let windows = windows_after(&checkpoint, &[1, 0, 0, 7]);
         let mut read = 0;
         for window in windows {
-            if !outgoing.is_full() {
+            if !outgoing.is_full {
                 outgoing.add(window);
                 read += 1;
             }

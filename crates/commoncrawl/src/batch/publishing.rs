@@ -50,7 +50,7 @@ impl Publisher {
             last.into_iter().for_each(|window| state.outgoing.add(window));
             self.publish(&mut state).await?;
             // A limit may have cut the last window, or a full queue may have held it back.
-            state.checkpoint.is_finished = !state.outgoing.is_full() && state.outgoing.is_empty();
+            state.checkpoint.is_finished = !state.outgoing.is_full && state.outgoing.is_empty();
         }
         self.keep(&state.checkpoint)?;
         Ok(state.checkpoint.clone())
@@ -76,7 +76,7 @@ impl Publisher {
             self.keep(&state.checkpoint)?;
             self.progress.advance(&state.checkpoint);
         }
-        if state.outgoing.is_full() {
+        if state.outgoing.is_full {
             self.stop.cancel();
         }
         Ok(())
@@ -100,9 +100,9 @@ impl Finish<BlockEnd> for Publisher {
                 state.outgoing.add(window);
             }
         }
-        self.ahead.advance(state.windows.next(), state.outgoing.bytes());
+        self.ahead.advance(state.windows.next, state.outgoing.bytes());
         self.publish(&mut state).await?;
-        self.ahead.advance(state.windows.next(), state.outgoing.bytes());
+        self.ahead.advance(state.windows.next, state.outgoing.bytes());
         let leases: Vec<_> = batch.iter().map(|end| (&end.lease, &end.settlement)).collect();
         let settled = self.instance.settle(&leases).await?;
         self.ahead.news.notify_one();

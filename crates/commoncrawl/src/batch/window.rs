@@ -52,8 +52,8 @@ pub(super) struct CutBatch {
 /// Orders blocks and builds windows.
 pub(super) struct Windows {
     cutting: Cutting,
-    /// The number of the first block that is not in a window yet.
-    next: u64,
+    /// The number of blocks that are in windows, which is also the number of the first block that is not.
+    pub(super) next: u64,
     /// The offset of the end of the last block in a window.
     ends_at: u64,
     /// Blocks that arrived before their turn.
@@ -79,11 +79,6 @@ impl Windows {
             placed: Vec::new(),
             pending: done.pending.clone(),
         }
-    }
-
-    /// The number of blocks that are in windows.
-    pub(super) fn next(&self) -> u64 {
-        self.next
     }
 
     /// Takes a block and returns the windows that are now complete. A block that comes again is ignored.

@@ -1,4 +1,5 @@
-//! Finds captures: searches `cluster.idx`, then reads the blocks that may contain them. Pure.
+//! Finds the captures of a page, of everything below it, or of a domain: searches `cluster.idx`, then reads the blocks
+//! that may contain them.
 
 use std::collections::VecDeque;
 
@@ -9,13 +10,28 @@ use fetchwell_engine::web::Answer;
 use fetchwell_policy::url::WebUrl;
 use tracing::warn;
 
+use super::CrawlReader;
 use super::pattern::Keys;
-use super::plan::AnswerError;
+use super::plan::{self, AnswerError, Lookup, LookupError};
 use super::search::Search;
-use crate::archive::byte_range::ByteRange;
+use crate::archive::byte_range::{ByteRange, MAX_BLOCK_BYTES};
 
-/// A block of about 3,000 lines has about 1 MiB; anything much larger is not a block.
-const MAX_BLOCK_BYTES: usize = 16 << 20;
+#[derive(Clone, Default)]
+pub struct CapturesFound {
+    /// In index order.
+    pub captures: Vec<CdxRecord>,
+    /// Whether there are more captures than the limit.
+    pub has_more: bool,
+    /// The number of index blocks that could not be read.
+    pub unread: u64,
+}
+
+impl CrawlReader<'_> {
+    pub async fn find(self, keys: Keys, limit: usize) -> Result<CapturesFound, LookupError> {
+        let indexes = self.archive.indexes(self.crawl)?;
+        plan::run(self, Captures::new(indexes, keys, limit)).await
+    }
+}
 
 /// A lookup in progress.
 #[derive(Clone)]
@@ -25,11 +41,8 @@ pub(super) struct Captures {
     search: Search,
     blocks: VecDeque<ClusterEntry>,
     limit: usize,
-    /// The captures found so far, in index order.
-    pub(super) found: Vec<CdxRecord>,
-    /// Whether there are more captures than the limit.
-    pub(super) has_more: bool,
-    pub(super) unread: u64,
+    /// The result so far.
+    pub(super) found: CapturesFound,
 }
 
 impl Captures {
@@ -41,32 +54,8 @@ impl Captures {
             keys,
             blocks: VecDeque::new(),
             limit,
-            found: Vec::new(),
-            has_more: false,
-            unread: 0,
+            found: CapturesFound::default(),
         }
-    }
-
-    /// The file and range to request next; `None` when done.
-    pub(super) fn wanted(&self) -> Option<(WebUrl, ByteRange)> {
-        if self.has_more {
-            return None;
-        }
-        let (file, range) = match self.blocks.front() {
-            Some(block) => (block.cdx_file.as_str(), range_of(block)),
-            None => ("cluster.idx", self.search.wanted()?),
-        };
-        Some((self.indexes.join(file).ok()?, range))
-    }
-
-    /// Takes the response to [`Captures::wanted`]. An error ends the lookup.
-    pub(super) fn take(&mut self, answer: &Answer) -> Result<(), AnswerError> {
-        let Some(block) = self.blocks.pop_front() else { return self.take_index(answer) };
-        if let Err(fault) = self.take_block(&block, answer) {
-            self.unread += 1;
-            warn!("cannot read the block \"{block}\": {fault}");
-        }
-        Ok(())
     }
 
     fn take_index(&mut self, answer: &Answer) -> Result<(), AnswerError> {
@@ -77,27 +66,46 @@ impl Captures {
     }
 
     fn take_block(&mut self, block: &ClusterEntry, answer: &Answer) -> Result<(), AnswerError> {
-        let member = range_of(block).of(answer)?;
+        let member = ByteRange::of_block(block).of(answer)?;
         let lines = inflate_member(member, MAX_BLOCK_BYTES)?;
         sift(&lines, &IndexFilter::default(), |line| {
             if !self.keys.contain(line.surt) {
                 return;
             }
-            if self.found.len() >= self.limit {
-                self.has_more = true;
+            if self.found.captures.len() >= self.limit {
+                self.found.has_more = true;
                 return;
             }
-            let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
-            self.found.push(CdxRecord {
-                surt_url: line.surt.to_owned(),
-                timestamp: line.timestamp.to_owned(),
-                metadata: line.metadata().into_iter().map(owned).collect(),
-            });
+            self.found.captures.push(line.into());
         });
         Ok(())
     }
 }
 
-fn range_of(block: &ClusterEntry) -> ByteRange {
-    ByteRange { offset: block.offset, length: block.length }
+impl Lookup for Captures {
+    type Found = CapturesFound;
+
+    fn wanted(&self) -> Option<(WebUrl, ByteRange)> {
+        if self.found.has_more {
+            return None;
+        }
+        let (file, range) = match self.blocks.front() {
+            Some(block) => (block.cdx_file.as_str(), ByteRange::of_block(block)),
+            None => ("cluster.idx", self.search.wanted()?),
+        };
+        Some((self.indexes.join(file).ok()?, range))
+    }
+
+    fn take(&mut self, answer: &Answer) -> Result<(), AnswerError> {
+        let Some(block) = self.blocks.pop_front() else { return self.take_index(answer) };
+        if let Err(fault) = self.take_block(&block, answer) {
+            self.found.unread += 1;
+            warn!("cannot read the block \"{block}\": {fault}");
+        }
+        Ok(())
+    }
+
+    fn found(&self) -> CapturesFound {
+        self.found.clone()
+    }
 }

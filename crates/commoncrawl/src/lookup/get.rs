@@ -94,7 +94,7 @@ impl Lookup for Fetching {
         }
         self.captures.take(answer)?;
         if self.captures.wanted().is_none()
-            && let Some(capture) = choose(&self.captures.found, self.timestamp.as_deref())
+            && let Some(capture) = choose(&self.captures.found.captures, self.timestamp.as_deref())
         {
             let place = || Some(ByteRange { offset: capture.offset()?, length: capture.length()? });
             let range = place().filter(|_| capture.filename().is_some());

@@ -1,11 +1,10 @@
 //! Looks up captures in an archive, and fetches one of them.
 //!
 //! `pattern` turns a search pattern into index keys, `search` finds them in `cluster.idx` by binary search, `captures`
-//! reads the blocks from there on, and `plan` runs this through the engine's flow. `find` and `get` are the two
-//! lookups.
+//! reads the blocks from there on, `get` fetches the record of one of them, and `plan` runs this through the engine's
+//! flow.
 
 mod captures;
-mod find;
 mod get;
 mod pattern;
 mod plan;
@@ -16,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::archive::Archive;
 
-pub use find::CapturesFound;
+pub use captures::CapturesFound;
 pub use get::{CaptureError, CapturedPage};
 pub use pattern::Keys;
 pub use plan::{AnswerError, LookupError};

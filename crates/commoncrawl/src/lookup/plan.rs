@@ -1,31 +1,25 @@
 //! Runs one lookup through the engine's flow: several ranges, one after the other.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use async_trait::async_trait;
 use fetchwell_archive::gzip::InflateFault;
 use fetchwell_engine::finish::SinkThenSettle;
 use fetchwell_engine::memory::MemoryQueue;
 use fetchwell_engine::pipeline::{self, Door, RunEnd};
-use fetchwell_engine::ports::error::StoreError;
-use fetchwell_engine::ports::finish::{Settlement, Sink};
-use fetchwell_engine::ports::job::{Job, Lane, NewJob};
+use fetchwell_engine::ports::finish::Settlement;
+use fetchwell_engine::ports::job::{Job, NewJob};
 use fetchwell_engine::ports::plan::{Moment, Plan, Step};
 use fetchwell_engine::web::{Answer, Outcome};
 use fetchwell_policy::outcome::FetchOutcome;
-use fetchwell_policy::retry::{Attempt, History, Next, RetryRule};
+use fetchwell_policy::retry::{History, Next, RetryRule};
 use fetchwell_policy::url::WebUrl;
 use parking_lot::Mutex;
 use thiserror::Error;
 
 use super::CrawlReader;
+use crate::archive::RangeFault;
 use crate::archive::byte_range::{ByteRange, REFUSED_BY_ARCHIVE};
-use crate::archive::{Archive, RangeFault};
 use crate::error::CommonCrawlError;
-
-/// Nobody else takes leases of a queue in memory, so they need not expire soon.
-const LEASE_TTL: Duration = Duration::from_secs(3_600);
 
 /// A series of requests, each of which may depend on the responses before it.
 pub(super) trait Lookup: Clone + Send + Sync + 'static {
@@ -34,7 +28,7 @@ pub(super) trait Lookup: Clone + Send + Sync + 'static {
     /// The file and range to request next; `None` when done.
     fn wanted(&self) -> Option<(WebUrl, ByteRange)>;
 
-    /// Handles the response, which may not be the requested range.
+    /// Handles the response, which may not be the requested range. An error ends the lookup.
     fn take(&mut self, answer: &Answer) -> Result<(), AnswerError>;
 
     fn found(&self) -> Self::Found;
@@ -79,10 +73,10 @@ pub(super) async fn run<E: Lookup>(
     lookup: E,
 ) -> Result<E::Found, LookupError> {
     let CrawlReader { archive, runtime, stop, .. } = reader;
-    let queue = MemoryQueue::new(runtime.clock.clone(), LEASE_TTL, true);
-    queue.enqueue(vec![NewJob::now(job(archive))]);
+    let queue = MemoryQueue::private(runtime.clock.clone(), true);
+    queue.enqueue(vec![NewJob::now(Job::new(archive.root.to_string(), Vec::new()))]);
     let instance = Arc::new(queue.instance());
-    let kept: Kept<E::Found> = Arc::default();
+    let ends: Arc<Mutex<Vec<End<E::Found>>>> = Arc::default();
     let root = archive.root.clone();
     let progress = Arc::new(Mutex::new(lookup));
     let door = Door {
@@ -93,11 +87,11 @@ pub(super) async fn run<E: Lookup>(
             let root = root.clone();
             Box::new(LookupPlan { lookup, progress, root, history: lease.history })
         }),
-        finish: Arc::new(SinkThenSettle { sink: Keep(kept.clone()), source: instance }),
+        finish: Arc::new(SinkThenSettle { sink: ends.clone(), source: instance }),
         give_up_record: Arc::new(|_, _, reason| vec![End::GivenUp(reason.to_owned())]),
     };
     let ended = pipeline::run(door, runtime, stop).await.map_err(CommonCrawlError::from)?;
-    let end = kept.lock().take();
+    let end = ends.lock().pop();
     match (end, ended) {
         (Some(End::Found(found)), _) => Ok(found),
         (Some(End::Refused(why)), _) => Err(LookupError::Refused(why)),
@@ -109,16 +103,6 @@ pub(super) async fn run<E: Lookup>(
             Err(LookupError::GivenUp(reason))
         }
         (None, _) => Err(LookupError::Stopped),
-    }
-}
-
-fn job(archive: &Archive) -> Job {
-    Job {
-        url: archive.root.to_string(),
-        site: Some(archive.root.site()),
-        lane: Lane::default(),
-        payload: Vec::new(),
-        deadline: None,
     }
 }
 
@@ -179,7 +163,7 @@ impl<E: Lookup> LookupPlan<E> {
                 };
                 again
             }
-            _ => match self.after_failure(outcome, moment) {
+            _ => match moment.next(&RetryRule::ARCHIVE, self.history, outcome) {
                 Next::Again { at, history } => Settlement::retry(at, history),
                 Next::Finish => {
                     let happened = outcome.happened.clone();
@@ -191,15 +175,6 @@ impl<E: Lookup> LookupPlan<E> {
         Some(Step::Finish(Vec::new(), again))
     }
 
-    fn after_failure(&self, outcome: &Outcome, moment: Moment) -> Next {
-        let attempt = Attempt {
-            happened: &outcome.happened,
-            retry_after: outcome.retry_after,
-            site_last_served: outcome.why.site_last_served,
-        };
-        RetryRule::ARCHIVE.next(&attempt, self.history, moment.now, moment.chance)
-    }
-
     /// The current file, by its name in the archive.
     fn file(&self) -> String {
         let url = self.lookup.wanted().map(|(url, _)| url.to_string()).unwrap_or_default();
@@ -209,19 +184,4 @@ impl<E: Lookup> LookupPlan<E> {
 
 fn finish<F>(end: End<F>) -> Step<End<F>> {
     Step::Finish(vec![end], Settlement::Done)
-}
-
-type Kept<F> = Arc<Mutex<Option<End<F>>>>;
-
-struct Keep<F>(Kept<F>);
-
-#[async_trait]
-impl<F: Clone + Send + Sync> Sink<End<F>> for Keep<F> {
-    async fn write(&self, ends: &[&End<F>]) -> Result<(), StoreError> {
-        let mut kept = self.0.lock();
-        if let Some(end) = ends.last() {
-            *kept = Some((*end).clone());
-        }
-        Ok(())
-    }
 }

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 use crate::archive::NO_ARCHIVE;
 
@@ -49,12 +49,12 @@ impl BaseCheck {
 
     /// A record arrived, so there is an archive.
     pub(super) fn record_came(&self) {
-        self.known().has_records = true;
+        self.known.lock().has_records = true;
     }
 
     /// Notes that a batch found no record, only responses such as `answer`.
     pub(super) fn batch_was_empty(&self, name: &str, answer: &str) -> Verdict {
-        let mut known = self.known();
+        let mut known = self.known.lock();
         if known.has_records {
             return Verdict::Archive;
         }
@@ -70,9 +70,5 @@ impl BaseCheck {
              {answer}. Check --base (commoncrawl.base): it must contain the files named in the batches, such as \
              crawl-data/…/….warc.gz. No batch was acknowledged; all of them are back on the queue"
         ))
-    }
-
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock()
     }
 }

@@ -20,7 +20,7 @@ use fetchwell_engine::seed::random_seed;
 use fetchwell_engine::wrapped_source::LeaseHooks;
 use fetchwell_policy::digest::sha256_hex;
 use fetchwell_sqlite::db::{Db, Durability};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use rusqlite::Connection;
 
 /// The file name, in the folder of the manifest.
@@ -50,22 +50,18 @@ impl Begun {
     }
 
     fn batches_of(&self, leases: &[LeaseId]) -> Vec<String> {
-        let held = self.held();
+        let held = self.held.lock();
         leases.iter().filter_map(|id| held.get(id).cloned()).collect()
     }
 
     /// The content hashes of batches that are settled, and whether each is handed back untouched.
     fn let_go(&self, batch: &[(&Lease, &Settlement)]) -> Vec<(String, bool)> {
-        let mut held = self.held();
+        let mut held = self.held.lock();
         let ended = |(lease, settlement): &(&Lease, &Settlement)| {
             let is_untouched = matches!(settlement, Settlement::HandBack { .. });
             Some((held.remove(&lease.id)?, is_untouched))
         };
         batch.iter().filter_map(ended).collect()
-    }
-
-    fn held(&self) -> MutexGuard<'_, HashMap<LeaseId, String>> {
-        self.held.lock()
     }
 }
 
@@ -75,7 +71,7 @@ impl LeaseHooks for Begun {
         let contents: Vec<String> =
             leases.iter().map(|lease| sha256_hex(&lease.job.payload)).collect();
         let ids = leases.iter().map(|lease| lease.id);
-        self.held().extend(ids.zip(contents.iter().cloned()));
+        self.held.lock().extend(ids.zip(contents.iter().cloned()));
         let counted = self
             .db
             .write(move |tx| contents.iter().map(|batch| interruptions(tx, batch)).collect());
@@ -101,7 +97,7 @@ impl LeaseHooks for Begun {
 
     /// After a lost connection, a broker delivers everything again; no worker has crashed.
     async fn released(&self) -> Result<(), StoreError> {
-        self.held().clear();
+        self.held.lock().clear();
         let worker = self.worker.clone();
         self.db
             .write(move |tx| {

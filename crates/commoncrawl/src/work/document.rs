@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use fetchwell_archive::cdxj::{CdxRecord, ItemFault};
 use fetchwell_archive::gzip::{InflateFault, inflate_member, inflate_pieces};
-use fetchwell_archive::warc::{Record, RecordKind, WarcFault, parse_record};
+use fetchwell_archive::warc::{RecordKind, WarcFault, parse_record};
 use fetchwell_archive::{BodyFlaw, HttpFault};
 use fetchwell_policy::digest::sha256_hex;
 use fetchwell_policy::outcome::FetchOutcome;
@@ -160,25 +160,7 @@ impl Document {
         reading: ReadTime,
     ) -> Result<Document, DocumentFault> {
         let bytes = record_bytes(member, max_bytes)?;
-        Document::of(page, warc, &parse_record(&bytes)?, max_bytes, reading)
-    }
-
-    /// Whether a gzip member inflates to more than `max_bytes`. The content is not kept, so a bomb takes no memory.
-    pub(super) fn measure(member: &[u8], max_bytes: usize) -> Result<(), DocumentFault> {
-        match inflate_pieces(member, max_bytes, |_| ()) {
-            Err(fault @ InflateFault::TooLarge { .. }) => Err(fault.into()),
-            // Other errors are reported when the record is read.
-            _ => Ok(()),
-        }
-    }
-
-    fn of(
-        page: &CdxRecord,
-        warc: WarcPlace,
-        record: &Record<'_>,
-        max_bytes: usize,
-        reading: ReadTime,
-    ) -> Result<Document, DocumentFault> {
+        let record = parse_record(&bytes)?;
         if record.kind() != Some(RecordKind::Response) {
             return Err(DocumentFault::NotAResponse);
         }
@@ -213,6 +195,15 @@ impl Document {
             warc,
             in_hand: Part::default(),
         })
+    }
+
+    /// Fails if a gzip member inflates to more than `max_bytes`. The content is not kept, so a bomb takes no memory.
+    pub(super) fn measure(member: &[u8], max_bytes: usize) -> Result<(), DocumentFault> {
+        match inflate_pieces(member, max_bytes, |_| ()) {
+            Err(fault @ InflateFault::TooLarge { .. }) => Err(fault.into()),
+            // Other errors are reported when the record is read.
+            _ => Ok(()),
+        }
     }
 }
 

@@ -46,7 +46,7 @@ impl WorkMetrics {
                 WorkRecord::LeftOut { filter, .. } => {
                     self.left_out.with_label_values(&[filter]).inc();
                 }
-                WorkRecord::Broken(page) => self.broken.with_label_values(&[page.kind]).inc(),
+                WorkRecord::Broken(page) => self.broken.with_label_values(&[&page.kind]).inc(),
             }
         }
         match settlement {

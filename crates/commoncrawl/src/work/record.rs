@@ -1,8 +1,9 @@
 //! The results of captured pages.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::document::{Document, WarcPlace};
 
@@ -22,7 +23,7 @@ pub enum WorkRecord {
 }
 
 /// A line of `errors.jsonl`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BrokenPage {
     /// The URL of the page, if known.
     pub url: Option<String>,
@@ -33,9 +34,11 @@ pub struct BrokenPage {
     /// The position of the capture, if known.
     pub warc: Option<WarcPlace>,
     /// The kind of error, as a metric label.
-    pub kind: &'static str,
+    pub kind: Cow<'static, str>,
+    #[serde(default)]
     pub reason: String,
-    /// The metadata from its batch, so that it can be published again.
+    /// The metadata from its batch, so that it can be published again. Missing in lines of earlier versions.
+    #[serde(default)]
     pub metadata: BTreeMap<String, String>,
 }
 

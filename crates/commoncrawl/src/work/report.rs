@@ -61,7 +61,7 @@ mod tests {
                 surt: "com,example)/".to_owned(),
                 timestamp: "20240712000102".to_owned(),
                 warc: Some(place(offset)),
-                kind: "gzip",
+                kind: "gzip".into(),
                 reason: "it is cut off".to_owned(),
                 metadata: Default::default(),
             }))

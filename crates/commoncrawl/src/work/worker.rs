@@ -103,7 +103,7 @@ impl Worker {
         let worker = queue.worker(self.rules.prefetch);
         // The folder counts who died over a batch: a broker does not, and the store does not know what else was
         // under way.
-        let begun = Arc::new(Begun::open(self.rules.output.folder(), worker.clone())?);
+        let begun = Arc::new(Begun::open(&self.rules.output.folder, worker.clone())?);
         let batches = Arc::new(WrappedSource::new(worker, begun.clone()));
         let at_archive = Arc::new(AtArchive(archive.root.site()));
         let source = Arc::new(WrappedSource::new(batches, at_archive));

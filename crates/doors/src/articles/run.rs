@@ -9,12 +9,11 @@ use fetchwell_engine::gate::GateRules;
 use fetchwell_engine::pipeline::{self, Door, Runtime};
 use fetchwell_engine::ports::articles::Articles;
 use fetchwell_engine::ports::error::StoreError;
-use fetchwell_engine::ports::job::{Job, Lane, NewJob, job_key};
+use fetchwell_engine::ports::job::{Job, NewJob};
 use fetchwell_engine::ports::queue::Queue;
 use fetchwell_engine::ports::source::Source;
 use fetchwell_engine::wrapped_source::WrappedSource;
 use fetchwell_policy::time::Time;
-use fetchwell_policy::url::WebUrl;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
@@ -153,11 +152,7 @@ async fn new_links(
 }
 
 fn job(url: String, link: &ArticleLink) -> NewJob {
-    let site = WebUrl::parse(&url).ok().map(|url| url.site());
-    let key = job_key(site.as_ref(), &url);
-    let payload = serde_json::to_vec(link).unwrap_or_default();
-    let job = Job { url, site, lane: Lane::default(), payload, deadline: None };
-    NewJob { key: Some(key), ..NewJob::now(job) }
+    NewJob::keyed(Job::new(url, serde_json::to_vec(link).unwrap_or_default()))
 }
 
 fn planner(rules: LinkRules) -> pipeline::Planner<ArticleRecord> {

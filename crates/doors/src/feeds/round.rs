@@ -9,13 +9,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::memory::{MemoryInstance, MemoryQueue};
+use fetchwell_engine::finish::SinkThenSettle;
+use fetchwell_engine::memory::MemoryQueue;
 use fetchwell_engine::pipeline::{self, Door, Runtime};
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::feeds::{Claim, FeedMemory};
-use fetchwell_engine::ports::finish::{Finish, Finished, Settle, Settled};
+use fetchwell_engine::ports::finish::Sink;
 use fetchwell_policy::units::quantity;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
@@ -28,8 +29,6 @@ use super::{FeedPorts, FeedRules};
 
 /// How long a claim keeps other processes from a feed, unless it is renewed.
 const CLAIM_LASTS: Duration = Duration::from_secs(600);
-/// Nobody else takes leases of a queue in memory, so they need not expire soon.
-pub(super) const LEASE_TTL: Duration = Duration::from_secs(3_600);
 
 /// The counters of a round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -86,7 +85,7 @@ impl FeedRound {
         feeds: Vec<Subscribed>,
         all: bool,
     ) -> Result<Arc<FeedRound>, StoreError> {
-        let queue = MemoryQueue::new(clock.clone(), LEASE_TTL, true);
+        let queue = MemoryQueue::private(clock.clone(), true);
         let holder = format!("{:016x}", fetchwell_engine::seed::random_seed());
         let state = Mutex::default();
         let round = Arc::new(FeedRound { ports, clock, queue, rules, holder, state });
@@ -123,7 +122,7 @@ impl FeedRound {
         let over: Vec<&str> =
             claimed.iter().map(String::as_str).filter(|url| !kept.contains(url)).collect();
         self.ports.feeds.release(&over, &self.holder).await?;
-        self.lock().ingested.not_due = total - due.len();
+        self.state.lock().ingested.not_due = total - due.len();
         self.enqueue(due);
         Ok(())
     }
@@ -146,7 +145,7 @@ impl FeedRound {
 
     fn enqueue(&self, due: Vec<(Subscribed, FeedMemory)>) {
         let mut jobs = Vec::with_capacity(due.len());
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         for (feed, before) in due {
             let feed_job = FeedJob::Feed(validators(&before, &feed.categories));
             jobs.push(job(&feed.url, &feed_job, self.clock.now() + self.rules.max_wait));
@@ -161,11 +160,11 @@ impl FeedRound {
     }
 
     pub fn is_empty(&self) -> bool {
-        self.lock().in_hand.is_empty()
+        self.state.lock().in_hand.is_empty()
     }
 
     pub fn ingested(&self) -> Ingested {
-        self.lock().ingested
+        self.state.lock().ingested
     }
 
     fn door(self: &Arc<FeedRound>) -> Door<FeedRecord> {
@@ -174,7 +173,7 @@ impl FeedRound {
         Door {
             source: instance.clone(),
             planner: Arc::new(move |lease| plan(lease, max_redirects)),
-            finish: Arc::new(AddThenSettle { round: self.clone(), instance }),
+            finish: Arc::new(SinkThenSettle { sink: self.clone(), source: instance }),
             give_up_record: Arc::new(give_up_record),
         }
     }
@@ -197,12 +196,12 @@ impl FeedRound {
     async fn release(&self) -> Result<(), StoreError> {
         let urls = self.urls_in_hand();
         let urls: Vec<&str> = urls.iter().map(String::as_str).collect();
-        self.lock().ingested.not_reached += urls.len();
+        self.state.lock().ingested.not_reached += urls.len();
         self.ports.feeds.release(&urls, &self.holder).await
     }
 
     fn urls_in_hand(&self) -> Vec<String> {
-        self.lock().in_hand.keys().cloned().collect()
+        self.state.lock().in_hand.keys().cloned().collect()
     }
 
     /// Stores a result. Idempotent.
@@ -216,7 +215,7 @@ impl FeedRound {
             FeedRecord::Link { feed, link, page } => {
                 let page = page.as_ref().map(ToString::to_string);
                 self.add(feed, &[page.as_ref().unwrap_or(link).clone()]).await?;
-                if let Some(in_hand) = self.lock().in_hand.get_mut(feed) {
+                if let Some(in_hand) = self.state.lock().in_hand.get_mut(feed) {
                     in_hand.note_link(link, page.as_deref());
                 }
                 self.keep_if_ended(feed).await
@@ -226,7 +225,7 @@ impl FeedRound {
 
     /// The links that need no resolving.
     fn pages(&self, url: &str, reading: &FeedReading) -> Vec<String> {
-        match (reading, self.lock().in_hand.get(url)) {
+        match (reading, self.state.lock().in_hand.get(url)) {
             (FeedReading::Read { feed, .. }, Some(in_hand)) => {
                 sort(feed, &in_hand.before.resolved).pages
             }
@@ -235,10 +234,11 @@ impl FeedRound {
     }
 
     async fn add(&self, url: &str, pages: &[String]) -> Result<(), StoreError> {
-        let categories = self.lock().in_hand.get(url).map(|some| some.feed.categories.clone());
+        let categories =
+            self.state.lock().in_hand.get(url).map(|some| some.feed.categories.clone());
         for category in categories.unwrap_or_default() {
             let new = self.ports.links.add(&category, pages).await?;
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             state.ingested.new_links += new;
             if let Some(in_hand) = state.in_hand.get_mut(url) {
                 in_hand.new_links += new;
@@ -249,7 +249,7 @@ impl FeedRound {
 
     /// Records the result of a feed and queues the links to resolve.
     fn note_reading(&self, url: &str, reading: &FeedReading) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let State { in_hand, ingested } = &mut *state;
         let Some(in_hand) = in_hand.get_mut(url) else { return };
         let Some(asked) = in_hand.note_reading(reading, self.clock.wall()) else { return };
@@ -264,7 +264,7 @@ impl FeedRound {
 
     async fn keep_if_ended(&self, url: &str) -> Result<(), StoreError> {
         let ended = |some: &InHand| Some((some.end()?.cloned(), some.new_links));
-        let Some((memory, new_links)) = self.lock().in_hand.get(url).and_then(ended) else {
+        let Some((memory, new_links)) = self.state.lock().in_hand.get(url).and_then(ended) else {
             return Ok(());
         };
         match memory {
@@ -278,12 +278,8 @@ impl FeedRound {
         if new_links > 0 {
             info!("{url}: {}", quantity(new_links, "new link", "new links"));
         }
-        self.lock().in_hand.remove(url);
+        self.state.lock().in_hand.remove(url);
         Ok(())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock()
     }
 }
 
@@ -309,19 +305,14 @@ fn tell(url: &str, reading: &FeedReading) {
     }
 }
 
-struct AddThenSettle {
-    round: Arc<FeedRound>,
-    instance: Arc<MemoryInstance>,
-}
-
+/// Also queues the links to resolve. The leases are settled after that: otherwise the queue might look empty and end
+/// the flow.
 #[async_trait]
-impl Finish<FeedRecord> for AddThenSettle {
-    async fn finish(&self, batch: &[Finished<FeedRecord>]) -> Result<Vec<Settled>, StoreError> {
-        for found in batch.iter().flat_map(|finished| &finished.records) {
-            self.round.take_in(found).await?;
+impl Sink<FeedRecord> for FeedRound {
+    async fn write(&self, records: &[&FeedRecord]) -> Result<(), StoreError> {
+        for found in records {
+            self.take_in(found).await?;
         }
-        // Settle only now that the links to resolve are queued: otherwise the queue might look empty and end the flow.
-        let leases: Vec<_> = batch.iter().map(|end| (&end.lease, &end.settlement)).collect();
-        self.instance.settle(&leases).await
+        Ok(())
     }
 }

@@ -24,7 +24,7 @@ impl Subscribed {
         subscriptions: Vec<(&'static str, Subscription)>,
         by_default: Duration,
     ) -> Vec<Subscribed> {
-        let mut feeds = BTreeMap::new();
+        let mut feeds: BTreeMap<String, Subscribed> = BTreeMap::new();
         for (by, subscription) in subscriptions {
             merge(&mut feeds, by, subscription, by_default);
         }

@@ -3,14 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::finish::SinkThenSettle;
 use fetchwell_engine::memory::MemoryQueue;
 use fetchwell_engine::pipeline::{self, Door, Runtime};
 use fetchwell_engine::ports::error::StoreError;
-use fetchwell_engine::ports::finish::Sink;
-use fetchwell_engine::ports::job::NewJob;
 use fetchwell_feed::Feed;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
@@ -18,7 +15,6 @@ use tokio_util::sync::CancellationToken;
 use super::FeedRules;
 use super::links::sort;
 use super::plan::{FeedJob, FeedReading, FeedRecord, Validators, give_up_record, job, plan};
-use super::round::LEASE_TTL;
 
 /// A trial run on a queue in memory.
 pub struct FeedTrial<'a> {
@@ -62,11 +58,10 @@ impl FeedTrial<'_> {
     ) -> Result<Vec<FeedRecord>, StoreError> {
         let FeedRules { max_wait, max_redirects } = self.rules;
         let deadline = self.clock.now() + max_wait;
-        let queue = MemoryQueue::new(self.clock.clone(), LEASE_TTL, true);
-        let jobs: Vec<NewJob> = urls.into_iter().map(|url| job(&url, feed_job, deadline)).collect();
-        queue.enqueue(jobs);
+        let queue = MemoryQueue::private(self.clock.clone(), true);
+        queue.enqueue(urls.into_iter().map(|url| job(&url, feed_job, deadline)).collect());
         let instance = Arc::new(queue.instance());
-        let found = Collected::default();
+        let found: Arc<Mutex<Vec<FeedRecord>>> = Arc::default();
         let door = Door {
             source: instance.clone(),
             planner: Arc::new(move |lease| plan(lease, max_redirects)),
@@ -74,20 +69,7 @@ impl FeedTrial<'_> {
             give_up_record: Arc::new(give_up_record),
         };
         pipeline::run(door, (self.runtime)(), self.stop.clone()).await?;
-        let found = std::mem::take(&mut *found.0.lock());
+        let found = std::mem::take(&mut *found.lock());
         Ok(found)
-    }
-}
-
-/// A sink in memory.
-#[derive(Clone, Default)]
-struct Collected(Arc<Mutex<Vec<FeedRecord>>>);
-
-#[async_trait]
-impl Sink<FeedRecord> for Collected {
-    async fn write(&self, records: &[&FeedRecord]) -> Result<(), StoreError> {
-        let mut all = self.0.lock();
-        all.extend(records.iter().copied().cloned());
-        Ok(())
     }
 }

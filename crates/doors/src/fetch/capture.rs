@@ -4,14 +4,13 @@
 //! then one `metadata` record with the row that `--format json` would print. Every URL has a `metadata` record, even if
 //! the site did not respond; since it comes last, it shows that the others are complete.
 
-use std::net::IpAddr;
 use std::path::Path;
 
 use bytes::Bytes;
 use fetchwell_archive::message;
 use fetchwell_archive::warc::RecordKind;
 use fetchwell_archive::warc_writer::{Block, NewRecord, RecordId};
-use fetchwell_engine::web::{Answer, Outcome};
+use fetchwell_engine::web::{Answer, Outcome, Wire};
 use fetchwell_policy::rfc3339::rfc3339;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::WebUrl;
@@ -28,9 +27,7 @@ const MAX_REDIRECT_BODY_BYTES: usize = 64 * 1024;
 pub(super) struct Capture {
     url: WebUrl,
     began: Time,
-    peer: Option<IpAddr>,
-    version: Version,
-    request_headers: HeaderMap,
+    wire: Wire,
     status: u16,
     headers: HeaderMap,
     body: Bytes,
@@ -45,9 +42,7 @@ impl Capture {
         Some(Capture {
             url: url.clone(),
             began: now - outcome.phases.first_byte - outcome.phases.body,
-            peer: answer.wire.peer,
-            version: answer.wire.version,
-            request_headers: answer.wire.request_headers.clone(),
+            wire: (*answer.wire).clone(),
             status: answer.status,
             headers: answer.headers.clone(),
             body,
@@ -58,23 +53,20 @@ impl Capture {
     /// Writes the response and its request, and returns the record ID of the response.
     fn write(&self, members: &mut Vec<u8>) -> Option<RecordId> {
         let reason = StatusCode::from_u16(self.status).ok().and_then(|s| s.canonical_reason());
-        let response = message::response(
-            self.status,
-            reason.unwrap_or_default(),
-            pairs(&self.headers),
-            &self.body,
-        );
+        let reason = reason.unwrap_or_default();
+        let response = message::response(self.status, reason, pairs(&self.headers), &self.body);
         let site = self.url.site();
         // HTTP/2 has no Host header: it sends `:authority` instead.
-        let host = (!self.request_headers.contains_key(HOST)).then_some(("host", site.as_str()));
+        let host =
+            (!self.wire.request_headers.contains_key(HOST)).then_some(("host", site.as_str()));
         let host = host.into_iter().map(|(name, host)| (name, host.as_bytes()));
-        let headers = host.chain(pairs(&self.request_headers));
+        let headers = host.chain(pairs(&self.wire.request_headers));
         let request = message::request("GET", self.url.path_and_query(), headers);
         let date = rfc3339(self.began);
         let answered = NewRecord {
             target_uri: Some(self.url.as_str()),
-            ip: self.peer,
-            protocol: (self.version == Version::HTTP_2).then_some("h2"),
+            ip: self.wire.peer,
+            protocol: (self.wire.version == Version::HTTP_2).then_some("h2"),
             is_cut: self.is_cut,
             ..NewRecord::new(RecordKind::Response, &date, RESPONSE, Block::Http(&response))
         };

@@ -16,17 +16,6 @@ pub enum OutputFormat {
     Warc,
 }
 
-/// The part of a page that an output is made from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum FormatContent {
-    /// The article in the page.
-    Article,
-    /// The page's source.
-    Source,
-    /// The requests and responses.
-    Exchanges,
-}
-
 impl OutputFormat {
     pub const ALL: [OutputFormat; 5] = [
         OutputFormat::Markdown,
@@ -78,31 +67,12 @@ impl OutputFormat {
     /// Whether the output has a row for every URL. It says which URLs are done, so that a run can be resumed, and why
     /// one of them failed.
     pub const fn has_rows(self) -> bool {
-        match self {
-            OutputFormat::Json | OutputFormat::Warc => true,
-            OutputFormat::Markdown | OutputFormat::Text | OutputFormat::Html => false,
-        }
+        matches!(self, OutputFormat::Json | OutputFormat::Warc)
     }
 
     /// Whether `fetch` writes the format to files only.
     pub const fn needs_file(self) -> bool {
-        match self {
-            OutputFormat::Warc => true,
-            OutputFormat::Markdown
-            | OutputFormat::Text
-            | OutputFormat::Html
-            | OutputFormat::Json => false,
-        }
-    }
-
-    pub(super) const fn content(self) -> FormatContent {
-        match self {
-            OutputFormat::Markdown | OutputFormat::Text | OutputFormat::Json => {
-                FormatContent::Article
-            }
-            OutputFormat::Html => FormatContent::Source,
-            OutputFormat::Warc => FormatContent::Exchanges,
-        }
+        matches!(self, OutputFormat::Warc)
     }
 
     /// The format that a file name implies.

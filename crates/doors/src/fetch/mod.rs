@@ -6,7 +6,6 @@
 mod capture;
 mod earlier;
 mod format;
-mod jobs;
 mod plan;
 mod row;
 mod run;
@@ -14,7 +13,6 @@ mod run;
 pub use capture::Archived;
 pub use earlier::Earlier;
 pub use format::OutputFormat;
-pub use jobs::jobs;
 pub use plan::FetchRules;
-pub use row::{ArchivedPage, FetchRow, RowOutcome, preamble, print_archived, renderer};
-pub use run::{door, gate_rules};
+pub use row::{FetchRow, RowOutcome, preamble, renderer};
+pub use run::{door, gate_rules, jobs};

@@ -10,8 +10,8 @@ use fetchwell_policy::outcome::FetchOutcome;
 use fetchwell_policy::retry::RetryRule;
 use fetchwell_policy::url::{UrlFault, WebUrl};
 
-use super::capture::Capture;
-use super::format::{FormatContent, OutputFormat};
+use super::capture::{Archived, Capture};
+use super::format::OutputFormat;
 use super::row::FetchRow;
 use crate::read_limits::ReadLimits;
 
@@ -34,7 +34,7 @@ pub(super) struct FetchPlan {
     reading: ReadLimits,
     /// The size of the finished row.
     held_bytes: Option<usize>,
-    /// The exchanges of this attempt; only collected for a format made from them.
+    /// The exchanges of this attempt; only collected for WARC output.
     captures: Vec<Capture>,
 }
 
@@ -60,7 +60,7 @@ impl Plan<FetchRow> for FetchPlan {
             }
         };
         let Some(outcome) = last else { return Step::Fetch(vec![chain.request()]) };
-        if self.format.content() == FormatContent::Exchanges {
+        if self.format == OutputFormat::Warc {
             self.captures.extend(Capture::of(chain.at(), &outcome, moment.wall));
         }
         match chain.step(outcome, moment) {
@@ -77,7 +77,7 @@ impl Plan<FetchRow> for FetchPlan {
                     self.reading,
                     moment.wall,
                 );
-                row.archive(&std::mem::take(&mut self.captures));
+                row.archived = Archived::of(&std::mem::take(&mut self.captures));
                 self.held_bytes = Some(row.weight());
                 Step::Finish(vec![row], settlement)
             }
@@ -85,9 +85,11 @@ impl Plan<FetchRow> for FetchPlan {
     }
 
     fn working_bytes(&self, body_bytes: usize) -> usize {
-        match self.format.content() {
-            FormatContent::Article => self.reading.working_bytes(body_bytes),
-            FormatContent::Source | FormatContent::Exchanges => decoding_bytes(body_bytes),
+        match self.format {
+            OutputFormat::Html | OutputFormat::Warc => decoding_bytes(body_bytes),
+            OutputFormat::Markdown | OutputFormat::Text | OutputFormat::Json => {
+                self.reading.working_bytes(body_bytes)
+            }
         }
     }
 

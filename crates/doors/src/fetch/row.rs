@@ -16,12 +16,12 @@ use fetchwell_policy::text::printable;
 use fetchwell_policy::time::Time;
 use serde::{Deserialize, Serialize};
 
-use super::capture::{Archived, Capture, warcinfo};
-use super::format::{FormatContent, OutputFormat};
+use super::capture::{Archived, warcinfo};
+use super::format::OutputFormat;
 use crate::read_limits::ReadLimits;
 
 /// The outcome of a URL.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RowOutcome {
     Fetched,
@@ -29,6 +29,7 @@ pub enum RowOutcome {
     UrlFailure,
     SiteFailure,
     RateLimited,
+    #[default]
     Refused,
     /// An internal error. Not a final result: a resumed run removes the row and retries.
     Internal,
@@ -48,13 +49,7 @@ impl RowOutcome {
 
     /// Whether the fetch failed. Skipped and refused URLs did not fail: they were not to be fetched.
     pub fn is_failure(self) -> bool {
-        match self {
-            RowOutcome::UrlFailure
-            | RowOutcome::SiteFailure
-            | RowOutcome::RateLimited
-            | RowOutcome::Internal => true,
-            RowOutcome::Fetched | RowOutcome::SkippedByRobots | RowOutcome::Refused => false,
-        }
+        !matches!(self, RowOutcome::Fetched | RowOutcome::SkippedByRobots | RowOutcome::Refused)
     }
 
     /// The words that follow the number in a summary.
@@ -72,7 +67,7 @@ impl RowOutcome {
 }
 
 /// One line of JSON, with the fields of the contract.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub struct FetchRow {
     pub url: String,
     final_url: Option<String>,
@@ -95,9 +90,9 @@ pub struct FetchRow {
     /// The page as UTF-8; only for HTML output.
     #[serde(skip)]
     html: Option<String>,
-    /// The exchanges as WARC records; only for a format made from them.
+    /// The exchanges as WARC records; empty for other formats.
     #[serde(skip)]
-    archived: Archived,
+    pub(super) archived: Archived,
 }
 
 /// What the gate based its decision on.
@@ -114,25 +109,10 @@ impl FetchRow {
     pub(super) fn refused(url: &str, reason: &str, now: Time) -> FetchRow {
         FetchRow {
             url: url.to_owned(),
-            final_url: None,
             outcome: RowOutcome::Refused,
-            status: None,
-            content_type: None,
-            content_length: None,
-            content_hash: None,
             fetched_at: rfc3339(now),
-            attempts: 0,
-            waited_ms: 0,
-            elapsed_ms: 0,
-            title: None,
-            text: None,
-            markdown: None,
-            image: None,
-            lang: None,
             reason: Some(reason.to_owned()),
-            why: None,
-            html: None,
-            archived: Archived::default(),
+            ..FetchRow::default()
         }
     }
 
@@ -174,7 +154,7 @@ impl FetchRow {
             row.content_length = Some(answer.body.len());
             row.content_hash = Some(sha256_hex(&answer.body));
             // The exchanges hold the page itself.
-            if row.outcome == RowOutcome::Fetched && format.content() != FormatContent::Exchanges {
+            if row.outcome == RowOutcome::Fetched && format != OutputFormat::Warc {
                 row.read(&answer.body, final_url.as_str(), format, reading);
             }
         }
@@ -187,10 +167,6 @@ impl FetchRow {
         Duration::try_from_secs_f64(seconds).ok()
     }
 
-    pub(super) fn archive(&mut self, captures: &[Capture]) {
-        self.archived = Archived::of(captures);
-    }
-
     /// Fills in the fields that come from the page.
     fn read(&mut self, body: &[u8], final_url: &str, format: OutputFormat, reading: ReadLimits) {
         let content_type = self.content_type.clone();
@@ -200,7 +176,7 @@ impl FetchRow {
             return;
         }
         let text = decode(body, content_type).text;
-        if format.content() == FormatContent::Source {
+        if format == OutputFormat::Html {
             self.html = Some(text.into_owned());
             return;
         }
@@ -250,9 +226,20 @@ impl FetchRow {
         ended_by_newline(self.html.as_deref())
     }
 
+    /// Serializing a row cannot fail.
+    fn as_json(&self) -> Vec<u8> {
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+
+    fn as_json_line(&self) -> Vec<u8> {
+        let mut line = self.as_json();
+        line.push(b'\n');
+        line
+    }
+
     /// The records of the exchanges, then the row: as the last record it shows that all are complete.
     fn as_warc(&self) -> Vec<u8> {
-        self.archived.with_row(&self.url, &self.fetched_at, &json(self))
+        self.archived.with_row(&self.url, &self.fetched_at, &self.as_json())
     }
 
     /// The page below a line with its URL; nothing if there is no page.
@@ -277,7 +264,7 @@ impl Weighed for FetchRow {
 /// How rows are printed. With `several` URLs, a line with the URL precedes each page.
 pub fn renderer(format: OutputFormat, several: bool) -> fn(&FetchRow) -> Vec<u8> {
     match (format, several) {
-        (OutputFormat::Json, _) => json_line::<FetchRow>,
+        (OutputFormat::Json, _) => FetchRow::as_json_line,
         (OutputFormat::Warc, _) => FetchRow::as_warc,
         (OutputFormat::Markdown, false) => FetchRow::as_markdown,
         (OutputFormat::Markdown, true) => |row| row.headed("<!-- ", " -->", row.as_markdown()),
@@ -292,57 +279,8 @@ pub fn renderer(format: OutputFormat, several: bool) -> fn(&FetchRow) -> Vec<u8>
 pub fn preamble(format: OutputFormat, path: &Path, user_agent: &str, now: Time) -> Vec<u8> {
     match format {
         OutputFormat::Warc => warcinfo(path, user_agent, now),
-        OutputFormat::Markdown | OutputFormat::Text | OutputFormat::Html | OutputFormat::Json => {
-            Vec::new()
-        }
+        _ => Vec::new(),
     }
-}
-
-/// A page of an archive, which has no row.
-pub trait ArchivedPage {
-    type Error;
-
-    /// The content of JSON output. Serializing it must not fail.
-    fn fields(&self) -> Result<impl Serialize, Self::Error>;
-
-    fn article(&self) -> Result<Article, Self::Error>;
-
-    fn source(&self) -> Result<Vec<u8>, Self::Error>;
-
-    /// Its WARC record, as stored in the archive.
-    fn warc(&self) -> Vec<u8>;
-}
-
-/// Prints a page of an archive.
-pub fn print_archived<P: ArchivedPage>(
-    page: &P,
-    format: OutputFormat,
-) -> Result<Vec<u8>, P::Error> {
-    Ok(match format {
-        OutputFormat::Json => json_line(&page.fields()?),
-        OutputFormat::Warc => page.warc(),
-        OutputFormat::Html => page.source()?,
-        OutputFormat::Markdown => ended_by_one_newline(page.article()?.markdown),
-        OutputFormat::Text => ended_by_one_newline(page.article()?.text),
-    })
-}
-
-fn json_line<T: Serialize>(row: &T) -> Vec<u8> {
-    let mut line = json(row);
-    line.push(b'\n');
-    line
-}
-
-/// Serializing a row cannot fail.
-fn json<T: Serialize>(row: &T) -> Vec<u8> {
-    serde_json::to_vec(row).unwrap_or_default()
-}
-
-/// Replaces white space at the end with one newline.
-fn ended_by_one_newline(mut text: String) -> Vec<u8> {
-    text.truncate(text.trim_end().len());
-    text.push('\n');
-    text.into_bytes()
 }
 
 fn ended_by_newline(content: Option<&str>) -> Vec<u8> {

@@ -1,4 +1,4 @@
-//! Builds the door of `fetch`.
+//! Builds the door of `fetch` and its jobs.
 
 use std::sync::Arc;
 
@@ -6,6 +6,7 @@ use fetchwell_engine::clock::Clock;
 use fetchwell_engine::gate::GateRules;
 use fetchwell_engine::pipeline::Door;
 use fetchwell_engine::ports::finish::Finish;
+use fetchwell_engine::ports::job::{Job, NewJob};
 use fetchwell_engine::ports::source::Source;
 
 use super::plan::{FetchPlan, FetchRules};
@@ -15,6 +16,11 @@ use super::row::FetchRow;
 pub fn gate_rules(mut rules: GateRules) -> GateRules {
     rules.missing_hosts_fail = true;
     rules
+}
+
+/// Jobs for the queue. An invalid URL also gets one: it ends with a row that says so.
+pub fn jobs<'a>(urls: impl IntoIterator<Item = &'a String>) -> Vec<NewJob> {
+    urls.into_iter().map(|url| NewJob::keyed(Job::new(url.clone(), Vec::new()))).collect()
 }
 
 /// The door that turns each URL into a row.

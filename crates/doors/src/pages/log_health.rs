@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::event_log::{EventLog, LogEvent, Published};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 /// An event log, and since when it has failed.
@@ -59,7 +59,7 @@ impl CallWatch {
     ) -> Result<T, StoreError> {
         let begun = Instant::now();
         let result = call.await;
-        let mut history = self.lock();
+        let mut history = self.0.lock();
         match &result {
             Ok(_) => *history = CallHistory { last_success: Some(Instant::now()), failure: None },
             Err(fault) => {
@@ -76,14 +76,10 @@ impl CallWatch {
     }
 
     fn for_at_least(&self, least: Duration) -> Option<String> {
-        let history = self.lock();
+        let history = self.0.lock();
         let (since, reason) = history.failure.as_ref()?;
         let elapsed = since.elapsed();
         (elapsed >= least).then(|| format!("{reason} (for {} s)", elapsed.as_secs()))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, CallHistory> {
-        self.0.lock()
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use fetchwell_engine::pipeline::{Event, EventSink};
 use fetchwell_engine::ports::finish::{Finished, Settlement};
 use fetchwell_engine::ports::url_queue::Backlog;
-use fetchwell_policy::site::Mark;
+use fetchwell_policy::outcome::Mark;
 use fetchwell_policy::url::Site;
 use fetchwell_telemetry::metric_set;
 use fetchwell_telemetry::registry::{Gauge, Histogram, IntCounter, OptionalGauge, Registry};
@@ -83,12 +83,13 @@ struct Trouble {
     backoff: Duration,
 }
 
+/// The discriminants are the values of the metric.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum Circuit {
     #[default]
-    Closed,
-    Open,
-    HalfOpen,
+    Closed = 0,
+    Open = 1,
+    HalfOpen = 2,
 }
 
 impl PageMetrics {
@@ -130,11 +131,7 @@ impl PageMetrics {
         self.registry.render(|| {
             self.input_queue_size.set(backlog.map(|urls| urls.waiting as f64));
             self.dlq_size.set(backlog.map(|urls| urls.dead as f64));
-            self.circuit_state.set(match worst.circuit {
-                Circuit::Closed => 0.0,
-                Circuit::Open => 1.0,
-                Circuit::HalfOpen => 2.0,
-            });
+            self.circuit_state.set(f64::from(worst.circuit as u8));
             self.failures_in_a_row.set(worst.failures_in_a_row.into());
             self.backoff_s.set(worst.backoff.as_secs_f64());
         })

@@ -75,30 +75,27 @@ fn end(
     extract: Option<&ReadLimits>,
     before: &History,
 ) -> PlanEnd<FetchResult> {
-    let filled = match &fetch_end.answer {
+    let read = match &fetch_end.answer {
         Some(answer) if status(&fetch_end.happened) == FetchResult::SUCCESS => {
-            fill(answer, extract, &fetch_end)
+            read(answer, extract, &fetch_end).map(Some)
         }
-        _ => Ok(Content::default()),
+        _ => Ok(None),
     };
-    let content = filled.unwrap_or_else(|happened| {
+    let read = read.unwrap_or_else(|happened| {
         fetch_end.happened = happened;
-        Content::default()
+        None
     });
-    let status = status(&fetch_end.happened);
     let answer = fetch_end.answer.as_ref();
-    let mut result = FetchResult {
+    let happened = &fetch_end.happened;
+    let unread =
+        || FetchResult { error: Some(why_not(&fetch_end, before)), ..FetchResult::default() };
+    let result = FetchResult {
+        status: status(happened).to_owned(),
         content_type: answer.and_then(|answer| answer.header("content-type")).map(str::to_owned),
-        http_status: fetch_end.happened.status(),
-        ..failed(status, String::new(), fetch_end.attempts)
+        http_status: happened.status(),
+        attempts: fetch_end.attempts,
+        ..read.unwrap_or_else(unread)
     };
-    if status == FetchResult::SUCCESS && answer.is_some() {
-        result.content = content.text;
-        result.extracted = content.extracted;
-        result.error = content.not_stored_because;
-    } else {
-        result.error = Some(why_not(&fetch_end, before));
-    }
     // Even a failure is a result for the caller, so the message is done.
     let skipped = fetch_end.happened == FetchOutcome::RobotsDisallow;
     (vec![result], if skipped { Settlement::Skipped } else { Settlement::Done })
@@ -107,13 +104,9 @@ fn end(
 pub(super) fn failed(status: &str, error: String, attempts: u32) -> FetchResult {
     FetchResult {
         status: status.to_owned(),
-        content: None,
-        content_type: None,
-        http_status: None,
         error: Some(error),
-        extracted: None,
         attempts,
-        attempt: None,
+        ..FetchResult::default()
     }
 }
 
@@ -141,38 +134,30 @@ pub(super) fn status(happened: &FetchOutcome) -> &'static str {
     }
 }
 
-/// What was read from a page.
-#[derive(Default)]
-struct Content {
-    text: Option<String>,
-    extracted: Option<String>,
-    not_stored_because: Option<String>,
-}
-
-/// Reads a page, or returns why it cannot be read.
-fn fill(
+/// Reads the content of a page, or returns why it cannot be read.
+fn read(
     answer: &Answer,
     extract: Option<&ReadLimits>,
     fetch_end: &FetchEnd,
-) -> Result<Content, FetchOutcome> {
-    let mut content = Content::default();
+) -> Result<FetchResult, FetchOutcome> {
+    let mut result = FetchResult::default();
     if answer.status == 304 {
-        return Ok(content);
+        return Ok(result);
     }
     let content_type = answer.header("content-type");
     if !fetchwell_extract::is_text(content_type, &answer.body) {
-        content.not_stored_because = Some("the body is not text, so it is not stored".to_owned());
-        return Ok(content);
+        result.error = Some("the body is not text, so it is not stored".to_owned());
+        return Ok(result);
     }
     let text = fetchwell_extract::decode(&answer.body, content_type).text;
     if let Some(limits) = extract
         && fetchwell_extract::is_html(content_type, &answer.body)
     {
-        content.extracted = extracted(&text, fetch_end.final_url.as_str(), limits)?;
+        result.extracted = extracted(&text, fetch_end.final_url.as_str(), limits)?;
     }
     // PostgreSQL's text type cannot hold NUL, and NUL has no meaning in a page.
-    content.text = Some(if text.contains('\0') { text.replace('\0', "") } else { text.into() });
-    Ok(content)
+    result.content = Some(if text.contains('\0') { text.replace('\0', "") } else { text.into() });
+    Ok(result)
 }
 
 fn extracted(html: &str, url: &str, limits: &ReadLimits) -> Result<Option<String>, FetchOutcome> {

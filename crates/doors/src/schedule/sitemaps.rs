@@ -6,19 +6,19 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use fetchwell_archive::gzip::{InflateFault, inflate_member};
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::memory::{MemoryInstance, MemoryQueue};
+use fetchwell_engine::finish::SinkThenSettle;
+use fetchwell_engine::memory::MemoryQueue;
 use fetchwell_engine::pipeline::Door;
 use fetchwell_engine::plan::immediate::{dead, decode_payload};
 use fetchwell_engine::plan::one_page::{OnePage, Weighed};
 use fetchwell_engine::plan::redirect_chain::FetchEnd;
 use fetchwell_engine::ports::error::StoreError;
-use fetchwell_engine::ports::finish::{Finish, Finished, Settle, Settled, Settlement};
-use fetchwell_engine::ports::job::{Job, Lane, Lease, NewJob};
+use fetchwell_engine::ports::finish::{Settlement, Sink};
+use fetchwell_engine::ports::job::{Job, Lease, NewJob};
 use fetchwell_engine::ports::plan::Plan;
 use fetchwell_engine::ports::rounds::{MAX_URLS_PER_ROUND, Put, Round, Rounds};
 use fetchwell_feed::sitemap::{self, MAX_SITEMAP_BYTES, NoSitemap, Sitemap};
@@ -27,7 +27,7 @@ use fetchwell_policy::retry::RetryRule;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::units::quantity;
 use fetchwell_policy::url::{Site, WebUrl};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use tracing::{info, warn};
@@ -38,8 +38,6 @@ use super::entry::part_id;
 const MAX_NESTING: u32 = 2;
 /// Sitemaps fetched per entry and round.
 const MAX_SITEMAPS: usize = 50_000;
-/// Nobody else takes leases of a queue in memory, so they need not expire soon.
-const LEASE_TTL: Duration = Duration::from_secs(3_600);
 const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
 
 /// The payload of a job.
@@ -118,7 +116,7 @@ impl Sitemaps {
         run_once: bool,
         max_waiting: u64,
     ) -> Arc<Sitemaps> {
-        let queue = MemoryQueue::new(clock, LEASE_TTL, run_once);
+        let queue = MemoryQueue::private(clock, run_once);
         Arc::new(Sitemaps { queue, rounds, max_waiting, state: Mutex::default() })
     }
 
@@ -127,7 +125,7 @@ impl Sitemaps {
         Door {
             source: instance.clone(),
             planner: Arc::new(plan),
-            finish: Arc::new(PutThenSettle { sitemaps: self.clone(), instance }),
+            finish: Arc::new(SinkThenSettle { sink: self.clone(), source: instance }),
             give_up_record: Arc::new(|lease, _, reason| {
                 give_up_record(lease, reason).into_iter().collect()
             }),
@@ -136,7 +134,7 @@ impl Sitemaps {
 
     /// Starts a round, unless the entry is in progress.
     pub(super) fn begin(&self, round: Round, url: &str) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.under_way.contains_key(&round.entry) {
             return;
         }
@@ -148,12 +146,12 @@ impl Sitemaps {
     }
 
     pub(super) fn is_under_way(&self, entry: &str) -> bool {
-        self.lock().under_way.contains_key(entry)
+        self.state.lock().under_way.contains_key(entry)
     }
 
     /// The entries whose last sitemap is finished. They stay in progress until `let_go`.
     pub(super) fn ended(&self) -> Vec<Ended> {
-        let state = self.lock();
+        let state = self.state.lock();
         let ended = state.under_way.iter().filter(|(_, under_way)| under_way.open.is_empty());
         ended
             .map(|(entry, UnderWay { due, is_all_put, .. })| Ended {
@@ -164,11 +162,11 @@ impl Sitemaps {
     }
 
     pub(super) fn let_go(&self, entry: &str) {
-        self.lock().under_way.remove(entry);
+        self.state.lock().under_way.remove(entry);
     }
 
     pub(super) fn failed(&self) -> usize {
-        self.lock().failed
+        self.state.lock().failed
     }
 
     /// Queues the pages of a sitemap. Idempotent.
@@ -187,7 +185,7 @@ impl Sitemaps {
 
     /// Records the result of a sitemap and queues the sitemaps that it lists. Idempotent.
     fn note(&self, found: &SitemapRecord, put: Option<Put>) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let state = &mut *state;
         let Some(under_way) = state.under_way.get_mut(&found.sitemap_job.entry) else { return };
         if !under_way.open.remove(&found.url) {
@@ -230,10 +228,6 @@ impl Sitemaps {
         info!("{url} lists {}", quantity(jobs.len(), "sitemap", "sitemaps"));
         self.queue.enqueue(jobs);
     }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock()
-    }
 }
 
 fn tell(url: &str, sitemap: &Sitemap, put: Put) {
@@ -252,13 +246,8 @@ fn tell(url: &str, sitemap: &Sitemap, put: Put) {
 }
 
 fn job(url: &str, sitemap_job: &SitemapJob) -> NewJob {
-    NewJob::now(Job {
-        url: url.to_owned(),
-        site: WebUrl::parse(url).ok().map(|url| url.site()),
-        lane: Lane::default(),
-        payload: serde_json::to_vec(sitemap_job).unwrap_or_default(),
-        deadline: None,
-    })
+    let payload = serde_json::to_vec(sitemap_job).unwrap_or_default();
+    NewJob::now(Job::new(url.to_owned(), payload))
 }
 
 fn plan(lease: &Lease) -> Box<dyn Plan<SitemapRecord>> {
@@ -304,21 +293,16 @@ fn give_up_record(lease: &Lease, reason: &str) -> Option<SitemapRecord> {
     Some(SitemapRecord { sitemap_job, url: lease.job.url.clone(), what })
 }
 
-struct PutThenSettle {
-    sitemaps: Arc<Sitemaps>,
-    instance: Arc<MemoryInstance>,
-}
-
+/// Also queues the listed sitemaps. The leases are settled after that: otherwise the queue might look empty and end the
+/// flow.
 #[async_trait]
-impl Finish<SitemapRecord> for PutThenSettle {
-    async fn finish(&self, batch: &[Finished<SitemapRecord>]) -> Result<Vec<Settled>, StoreError> {
-        for found in batch.iter().flat_map(|finished| &finished.records) {
-            let put = self.sitemaps.put(found).await?;
-            self.sitemaps.note(found, put);
+impl Sink<SitemapRecord> for Sitemaps {
+    async fn write(&self, records: &[&SitemapRecord]) -> Result<(), StoreError> {
+        for found in records {
+            let put = self.put(found).await?;
+            self.note(found, put);
         }
-        // Settle only now that the listed sitemaps are queued: otherwise the queue might look empty and end the flow.
-        let leases: Vec<_> = batch.iter().map(|end| (&end.lease, &end.settlement)).collect();
-        self.instance.settle(&leases).await
+        Ok(())
     }
 }
 

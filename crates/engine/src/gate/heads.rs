@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use fetchwell_policy::pace::Rate;
 use fetchwell_policy::url::Site;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 /// The last head of each site, by the monotonic clock: unlike the store's clock, it cannot jump.
 #[derive(Debug)]
-pub(super) struct Heads {
+pub(crate) struct Heads {
     since: Instant,
     last: Mutex<HashMap<Site, Head>>,
     /// How long the store's last answer about a head took.
@@ -54,7 +54,7 @@ impl Heads {
 
     /// How long until another head may be sent: an interval after the last one, or when a burst has room for it.
     pub(super) fn gap_left(&self, site: &Site, rate: Rate) -> Duration {
-        self.lock().get(site).map_or(Duration::ZERO, |last| {
+        self.last.lock().get(site).map_or(Duration::ZERO, |last| {
             let free_us = match rate.burst {
                 0 | 1 => last.written_us.saturating_add(micros(rate.interval)),
                 burst => {
@@ -66,9 +66,10 @@ impl Heads {
         })
     }
 
-    /// Whether the last head was written less than half of its interval ago.
-    pub(super) fn is_near(&self, site: &Site) -> bool {
-        self.lock().get(site).is_some_and(|last| {
+    /// Whether the last head to a site is so recent that no other process can have sent one since, because all keep an
+    /// interval from it. Half of the interval is left for the call to the store.
+    pub(crate) fn is_last(&self, site: &Site) -> bool {
+        self.last.lock().get(site).is_some_and(|last| {
             self.now_us() < last.written_us.saturating_add(last.interval_us / 2)
         })
     }
@@ -76,7 +77,7 @@ impl Heads {
     pub(super) fn mark(&self, site: &Site, rate: Rate) {
         let written_us = self.now_us();
         let interval_us = micros(rate.interval);
-        let mut heads = self.lock();
+        let mut heads = self.last.lock();
         let used_from_us = match heads.get(site) {
             Some(last) if rate.burst > 1 => last.used_until_us_at(rate).max(written_us),
             _ => written_us,
@@ -85,21 +86,19 @@ impl Heads {
         heads.insert(site.clone(), Head { written_us, interval_us, used_until_us });
     }
 
-    pub(super) fn sites_known(&self) -> usize {
-        self.lock().len()
+    /// The number of sites whose pace this process tracks.
+    pub(crate) fn sites_known(&self) -> usize {
+        self.last.lock().len()
     }
 
-    pub(super) fn sweep(&self) {
+    /// Forgets heads that are too old to matter.
+    pub(crate) fn sweep(&self) {
         let now_us = self.now_us();
-        let mut last = self.lock();
+        let mut last = self.last.lock();
         last.retain(|_, head| {
             head.written_us.saturating_add(head.interval_us).max(head.used_until_us) > now_us
         });
         last.shrink_to_fit();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<Site, Head>> {
-        self.last.lock()
     }
 
     fn now_us(&self) -> u64 {

@@ -33,10 +33,10 @@ use crate::store_health::StoreHealth;
 pub struct Gate {
     /// Shared by all processes on one store.
     pub politeness: Arc<dyn Politeness>,
-    rules: GateRules,
+    pub rules: GateRules,
     clock: Clock,
     /// When this process last wrote a head to each site, by a clock that never jumps.
-    heads: Arc<Heads>,
+    pub(crate) heads: Arc<Heads>,
     started_at: Time,
     /// Which store calls fail, of the pipeline and of its requests.
     pub health: Arc<StoreHealth>,
@@ -54,31 +54,6 @@ impl Gate {
         Gate { health: Arc::new(health), ..self }
     }
 
-    /// The pace of a site whose robots.txt asks for `crawl_delay`, and where it comes from.
-    pub fn rate(&self, site: &Site, crawl_delay: Option<Duration>) -> (Rate, &'static str) {
-        self.rules.rate(site, crawl_delay)
-    }
-
-    /// The pace of a site under an operator's orders, and where it comes from.
-    pub fn rate_under_orders(
-        &self,
-        state: &SiteState,
-        site: &Site,
-        crawl_delay: Option<Duration>,
-    ) -> (Rate, &'static str) {
-        self.rules.ordered(state, self.rate(site, crawl_delay))
-    }
-
-    /// The pace of a site for a request of a group, and where it comes from.
-    pub fn rate_for(
-        &self,
-        site: &Site,
-        crawl_delay: Option<Duration>,
-        group: Option<&str>,
-    ) -> (Rate, &'static str) {
-        self.rules.rate_for(site, crawl_delay, group)
-    }
-
     /// The shortest interval of a site for requests of any of these groups.
     pub(crate) fn shortest_interval<'a>(
         &self,
@@ -86,7 +61,7 @@ impl Gate {
         crawl_delay: Option<Duration>,
         groups: impl Iterator<Item = Option<&'a str>>,
     ) -> Duration {
-        let interval_for = |group| self.rate_for(site, crawl_delay, group).0.interval;
+        let interval_for = |group| self.rules.rate_for(site, crawl_delay, group).0.interval;
         if self.rules.pace.groups.at_sites.is_empty() {
             return interval_for(None); // They are all equal, and there may be many.
         }
@@ -101,7 +76,7 @@ impl Gate {
         crawl_delay: Option<Duration>,
         group: Option<&str>,
     ) -> (Rate, &'static str) {
-        let (asked, source) = self.rate_for(site, crawl_delay, group);
+        let (asked, source) = self.rules.rate_for(site, crawl_delay, group);
         let interval = permit.rate.interval.max(asked.least_interval);
         let source = match interval {
             interval if permit.rate_is_ordered && interval == permit.rate.interval => BY_ORDER,
@@ -150,22 +125,6 @@ impl Gate {
         self.rules.view(record, state, self.clock.now())
     }
 
-    /// What a site's next page waits for; see [`GateRules::outlook`].
-    pub fn outlook<'a>(
-        &self,
-        state: &SiteState,
-        rate: Rate,
-        robots: impl IntoIterator<Item = &'a RobotsRecord>,
-        times: (Time, Time),
-    ) -> Outlook {
-        self.rules.outlook(state, rate, robots, times)
-    }
-
-    /// How many attempts a URL has while its site is down; `None` if waiting costs it no attempts.
-    pub fn site_attempts(&self) -> Option<u32> {
-        self.rules.site_attempts
-    }
-
     /// What happens to pages whose robots.txt is unreachable, for a log line.
     pub(crate) fn while_robots_are_unreachable(&self) -> &'static str {
         match self.rules.robots.when_unreachable {
@@ -173,11 +132,6 @@ impl Gate {
             WhenUnreachable::Allow => "pages are fetched as if everything were allowed",
             WhenUnreachable::Disallow => "pages are skipped as if nothing were allowed",
         }
-    }
-
-    /// Whether pages fail if their robots.txt cannot be reached.
-    pub fn pages_fail_with_robots(&self) -> bool {
-        self.rules.robots.pages_fail_with_it
     }
 
     /// The URL of a probe: the root, or robots.txt if the root is disallowed. `copy` is an older copy of a robots.txt
@@ -201,41 +155,15 @@ impl Gate {
         self.rules.give_up_after.map(|after| since.max(self.started_at) + after)
     }
 
-    /// How long a store may fail before the run gives up; `None` if it never does.
-    pub fn patience_with_stores(&self) -> Option<Duration> {
-        self.rules.give_up_after
-    }
-
     /// The outcome for a URL whose site asks for this wait, if that is too long.
     pub fn wait_too_long(&self, asked_by: WaitAskedBy, wait: Duration) -> Option<FetchOutcome> {
         let most = self.rules.give_up_after?;
         (wait > most).then_some(FetchOutcome::WaitTooLong { asked_by, wait, most })
     }
 
-    /// Whether URLs fail if their host does not exist and never answered.
-    pub fn missing_hosts_fail(&self) -> bool {
-        self.rules.missing_hosts_fail
-    }
-
     /// The right to write one request head under `permit`, which is due at `at` by the local clock.
     pub fn send_permit(&self, site: Site, permit: Permit, at: Time, rate: Rate) -> GatePermit {
         GatePermit::new(self, site, permit, at, rate)
-    }
-
-    /// Whether this process's last head to a site is so recent that no other process can have sent one since, because
-    /// all keep an interval from it. Half of the interval is left for the call to the store.
-    pub fn was_last_to_ask(&self, site: &Site) -> bool {
-        self.heads.is_near(site)
-    }
-
-    /// The number of sites whose pace this process tracks.
-    pub fn sites_known(&self) -> usize {
-        self.heads.sites_known()
-    }
-
-    /// Forgets heads that are too old to matter.
-    pub fn sweep_heads(&self) {
-        self.heads.sweep();
     }
 }
 

@@ -80,7 +80,8 @@ impl Politeness for NamespacedPoliteness {
 #[cfg(test)]
 mod tests {
     use fetchwell_policy::breaker::{BreakerRule, Transition};
-    use fetchwell_policy::site::{Mark, Report, Verdict};
+    use fetchwell_policy::outcome::Mark;
+    use fetchwell_policy::site::{Report, Verdict};
 
     use super::*;
     use crate::clock::Clock;

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use fetchwell_policy::outcome::Mark;
 use fetchwell_policy::pace::Rate;
-use fetchwell_policy::site::{Mark, Permit, Report, Spend, Verdict};
+use fetchwell_policy::site::{Permit, Report, Spend, Verdict};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::Site;
 use tokio::time::Instant;
@@ -54,10 +55,11 @@ pub struct GatePermit {
     rate: Rate,
     follows_robots: bool,
     group: Option<(Site, Rate)>,
-    /// Nothing more of the group may be sent before then, by the local clock.
-    group_rests_until: Option<Time>,
-    /// How much too early the head leaves.
-    early_by: Option<Duration>,
+    /// Nothing more of the group may be sent before then, by the local clock, if the store said so.
+    pub group_rests_until: Option<Time>,
+    /// How much sooner after the previous head this one leaves than the pace allows; `None` if it keeps its distance,
+    /// as it always should.
+    pub early_by: Option<Duration>,
 }
 
 impl GatePermit {
@@ -88,17 +90,6 @@ impl GatePermit {
     pub fn in_the_name_of(mut self, group: Option<(&str, Rate)>) -> GatePermit {
         self.group = group.map(|(name, rate)| (Site::apart(GROUPS, name), rate));
         self
-    }
-
-    /// Until when nothing more of the group may be sent, by the local clock, if the store said so.
-    pub fn group_rests_until(&self) -> Option<Time> {
-        self.group_rests_until
-    }
-
-    /// How much sooner after the previous head this one leaves than the pace allows; `None` if it keeps its distance,
-    /// as it always should.
-    pub fn early_by(&self) -> Option<Duration> {
-        self.early_by
     }
 
     /// Takes a turn of the group, and waits for it if it is near. Returns false if it is too far ahead, or the store

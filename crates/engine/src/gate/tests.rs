@@ -146,7 +146,7 @@ fn the_longest_of_rate_setting_and_crawl_delay_is_the_pace() {
     let gate = gate(WhenUnreachable::Defer);
     let pace = |site: &str, delay_s: Option<u64>| {
         let (rate, source) =
-            gate.rate(&Site::parse(site).unwrap(), delay_s.map(Duration::from_secs));
+            gate.rules.rate(&Site::parse(site).unwrap(), delay_s.map(Duration::from_secs));
         (rate.interval.as_secs(), source)
     };
     assert_eq!(pace("a.test", None), (1, "default rate"));
@@ -161,7 +161,7 @@ fn the_limit_of_a_group_is_its_sites_pace_unless_the_site_has_its_own() {
     let gate = gate(WhenUnreachable::Defer);
     let pace = |site: &str, delay_ms: Option<u64>, group: Option<&str>| {
         let site = Site::parse(site).unwrap();
-        let (rate, source) = gate.rate_for(&site, delay_ms.map(Duration::from_millis), group);
+        let (rate, source) = gate.rules.rate_for(&site, delay_ms.map(Duration::from_millis), group);
         (rate.interval.as_millis(), rate.burst, source)
     };
     let quick = Some("quick");

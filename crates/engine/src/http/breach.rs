@@ -16,7 +16,8 @@ pub(super) fn died_unanswered(error: &hyper::Error) -> bool {
         || causes(error).any(|cause| cause.is::<io::Error>() || was_turned_away(cause))
 }
 
-fn causes(error: &hyper::Error) -> impl Iterator<Item = &(dyn Error + 'static)> {
+/// The errors that caused this one.
+pub(super) fn causes(error: &hyper::Error) -> impl Iterator<Item = &(dyn Error + 'static)> {
     std::iter::successors(error.source(), |cause: &&(dyn Error + 'static)| (*cause).source())
 }
 

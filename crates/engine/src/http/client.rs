@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 use fetchwell_policy::outcome::{AnswerFault, FetchOutcome, NetworkFault, Phase};
-use fetchwell_policy::url::{Scheme, WebUrl};
+use fetchwell_policy::url::WebUrl;
 use http::header::{ACCEPT, ACCEPT_ENCODING, HOST, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue, Uri, Version};
 use http_body_util::Full;
@@ -21,7 +21,7 @@ use super::error::ClientError;
 use super::interim::flood_of_interim_answers;
 use super::patience::Patience;
 use super::pool::{Pool, RequestBody, Sender};
-use super::timely::is_overslept;
+use super::stream::is_overslept;
 use super::{HttpSettings, OwnListeners};
 use crate::budget::{Budget, Share};
 use crate::web::{Answer, Exchange, Method, Phases, Request, SendPermit, Web, Wire};
@@ -50,8 +50,8 @@ impl Client {
     ) -> Result<Client, ClientError> {
         let user_agent =
             HeaderValue::from_str(&settings.user_agent).map_err(ClientError::UserAgent)?;
-        let names = CachedNames::new(resolver, settings.dns.timeout)
-            .confirming_absence(settings.dns.absence_lookups, settings.limits.connect_timeout);
+        let connect_timeout = settings.limits.connect_timeout;
+        let names = CachedNames::new(resolver, &settings.dns, connect_timeout);
         Ok(Client {
             user_agent,
             tls: tls_config(settings.extra_ca_file.as_deref())?,
@@ -96,17 +96,17 @@ impl Client {
         let patience = Patience::new(limits.idle_read_timeout, total);
         let may_ask_anew = was_kept && request.method.is_idempotent();
         let answer = match send(&mut sender, head, send_permit, patience).await {
-            Ok(response) => {
+            Ok(Ok(response)) => {
                 phases.first_byte = written.elapsed();
                 self.read(response, request, patience).await
             }
-            Err(SendFault::Hyper(error)) if is_overslept(&error) => return Ok(Exchange::NotSent),
-            Err(SendFault::Hyper(error)) if may_ask_anew && died_unanswered(&error) => {
+            Ok(Err(error)) if is_overslept(&error) => return Ok(Exchange::NotSent),
+            Ok(Err(error)) if may_ask_anew && died_unanswered(&error) => {
                 self.pool.forget(url);
                 return Ok(Exchange::NotSent);
             }
-            Err(SendFault::Hyper(error)) => Err(classify(&error)),
-            Err(SendFault::Other(happened)) => Err(happened),
+            Ok(Err(error)) => Err(classify(&error)),
+            Err(happened) => Err(happened),
         };
         if let Err(FetchOutcome::TimedOut(_)) = answer {
             // The peer may be gone. An HTTP/2 connection would still be in the pool, and fail one request after
@@ -214,13 +214,13 @@ fn decoding_of(request: &Request) -> Decoding {
     if asks_for_range { Decoding::AsItComes } else { Decoding::Undo }
 }
 
-/// Writes the request, and waits for the response head.
+/// Writes the request, and waits for the response head. The outer error is for a limit that was reached.
 async fn send(
     sender: &mut Sender,
     mut head: http::Request<RequestBody>,
     send_permit: &mut dyn SendPermit,
     patience: Patience,
-) -> Result<http::Response<Incoming>, SendFault> {
+) -> Result<hyper::Result<http::Response<Incoming>>, FetchOutcome> {
     let flood = flood_of_interim_answers(&mut head);
     let answer = async {
         match sender {
@@ -239,20 +239,9 @@ async fn send(
         }
     };
     tokio::select! {
-        answered = patience.with_first_byte(answer) => match answered {
-            Ok(result) => result.map_err(SendFault::Hyper),
-            Err(phase) => Err(SendFault::Other(FetchOutcome::TimedOut(phase))),
-        },
-        () = flood.notified() => {
-            Err(SendFault::Other(FetchOutcome::BadAnswer(AnswerFault::NotHttp)))
-        }
+        answered = patience.with_first_byte(answer) => answered.map_err(FetchOutcome::TimedOut),
+        () = flood.notified() => Err(FetchOutcome::BadAnswer(AnswerFault::NotHttp)),
     }
-}
-
-/// Why there is no response.
-enum SendFault {
-    Hyper(hyper::Error),
-    Other(FetchOutcome),
 }
 
 fn unsendable() -> FetchOutcome {
@@ -271,11 +260,7 @@ fn classify(error: &hyper::Error) -> FetchOutcome {
 
 /// The `Host` header: the host, and the port unless it is the scheme's default.
 fn authority(url: &WebUrl) -> String {
-    let default_port = match url.scheme() {
-        Scheme::Http => 80,
-        Scheme::Https => 443,
-    };
-    if url.port() == default_port {
+    if url.port() == url.scheme().default_port() {
         url.host().to_owned()
     } else {
         format!("{}:{}", url.host(), url.port())

@@ -20,10 +20,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::error::ClientError;
-use super::fair::Fair;
 use super::lack::is_lack_of_our_own;
 use super::pool::{Connection, Sender};
-use super::timely::{Departure, Timely};
+use super::stream::{Departure, PoliteStream};
 use super::tls_fault::tls_fault;
 
 /// The maximum number of addresses tried per name, so that each gets enough of the time.
@@ -79,13 +78,14 @@ pub(super) async fn connect(
         Scheme::Https => {
             let name = server_name(url)?;
             let connector = TlsConnector::from(tls.clone());
-            let stream =
-                connector.connect(name, stream).await.map_err(|error| match is_lack_of_our_own(
-                    &error,
-                ) {
-                    true => no_connection(&error),
-                    false => failed(NetworkFault::Tls(tls_fault(&error))),
-                })?;
+            let stream = connector.connect(name, stream).await.map_err(|error| {
+                let is_ours = is_lack_of_our_own(&error);
+                if is_ours {
+                    no_connection(&error)
+                } else {
+                    failed(NetworkFault::Tls(tls_fault(&error)))
+                }
+            })?;
             if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
                 http2_on(stream, peer, max_header_bytes).await
             } else {
@@ -140,14 +140,11 @@ fn server_name(url: &WebUrl) -> Result<ServerName<'static>, FetchOutcome> {
     }
 }
 
-async fn http1_on<S>(
-    stream: S,
+async fn http1_on(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     peer: SocketAddr,
     max_header_bytes: usize,
-) -> Result<Sender, FetchOutcome>
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
+) -> Result<Sender, FetchOutcome> {
     let departure = Departure::default();
     // Accept malformed headers that browsers accept, too.
     #[expect(clippy::disallowed_methods, reason = "the one place that speaks HTTP/1")]
@@ -157,30 +154,29 @@ where
         .allow_obsolete_multiline_headers_in_responses(true)
         .allow_spaces_after_header_name_in_responses(true)
         .ignore_invalid_headers_in_responses(true)
-        .handshake(TokioIo::new(Timely::new(Fair::new(stream), departure.clone())))
+        .handshake(TokioIo::new(PoliteStream::new(stream, departure.clone())))
         .await
         .map_err(|_| failed(NetworkFault::Reset))?;
     Ok(Sender::Http1(sender, run(connection, peer), departure))
 }
 
-async fn http2_on<S>(
-    stream: S,
+async fn http2_on(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     peer: SocketAddr,
     max_header_bytes: usize,
-) -> Result<Sender, FetchOutcome>
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
+) -> Result<Sender, FetchOutcome> {
     // HTTP/2 counts 32 bytes more per header, and reports an excess as a broken stream. With a higher limit here, the
     // client checks its own limit and can report the real cause.
     let room_for_headers = u32::try_from(max_header_bytes.saturating_mul(2)).unwrap_or(u32::MAX);
+    // Requests share this connection, so the time of a single head is not checked: its departure is never set.
+    let departure = Departure::default();
     let end = CancellationToken::new();
     #[expect(clippy::disallowed_methods, reason = "the one place that speaks HTTP/2")]
     let (sender, connection) = http2::Builder::new(Helpers(end.clone()))
         .max_header_list_size(room_for_headers)
         .initial_stream_window_size(STREAM_WINDOW_BYTES)
         .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
-        .handshake(TokioIo::new(Fair::new(stream)))
+        .handshake(TokioIo::new(PoliteStream::new(stream, departure)))
         .await
         .map_err(|_| failed(NetworkFault::Reset))?;
     Ok(Sender::Http2(sender, Arc::new((run(connection, peer), end.drop_guard()))))

@@ -22,7 +22,7 @@ use tokio_util::io::StreamReader;
 
 use super::HttpLimits;
 use super::patience::Patience;
-use super::wire::{Wire, WireFault};
+use super::wire::Wire;
 use crate::budget::{Budget, Share};
 
 /// A body may inflate to this size, regardless of the ratio.
@@ -113,7 +113,7 @@ impl Text<'_> {
         let mut wire = StreamReader::new(Box::pin(pieces(wire, on_wire.clone())));
         let mut members = 0;
         loop {
-            let begins = wire.fill_buf().await.map_err(|error| happened(&error))?.first().copied();
+            let begins = wire.fill_buf().await.map_err(happened)?.first().copied();
             match begins {
                 Some(first) if members == 0 || encoding.begins_another(first) => {
                     if members == self.limits.max_frames {
@@ -129,7 +129,7 @@ impl Text<'_> {
             }
             tokio::task::coop::consume_budget().await;
         }
-        skip_rest(&mut wire).await.map_err(|error| happened(&error))
+        skip_rest(&mut wire).await.map_err(happened)
     }
 
     /// Reads the output of a decoder, until it is enough.
@@ -143,7 +143,7 @@ impl Text<'_> {
                 self.make_room().await?;
             }
             let mut step = (&mut self.decoded).limit(STEP_BYTES);
-            let count = decoder.read_buf(&mut step).await.map_err(|error| happened(&error))?;
+            let count = decoder.read_buf(&mut step).await.map_err(happened)?;
             if count == 0 || self.is_enough() {
                 return Ok(());
             }
@@ -212,9 +212,10 @@ fn pieces(
     })
 }
 
-fn happened(error: &io::Error) -> FetchOutcome {
-    let fault = error.get_ref().and_then(|inner| inner.downcast_ref::<WireFault>());
-    fault.map_or(FetchOutcome::BadAnswer(AnswerFault::BadEncoding), |fault| (*fault).into())
+/// The outcome of a failed read. An error of the wire passes through the decoders inside an `io::Error`; any other
+/// error means that the encoding is bad.
+fn happened(error: io::Error) -> FetchOutcome {
+    error.downcast().unwrap_or(FetchOutcome::BadAnswer(AnswerFault::BadEncoding))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,14 +9,13 @@ mod connect;
 mod decode;
 mod dns;
 mod error;
-mod fair;
 mod interim;
 mod lack;
 pub mod operator_client;
 mod own_listeners;
 mod patience;
 mod pool;
-mod timely;
+mod stream;
 mod tls_fault;
 mod wire;
 

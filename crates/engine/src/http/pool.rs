@@ -10,12 +10,12 @@ use fetchwell_policy::url::{Origin, WebUrl};
 use http::Version;
 use http_body_util::Full;
 use hyper::client::conn::{http1, http2};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::DropGuard;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::timely::Departure;
+use super::stream::Departure;
 
 /// A connection that was idle for this long is not reused, and closed soon after.
 const KEEP_IDLE_FOR: Duration = Duration::from_secs(20);
@@ -103,7 +103,7 @@ impl Pool {
     }
 
     fn take_open(&self, url: &WebUrl) -> Option<Sender> {
-        let mut idles = self.lock();
+        let mut idles = self.0.lock();
         let list = idles.by_origin.get_mut(url.origin_key())?;
         let mut gone = 0;
         let mut found = None;
@@ -128,7 +128,7 @@ impl Pool {
 
     /// Adds a connection. If there are too many, expired ones are dropped first, then any other.
     pub(super) fn keep(&self, url: &WebUrl, sender: Sender, most: usize) {
-        let mut idles = self.lock();
+        let mut idles = self.0.lock();
         if idles.count >= most || idles.swept.is_none_or(|at| at.elapsed() >= KEEP_IDLE_FOR) {
             idles.sweep();
         }
@@ -149,7 +149,7 @@ impl Pool {
 
     /// Drops all connections to the origin of a URL, after one of them turned out to be dead.
     pub(super) fn forget(&self, url: &WebUrl) {
-        let mut idles = self.lock();
+        let mut idles = self.0.lock();
         if let Some(list) = idles.by_origin.remove(url.origin_key()) {
             idles.count -= list.len();
         }
@@ -157,12 +157,8 @@ impl Pool {
 
     /// Closes all idle connections, to free their descriptors.
     pub(super) fn close_idle(&self) {
-        let idles = std::mem::take(&mut *self.lock());
+        let idles = std::mem::take(&mut *self.0.lock());
         drop(idles); // After the lock is released.
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Idles> {
-        self.0.lock()
     }
 }
 

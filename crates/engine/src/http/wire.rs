@@ -1,10 +1,9 @@
 //! Reads the chunks of a body as they arrive, with limits on each wait, on the rate and on the total size.
 
 use bytes::Bytes;
-use fetchwell_policy::outcome::{AnswerFault, FetchOutcome, NetworkFault, Phase};
+use fetchwell_policy::outcome::{AnswerFault, FetchOutcome, NetworkFault};
 use http_body_util::BodyExt;
 use hyper::body::{Frame, Incoming};
-use thiserror::Error;
 
 use super::HttpLimits;
 use super::breach::is_breach_of_http;
@@ -18,19 +17,6 @@ pub(super) struct Wire {
     bytes: usize,
 }
 
-/// Why a body could not be read. It passes through the decoders inside an `io::Error`.
-#[derive(Clone, Copy, Debug, Error)]
-pub(super) enum WireFault {
-    #[error("over the limit")]
-    TooLarge,
-    #[error("too slow")]
-    TimedOut(Phase),
-    #[error("the connection broke")]
-    Broken,
-    #[error("not HTTP")]
-    NotHttp,
-}
-
 impl Wire {
     pub(super) fn new(body: Incoming, patience: Patience, limits: &HttpLimits) -> Wire {
         let patience = patience.with_rate(limits.least_bytes_per_second);
@@ -38,15 +24,15 @@ impl Wire {
     }
 
     /// The next chunk, which is never empty; `None` at the end.
-    pub(super) async fn next(&mut self) -> Result<Option<Bytes>, WireFault> {
+    pub(super) async fn next(&mut self) -> Result<Option<Bytes>, FetchOutcome> {
         loop {
             let frame = match self.patience.with_server(self.body.frame(), data_bytes).await {
-                Err(phase) => return Err(WireFault::TimedOut(phase)),
+                Err(phase) => return Err(FetchOutcome::TimedOut(phase)),
                 Ok(None) => return Ok(None),
                 Ok(Some(Err(error))) if is_breach_of_http(&error) => {
-                    return Err(WireFault::NotHttp);
+                    return Err(FetchOutcome::BadAnswer(AnswerFault::NotHttp));
                 }
-                Ok(Some(Err(_))) => return Err(WireFault::Broken),
+                Ok(Some(Err(_))) => return Err(FetchOutcome::Network(NetworkFault::Reset)),
                 Ok(Some(Ok(frame))) => frame,
             };
             let Ok(piece) = frame.into_data() else { continue }; // Ignore trailers.
@@ -55,7 +41,7 @@ impl Wire {
             }
             // A part of the chunk that exceeds the limit may be wanted, so fail only at the next one.
             if self.bytes > self.most_bytes {
-                return Err(WireFault::TooLarge);
+                return Err(FetchOutcome::BadAnswer(AnswerFault::TooLarge));
             }
             self.bytes += piece.len();
             return Ok(Some(piece));
@@ -65,17 +51,6 @@ impl Wire {
     /// The number of bytes received so far.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
-    }
-}
-
-impl From<WireFault> for FetchOutcome {
-    fn from(fault: WireFault) -> FetchOutcome {
-        match fault {
-            WireFault::TooLarge => FetchOutcome::BadAnswer(AnswerFault::TooLarge),
-            WireFault::TimedOut(phase) => FetchOutcome::TimedOut(phase),
-            WireFault::Broken => FetchOutcome::Network(NetworkFault::Reset),
-            WireFault::NotHttp => FetchOutcome::BadAnswer(AnswerFault::NotHttp),
-        }
     }
 }
 

@@ -3,10 +3,10 @@
 use std::mem::take;
 use std::time::Duration;
 
-use fetchwell_policy::outcome::FetchOutcome;
+use fetchwell_policy::outcome::{FetchOutcome, Mark};
 use fetchwell_policy::pace::Rate;
 use fetchwell_policy::robots::Robots;
-use fetchwell_policy::site::{Mark, Permit, Report};
+use fetchwell_policy::site::{Permit, Report};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Site, WebUrl};
 
@@ -15,10 +15,10 @@ use super::flights::Flight;
 use super::scheduler::{Input, Scheduler};
 use super::verdicts::Move;
 use super::{Event, LeaseTag, Purpose};
-use crate::gate::{GatePermit, RobotsView, rule_of};
+use crate::gate::{RobotsView, rule_of};
 use crate::ports::politeness::SiteReport;
 use crate::web::{Phases, Why};
-use crate::workbench::{FlightNumber, QueuedRequest, SiteQueue, SiteQueueState};
+use crate::workbench::{FlightNumber, JobKey, QueuedRequest, SiteQueue, SiteQueueState};
 
 /// Timers fire up to this much late, so requests are started this much before their slots. Those that are early wait
 /// for the rest of the time on their connections.
@@ -36,9 +36,7 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
     /// both, and with pacing, storing keeps up.
     pub(super) fn may_dispatch(&self) -> bool {
         self.flights.count() + self.outbox.pages() < self.runtime.limits.max_in_flight
-            && !self.is_stopping()
-            && !self.rests()
-            && self.holds_its_lease()
+            && self.may_send()
     }
 
     /// Whether a site may ask for a slot, or send without pacing: no more sites ask than slots could be used. Without
@@ -48,9 +46,14 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
         let limits = &self.runtime.limits;
         self.flights.count() + self.turns.asks() < limits.max_in_flight
             && self.outbox.pages() < 2 * limits.max_finish_batch
-            && !self.is_stopping()
-            && !self.rests()
-            && self.holds_its_lease()
+            && self.may_send()
+    }
+
+    /// Whether anything may be sent: not while stopping, while a resource is short, or without a lease.
+    fn may_send(&self) -> bool {
+        !self.ending.is_stopping()
+            && self.lack.rests_until(self.now()).is_none()
+            && self.upkeep.holds_lease()
     }
 
     /// Sends the requests whose slots have come.
@@ -92,10 +95,7 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
     pub(super) fn dispatch(&mut self, site: &Site, permit: Permit, at: Time) {
         match self.next_move(site) {
             Move::Ask { rule } => self.dispatch_from(site, rule, permit, at),
-            _ => {
-                let now = self.now();
-                self.bench.ask_at(site, now);
-            }
+            _ => self.bench.ask_at(site, self.now()),
         }
     }
 
@@ -119,14 +119,13 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
         site_queue.in_flight += 1;
         let follows = !item.is_internal && take(&mut site_queue.follows_robots);
         let crawl_delay = crawl_delay(site_queue);
-        let group = self.group_of(&item);
-        let (rate, interval_source) =
-            self.runtime.gate.rate_of(&permit, site, crawl_delay, group.as_deref());
-        let Some(site_queue) = self.bench.existing(site) else { return };
-        let unpaced = rate.interval.is_zero();
+        let group = if item.is_internal { None } else { self.jobs.lane_of(item.job).group };
+        let gate = &self.runtime.gate;
+        let (rate, interval_source) = gate.rate_of(&permit, site, crawl_delay, group.as_deref());
+        let is_paced = !rate.interval.is_zero();
         let number = self.flights.next_number();
-        site_queue.unspent = (!unpaced).then_some(number);
-        if unpaced && !item.is_internal {
+        site_queue.unspent = is_paced.then_some(number);
+        if !is_paced && !item.is_internal {
             site_queue.open_permit.get_or_insert((permit, at));
         }
         let why = Why {
@@ -136,18 +135,23 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
             site_last_served: permit.last_served,
             held_up_by: None,
         };
-        let send_permit = self.runtime.gate.send_permit(site.clone(), permit, at, rate);
+        let group_rate = group.as_deref().and_then(|group| gate.group_rate(group));
+        let send_permit = gate
+            .send_permit(site.clone(), permit, at, rate)
+            .following_robots(follows)
+            .in_the_name_of(group.as_deref().zip(group_rate));
         if group != turn_of {
-            self.take_groups_turn(group.as_deref());
+            self.groups.take_turn(group.as_deref(), &self.runtime.gate, now);
         }
-        self.spawn_fetch(
-            site,
-            item,
-            (permit, at),
-            why,
-            send_permit.following_robots(follows),
-            !unpaced,
-        );
+        let send_permit = Announced {
+            send_permit,
+            number,
+            site: site.clone(),
+            group,
+            is_waited_for: is_paced,
+            heads: self.flights.heads_told(),
+        };
+        self.spawn_fetch(item, permit, at, why, send_permit);
         self.bench.ask_at(site, now);
     }
 
@@ -167,22 +171,17 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
 
     /// The pace that applies to a site's next request.
     pub(super) fn rate_of_next(&mut self, site: &Site) -> Rate {
-        let now = self.now();
-        let site_queue = self.bench.existing(site);
-        let crawl_delay = site_queue.as_ref().and_then(|site_queue| crawl_delay(site_queue));
-        let job = site_queue.and_then(|site_queue| {
-            let may_go = self.groups.may_go(&self.runtime.gate, site_queue.turn_of.clone(), now);
-            site_queue.next(may_go).filter(|item| !item.is_internal).map(|item| item.job)
-        });
-        let group = job.and_then(|job| self.jobs.lane_of(job).group);
-        self.runtime.gate.rate_for(site, crawl_delay, group.as_deref()).0
+        let group = self.next_page(site).and_then(|job| self.jobs.lane_of(job).group);
+        let crawl_delay = self.bench.existing(site).and_then(|site_queue| crawl_delay(site_queue));
+        self.runtime.gate.rules.rate_for(site, crawl_delay, group.as_deref()).0
     }
 
-    pub(super) fn take_groups_turn(&mut self, group: Option<&str>) {
+    /// The job of a site's next request, if that is a page.
+    pub(super) fn next_page(&mut self, site: &Site) -> Option<JobKey> {
         let now = self.now();
-        if let Some(group) = group {
-            self.groups.take_turn(group, &self.runtime.gate, now);
-        }
+        let site_queue = self.bench.existing(site)?;
+        let may_go = self.groups.may_go(&self.runtime.gate, site_queue.turn_of.clone(), now);
+        site_queue.next(may_go).filter(|item| !item.is_internal).map(|item| item.job)
     }
 
     /// The permit of an unpaced site. It is valid for any number of requests for a while, so that the store need not be
@@ -195,27 +194,30 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
         site_queue.open_permit
     }
 
-    /// Starts the task of a request. If `paced`, the site's next slot waits for its head.
+    /// Starts the task of a request.
     fn spawn_fetch(
         &mut self,
-        site: &Site,
         item: QueuedRequest,
-        (permit, at): (Permit, Time),
+        permit: Permit,
+        at: Time,
         why: Why,
-        send_permit: GatePermit,
-        paced: bool,
+        send_permit: Announced,
     ) {
         let job = item.job;
+        let site = send_permit.site.clone();
+        let number = send_permit.number;
+        let url = item.request.url.clone();
         let now = self.now();
         let mut phases = Phases::default();
-        let site_queue = self.bench.existing(site);
+        let site_queue = self.bench.existing(&site);
         let known_at = site_queue
             .and_then(|site_queue| site_queue.robots_known_at)
             .filter(|_| item.request.obeys_robots);
         let known_at = known_at.map_or(item.since, |at| at.max(item.since));
         phases.robots = known_at.since(item.since);
         phases.slot = now.since(known_at);
-        phases.place = self.waited_for_a_place(site, at).min(phases.slot);
+        // The limit on concurrent requests delayed it before it asked for a slot, and after the slot came.
+        phases.place = (self.bench.overdue(&site) + now.since(at)).min(phases.slot);
         let (plan, lease) = match self.jobs.lease(job) {
             Some(work) => {
                 phases.queued = work.phases.queued;
@@ -229,25 +231,11 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
             (None, true) => Purpose::Probe,
             (None, false) => Purpose::Robots,
         };
-        let number = self.flights.last_number();
-        let group = self.group_of(&item);
-        let rate = group.as_deref().and_then(|group| self.runtime.gate.group_rate(group));
-        let send_permit = Announced {
-            send_permit: send_permit.in_the_name_of(group.as_deref().zip(rate)),
-            number,
-            site: site.clone(),
-            group,
-            is_waited_for: paced,
-            heads: self.flights.heads_told(),
-        };
-        let flight = Fetch {
-            number,
+        let fetch = Fetch {
             web: self.runtime.web.clone(),
             clock: self.runtime.clock.clone(),
             chance: self.chance.unit(),
-            site: site.clone(),
             item,
-            permit,
             send_permit,
             plan,
             phases,
@@ -255,15 +243,14 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
             purpose,
             lease,
         };
-        let url = flight.item.request.url.clone();
-        let abort = self.spawn(async move { Input::Fetched(Box::new(flight.run().await)) });
-        let site = site.clone();
-        let flight = Flight { job, number, site, url, since: now.max(at), abort };
-        self.flights.add(flight);
+        let abort = self.spawn(async move { Input::Fetched(Box::new(fetch.run().await)) });
+        let since = now.max(at);
+        self.flights.add(Flight { job, number, site, url, permit, since, abort });
     }
 
-    pub(super) fn on_fetched(&mut self, fetched: FlightEnd<R>) {
-        let FlightEnd { number, job, site, permit, told, lack, end } = fetched;
+    pub(super) fn on_fetched(&mut self, flight: Flight, fetched: FlightEnd<R>) {
+        let Flight { job, number, site, permit, .. } = flight;
+        let FlightEnd { told, lack, end } = fetched;
         self.head_written(&site, number);
         let is_archive = self.runtime.gate.concurrency(&site).is_some();
         let file = told.as_deref().filter(|_| is_archive).map(|told| file_of(&told.url));
@@ -280,16 +267,13 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
                 self.on_fetch_done(&site);
             }
             // No more requests are sent, so it would wait until the grace period is over.
-            End::NotSent(item) if self.is_stopping() && !item.is_internal => {
+            End::NotSent(item) if self.ending.is_stopping() && !item.is_internal => {
                 self.hand_back_item(&item, self.now());
                 self.on_fetch_done(&site);
             }
             End::NotSent(item) => {
-                let now = self.now();
-                let lane = self.jobs.lane_of(job);
-                let site_queue = self.bench.site_queue(&site, now);
-                site_queue.follows_robots = false;
-                site_queue.push(item, &lane, true);
+                self.forget_that_page_follows(&site);
+                self.put_first(&site, [item]);
                 self.on_fetch_done(&site);
             }
             End::Interrupted(reason) => {
@@ -367,13 +351,12 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
         // What this process reserved before a penalty is void at once. So is what it reserved for a page of a site that
         // answers again and whose robots.txt could not be read: the robots.txt comes first.
         let penalised = mark == Mark::Limited || retry_after.is_some();
-        let now = self.now();
         let Some(site_queue) = self.bench.existing(site) else { return };
         site_queue.open_permit = None; // The store may decide differently now.
         let reads_robots = mark == Mark::Served && site_queue.forget_unread(None);
         let holds = matches!(site_queue.standing, SiteQueueState::Holds { .. });
         if holds && (penalised || reads_robots) {
-            self.bench.ask_at(site, now);
+            self.bench.ask_at(site, self.now());
         }
     }
 
@@ -419,10 +402,9 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
 
     /// Makes a site that waits ask the gate again.
     pub(super) fn wake(&mut self, site: &Site) {
-        let now = self.now();
         let Some(site_queue) = self.bench.existing(site) else { return };
         if matches!(site_queue.standing, SiteQueueState::Waits) {
-            self.bench.ask_at(site, now);
+            self.bench.ask_at(site, self.now());
         }
     }
 
@@ -431,13 +413,8 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
         let url = &item.request.url;
         let robots = known_robots(site_queue, url).filter(|_| item.request.obeys_robots);
         let rule = robots.and_then(|robots| rule_of(robots.verdict(url.path_and_query())));
-        let (rate, interval_source) = self.runtime.gate.rate(site, crawl_delay(site_queue));
+        let (rate, interval_source) = self.runtime.gate.rules.rate(site, crawl_delay(site_queue));
         Why { robots: rule, interval: rate.interval, interval_source, ..Why::default() }
-    }
-
-    /// The group whose turn a request takes; `None` for requests of the engine itself.
-    pub(super) fn group_of(&self, item: &QueuedRequest) -> Option<String> {
-        if item.is_internal { None } else { self.jobs.lane_of(item.job).group }
     }
 }
 

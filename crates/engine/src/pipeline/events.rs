@@ -4,8 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fetchwell_policy::outcome::FetchOutcome;
-use fetchwell_policy::site::Mark;
+use fetchwell_policy::outcome::{FetchOutcome, Mark};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site, WebUrl};
 

@@ -7,7 +7,6 @@ use std::time::Duration;
 use async_trait::async_trait;
 use fetchwell_policy::outcome::FetchOutcome;
 use fetchwell_policy::retry_after::retry_after;
-use fetchwell_policy::site::Permit;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::Site;
 use tokio::sync::mpsc::UnboundedSender;
@@ -20,14 +19,10 @@ use crate::gate::GatePermit;
 use crate::ports::plan::{Moment, Step};
 use crate::ports::politeness::SiteReport;
 use crate::web::{Answer, Exchange, Outcome, PermitTime, Phases, Request, SendPermit, Web, Why};
-use crate::workbench::{FlightNumber, JobKey, QueuedRequest};
+use crate::workbench::{FlightNumber, QueuedRequest};
 
 /// The result of a request.
 pub(super) struct FlightEnd<R> {
-    pub(super) number: FlightNumber,
-    pub(super) job: JobKey,
-    pub(super) site: Site,
-    pub(super) permit: Permit,
     /// The event to emit; `None` if nothing was sent.
     pub(super) told: Option<Box<Requested>>,
     /// The resource that this process lacks, if the request failed for that.
@@ -80,10 +75,10 @@ pub(super) struct Announced {
 impl SendPermit for Announced {
     async fn to_write(&mut self) -> bool {
         let given = self.send_permit.to_write().await;
-        if let (Some(group), Some(until)) = (&self.group, self.send_permit.group_rests_until()) {
+        if let (Some(group), Some(until)) = (&self.group, self.send_permit.group_rests_until) {
             self.tell(HeadEvent::GroupRests(group.clone(), until));
         }
-        if let Some(early_by) = self.send_permit.early_by() {
+        if let Some(early_by) = self.send_permit.early_by {
             self.tell(HeadEvent::Early(self.site.clone(), early_by));
         }
         if given && self.is_waited_for {
@@ -111,13 +106,10 @@ impl Announced {
 
 /// One request, from its send permit to its outcome, in its own task.
 pub(super) struct Fetch<R> {
-    pub(super) number: FlightNumber,
     pub(super) web: Arc<dyn Web>,
     pub(super) clock: Clock,
     pub(super) chance: f64,
-    pub(super) site: Site,
     pub(super) item: QueuedRequest,
-    pub(super) permit: Permit,
     pub(super) send_permit: Announced,
     pub(super) plan: Option<SharedPlan<R>>,
     pub(super) phases: Phases,
@@ -130,19 +122,9 @@ impl<R> Fetch<R> {
     pub(super) async fn run(mut self) -> FlightEnd<R> {
         let exchange =
             self.web.exchange(&self.item.request, &mut self.send_permit, &mut self.phases).await;
-        let job = self.item.job;
         let (happened, mut answer) = match exchange {
             Exchange::NotSent => {
-                let end = End::NotSent(self.item);
-                return FlightEnd {
-                    number: self.number,
-                    job,
-                    site: self.site,
-                    permit: self.permit,
-                    told: None,
-                    lack: None,
-                    end,
-                };
+                return FlightEnd { told: None, lack: None, end: End::NotSent(self.item) };
             }
             Exchange::Answered(answer) => (FetchOutcome::Answered(answer.status), Some(answer)),
             Exchange::Failed(happened) => (happened, None),
@@ -156,15 +138,7 @@ impl<R> Fetch<R> {
                 true => End::Interrupted(what.clone()),
                 false => End::NotSent(self.item),
             };
-            return FlightEnd {
-                number: self.number,
-                job,
-                site: self.site,
-                permit: self.permit,
-                told,
-                lack: Some(what),
-                end,
-            };
+            return FlightEnd { told, lack: Some(what), end };
         }
         let retry_after = answer.as_ref().and_then(|answer| asked_wait(answer, wall));
         // The records may hold the body, so its share of the budget outlives the step.
@@ -193,15 +167,7 @@ impl<R> Fetch<R> {
                 End::Stepped { step, happened: summary, retry_after, phases, share }
             }
         };
-        FlightEnd {
-            number: self.number,
-            job,
-            site: self.site,
-            permit: self.permit,
-            told,
-            lack: None,
-            end,
-        }
+        FlightEnd { told, lack: None, end }
     }
 
     fn told(&self, happened: &FetchOutcome, answer: Option<&Answer>, ended_at: Time) -> Requested {

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use fetchwell_policy::site::Permit;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Site, WebUrl};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -11,12 +12,13 @@ use super::flight::HeadEvent;
 use crate::ports::job::LeaseId;
 use crate::workbench::{FlightNumber, JobKey};
 
-/// A request in flight: what its task was doing, in case it panics or is aborted.
+/// A request in flight: what is known of it when its task ends, panics or is aborted.
 pub(super) struct Flight {
     pub(super) job: JobKey,
     pub(super) number: FlightNumber,
     pub(super) site: Site,
     pub(super) url: WebUrl,
+    pub(super) permit: Permit,
     /// When it was started, or the time of its slot if that is later.
     pub(super) since: Time,
     pub(super) abort: AbortHandle,
@@ -53,10 +55,6 @@ impl Flights {
 
     pub(super) fn next_number(&mut self) -> FlightNumber {
         self.begun += 1;
-        self.begun
-    }
-
-    pub(super) fn last_number(&self) -> FlightNumber {
         self.begun
     }
 

@@ -59,8 +59,9 @@ impl Groups {
         }
     }
 
-    /// Uses a turn of a group.
-    pub(super) fn take_turn(&mut self, group: &str, gate: &Gate, now: Time) {
+    /// Uses a turn of a group, if the request belongs to one.
+    pub(super) fn take_turn(&mut self, group: Option<&str>, gate: &Gate, now: Time) {
+        let Some(group) = group else { return };
         if let (Some(known), Some(rate)) = (self.known.get_mut(group), gate.group_rate(group)) {
             known.pace.reserve(known.not_before.max(now), now, rate);
         }
@@ -100,12 +101,8 @@ impl Groups {
 
     /// Whether as many leases of a lane's group are in memory as its pace allows within the horizon.
     pub(super) fn has_enough(&self, lane: &Lane, gate: &Gate) -> bool {
-        let Some((group, known)) =
-            lane.group.as_ref().and_then(|group| self.known.get_key_value(group))
-        else {
-            return false;
-        };
-        known.has_enough(gate.group_rate(group))
+        let Some(group) = &lane.group else { return false };
+        self.known.get(group).is_some_and(|known| known.has_enough(gate.group_rate(group)))
     }
 
     /// The groups with enough leases in memory.

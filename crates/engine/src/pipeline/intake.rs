@@ -63,26 +63,23 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
 
     /// Handles a notification that the source has more work.
     pub(super) fn hear_of_more(&mut self) {
-        let now = self.now();
-        self.supply.more_came(now);
+        self.supply.more_came(self.now());
     }
 
     /// Whether to take more leases: not while stopping, while the sink fails, or while a suspect waits or runs.
     pub(super) fn wants_to_take(&self) -> bool {
         !self.supply.is_taking()
-            && !self.is_stopping()
+            && !self.ending.is_stopping()
             && self.suspects.is_empty()
             && !self.outbox.is_resting(self.now())
-            && self.holds_its_lease()
+            && self.upkeep.holds_lease()
             && has_room(self.runtime.limits.window, self.held.count(), self.outbox.waiting())
     }
 
     pub(super) fn on_taken(&mut self, demand: Demand, taken: Result<Taken, StoreError>) {
         self.supply.ended();
         let now = self.now();
-        if taken.is_ok() {
-            self.store_worked(StoreCall::Take);
-        }
+        self.note_call(StoreCall::Take, &taken);
         match taken {
             Ok(Taken::Jobs(leases)) => {
                 self.supply.found_some(now);
@@ -92,19 +89,14 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
             }
             Ok(Taken::Idle { until }) => self.supply.found_nothing(now, until),
             Ok(Taken::Exhausted) => self.supply.found_the_end(),
-            Err(fault) => {
-                self.store_failed(StoreCall::Take, &fault);
-                let again = self.store_retry_at();
-                self.supply.failed(demand.closed, again);
-            }
+            Err(_) => self.supply.failed(demand.closed, self.store_retry_at()),
         }
     }
 
     fn accept(&mut self, mut lease: Lease) {
         lease.interruptions = lease.interruptions.saturating_add(self.interruptions.of(&lease));
-        if self.is_stopping() {
-            let at = self.now();
-            return self.finished(lease, Vec::new(), Settlement::HandBack { at });
+        if self.ending.is_stopping() {
+            return self.finished(lease, Vec::new(), Settlement::HandBack { at: self.now() });
         }
         if lease.interruptions > INTERRUPTIONS_UNTIL_ALONE {
             let (records, settlement) = self.quarantine(&lease, QUARANTINE);
@@ -175,7 +167,7 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
     fn run_a_suspect_when_alone(&mut self) {
         let alone = self.held.is_empty() && self.outbox.is_empty() && !self.supply.is_taking();
         if alone
-            && !self.is_stopping()
+            && !self.ending.is_stopping()
             && let Some(suspect) = self.suspects.begin()
         {
             self.lease_came(&suspect);
@@ -225,7 +217,7 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
                 self.stop_taking();
             }
             // No more requests are sent, so the lease is left to its next owner.
-            Step::Fetch(requests) if self.is_stopping() && !requests.is_empty() => {
+            Step::Fetch(requests) if self.ending.is_stopping() && !requests.is_empty() => {
                 self.hand_back(job, self.now());
             }
             Step::Fetch(requests) => {
@@ -240,7 +232,7 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
                     return self.interrupt(job, "its plan neither fetches nor finishes");
                 }
                 if work.lease.job.deadline.is_some_and(|deadline| deadline <= now) {
-                    return self.tell_that_the_deadline_passed(job, &requests);
+                    return self.tell_that_the_deadline_passed(job, requests);
                 }
                 for request in requests {
                     let site = request.url.site();
@@ -256,12 +248,11 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
 
     /// Closes a site in the source for a while once enough of its pages are in memory.
     fn keep_within_bounds(&mut self, site: &Site) {
-        let now = self.now();
         let interval = self.interval_of(site);
         let enough = self.enough_for(interval);
         if self.bench.pages(site) >= enough {
             let half = u32::try_from(enough.div_ceil(2)).unwrap_or(u32::MAX);
-            self.supply.close(site, now + interval.saturating_mul(half));
+            self.supply.close(site, self.now() + interval.saturating_mul(half));
         }
     }
 
@@ -292,21 +283,6 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
         self.end(job, Vec::new(), Settlement::HandBack { at });
     }
 
-    /// Hands back these pages of a site, and closes the site in the source until `at`.
-    pub(super) fn hand_back_pages(
-        &mut self,
-        site: &Site,
-        pending_leases: Vec<PendingLease>,
-        items: Vec<QueuedRequest>,
-        at: Time,
-    ) {
-        if pending_leases.is_empty() && items.is_empty() {
-            return;
-        }
-        self.supply.close(site, at);
-        self.hand_back_each(site, pending_leases, items, at);
-    }
-
     /// Hands back these pages of a site and closes the site in the source until `until`, or until an operator's order.
     /// The pages themselves are due almost at once, so that they wait only for the site to open.
     pub(super) fn close(
@@ -335,7 +311,8 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
         self.jobs.lease(job).is_some_and(|work| work.lease.job.site.as_ref() == Some(site))
     }
 
-    fn hand_back_each(
+    /// Hands back these pages of a site, due at `at`.
+    pub(super) fn hand_back_each(
         &mut self,
         site: &Site,
         pending_leases: Vec<PendingLease>,
@@ -343,17 +320,13 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
         at: Time,
     ) {
         for pending_lease in pending_leases {
-            self.hand_back_pending(site, pending_lease, at);
+            let lease = pending_lease.open(site);
+            self.lease_went(&lease);
+            self.finished(lease, Vec::new(), Settlement::HandBack { at });
         }
         for item in items {
             self.hand_back_item(&item, at);
         }
-    }
-
-    fn hand_back_pending(&mut self, site: &Site, pending_lease: PendingLease, at: Time) {
-        let lease = pending_lease.open(site);
-        self.lease_went(&lease);
-        self.finished(lease, Vec::new(), Settlement::HandBack { at });
     }
 
     pub(super) fn hand_back_item(&mut self, item: &QueuedRequest, at: Time) {
@@ -365,13 +338,9 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
     pub(super) fn hand_back_all_that_waits(&mut self) {
         let now = self.now();
         for site in self.bench.sites() {
-            for pending_lease in self.bench.take_pending_beyond(&site, 0) {
-                self.hand_back_pending(&site, pending_lease, now);
-            }
-            let items = self.bench.existing(&site).map(|site_queue| site_queue.take_beyond(0));
-            for item in items.unwrap_or_default() {
-                self.hand_back_item(&item, now);
-            }
+            let pending_leases = self.bench.take_pending_beyond(&site, 0);
+            let items = self.bench.take_pages_beyond(&site, 0);
+            self.hand_back_each(&site, pending_leases, items, now);
             self.bench.tidy(&site);
         }
     }

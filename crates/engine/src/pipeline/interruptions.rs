@@ -120,7 +120,7 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
                 let (records, settlement) = self.interrupted(&lease, reason);
                 self.end(job, records, settlement);
             }
-            Some(Work::Errand(_)) => self.internal_fetch_failed(job, reason),
+            Some(Work::Robots(_) | Work::Probe(_)) => self.internal_fetch_failed(job, reason),
             None => {}
         }
     }
@@ -152,15 +152,9 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
 
     /// A request failed because this process lacks a resource. Nothing is sent for a moment.
     pub(super) fn lacks(&mut self, what: &str) {
-        let now = self.now();
-        if let Some(requests) = self.lack.note(now) {
+        if let Some(requests) = self.lack.note(self.now()) {
             warn!(requests, "{what}; the sites are not at fault: these requests are retried");
         }
-    }
-
-    /// Whether nothing is sent at present, because a resource ran out.
-    pub(super) fn rests(&self) -> bool {
-        self.lack.rests_until(self.now()).is_some()
     }
 }
 

@@ -4,10 +4,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use fetchwell_policy::time::Time;
+use fetchwell_policy::url::Site;
 use parking_lot::Mutex;
 
 use crate::budget::Share;
-use crate::internal_fetch::InternalFetch;
+use crate::internal_fetch::RobotsFetch;
 use crate::ports::job::{Lane, Lease};
 use crate::ports::plan::Plan;
 use crate::web::Phases;
@@ -49,7 +50,10 @@ impl<R> LeaseWork<R> {
 
 pub(super) enum Work<R> {
     Lease(Box<LeaseWork<R>>),
-    Errand(InternalFetch),
+    /// Reads an origin's robots.txt.
+    Robots(Box<RobotsFetch>),
+    /// Finds out whether a site is back.
+    Probe(Site),
 }
 
 pub(super) struct Jobs<R> {
@@ -114,6 +118,6 @@ impl<R> Jobs<R> {
     }
 
     pub(super) fn is_probe(&self, job: JobKey) -> bool {
-        matches!(self.by_key.get(&job), Some(Work::Errand(InternalFetch::Probe(_))))
+        matches!(self.by_key.get(&job), Some(Work::Probe(_)))
     }
 }

@@ -4,7 +4,6 @@
 //! deadline passes.
 
 use std::collections::{BTreeSet, HashMap};
-use std::time::Duration;
 
 use fetchwell_policy::outcome::FetchOutcome;
 use fetchwell_policy::time::Time;
@@ -14,7 +13,7 @@ use super::scheduler::{Input, Scheduler};
 use crate::ports::job::{Lease, LeaseId};
 use crate::ports::politeness::{Politeness, RobotsRecord};
 use crate::web::{Outcome, Request, Why};
-use crate::workbench::JobKey;
+use crate::workbench::{JobKey, QueuedRequest};
 
 /// The deadlines of the leases in the window.
 #[derive(Default)]
@@ -67,33 +66,12 @@ impl Deadlines {
     }
 }
 
-/// A request that will not be sent, or whose answer is no longer awaited.
-struct Unanswered {
-    url: WebUrl,
-    obeys_robots: bool,
-    /// How long it has been in flight; `None` if it has not been sent.
-    under_way_for: Option<Duration>,
-}
-
-impl Unanswered {
-    fn of(request: &Request) -> Unanswered {
-        Unanswered {
-            url: request.url.clone(),
-            obeys_robots: request.obeys_robots,
-            under_way_for: None,
-        }
-    }
-}
-
 impl<R: Send + Sync + 'static> Scheduler<R> {
     /// Tells the plans whose deadlines have passed.
     pub(super) fn tell_the_late(&mut self) {
         while let Some((lease, place)) = self.deadlines.pop_passed(self.now()) {
             match place {
-                Place::Job(job) => {
-                    let unanswered = self.call_off(job);
-                    self.tell(job, unanswered);
-                }
+                Place::Job(job) => self.call_off(job),
                 Place::Pending(site) => {
                     if let Some(pending_lease) = self.bench.take_pending_lease(&site, lease) {
                         let since = pending_lease.since;
@@ -105,43 +83,44 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
     }
 
     /// Answers requests that are made after the deadline. A plan that continues after that is faulty.
-    pub(super) fn tell_that_the_deadline_passed(&mut self, job: JobKey, requests: &[Request]) {
+    pub(super) fn tell_that_the_deadline_passed(&mut self, job: JobKey, requests: Vec<Request>) {
         let Some(work) = self.jobs.lease_mut(job) else { return };
         if std::mem::replace(&mut work.knows_that_its_deadline_passed, true) {
             return self.interrupt(job, "its plan goes on after its deadline");
         }
-        self.tell(job, requests.iter().map(Unanswered::of).collect());
+        for request in requests {
+            self.tell_what_holds_up(job, request.url, request.obeys_robots);
+        }
     }
 
-    /// Cancels the requests of a job, waiting or in flight. This does not count against any site.
-    fn call_off(&mut self, job: JobKey) -> Vec<Unanswered> {
-        let Some(work) = self.jobs.lease_mut(job) else { return Vec::new() };
+    /// Cancels the requests of a job, waiting or in flight, and tells its plan. This does not count against any site.
+    fn call_off(&mut self, job: JobKey) {
+        let Some(work) = self.jobs.lease_mut(job) else { return };
         work.knows_that_its_deadline_passed = true;
-        let mut unanswered: Vec<Unanswered> =
-            self.bench.forget(job).iter().map(|item| Unanswered::of(&item.request)).collect();
+        for QueuedRequest { request, .. } in self.bench.forget(job) {
+            self.tell_what_holds_up(job, request.url, request.obeys_robots);
+        }
         let now = self.now();
         for flight in self.abort_flights(|flight| flight.job == job) {
-            let under_way_for = Some(now.since(flight.since)).filter(|span| !span.is_zero());
-            unanswered.push(Unanswered { url: flight.url, obeys_robots: true, under_way_for });
-        }
-        unanswered
-    }
-
-    fn tell(&mut self, job: JobKey, unanswered: Vec<Unanswered>) {
-        for unanswered in unanswered {
-            if let Some(span) = unanswered.under_way_for {
-                let site = unanswered.url.site();
-                let seconds = span.as_secs_f64();
-                let cause = format!("a request to {site} had been under way for {seconds:.1} s");
-                self.on_deadline_passed(job, Some(cause), true);
+            let under_way_for = now.since(flight.since);
+            if under_way_for.is_zero() {
+                self.tell_what_holds_up(job, flight.url, true);
                 continue;
             }
-            let politeness = self.runtime.gate.politeness.clone();
-            self.spawn(async move {
-                let held_up_by = what_holds_up(politeness.as_ref(), &unanswered).await;
-                Input::HeldUpBy(job, held_up_by)
-            });
+            let site = flight.site;
+            let seconds = under_way_for.as_secs_f64();
+            let cause = format!("a request to {site} had been under way for {seconds:.1} s");
+            self.on_deadline_passed(job, Some(cause), true);
         }
+    }
+
+    /// Finds out what delayed a request that was not sent, and tells its plan.
+    fn tell_what_holds_up(&mut self, job: JobKey, url: WebUrl, obeys_robots: bool) {
+        let politeness = self.runtime.gate.politeness.clone();
+        self.spawn(async move {
+            let held_up_by = what_holds_up(politeness.as_ref(), &url, obeys_robots).await;
+            Input::HeldUpBy(job, held_up_by)
+        });
     }
 
     /// Tells a plan that its deadline passed. `was_sent`: a request was in flight, which counts as an attempt.
@@ -160,9 +139,13 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
 }
 
 /// Describes what delays a request, as far as the store knows.
-async fn what_holds_up(politeness: &dyn Politeness, request: &Unanswered) -> Option<String> {
-    let (state, now) = politeness.look(&request.url.site()).await.ok()?;
-    let robots = politeness.robots(&request.url.origin()).await.ok()?;
+async fn what_holds_up(
+    politeness: &dyn Politeness,
+    url: &WebUrl,
+    obeys_robots: bool,
+) -> Option<String> {
+    let (state, now) = politeness.look(&url.site()).await.ok()?;
+    let robots = politeness.robots(&url.origin()).await.ok()?;
     let state = state.unwrap_or_default();
     if let Some(given) = &state.orders.paused {
         let paused_for_s = now.since(given.at).as_secs();
@@ -179,7 +162,7 @@ async fn what_holds_up(politeness: &dyn Politeness, request: &Unanswered) -> Opt
         return Some(format!("the site asked us to stay away for another {left} s"));
     }
     let unreachable = robots.as_ref().and_then(|record: &RobotsRecord| record.unreachable.as_ref());
-    if let Some(unreachable) = unreachable.filter(|_| request.obeys_robots) {
+    if let Some(unreachable) = unreachable.filter(|_| obeys_robots) {
         return Some(format!("its robots.txt could not be read: {}", unreachable.reason));
     }
     let ahead = state.pace.used_until().since(now);

@@ -1,7 +1,7 @@
 //! What must be known before pages can be sent: robots.txt, and whether a site is back.
 
-use fetchwell_policy::outcome::{Blame, FetchOutcome, NameFault, NetworkFault};
-use fetchwell_policy::site::{Mark, Permit, SiteState};
+use fetchwell_policy::outcome::{Blame, FetchOutcome, Mark, NameFault, NetworkFault};
+use fetchwell_policy::site::{Permit, SiteState};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site};
 use tracing::{error, warn};
@@ -12,12 +12,12 @@ use super::interruptions::REST;
 use super::jobs::Work;
 use super::scheduler::{Input, Scheduler};
 use crate::gate::RobotsView;
-use crate::internal_fetch::{InternalFetch, RobotsFetch, RobotsStep, probe};
+use crate::internal_fetch::{RobotsFetch, RobotsStep, probe};
 use crate::ports::error::StoreError;
 use crate::ports::job::Lane;
 use crate::ports::politeness::{Politeness, RobotsRecord};
 use crate::store_health::StoreCall;
-use crate::web::Outcome;
+use crate::web::{Outcome, Request};
 use crate::workbench::{JobKey, QueuedRequest, SiteQueueState};
 
 impl<R: Send + Sync + 'static> Scheduler<R> {
@@ -27,20 +27,16 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
         let url = &item.request.url;
         let origin = url.origin();
         let copy = match self.jobs.get(item.job) {
-            Some(Work::Errand(InternalFetch::Robots(internal_fetch)))
-                if internal_fetch.origin == origin =>
-            {
-                internal_fetch.copy()
+            Some(Work::Robots(robots_fetch)) if robots_fetch.origin == origin => {
+                robots_fetch.copy()
             }
             _ => None,
         };
         let url = self.runtime.gate.probe_url(&origin, known_robots(site_queue, url), copy);
-        let job = self.jobs.add(Work::Errand(InternalFetch::Probe(site.clone())));
-        let item = self.internal_item(job, probe(url));
-        let now = self.now();
-        let site_queue = self.bench.site_queue(site, now);
         let waiting = site_queue.take_internal_fetches(); // The probe goes first, alone.
-        site_queue.push(item, &Lane::default(), false);
+        let job = self.jobs.add(Work::Probe(site.clone()));
+        self.queue_internal_fetch(job, probe(url));
+        let site_queue = self.bench.site_queue(site, self.now());
         for internal_fetch in waiting {
             site_queue.push(internal_fetch, &Lane::default(), false);
         }
@@ -48,14 +44,17 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
         self.emit(Event::Probing(site.clone()));
     }
 
-    pub(super) fn look_up_robots(&mut self, origin: Origin) {
+    fn queue_internal_fetch(&mut self, job: JobKey, request: Request) {
         let now = self.now();
-        if self.lookups.is_missing_host(&origin, now) {
-            return self.robots_known(
-                &origin,
-                RobotsView::Refused(FetchOutcome::NoSuchHost),
-                false,
-            );
+        let site_queue = self.bench.site_queue(&request.url.site(), now);
+        let item = QueuedRequest { job, request, since: now, is_internal: true };
+        site_queue.push(item, &Lane::default(), false);
+    }
+
+    pub(super) fn look_up_robots(&mut self, origin: Origin) {
+        if self.lookups.is_missing_host(&origin, self.now()) {
+            let view = RobotsView::Refused(FetchOutcome::NoSuchHost);
+            return self.robots_known(&origin, view, false);
         }
         if !self.lookups.begin(&origin) {
             return;
@@ -73,50 +72,38 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
         known: Result<Box<(Option<RobotsRecord>, SiteState)>, StoreError>,
     ) {
         self.lookups.end(&origin);
-        let now = self.now();
         let site = origin.site();
-        let (record, state) = match known {
-            Ok(known) => {
-                self.store_worked(StoreCall::Robots);
-                *known
-            }
-            Err(fault) => {
-                self.store_failed(StoreCall::Robots, &fault);
-                let again = self.store_retry_at();
-                return self.bench.ask_at(&site, again);
-            }
-        };
+        self.note_call(StoreCall::Robots, &known);
+        let Ok(known) = known else { return self.bench.ask_at(&site, self.store_retry_at()) };
+        let (record, state) = *known;
         if self.bench.is_empty(&site) {
             return self.bench.tidy(&site);
         }
         match self.runtime.gate.view(record.as_ref(), Some(&state)) {
             RobotsView::Fetch => {
                 self.lookups.begin(&origin);
-                let internal_fetch = RobotsFetch::new(origin, record);
-                let request = internal_fetch.request();
-                let job =
-                    self.jobs.add(Work::Errand(InternalFetch::Robots(Box::new(internal_fetch))));
-                let item = self.internal_item(job, request);
-                self.bench.site_queue(&site, now).push(item, &Lane::default(), false);
+                let robots_fetch = RobotsFetch::new(origin, record);
+                let request = robots_fetch.request();
+                let job = self.jobs.add(Work::Robots(Box::new(robots_fetch)));
+                self.queue_internal_fetch(job, request);
             }
             view => self.robots_known(&origin, view, false),
         }
-        self.bench.ask_at(&site, now);
+        self.bench.ask_at(&site, self.now());
     }
 
     pub(super) fn on_internal_outcome(&mut self, job: JobKey, outcome: &Outcome) {
         let now = self.now();
         match self.jobs.get_mut(job) {
-            Some(Work::Errand(InternalFetch::Robots(internal_fetch))) => {
-                match internal_fetch.step(outcome, now) {
+            Some(Work::Robots(robots_fetch)) => {
+                let origin = robots_fetch.origin.clone();
+                match robots_fetch.step(outcome, now) {
                     RobotsStep::Fetch(request) => {
                         let site = request.url.site();
-                        let item = self.internal_item(job, request);
-                        self.bench.site_queue(&site, now).push(item, &Lane::default(), false);
+                        self.queue_internal_fetch(job, request);
                         self.wake(&site);
                     }
                     RobotsStep::Learnt(record) => {
-                        let origin = internal_fetch.origin.clone();
                         self.jobs.remove(job);
                         self.learnt(&origin, record);
                         let no_answer = outcome.was_sent && outcome.answer.is_none();
@@ -125,7 +112,6 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
                         }
                     }
                     RobotsStep::Refused(happened) => {
-                        let origin = internal_fetch.origin.clone();
                         self.jobs.remove(job);
                         self.lookups.end(&origin);
                         if happened == FetchOutcome::NoSuchHost {
@@ -135,7 +121,7 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
                     }
                 }
             }
-            Some(Work::Errand(InternalFetch::Probe(site))) => {
+            Some(Work::Probe(site)) => {
                 let site = site.clone();
                 self.jobs.remove(job);
                 self.bench.ask_at(&site, now);
@@ -147,9 +133,9 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
     /// The mark that a site gets for the outcome of an internal fetch's request.
     pub(super) fn internal_fetch_mark(&self, job: JobKey, happened: &FetchOutcome) -> Mark {
         match self.jobs.get(job) {
-            Some(Work::Errand(InternalFetch::Probe(_))) => happened.probe_mark(),
-            Some(Work::Errand(InternalFetch::Robots(internal_fetch)))
-                if happened.mark() == Mark::Failed && internal_fetch.last_failure().is_some() =>
+            Some(Work::Probe(_)) => happened.probe_mark(),
+            Some(Work::Robots(robots_fetch))
+                if happened.mark() == Mark::Failed && robots_fetch.last_failure().is_some() =>
             {
                 Mark::RobotsFailed
             }
@@ -159,10 +145,10 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
 
     /// Records how often the site had recovered when its robots.txt was requested under one of its own permits.
     pub(super) fn robots_asked_for(&mut self, job: JobKey, site: &Site, recoveries: u32) {
-        if let Some(Work::Errand(InternalFetch::Robots(internal_fetch))) = self.jobs.get_mut(job)
-            && internal_fetch.origin.site() == *site
+        if let Some(Work::Robots(robots_fetch)) = self.jobs.get_mut(job)
+            && robots_fetch.origin.site() == *site
         {
-            internal_fetch.recoveries = recoveries;
+            robots_fetch.recoveries = recoveries;
         }
     }
 
@@ -182,42 +168,37 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
     /// Whether an internal fetch found that its host does not exist, and the URLs of such a host fail. The host must be that of
     /// the URLs themselves, and must never have answered.
     pub(super) fn found_no_host(&self, job: JobKey, permit: &Permit, found: &FetchOutcome) -> bool {
-        let Some(Work::Errand(InternalFetch::Robots(internal_fetch))) = self.jobs.get(job) else {
-            return false;
-        };
+        let Some(Work::Robots(robots_fetch)) = self.jobs.get(job) else { return false };
         *found == FetchOutcome::Network(NetworkFault::Dns(NameFault::NoSuchName))
-            && self.runtime.gate.missing_hosts_fail()
+            && self.runtime.gate.rules.missing_hosts_fail
             && permit.last_served.is_none()
-            && internal_fetch.is_first_contact()
+            && robots_fetch.is_first_contact()
     }
 
     /// Drops an internal fetch that reads this site's own robots.txt: the next owner of its pages reads it. Returns false for
     /// any other internal fetch, which others wait for.
     pub(super) fn forget_own_fetch(&mut self, site: &Site, job: JobKey) -> bool {
-        let Some(Work::Errand(InternalFetch::Robots(internal_fetch))) = self.jobs.get(job) else {
-            return false;
-        };
-        if internal_fetch.origin.site() != *site {
+        let Some(Work::Robots(robots_fetch)) = self.jobs.get(job) else { return false };
+        if robots_fetch.origin.site() != *site {
             return false;
         }
-        self.lookups.end(&internal_fetch.origin);
+        self.lookups.end(&robots_fetch.origin);
         self.jobs.remove(job);
         true
     }
 
     /// An internal fetch failed because of a fault of this program, which says nothing about the site: it is repeated later.
     pub(super) fn internal_fetch_failed(&mut self, job: JobKey, reason: &str) {
-        let at = self.now() + REST;
         let site = match self.jobs.remove(job) {
-            Some(Work::Errand(InternalFetch::Robots(internal_fetch))) => {
-                self.lookups.end(&internal_fetch.origin);
-                internal_fetch.origin.site()
+            Some(Work::Robots(robots_fetch)) => {
+                self.lookups.end(&robots_fetch.origin);
+                robots_fetch.origin.site()
             }
-            Some(Work::Errand(InternalFetch::Probe(site))) => site,
+            Some(Work::Probe(site)) => site,
             _ => return,
         };
         error!(%site, reason, "internal error: robots.txt or the probe is requested again");
-        self.bench.ask_at(&site, at);
+        self.bench.ask_at(&site, self.now() + REST);
     }
 
     /// A robots.txt was read: stores it, and lets the pages that waited for it continue.
@@ -240,20 +221,17 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
     /// that, they fail.
     fn fail_with_robots(&mut self, origin: &Origin, happened: &FetchOutcome) {
         let site = origin.site();
-        let is_blocked = |view: &RobotsView| matches!(view, RobotsView::Blocked { .. });
-        let blocked = self
-            .bench
-            .existing(&site)
-            .is_some_and(|site_queue| site_queue.robots.get(origin).is_some_and(is_blocked));
-        if !blocked || !self.runtime.gate.pages_fail_with_robots() {
+        let view = self.bench.existing(&site).and_then(|site_queue| site_queue.robots.get(origin));
+        let is_blocked = matches!(view, Some(RobotsView::Blocked { .. }));
+        if !is_blocked || !self.runtime.gate.rules.robots.pages_fail_with_it {
             return;
         }
         self.begin_all(&site);
-        let pages = self.bench.existing(&site).map(|site_queue| site_queue.take_beyond(0));
-        let (of_it, others): (Vec<QueuedRequest>, Vec<QueuedRequest>) =
-            pages.unwrap_or_default().into_iter().rev().partition(|item| {
-                item.request.obeys_robots && item.request.url.origin() == *origin
-            });
+        let pages = self.bench.take_pages_beyond(&site, 0);
+        let (of_it, others): (Vec<QueuedRequest>, Vec<QueuedRequest>) = pages
+            .into_iter()
+            .rev()
+            .partition(|item| item.request.obeys_robots && item.request.url.origin() == *origin);
         self.park(&site, others, self.now());
         for item in of_it {
             let why = self.why(&site, &item);

@@ -179,11 +179,11 @@ async fn schedule<R: Send + Sync + 'static>(
         scheduler.finish_what_is_done();
         scheduler.tell_what_is_in_hand();
         if scheduler.is_idle_for_good() {
-            return scheduler.ended();
+            return scheduler.ending.ended();
         }
         let wake_at = scheduler.next_due();
         let now = scheduler.now();
-        let stopping = scheduler.is_stopping();
+        let stopping = scheduler.ending.is_stopping();
         tokio::select! {
             event = scheduler.next_event() => {
                 scheduler.handle_all(event)?;

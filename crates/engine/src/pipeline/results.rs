@@ -18,12 +18,11 @@ use crate::web::Phases;
 impl<R: Send + Sync + 'static> Scheduler<R> {
     /// Hands finished leases to the sink, one batch at a time; the next batch collects meanwhile.
     pub(super) fn finish_what_is_done(&mut self) {
-        if !self.holds_its_lease() {
+        if !self.upkeep.holds_lease() {
             return;
         }
         let most = self.runtime.limits.max_finish_batch;
-        let now = self.now();
-        let Some(batch) = self.outbox.begin(now, most) else { return };
+        let Some(batch) = self.outbox.begin(self.now(), most) else { return };
         let finish = self.door.finish.clone();
         self.spawn(async move {
             let started = Instant::now();
@@ -41,7 +40,7 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
         let settled = match settled {
             Ok(settled) => {
                 self.outbox.stored(batch.len());
-                self.store_worked(StoreCall::Finish);
+                self.runtime.gate.health.worked(StoreCall::Finish);
                 settled
             }
             Err(fault) if fault.kind() == StoreErrorKind::TooLarge => {
@@ -51,8 +50,7 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
             Err(fault) => {
                 // The results are kept and stored later. No more leases are taken until that works.
                 self.store_failed(StoreCall::Finish, &fault);
-                let again = self.store_retry_at();
-                return self.outbox.put_back(batch, again);
+                return self.outbox.put_back(batch, self.store_retry_at());
             }
         };
         for (finished, settled) in batch.into_iter().zip(settled) {
@@ -80,8 +78,7 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
             }
         }
         self.emit(Event::StoreFailed(fault.clone()));
-        let now = self.now();
-        self.outbox.put_back_singly(batch, now);
+        self.outbox.put_back_singly(batch, self.now());
     }
 
     /// The store rejects these results permanently. Their leases are handed back, so that the URLs are fetched again

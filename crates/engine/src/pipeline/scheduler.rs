@@ -30,14 +30,14 @@ use super::suspects::Suspects;
 use super::turns::Turns;
 use super::upkeep::Upkeep;
 use super::watching::Watch;
-use super::{Door, Event, RunEnd, Runtime};
+use super::{Door, Event, Runtime};
 use crate::ports::error::StoreError;
 use crate::ports::finish::{Finished, Settled};
 use crate::ports::plan::Moment;
 use crate::ports::politeness::{RecentOrders, RobotsRecord, SiteAsk, SiteReport, Turn};
 use crate::ports::source::{Demand, Renewal, Taken};
 use crate::store_health::{StoreCall, StoreHealth};
-use crate::workbench::{JobKey, QueuedRequest, Workbench};
+use crate::workbench::{JobKey, Workbench};
 
 /// How long after a failure a store call is retried.
 const STORE_RETRY: Duration = Duration::from_millis(500);
@@ -89,7 +89,7 @@ pub(super) struct Scheduler<R> {
     pub(super) suspects: Suspects,
     pub(super) interruptions: Interruptions,
     pub(super) lack: Lack,
-    upkeep: Upkeep,
+    pub(super) upkeep: Upkeep,
     pub(super) ending: Ending,
     pub(super) site_log: SiteLog,
 }
@@ -145,15 +145,6 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
         Moment { now: clock.now(), wall: clock.wall(), chance: self.chance.unit() }
     }
 
-    pub(super) fn is_stopping(&self) -> bool {
-        self.ending.is_stopping()
-    }
-
-    /// Whether this instance may dispatch and settle, by its own clock.
-    pub(super) fn holds_its_lease(&self) -> bool {
-        self.upkeep.holds_lease()
-    }
-
     /// Starts a task. It is boxed, so that tokio's task code is compiled once per record type. Compiled once per task
     /// and record type, that code made up a tenth of this program.
     pub(super) fn spawn(
@@ -180,7 +171,7 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
         if !self.upkeep.begin_sweep() {
             return;
         }
-        self.runtime.gate.sweep_heads();
+        self.runtime.gate.heads.sweep();
         let now = self.now();
         self.groups.sweep(now);
         self.lookups.sweep(now);
@@ -197,7 +188,7 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
     }
 
     /// When the grace period is over, hands back what is still in flight, too.
-    pub(super) fn cut_short_when_grace_is_over(&mut self) {
+    fn cut_short_when_grace_is_over(&mut self) {
         if self.ending.grace_ends_at().is_some_and(|at| at <= Instant::now()) {
             for flight in self.abort_flights(|_| true) {
                 self.hand_back(flight.job, self.now());
@@ -215,7 +206,7 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
             && !self.supply.is_taking();
         // The last reports must reach the store: a penalty outlives this process.
         if empty_handed && self.turns.all_is_told() {
-            return self.supply.is_exhausted() || self.is_stopping();
+            return self.supply.is_exhausted() || self.ending.is_stopping();
         }
         let is_too_late = self.outbox.is_refused()
             || self.ending.gives_up_at().is_some_and(|at| at <= Instant::now());
@@ -228,10 +219,6 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
             );
         }
         is_too_late
-    }
-
-    pub(super) fn ended(&mut self) -> Result<RunEnd, StoreError> {
-        self.ending.ended()
     }
 
     /// When something is due that no event announces.
@@ -248,7 +235,7 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
             next_slot.filter(|_| self.may_dispatch()).map(|at| at - TIMER_GRAIN),
             self.wants_to_take().then_some(self.supply.not_before()),
             self.turns.next_due(),
-            self.outbox.next_due().filter(|_| self.holds_its_lease()),
+            self.outbox.next_due().filter(|_| self.upkeep.holds_lease()),
             grace_over.filter(|_| !self.held.is_empty()).map(in_clock),
             self.ending.gives_up_at().map(in_clock),
             self.deadlines.next(),
@@ -284,47 +271,44 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
 
     fn handle(&mut self, woken: Woken<R>) -> Result<(), StoreError> {
         let (id, event) = match woken {
-            Woken::Head(HeadEvent::Written(site, number)) => {
-                self.head_written(&site, number);
-                return Ok(());
-            }
-            Woken::Head(HeadEvent::GroupRests(group, until)) => {
-                self.groups.heard(&group, until);
-                return Ok(());
-            }
-            Woken::Head(HeadEvent::Late(report)) => {
-                let now = self.now();
-                self.turns.report_at_once(report, now);
-                return Ok(());
-            }
-            Woken::Head(HeadEvent::Early(site, early_by)) => {
-                self.tell_of_a_breach(site, early_by);
+            Woken::Head(event) => {
+                self.on_head(event);
                 return Ok(());
             }
             Woken::Task(Ok(event)) => event,
             Woken::Task(Err(failed)) => return self.on_task_failed(failed),
         };
-        let still_ours = self.flights.end(id).is_some();
         match event {
             Input::Taken(demand, taken) => self.on_taken(demand, taken),
             Input::Turned(asked_at, reports, asks, turn) => {
                 self.on_turned(asked_at, reports, asks, turn);
             }
             Input::RobotsLookedUp(origin, known) => self.on_robots_looked_up(origin, known),
-            Input::Fetched(end) if still_ours => self.on_fetched(*end),
-            Input::Fetched(_) => {} // It was aborted.
+            Input::Fetched(end) => {
+                let Some(flight) = self.flights.end(id) else { return Ok(()) }; // It was aborted.
+                self.on_fetched(flight, *end);
+            }
             Input::Finished(batch, settled, sink) => self.on_finished(batch, settled, sink),
             Input::Renewed(asked_at, renewal) => self.on_renewed(asked_at, renewal),
             Input::OldestFound(took, oldest) => self.on_oldest_found(took, oldest),
-            Input::Noted(result) => self.note_lost(result),
+            Input::Noted(result) => self.note_call(StoreCall::Note, &result),
             Input::OrdersHeard(orders) => self.on_orders_heard(orders),
             Input::HeldUpBy(job, held_up_by) => self.on_deadline_passed(job, held_up_by, false),
             Input::StartNoted(result) => {
                 self.flights.starts_noted();
-                self.note_lost(result);
+                self.note_call(StoreCall::Note, &result);
             }
         }
         Ok(())
+    }
+
+    fn on_head(&mut self, event: HeadEvent) {
+        match event {
+            HeadEvent::Written(site, number) => self.head_written(&site, number),
+            HeadEvent::GroupRests(group, until) => self.groups.heard(&group, until),
+            HeadEvent::Late(report) => self.turns.report_at_once(report, self.now()),
+            HeadEvent::Early(site, early_by) => self.tell_of_a_breach(site, early_by),
+        }
     }
 
     /// A panic while fetching interrupts its URL; the process goes on.
@@ -347,9 +331,7 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
     fn on_renewed(&mut self, asked_at: Instant, renewal: Result<Renewal, StoreError>) {
         self.tell_of_rescues();
         self.upkeep.renewal_ended(asked_at + self.runtime.limits.heartbeat);
-        if renewal.is_ok() {
-            self.store_worked(StoreCall::Renew);
-        }
+        self.note_call(StoreCall::Renew, &renewal);
         match renewal {
             Ok(Renewal::Held { ttl }) => {
                 self.upkeep.lease_granted(asked_at, ttl);
@@ -363,12 +345,10 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
                 self.drop_everything();
                 self.upkeep.renewal_ended(Instant::now());
             }
-            Err(fault) => {
-                self.store_failed(StoreCall::Renew, &fault);
-                if fault.is_transient() {
-                    self.upkeep.renewal_ended(Instant::now() + STORE_RETRY);
-                }
+            Err(fault) if fault.is_transient() => {
+                self.upkeep.renewal_ended(Instant::now() + STORE_RETRY);
             }
+            Err(_) => {}
         }
     }
 
@@ -386,8 +366,7 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
         self.suspects = Suspects::default();
         self.groups.all_went();
         self.runtime.gate.health.forget();
-        let now = self.now();
-        self.supply.start_over(now);
+        self.supply.start_over(self.now());
     }
 
     /// Aborts the requests in flight for which `which` is true.
@@ -406,8 +385,12 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
         self.runtime.gate.health.failed(call, fault);
     }
 
-    pub(super) fn store_worked(&self, call: StoreCall) {
-        self.runtime.gate.health.worked(call);
+    /// Records whether a store call worked.
+    pub(super) fn note_call<T>(&self, call: StoreCall, result: &Result<T, StoreError>) {
+        match result {
+            Ok(_) => self.runtime.gate.health.worked(call),
+            Err(fault) => self.store_failed(call, fault),
+        }
     }
 
     /// Ends a run whose store has failed for longer than it may; another instance rescues the leases. After an error
@@ -419,27 +402,15 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
             }
             return Ok(());
         }
-        let Some(patience) = self.runtime.gate.patience_with_stores() else { return Ok(()) };
+        let Some(patience) = self.runtime.gate.rules.give_up_after else { return Ok(()) };
         match self.runtime.gate.health.failing() {
             Some(failing) if failing.lasts >= patience => Err(failing.fault),
             _ => Ok(()),
         }
     }
 
-    fn note_lost(&self, result: Result<(), StoreError>) {
-        match result {
-            Ok(()) => self.store_worked(StoreCall::Note),
-            Err(fault) => self.store_failed(StoreCall::Note, &fault),
-        }
-    }
-
     pub(super) fn store_retry_at(&self) -> Time {
         self.now() + STORE_RETRY
-    }
-
-    /// An item for a request of the engine itself.
-    pub(super) fn internal_item(&self, job: JobKey, request: crate::web::Request) -> QueuedRequest {
-        QueuedRequest { job, request, since: self.now(), is_internal: true }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Reports and questions that wait to be sent to the politeness store.
 
-use fetchwell_policy::site::Mark;
+use fetchwell_policy::outcome::Mark;
 use fetchwell_policy::time::Time;
 
 use crate::ports::politeness::{SiteAsk, SiteReport};

@@ -27,6 +27,7 @@ impl Upkeep {
         }
     }
 
+    /// Whether this instance may dispatch and settle, by its own clock.
     pub(super) fn holds_lease(&self) -> bool {
         Instant::now() < self.lease_good_until
     }

@@ -51,6 +51,14 @@ pub(super) enum Move {
     Leave,
 }
 
+/// What waited in the queue of a site.
+struct Cleared {
+    pages: Vec<QueuedRequest>,
+    /// Pages whose jobs cannot be handed back without losing results.
+    parked: Vec<QueuedRequest>,
+    internal_fetches: Vec<QueuedRequest>,
+}
+
 /// The clocks of the store and of this process during one turn.
 #[derive(Clone, Copy)]
 struct Clocks {
@@ -95,7 +103,7 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
                     // If reading robots.txt took long, another process may have sent a request since: then this is a
                     // page like any other.
                     site_queue.follows_robots &=
-                        !page_is_next || self.runtime.gate.was_last_to_ask(site);
+                        !page_is_next || self.runtime.gate.heads.is_last(site);
                     let follows_robots = site_queue.follows_robots && page_is_next;
                     self.bench.await_verdict(site);
                     self.turns.ask(SiteAsk { site: site.clone(), rate, follows_robots });
@@ -176,20 +184,14 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
 
     /// Takes the turn of the next page's group. Returns whether a page is next.
     fn take_turn_for_next(&mut self, site: &Site) -> bool {
+        let Some(job) = self.next_page(site) else { return false };
         let now = self.now();
-        let Some(site_queue) = self.bench.existing(site) else { return false };
-        let may_go = self.groups.may_go(&self.runtime.gate, site_queue.turn_of.clone(), now);
-        let Some(item) = site_queue.next(may_go).filter(|item| !item.is_internal) else {
-            return false;
-        };
-        let job = item.job;
-        let had = site_queue.turn_of.clone();
         let group = self.jobs.lane_of(job).group;
-        if group != had {
-            self.take_groups_turn(group.as_deref());
-            if let Some(site_queue) = self.bench.existing(site) {
-                site_queue.turn_of = group;
-            }
+        if let Some(site_queue) = self.bench.existing(site)
+            && site_queue.turn_of != group
+        {
+            self.groups.take_turn(group.as_deref(), &self.runtime.gate, now);
+            site_queue.turn_of = group;
         }
         true
     }
@@ -237,16 +239,14 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
             let happened = self.stayed_down(site, since);
             return self.give_up_site(site, &happened, until);
         }
-        let Some(site_queue) = self.bench.existing(site) else { return };
+        if self.bench.existing(site).is_none() {
+            return;
+        }
         let near = until <= now + HORIZON && until < gives_up_at;
         if near {
             return self.bench.ask_at(site, until);
         }
-        let pages = site_queue.take_beyond(0);
-        let internal_fetches = site_queue.take_internal_fetches();
-        self.bench.wait(site);
-        let (parked, pages): (Vec<QueuedRequest>, Vec<QueuedRequest>) =
-            pages.into_iter().partition(|item| self.has_results_in_hand(item.job));
+        let Some(Cleared { pages, parked, internal_fetches }) = self.clear(site) else { return };
         let pending_leases = self.bench.take_pending_beyond(site, 0);
         self.close(site, pending_leases, pages, until.min(gives_up_at));
         for item in internal_fetches {
@@ -274,7 +274,7 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
     /// Ends the pages of a site whose own failures, together with the probes that failed since they were accepted, use
     /// up their attempts. Returns whether there were any.
     fn end_what_waited_enough(&mut self, site: &Site, failed_probes: &FailedProbes) -> bool {
-        let (Some(most), Some(last)) = (self.runtime.gate.site_attempts(), failed_probes.last)
+        let (Some(most), Some(last)) = (self.runtime.gate.rules.site_attempts, failed_probes.last)
         else {
             return false;
         };
@@ -293,14 +293,9 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
                 None => self.bench.add_pending(site, PendingLease::of(lease, since), now),
             }
         }
-        let pages = self
-            .bench
-            .existing(site)
-            .map(|site_queue| site_queue.take_beyond(0))
-            .unwrap_or_default();
         let mut stay = Vec::new();
         let mut some_ended = false;
-        for item in pages {
+        for item in self.bench.take_pages_beyond(site, 0) {
             let work = self.jobs.lease(item.job);
             match work.and_then(|work| waited_enough(&work.lease)) {
                 Some(count) => {
@@ -311,25 +306,16 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
                 None => stay.push(item),
             }
         }
-        for item in stay {
-            let lane = self.jobs.lane_of(item.job);
-            self.bench.site_queue(site, now).push(item, &lane, true);
-        }
+        self.put_first(site, stay);
         some_ended
     }
 
     /// Gives up everything that waits for a site. The rest of the site is taken from the store and given up, too. Jobs
     /// with results in hand ask again at `ask_again_at`.
     fn give_up_site(&mut self, site: &Site, happened: &FetchOutcome, ask_again_at: Time) {
-        let now = self.now();
         self.begin_all(site); // Their requests are answered below.
-        let Some(site_queue) = self.bench.existing(site) else { return };
-        let pages = site_queue.take_beyond(0);
-        let internal_fetches = site_queue.take_internal_fetches();
-        self.bench.wait(site);
-        let (parked, pages): (Vec<QueuedRequest>, Vec<QueuedRequest>) =
-            pages.into_iter().partition(|item| self.has_results_in_hand(item.job));
-        self.supply.close(site, now);
+        let Some(Cleared { pages, parked, internal_fetches }) = self.clear(site) else { return };
+        self.supply.close(site, self.now());
         for item in pages {
             let why = self.why(site, &item);
             self.answer_unsent(&item, happened.clone(), why);
@@ -345,7 +331,7 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
     fn crawl_delay_too_long(&mut self, site: &Site, wait: Duration) -> Option<FetchOutcome> {
         let crawl_delay = crawl_delay(self.bench.existing(site)?)?;
         let gate = &self.runtime.gate;
-        let (_, source) = gate.rate(site, Some(crawl_delay));
+        let (_, source) = gate.rules.rate(site, Some(crawl_delay));
         let asked_by = WaitAskedBy::CrawlDelay;
         (source == CRAWL_DELAY).then(|| gate.wait_too_long(asked_by, wait)).flatten()
     }
@@ -353,23 +339,28 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
     /// An operator paused a site: everything that can goes back to the store, which closes the site until there is an
     /// order. What must stay asks again at `ask_again_at`.
     fn paused(&mut self, site: &Site, ask_again_at: Time) {
-        let now = self.now();
         let pending_leases = self.bench.take_pending_beyond(site, 0);
-        let Some(site_queue) = self.bench.existing(site) else { return };
+        let Some(Cleared { pages, mut parked, internal_fetches }) = self.clear(site) else {
+            return;
+        };
+        info!("{site} is paused by an operator: its URLs wait");
+        self.close(site, pending_leases, pages, self.now() + PAUSED_CLOSED_FOR);
+        parked.extend(
+            internal_fetches.into_iter().filter(|item| !self.forget_own_fetch(site, item.job)),
+        );
+        self.park(site, parked, ask_again_at);
+        self.bench.tidy(site);
+    }
+
+    /// Takes everything out of the queue of a site, which then waits.
+    fn clear(&mut self, site: &Site) -> Option<Cleared> {
+        let site_queue = self.bench.existing(site)?;
         let pages = site_queue.take_beyond(0);
         let internal_fetches = site_queue.take_internal_fetches();
-        let (parked, pages): (Vec<QueuedRequest>, Vec<QueuedRequest>) =
-            pages.into_iter().partition(|item| self.has_results_in_hand(item.job));
-        info!("{site} is paused by an operator: its URLs wait");
-        self.close(site, pending_leases, pages, now + PAUSED_CLOSED_FOR);
-        let needed = internal_fetches
-            .into_iter()
-            .filter(|internal_fetch| !self.forget_own_fetch(site, internal_fetch.job));
-        let stay: Vec<QueuedRequest> =
-            parked.into_iter().chain(needed.collect::<Vec<_>>()).collect();
         self.bench.wait(site);
-        self.park(site, stay, ask_again_at);
-        self.bench.tidy(site);
+        let (parked, pages) =
+            pages.into_iter().partition(|item| self.has_results_in_hand(item.job));
+        Some(Cleared { pages, parked, internal_fetches })
     }
 
     /// Applies what else a permit says. Returns false if what is known of robots.txt is no longer valid: then it must
@@ -389,15 +380,23 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
 
     /// Keeps jobs that cannot be handed back without losing results, until their site is open again.
     pub(super) fn park(&mut self, site: &Site, items: Vec<QueuedRequest>, until: Time) {
-        if items.is_empty() {
-            return;
+        if !items.is_empty() {
+            self.put_first(site, items);
+            self.bench.ask_at(site, until);
         }
+    }
+
+    /// Queues requests again, before all others of their lanes.
+    pub(super) fn put_first(
+        &mut self,
+        site: &Site,
+        items: impl IntoIterator<Item = QueuedRequest>,
+    ) {
         let now = self.now();
         for item in items {
             let lane = self.jobs.lane_of(item.job);
             self.bench.site_queue(site, now).push(item, &lane, true);
         }
-        self.bench.ask_at(site, until);
     }
 
     pub(super) fn has_results_in_hand(&self, job: JobKey) -> bool {
@@ -412,26 +411,20 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
         turn: Result<Turn, StoreError>,
     ) {
         self.turns.ended();
+        self.note_call(StoreCall::Pace, &turn);
         let turn = match turn {
-            Ok(turn) => {
-                self.store_worked(StoreCall::Pace);
-                turn
-            }
+            Ok(turn) => turn,
+            // No retry can fix this and the run ends, so neither requests nor reports are queued again.
             Err(fault) if !fault.is_transient() => {
-                // No retry can fix this and the run ends, so neither requests nor reports are queued again.
-                let again = self.store_retry_at();
-                self.turns.rest_until(again);
-                return self.store_failed(StoreCall::Pace, &fault);
+                return self.turns.rest_until(self.store_retry_at());
             }
-            Err(fault) => {
-                self.store_failed(StoreCall::Pace, &fault);
+            Err(_) => {
                 for ask in asks.iter_mut().filter(|ask| ask.follows_robots) {
                     ask.follows_robots = false;
                     self.forget_that_page_follows(&ask.site);
                 }
-                let now = self.now();
                 let retry_at = self.store_retry_at();
-                return self.turns.put_back(reports, asks, now, retry_at);
+                return self.turns.put_back(reports, asks, self.now(), retry_at);
             }
         };
         for (site, transition) in turn.transitions {
@@ -454,7 +447,7 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
             let clocks = Clocks { store_now: turn.now, asked_at, now: self.now() };
             let is_too_late = ask.follows_robots
                 && matches!(verdict, Verdict::Go(_))
-                && !self.runtime.gate.was_last_to_ask(&ask.site);
+                && !self.runtime.gate.heads.is_last(&ask.site);
             if is_too_late {
                 self.forget_that_page_follows(&ask.site);
                 self.bench.ask_at(&ask.site, clocks.now);
@@ -466,7 +459,7 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
 
     /// Another process may have sent a request since the robots.txt, so the page that it was read for is one like any
     /// other.
-    fn forget_that_page_follows(&mut self, site: &Site) {
+    pub(super) fn forget_that_page_follows(&mut self, site: &Site) {
         if let Some(site_queue) = self.bench.existing(site) {
             site_queue.follows_robots = false;
         }
@@ -541,8 +534,9 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
                 self.log_wait(site, wait); // Even the next page waits in the store.
             }
             let pending_leases = self.bench.take_pending_beyond(site, enough);
-            let items = self.bench.existing(site).map(|site_queue| site_queue.take_beyond(enough));
-            self.hand_back_pages(site, pending_leases, items.unwrap_or_default(), at);
+            let items = self.bench.take_pages_beyond(site, enough);
+            self.supply.close(site, at);
+            self.hand_back_each(site, pending_leases, items, at);
         }
     }
 
@@ -575,8 +569,7 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
     }
 
     pub(super) fn log_wait(&mut self, site: &Site, wait: Duration) {
-        let now = self.now();
-        if wait > WORTH_A_LINE && self.site_log.is_worth_a_line(site, Line::Wait, now) {
+        if wait > WORTH_A_LINE && self.site_log.is_worth_a_line(site, Line::Wait, self.now()) {
             info!("Waiting {:.1}s before request to {site}", wait.as_secs_f64());
         }
     }

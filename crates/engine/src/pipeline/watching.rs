@@ -21,22 +21,12 @@ const LOOKS_ARE_ONE_IN: u32 = 100;
 /// What was last reported to the watcher, and what is queried for it.
 #[derive(Default)]
 pub(super) struct Watch {
-    told: LastTold,
-    oldest: OldestStored,
-}
-
-#[derive(Default)]
-struct LastTold {
-    at: Option<Instant>,
+    told_at: Option<Instant>,
     window: Window,
     rescued: u64,
-}
-
-/// When the oldest job in the store was accepted, as of the last query.
-#[derive(Default)]
-struct OldestStored {
-    accepted_at: Option<Time>,
-    is_asked_for: bool,
+    /// When the oldest job in the store was accepted, as of the last query.
+    oldest_stored: Option<Time>,
+    is_looking: bool,
     /// No query before this.
     next_look: Option<Instant>,
 }
@@ -44,12 +34,11 @@ struct OldestStored {
 impl<R: Send + Sync + 'static> Scheduler<R> {
     /// Asks the store for its oldest job. A job that is not due soon is not in memory, so only the store knows its age.
     pub(super) fn look_for_the_oldest(&mut self) {
-        let oldest = &mut self.watch.oldest;
-        let is_early = oldest.next_look.is_some_and(|at| Instant::now() < at);
-        if oldest.is_asked_for || is_early {
+        let is_early = self.watch.next_look.is_some_and(|at| Instant::now() < at);
+        if self.watch.is_looking || is_early {
             return;
         }
-        oldest.is_asked_for = true;
+        self.watch.is_looking = true;
         let source = self.door.source.clone();
         self.spawn(async move {
             let asked_at = Instant::now();
@@ -63,14 +52,13 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
         took: Duration,
         found: Result<Option<Time>, StoreError>,
     ) {
-        let oldest = &mut self.watch.oldest;
-        oldest.is_asked_for = false;
-        oldest.next_look = Some(Instant::now() + took * LOOKS_ARE_ONE_IN);
+        self.watch.is_looking = false;
+        self.watch.next_look = Some(Instant::now() + took * LOOKS_ARE_ONE_IN);
         match found {
-            Ok(accepted_at) if accepted_at != oldest.accepted_at => {
-                oldest.accepted_at = accepted_at;
+            Ok(oldest) if oldest != self.watch.oldest_stored => {
+                self.watch.oldest_stored = oldest;
                 // While nothing is in memory, the next report may be a heartbeat away.
-                self.watch.told.at = None;
+                self.watch.told_at = None;
             }
             Ok(_) => {}
             Err(fault) if !fault.is_transient() => self.store_failed(StoreCall::Look, &fault),
@@ -81,43 +69,36 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
 
     /// Reports the window, if that is due.
     pub(super) fn tell_what_is_in_hand(&mut self) {
-        if self.watch.told.at.is_some_and(|at| at.elapsed() < TELL_EVERY) {
+        if self.watch.told_at.is_some_and(|at| at.elapsed() < TELL_EVERY) {
             return;
         }
-        let window = self.window();
-        (self.watch.told.at, self.watch.told.window) = (Some(Instant::now()), window);
+        let now = self.now();
+        let oldest = self.held.oldest().into_iter().chain(self.watch.oldest_stored).min();
+        let window = Window {
+            leases: self.held.count(),
+            in_flight: self.flights.count(),
+            sites: self.bench.sites_count(),
+            sites_known: self.runtime.gate.heads.sites_known(),
+            oldest: oldest.map(|accepted_at| now.since(accepted_at)),
+        };
+        self.watch.told_at = Some(Instant::now());
+        self.watch.window = window;
         self.emit(Event::Window(window));
     }
 
     /// When the window must be reported again. Not needed while nothing is in memory and that has been reported.
     pub(super) fn next_telling(&self) -> Option<Instant> {
         let knows_that_all_is_done = self.held.is_empty()
-            && self.watch.told.window.leases == 0
-            && self.watch.told.window.in_flight == 0;
-        self.watch.told.at.filter(|_| !knows_that_all_is_done).map(|at| at + TELL_EVERY)
-    }
-
-    /// When the oldest job in memory or in the store was accepted.
-    fn oldest(&self) -> Option<Time> {
-        self.held.oldest().into_iter().chain(self.watch.oldest.accepted_at).min()
-    }
-
-    fn window(&self) -> Window {
-        let now = self.now();
-        Window {
-            leases: self.held.count(),
-            in_flight: self.flights.count(),
-            sites: self.bench.sites_count(),
-            sites_known: self.runtime.gate.sites_known(),
-            oldest: self.oldest().map(|accepted_at| now.since(accepted_at)),
-        }
+            && self.watch.window.leases == 0
+            && self.watch.window.in_flight == 0;
+        self.watch.told_at.filter(|_| !knows_that_all_is_done).map(|at| at + TELL_EVERY)
     }
 
     /// Reports new rescues: the source rescues and counts leases while it renews its own.
     pub(super) fn tell_of_rescues(&mut self) {
         let rescued = self.door.source.rescued();
-        let new = rescued.saturating_sub(self.watch.told.rescued);
-        self.watch.told.rescued = rescued;
+        let new = rescued.saturating_sub(self.watch.rescued);
+        self.watch.rescued = rescued;
         if new > 0 {
             self.emit(Event::Rescued(new));
         }
@@ -127,11 +108,5 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
         let early_us = early_by.as_micros();
         error!(%site, early_us, "a request left sooner than the site's pace allows: please report this");
         self.emit(Event::RateBreach { site, early_by });
-    }
-
-    /// How long a site's next request was delayed only by the limit on concurrent requests: before it asked for a slot,
-    /// and after the slot came.
-    pub(super) fn waited_for_a_place(&self, site: &Site, slot_at: Time) -> Duration {
-        self.bench.overdue(site) + self.now().since(slot_at)
     }
 }

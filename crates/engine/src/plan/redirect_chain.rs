@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use fetchwell_policy::outcome::{AnswerFault, Blame, FetchOutcome, WaitAskedBy};
-use fetchwell_policy::retry::{Attempt, History, Next, RetryRule};
+use fetchwell_policy::retry::{History, Next, RetryRule};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{UrlFault, WebUrl};
 
@@ -73,19 +73,15 @@ impl RedirectChain {
         max_redirects: u32,
         history: History,
     ) -> RedirectChain {
-        let headers = Vec::new();
-        let timeouts = Timeouts::default();
-        let redirects = 0;
-        let patience = None;
         RedirectChain {
             at: url,
-            headers,
-            timeouts,
-            redirects,
+            headers: Vec::new(),
+            timeouts: Timeouts::default(),
+            redirects: 0,
             max_redirects,
             rule,
             history,
-            patience,
+            patience: None,
         }
     }
 
@@ -133,13 +129,7 @@ impl RedirectChain {
                 Some(Err(happened)) => outcome.happened = happened,
             }
         }
-        let attempt = Attempt {
-            happened: &outcome.happened,
-            retry_after: outcome.retry_after,
-            site_last_served: outcome.why.site_last_served,
-        };
-        let next = self.rule.next(&attempt, self.history, moment.now, moment.chance);
-        if let Next::Again { at, history } = next {
+        if let Next::Again { at, history } = moment.next(&self.rule, self.history, &outcome) {
             let gives_up_at = self.gives_up_at(&outcome.happened, &history);
             match self.wait_too_long(outcome.retry_after) {
                 Some(happened) => outcome.happened = happened,

@@ -5,32 +5,25 @@ use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
-/// How the caller should react to a store error. Each adapter maps its driver's error codes to these in one table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// How the caller should react to a store error; as text, the beginning of its message. Each adapter maps its driver's
+/// error codes to these in one table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum StoreErrorKind {
     /// The store cannot be reached, is busy, or has no room left: the same call may work later.
+    #[error("the store is not available")]
     Transient,
     /// The store holds or returned invalid data.
+    #[error("the store is damaged")]
     Corrupt,
     /// This program cannot use the store as configured: wrong version, wrong schema or missing permissions.
+    #[error("this store cannot be used")]
     Incompatible,
     /// The value is larger than the store can ever hold.
+    #[error("the store cannot hold it")]
     TooLarge,
     /// This program sent an invalid request, or failed internally.
+    #[error("this is a bug in Fetchwell")]
     Bug,
-}
-
-impl StoreErrorKind {
-    /// The beginning of the message.
-    fn says(self) -> &'static str {
-        match self {
-            StoreErrorKind::Transient => "the store is not available",
-            StoreErrorKind::Corrupt => "the store is damaged",
-            StoreErrorKind::Incompatible => "this store cannot be used",
-            StoreErrorKind::TooLarge => "the store cannot hold it",
-            StoreErrorKind::Bug => "this is a bug in Fetchwell",
-        }
-    }
 }
 
 /// A failed store call. The message says what failed, on what, why, and what to do next.
@@ -123,7 +116,7 @@ impl StoreError {
 
 impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.kind.says(), self.detail())
+        write!(f, "{}: {}", self.kind, self.detail())
     }
 }
 

@@ -2,7 +2,7 @@
 
 use fetchwell_policy::retry::History;
 use fetchwell_policy::time::Time;
-use fetchwell_policy::url::Site;
+use fetchwell_policy::url::{Site, WebUrl};
 use sha2::{Digest, Sha256};
 
 /// A URL to fetch, as a door queued it.
@@ -19,6 +19,14 @@ pub struct Job {
     pub deadline: Option<Time>,
     /// Data that only the door interprets.
     pub payload: Vec<u8>,
+}
+
+impl Job {
+    /// A job for this URL, in no particular lane and without a deadline.
+    pub fn new(url: String, payload: Vec<u8>) -> Job {
+        let site = WebUrl::parse(&url).ok().map(|url| url.site());
+        Job { url, site, lane: Lane::default(), deadline: None, payload }
+    }
 }
 
 /// On whose behalf a job is done. Lanes take turns, so that none holds up another.
@@ -70,6 +78,12 @@ impl NewJob {
     /// A job that may be taken at once and has no key.
     pub fn now(job: Job) -> NewJob {
         NewJob { job, key: None, due: None }
+    }
+
+    /// A job that may be taken at once, with the key of its URL.
+    pub fn keyed(job: Job) -> NewJob {
+        let key = job_key(job.site.as_ref(), &job.url);
+        NewJob { key: Some(key), ..NewJob::now(job) }
     }
 }
 

@@ -1,5 +1,6 @@
 //! What a door does with a lease, step by step.
 
+use fetchwell_policy::retry::{Attempt, History, Next, RetryRule};
 use fetchwell_policy::time::Time;
 
 use crate::ports::finish::Settlement;
@@ -25,6 +26,18 @@ pub struct Moment {
     pub wall: Time,
     /// A random number in `0.0..1.0`.
     pub chance: f64,
+}
+
+impl Moment {
+    /// What a retry rule says to do after an outcome. `history` is that before this attempt.
+    pub fn next(self, rule: &RetryRule, history: History, outcome: &Outcome) -> Next {
+        let attempt = Attempt {
+            happened: &outcome.happened,
+            retry_after: outcome.retry_after,
+            site_last_served: outcome.why.site_last_served,
+        };
+        rule.next(&attempt, history, self.now, self.chance)
+    }
 }
 
 /// What a door does with one lease: a pure state machine.

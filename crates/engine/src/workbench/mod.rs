@@ -48,10 +48,13 @@ struct Place {
 }
 
 impl Place {
+    /// Whether nothing waits.
+    fn is_empty(&self) -> bool {
+        self.pending.is_empty() && self.site_queue.as_deref().is_none_or(SiteQueue::is_empty)
+    }
+
     fn is_idle(&self) -> bool {
-        let queue_is_idle =
-            |site_queue: &SiteQueue| site_queue.is_empty() && site_queue.in_flight == 0;
-        self.pending.is_empty() && self.site_queue.as_deref().is_none_or(queue_is_idle)
+        self.is_empty() && self.site_queue.as_deref().is_none_or(|queue| queue.in_flight == 0)
     }
 }
 
@@ -98,6 +101,11 @@ impl Workbench {
         place.pending.take_beyond(keep.saturating_sub(in_queue))
     }
 
+    /// Takes out all pages of a queue beyond the first `keep`, the latest first.
+    pub fn take_pages_beyond(&mut self, site: &Site, keep: usize) -> Vec<QueuedRequest> {
+        self.existing(site).map(|site_queue| site_queue.take_beyond(keep)).unwrap_or_default()
+    }
+
     /// The number of pages that wait for a site, pending and in its queue.
     pub fn pages(&self, site: &Site) -> usize {
         self.places.get(site).map_or(0, |place| {
@@ -107,9 +115,7 @@ impl Workbench {
 
     /// Whether nothing waits for a site.
     pub fn is_empty(&self, site: &Site) -> bool {
-        self.places.get(site).is_none_or(|place| {
-            place.pending.is_empty() && place.site_queue.as_deref().is_none_or(SiteQueue::is_empty)
-        })
+        self.places.get(site).is_none_or(Place::is_empty)
     }
 
     /// The site asks the gate at `at`.

@@ -119,7 +119,7 @@ impl Trial {
         let mut send_permit = self.send_permit(name, after).following_robots(follows_robots);
         let asked = Instant::now();
         assert!(send_permit.to_write().await);
-        assert_eq!(send_permit.early_by(), None);
+        assert_eq!(send_permit.early_by, None);
         asked.elapsed()
     }
 
@@ -146,7 +146,7 @@ async fn a_head_that_leaves_too_early_is_told() {
     let mut one = trial.send_permit("a.test", ahead);
     let mut other = trial.send_permit("a.test", ahead);
     assert_eq!(tokio::join!(one.to_write(), other.to_write()), (true, true));
-    let early: Vec<Duration> = one.early_by().into_iter().chain(other.early_by()).collect();
+    let early: Vec<Duration> = one.early_by.into_iter().chain(other.early_by).collect();
     assert_eq!(early, [RATE.interval]);
 }
 

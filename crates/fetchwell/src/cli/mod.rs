@@ -5,11 +5,12 @@ mod run;
 
 use std::path::PathBuf;
 
-use clap::{ArgAction, Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand};
 use fetchwell_settings::Flag;
 use fetchwell_settings::features::long_version;
 
 use crate::commands::Command;
+use crate::commands::args::given;
 use crate::console::logs::LogOptions;
 
 pub use run::main;
@@ -82,45 +83,27 @@ pub(crate) struct GlobalFlags {
     /// Machine-readable output
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// Log more (-v: debug, -vv: trace)
-    #[arg(short, long, global = true, action = ArgAction::Count)]
-    pub(crate) verbose: u8,
-    /// Log less (-q: errors only, -qq: nothing)
-    #[arg(short, long, global = true, action = ArgAction::Count)]
-    pub(crate) quiet: u8,
-    /// Disable colours (or set NO_COLOR)
-    #[arg(long, global = true)]
-    pub(crate) no_color: bool,
+    #[command(flatten)]
+    log_options: LogOptions,
 }
 
 impl GlobalFlags {
     /// The flags that override settings.
     pub(crate) fn settings(&self) -> Vec<Flag<'static>> {
-        let flag = |key, name, value: &str| Flag { key, name, value: value.to_owned() };
-        let single = [
+        let owned = self.i_own_these_sites.then(|| "true".to_owned());
+        let mut flags = given([
             ("store", "--store", &self.store),
             ("politeness", "--politeness", &self.politeness),
             ("user_agent", "--user-agent", &self.user_agent),
             ("rate", "--rate", &self.rate),
             ("max_in_flight", "--max-in-flight", &self.max_in_flight),
-        ];
-        let mut flags: Vec<_> = single
-            .into_iter()
-            .filter_map(|(key, name, value)| Some(flag(key, name, value.as_ref()?)))
-            .collect();
-        if self.i_own_these_sites {
-            flags.push(flag("i_own_these_sites", "--i-own-these-sites", "true"));
-        }
+            ("i_own_these_sites", "--i-own-these-sites", &owned),
+        ]);
+        let flag = |key, name, value: &String| Flag { key, name, value: value.clone() };
         flags.extend(self.resolve.iter().map(|rule| flag("resolve", "--resolve", rule)));
         flags.extend(
             self.allow_private.iter().map(|cidr| flag("allow_private", "--allow-private", cidr)),
         );
         flags
-    }
-
-    /// The flags for logging.
-    fn log_options(&self) -> LogOptions {
-        let GlobalFlags { quiet, verbose, no_color, .. } = *self;
-        LogOptions { quiet, verbose, no_color }
     }
 }

@@ -1,6 +1,5 @@
 //! Runs the program: reads the command line, runs the command, and prints its final error.
 
-use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -46,10 +45,16 @@ async fn run(cli: Cli) -> Result<Exit, Exit> {
         CliCommand::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "fetchwell", &mut script);
-            return print(&script);
+            return print(script);
         }
-        CliCommand::Man { output: None } => return print(&manual::main_page()?),
-        CliCommand::Man { output: Some(folder) } => return write_manual(&folder),
+        CliCommand::Man { output: None } => return print(manual::main_page()?),
+        CliCommand::Man { output: Some(folder) } => {
+            let shown = folder.display();
+            let written = manual::write_pages(&folder).map_err(|error| {
+                Exit::Usage(format!("could not write the manual pages to {shown}: {error}"))
+            })?;
+            return print(format!("wrote {written} pages to {shown}\n"));
+        }
     };
     let environment = process_environment();
     let working_directory = std::env::current_dir()?;
@@ -62,12 +67,7 @@ async fn run(cli: Cli) -> Result<Exit, Exit> {
         working_directory: &working_directory,
         own_names_of: command.own_names_of(),
     };
-    command.run(&sources, global.json, global.log_options()).await
-}
-
-fn write_manual(folder: &Path) -> Result<Exit, Exit> {
-    let written = manual::write_pages(folder).map_err(|error| {
-        Exit::Usage(format!("could not write the manual pages to {}: {error}", folder.display()))
-    })?;
-    print(format!("wrote {written} pages to {}\n", folder.display()).as_bytes())
+    let mut log_options = global.log_options;
+    log_options.no_color |= environment.get("NO_COLOR").is_some_and(|value| !value.is_empty());
+    command.run(&sources, global.json, log_options).await
 }

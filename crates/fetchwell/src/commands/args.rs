@@ -4,13 +4,15 @@ use clap::builder::{PossibleValue, PossibleValuesParser, RangedI64ValueParser, T
 use fetchwell_doors::fetch::OutputFormat;
 use fetchwell_settings::Flag;
 
-/// A flag as an override of a setting, if it was given.
-pub(crate) fn flag(
-    key: &'static str,
-    name: &'static str,
-    value: Option<&String>,
-) -> Option<Flag<'static>> {
-    value.map(|value| Flag { key, name, value: value.clone() })
+/// The flags that were given, as overrides of settings: each is a setting, the name of its flag, and the value.
+pub(crate) fn given<const N: usize>(
+    flags: [(&'static str, &'static str, &Option<String>); N],
+) -> Vec<Flag<'static>> {
+    let given = flags.into_iter().filter_map(|(key, name, value)| {
+        let value = value.clone()?;
+        Some(Flag { key, name, value })
+    });
+    given.collect()
 }
 
 /// Parses an integer within bounds.

@@ -17,26 +17,24 @@ const HEALTH_PAGES: [&str; 2] = ["/readyz", "/livez"];
 
 /// Requests this URL; any 2xx means healthy.
 pub(crate) fn run(url: &str) -> Running<'_> {
-    Box::pin(run_inner(url))
-}
-
-async fn run_inner(url: &str) -> Result<Exit, Exit> {
-    let urls = health_urls(url).map_err(|fault| {
-        Exit::Usage(format!(
-            "could not check {url}: {fault}; use a URL such as http://127.0.0.1:8080"
-        ))
-    })?;
-    let client = OperatorClient::new(PATIENCE)?;
-    let mut last = Ok(Exit::Ok);
-    for url in urls {
-        match client.ask(&Request::ungoverned(url.clone())).await {
-            Ok(_) => return Ok(Exit::Ok),
-            // There is no such page; try the next one.
-            Err(why @ NoAnswer::Status(404)) => last = Err(unhealthy(&url, &why)),
-            Err(why) => return Err(unhealthy(&url, &why)),
+    Box::pin(async move {
+        let urls = health_urls(url).map_err(|fault| {
+            Exit::Usage(format!(
+                "could not check {url}: {fault}; use a URL such as http://127.0.0.1:8080"
+            ))
+        })?;
+        let client = OperatorClient::new(PATIENCE)?;
+        let mut last = Ok(Exit::Ok);
+        for url in urls {
+            match client.ask(&Request::ungoverned(url.clone())).await {
+                Ok(_) => return Ok(Exit::Ok),
+                // There is no such page; try the next one.
+                Err(why @ NoAnswer::Status(404)) => last = Err(unhealthy(&url, &why)),
+                Err(why) => return Err(unhealthy(&url, &why)),
+            }
         }
-    }
-    last
+        last
+    })
 }
 
 fn unhealthy(url: &WebUrl, why: &NoAnswer) -> Exit {

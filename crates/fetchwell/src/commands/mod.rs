@@ -150,7 +150,7 @@ impl Command {
         log_options: LogOptions,
     ) -> Result<Exit, Exit> {
         let start = || -> Result<Settings, Exit> {
-            let settings = load(sources)?;
+            let settings = Settings::load(sources)?;
             logs::start(log_options, settings.values.log_format);
             Ok(settings)
         };
@@ -165,7 +165,7 @@ impl Command {
                 let mut flags = sources.flags.to_vec();
                 flags.retain(|flag| flag.key != "store");
                 flags.push(Flag { key: "store", name: "--to", value: args.to });
-                let target = load(&Sources { flags: &flags, ..*sources })?;
+                let target = Settings::load(&Sources { flags: &flags, ..*sources })?;
                 serve::migrate(&settings, &target, json).await
             }
             Command::Messages { command } => messages::run(&start()?, command, json).await,
@@ -192,13 +192,9 @@ impl Command {
     }
 }
 
-fn load(sources: &Sources<'_>) -> Result<Settings, Exit> {
-    Settings::load(sources).map_err(|faults| Exit::Usage(faults.to_string()))
-}
-
 /// Warns about settings that have no effect.
 fn warn_of_settings(settings: &Settings) {
-    for warning in settings.warnings() {
+    for warning in &settings.warnings {
         warn!("{}: {}", warning.origin, warning.wrong);
     }
 }

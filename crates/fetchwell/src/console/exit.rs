@@ -8,6 +8,7 @@ use fetchwell_doors::schedule::PlanFileError;
 use fetchwell_engine::http::ClientError;
 use fetchwell_engine::ports::error::{StoreError, StoreErrorKind};
 use fetchwell_service::auth::RandomError;
+use fetchwell_settings::SettingsFaults;
 use fetchwell_stores::open::OpenError;
 use fetchwell_telemetry::traces::TracesError;
 
@@ -107,6 +108,12 @@ impl From<OpenError> for Exit {
             OpenError::Path(error) => error.into(),
             refused => Exit::Usage(refused.to_string()),
         }
+    }
+}
+
+impl From<SettingsFaults> for Exit {
+    fn from(faults: SettingsFaults) -> Exit {
+        Exit::Usage(faults.to_string())
     }
 }
 

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io::{self, IsTerminal, Write};
 
+use clap::{ArgAction, Args};
 use fetchwell_settings::LogFormat;
 use tracing::field::Field;
 use tracing::level_filters::LevelFilter;
@@ -12,12 +13,16 @@ use tracing_subscriber::fmt::format::{Writer, debug_fn};
 use crate::console::terminal::printable;
 
 /// How much is logged, and whether in colour.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct LogOptions {
-    /// 1: errors only, 2: nothing.
-    pub(crate) quiet: u8,
-    /// 1: debug, 2: trace.
+    /// Log more (-v: debug, -vv: trace)
+    #[arg(short, long, global = true, action = ArgAction::Count)]
     pub(crate) verbose: u8,
+    /// Log less (-q: errors only, -qq: nothing)
+    #[arg(short, long, global = true, action = ArgAction::Count)]
+    pub(crate) quiet: u8,
+    /// Disable colours (or set NO_COLOR)
+    #[arg(long, global = true)]
     pub(crate) no_color: bool,
 }
 
@@ -30,7 +35,6 @@ pub(crate) fn start(options: LogOptions, format: LogFormat) {
         (1, _) => LevelFilter::ERROR,
         _ => LevelFilter::OFF,
     };
-    let no_color = options.no_color || std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
     // lapin logs errors that it also returns, such as a queue that does not exist yet.
     let filter = tracing_subscriber::EnvFilter::builder()
         .parse_lossy(format!("warn,lapin=off,fetchwell={level},fetchwell_engine={level}"));
@@ -43,7 +47,7 @@ pub(crate) fn start(options: LogOptions, format: LogFormat) {
         LogFormat::Json => builder.json().try_init(),
         LogFormat::Pretty => builder
             .with_target(false)
-            .with_ansi(!no_color && io::stderr().is_terminal())
+            .with_ansi(!options.no_color && io::stderr().is_terminal())
             .fmt_fields(debug_fn(write_field).delimited(" "))
             .try_init(),
     };

@@ -41,8 +41,5 @@ pub(crate) fn stop_on_signal_and(last: impl Fn() + Send + 'static) -> Cancellati
 
 /// Sleeps, unless stopped.
 pub(crate) async fn sleep_unless_stopped(interval: Duration, stop: &CancellationToken) {
-    tokio::select! {
-        () = stop.cancelled() => {}
-        () = tokio::time::sleep(interval) => {}
-    }
+    stop.run_until_cancelled(tokio::time::sleep(interval)).await;
 }

@@ -23,8 +23,26 @@ pub(crate) enum Tint {
 /// A line of the screen, as styled pieces.
 pub(crate) type ScreenLine = Vec<(Tint, String)>;
 
+/// A line in bold.
+pub(crate) fn bold(text: &str) -> ScreenLine {
+    vec![(Tint::Bold, text.to_owned())]
+}
+
+/// Fits lines above a footer into a screen: exactly `height` lines, none longer than `width`.
+pub(crate) fn fit(
+    mut lines: Vec<ScreenLine>,
+    foot: ScreenLine,
+    width: usize,
+    height: usize,
+) -> Vec<ScreenLine> {
+    lines.resize_with(height.saturating_sub(1), ScreenLine::new);
+    lines.push(foot);
+    lines.truncate(height);
+    lines.into_iter().map(|line| cut(line, width)).collect()
+}
+
 /// Truncates a line to `width`. Every character counts as one column.
-pub(crate) fn cut(line: ScreenLine, width: usize) -> ScreenLine {
+fn cut(line: ScreenLine, width: usize) -> ScreenLine {
     let mut left = width;
     let mut pieces = ScreenLine::new();
     for (tint, text) in line {
@@ -75,18 +93,14 @@ impl Screen {
         Ok(screen)
     }
 
-    /// Columns and lines; 80 by 24 if the terminal does not report its size.
-    pub(crate) fn size() -> (usize, usize) {
+    /// Draws the lines of a frame of this width and height, replacing everything on the screen. The size is 80 by 24 if
+    /// the terminal does not report it.
+    pub(crate) fn draw(frame: impl FnOnce(usize, usize) -> Vec<ScreenLine>) -> io::Result<()> {
         let known = terminal::size().ok().filter(|(columns, lines)| *columns > 0 && *lines > 0);
-        let (columns, lines) = known.unwrap_or((80, 24));
-        (usize::from(columns), usize::from(lines))
-    }
-
-    /// Draws these lines, replacing everything on the screen.
-    pub(crate) fn draw(lines: &[ScreenLine]) -> io::Result<()> {
+        let (width, height) = known.unwrap_or((80, 24));
         // In one write, over the previous frame, to avoid flicker.
         let mut text = String::from("\x1b[H");
-        for (at, line) in lines.iter().enumerate() {
+        for (at, line) in frame(width.into(), height.into()).iter().enumerate() {
             if at > 0 {
                 text.push_str("\r\n");
             }

@@ -1,10 +1,12 @@
-//! Opens listeners.
+//! Opens listeners, and serves metrics.
 
 use std::net::SocketAddr;
 
+use fetchwell_service::metrics_server::{self, at_once};
 use fetchwell_service::server::ConnectionRules;
 use fetchwell_settings::Values;
 use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
 
 use crate::console::exit::Exit;
 
@@ -30,4 +32,22 @@ pub(crate) async fn listen_for_metrics(
     let Some(address) = address else { return Ok(None) };
     let fix = "use another address with --metrics-listen, or '' to disable metrics";
     listen(address, fix).await.map(Some)
+}
+
+/// Runs `work` beside a server of these metrics, which ends with `stop`. When the work ends, it cancels `stop`.
+pub(crate) async fn with_metrics<T>(
+    listener: Option<TcpListener>,
+    values: &Values,
+    metrics: impl Fn() -> String + Send + Sync + 'static,
+    stop: CancellationToken,
+    work: impl Future<Output = T>,
+) -> T {
+    let rules = connection_rules(values);
+    let serving = metrics_server::serve(listener, rules, at_once(metrics), None, stop.clone());
+    let work = async {
+        let ended = work.await;
+        stop.cancel();
+        ended
+    };
+    tokio::join!(work, serving).0
 }

@@ -1,10 +1,11 @@
 //! Builds the parts of the engine from the settings.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use fetchwell_doors::read_limits::ReadLimits;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::descriptors::{Connections, Descriptors};
 use fetchwell_engine::gate::{Gate, GateRules, GroupPace, PaceRules, RobotsRules};
@@ -19,7 +20,7 @@ use fetchwell_policy::breaker::BreakerRule;
 use fetchwell_policy::pace::Rate;
 use fetchwell_policy::robots::product_token;
 use fetchwell_policy::url::Site;
-use fetchwell_settings::Settings;
+use fetchwell_settings::{Settings, Values};
 use fetchwell_telemetry::metrics::{DoorName, Metrics};
 use fetchwell_telemetry::traces::Tracer;
 
@@ -54,27 +55,17 @@ pub(crate) struct MetricsTarget {
 impl Parts {
     /// Opens the stores and creates the client.
     pub(crate) async fn open(settings: &Settings) -> Result<Parts, Exit> {
-        Parts::open_with(settings, client(settings, 1)?).await
+        Parts::in_memory(settings)?.on_stores(settings).await
     }
 
     /// The same for a door whose URLs fail when their host does not exist: a missing name is looked up several times.
     pub(crate) async fn open_for_fetch(settings: &Settings) -> Result<Parts, Exit> {
-        Parts::open_with(settings, client(settings, ABSENCE_LOOKUPS)?).await
+        Parts::new(settings, ABSENCE_LOOKUPS)?.on_stores(settings).await
     }
 
-    async fn open_with(
-        settings: &Settings,
-        (client, own_listeners): (Arc<http::Client>, OwnListeners),
-    ) -> Result<Parts, Exit> {
-        Ok(Parts {
-            politeness: open_politeness(settings).await?,
-            clock: store_clock(settings).await?,
-            client,
-            own_listeners,
-            process_metrics: Arc::default(),
-            health: Arc::default(),
-            tracer: Tracer::from_environment()?,
-        })
+    async fn on_stores(self, settings: &Settings) -> Result<Parts, Exit> {
+        let politeness = open_politeness(settings).await?;
+        Ok(Parts { politeness, clock: store_clock(settings).await?, ..self })
     }
 
     /// The same for one of several cycles, which share their metrics.
@@ -91,13 +82,22 @@ impl Parts {
 
     /// The same without shared state: no store is opened.
     pub(crate) fn in_memory(settings: &Settings) -> Result<Parts, Exit> {
+        Parts::new(settings, 1)
+    }
+
+    fn new(settings: &Settings, absence_lookups: u32) -> Result<Parts, Exit> {
         let clock = Clock::since_boot(Clock::booted_at());
-        let politeness = own_politeness(settings, &clock);
-        let (client, own_listeners) = client(settings, 1)?;
-        let process_metrics = Arc::default();
-        let tracer = Tracer::from_environment()?;
-        let health = Arc::default();
-        Ok(Parts { politeness, clock, client, own_listeners, process_metrics, health, tracer })
+        let own_listeners = OwnListeners::default();
+        let http = http_settings(settings, absence_lookups, own_listeners.clone());
+        Ok(Parts {
+            politeness: own_politeness(settings, &clock),
+            clock,
+            client: Arc::new(http::Client::new(http)?),
+            own_listeners,
+            process_metrics: Arc::default(),
+            health: Arc::default(),
+            tracer: Tracer::from_environment()?,
+        })
     }
 
     /// The same with politeness in memory, not shared with other processes.
@@ -172,17 +172,6 @@ pub(crate) fn fitting_in_flight(wanted: usize) -> usize {
     fits.in_flight
 }
 
-fn client(
-    settings: &Settings,
-    absence_lookups: u32,
-) -> Result<(Arc<http::Client>, OwnListeners), Exit> {
-    let own_listeners = OwnListeners::default();
-    let mut http = http_settings(settings, &user_agent(settings), own_listeners.clone());
-    http.dns.absence_lookups = absence_lookups;
-    let client = http::Client::new(http)?;
-    Ok((Arc::new(client), own_listeners))
-}
-
 /// A gate without a store.
 pub(crate) fn offline_gate(settings: &Settings) -> Gate {
     let clock = Clock::system();
@@ -191,9 +180,23 @@ pub(crate) fn offline_gate(settings: &Settings) -> Gate {
 }
 
 pub(crate) fn gate_rules(settings: &Settings, give_up_after: Option<Duration>) -> GateRules {
-    let robots = robots_rules(settings, &user_agent(settings));
+    let robots = robots_rules(settings);
     let pace = pace_rules(settings);
     GateRules { pace, robots, give_up_after, site_attempts: None, missing_hosts_fail: false }
+}
+
+/// The limits for reading a page, which several doors share.
+pub(crate) fn read_limits(values: &Values) -> ReadLimits {
+    let max_text_bytes = usize::try_from(values.extract_max_text).unwrap_or(usize::MAX);
+    ReadLimits { max_text_bytes, max_time: values.extract_max_time }
+}
+
+/// These settings with room for response bodies that may be larger than a page, within the byte budget.
+pub(crate) fn with_room_for_bodies(settings: &Settings, bytes: u64) -> Settings {
+    let mut settings = settings.clone();
+    let values = &mut settings.values;
+    values.http_max_body = values.http_max_body.max(bytes).min(values.http_body_budget);
+    settings
 }
 
 pub(crate) fn user_agent(settings: &Settings) -> String {
@@ -220,7 +223,7 @@ pub(crate) fn breaker_rule(settings: &Settings) -> BreakerRule {
 fn pace_rules(settings: &Settings) -> PaceRules {
     let interval = |rate: f64| Rate::per_second(rate, 1).interval;
     let sites = settings
-        .site_rates()
+        .site_rates
         .iter()
         .filter_map(|(site, rate)| Some((Site::parse(site).ok()?, interval(*rate))))
         .collect();
@@ -232,10 +235,10 @@ fn pace_rules(settings: &Settings) -> PaceRules {
     }
 }
 
-fn robots_rules(settings: &Settings, user_agent: &str) -> RobotsRules {
+fn robots_rules(settings: &Settings) -> RobotsRules {
     let values = &settings.values;
     RobotsRules {
-        product_token: product_token(user_agent).to_owned(),
+        product_token: product_token(&user_agent(settings)).to_owned(),
         when_unreachable: values.robots_unreachable,
         fresh_for: values.robots_cache_ttl,
         stale_for: values.robots_stale_ttl,
@@ -246,7 +249,7 @@ fn robots_rules(settings: &Settings, user_agent: &str) -> RobotsRules {
 
 fn http_settings(
     settings: &Settings,
-    user_agent: &str,
+    absence_lookups: u32,
     own_listeners: OwnListeners,
 ) -> HttpSettings {
     let values = &settings.values;
@@ -255,7 +258,7 @@ fn http_settings(
     let connections = Connections { in_flight: values.max_in_flight, idle };
     let fits = Descriptors::of_this_process().fit(connections);
     HttpSettings {
-        user_agent: user_agent.to_owned(),
+        user_agent: user_agent(settings),
         limits: HttpLimits {
             connect_timeout: values.http_connect_timeout,
             request_timeout: values.http_request_timeout,
@@ -273,7 +276,7 @@ fn http_settings(
         dns: DnsSettings {
             servers: values.dns_servers.clone(),
             timeout: values.dns_timeout,
-            ..DnsSettings::default()
+            absence_lookups,
         },
         own_listeners,
         private_only: private_only(settings),
@@ -290,17 +293,11 @@ fn private_only(settings: &Settings) -> Arc<dyn Fn(&Site) -> bool + Send + Sync>
     if settings.values.i_own_these_sites {
         return Arc::new(|_| false);
     }
-    let unpaced_by_default = settings.values.rate == 0.0;
-    let mut unpaced = HashSet::new();
-    let mut paced = HashSet::new();
-    for (site, rate) in settings.site_rates() {
-        if let Ok(site) = Site::parse(site) {
-            if *rate == 0.0 {
-                unpaced.insert(site)
-            } else {
-                paced.insert(site)
-            };
-        }
-    }
-    Arc::new(move |site| unpaced.contains(site) || (unpaced_by_default && !paced.contains(site)))
+    let is_unpaced = |rate: f64| rate == 0.0;
+    let by_default = is_unpaced(settings.values.rate);
+    let sites = settings.site_rates.iter();
+    let unpaced: HashMap<Site, bool> = sites
+        .filter_map(|(site, rate)| Some((Site::parse(site).ok()?, is_unpaced(*rate))))
+        .collect();
+    Arc::new(move |site| unpaced.get(site).copied().unwrap_or(by_default))
 }

@@ -12,17 +12,19 @@ use fetchwell_engine::ports::batches::BatchQueue;
 use fetchwell_engine::ports::event_log::EventLog;
 use fetchwell_engine::ports::page_cache::PageCache;
 use fetchwell_engine::ports::retriever_store::RetrieverStore;
-use fetchwell_engine::ports::sites::{Sites, Waiting};
+use fetchwell_engine::ports::sites::Sites;
 use fetchwell_engine::ports::store_url::StoreUrl;
 use fetchwell_engine::ports::url_queue::UrlQueue;
 use fetchwell_engine::seed::random_seed;
+use fetchwell_service::audit::AuditLog;
+use fetchwell_service::sites::SiteService;
 use fetchwell_settings::Settings;
 use fetchwell_sqlite::db::Db;
 use fetchwell_stores::open::{self, OpenError, Opened, QueueRules, Store};
 use fetchwell_stores::sqlite::SqliteEvents;
 
 use crate::console::exit::Exit;
-use crate::wiring::breaker_rule;
+use crate::wiring::{breaker_rule, gate_rules};
 
 /// The queue of links that `articles` has claimed.
 const CLAIMS: &str = "rss:canonical_queue";
@@ -95,10 +97,9 @@ pub(crate) async fn open_claims(
     let rules = QueueRules {
         name: CLAIMS.to_owned(),
         dead_letters: CLAIMS_GIVEN_UP.to_owned(),
-        lease_ttl: settings.values.lease_ttl,
         poll: LONGEST_POLL,
         run_once: true,
-        binds_politeness,
+        ..list_rules(settings, binds_politeness)
     };
     Ok(store(settings)?.url_queue(&rules).await?)
 }
@@ -184,27 +185,31 @@ pub(crate) async fn open_articles_if_any(
     }
 }
 
-/// Opens the port that counts waiting URLs by site.
-pub(crate) async fn open_waiting(settings: &Settings) -> Result<Arc<dyn Waiting>, Exit> {
-    Ok(store(settings)?.waiting(&list_rules(settings, false)).await?)
+/// Opens the service that manages sites, on a politeness store and the queues of the settings.
+pub(crate) async fn open_sites(
+    settings: &Settings,
+    sites: Arc<dyn Sites>,
+    audit: Option<AuditLog>,
+    clock: Clock,
+) -> Result<SiteService, Exit> {
+    let waiting = store(settings)?.waiting(&list_rules(settings, false)).await?;
+    let rules = gate_rules(settings, None);
+    let may_unpace = settings.values.i_own_these_sites;
+    Ok(SiteService::new(sites, waiting, audit, rules, clock, may_unpace))
 }
 
 /// Opens the store as a retriever, with its clock.
-pub(crate) async fn open_retriever(settings: &Settings) -> Result<(RetrieverStore, Clock), Exit> {
-    Ok(retriever(settings).await?)
+pub(crate) async fn open_retriever(settings: &Settings) -> Opened<(RetrieverStore, Clock)> {
+    let values = &settings.values;
+    store(settings)?.retriever(values.lease_ttl, values.retriever_inbox_poll_interval).await
 }
 
 /// The same; `None` if this kind of store has no inbox.
 pub(crate) async fn open_retriever_if_any(
     settings: &Settings,
-) -> Result<Option<(RetrieverStore, Clock)>, Exit> {
-    match retriever(settings).await {
+) -> Opened<Option<(RetrieverStore, Clock)>> {
+    match open_retriever(settings).await {
         Err(OpenError::NoInbox(_)) => Ok(None),
-        opened => Ok(Some(opened?)),
+        opened => opened.map(Some),
     }
-}
-
-async fn retriever(settings: &Settings) -> Opened<(RetrieverStore, Clock)> {
-    let values = &settings.values;
-    store(settings)?.retriever(values.lease_ttl, values.retriever_inbox_poll_interval).await
 }

@@ -11,17 +11,21 @@ use fetchwell_testkit::crash::{ProcessEnd, Program};
 use fetchwell_testkit::eventually::eventually_ok;
 use fetchwell_testkit::plain_http::ask;
 use serde_json::Value;
+use tempfile::{TempDir, tempdir, tempdir_in};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, Command};
 
 const SMALL: [&str; 7] = ["demo", "--sites", "40", "--pages", "300", "--rate", "20"];
 
-/// The program, with a folder for what passes.
-fn program() -> Program {
-    let program = Program::new(env!("CARGO_BIN_EXE_fetchwell"));
-    let passing = program.file("passing");
-    std::fs::create_dir(&passing).unwrap();
-    program.variable("TMPDIR", &passing.display().to_string())
+/// A folder for temporary files, in memory where that is possible, so that the fsyncs of other tests do not slow the demo
+/// down.
+fn temporary() -> TempDir {
+    tempdir_in("/dev/shm").or_else(|_| tempdir()).unwrap()
+}
+
+fn program(temporary: &TempDir) -> Program {
+    let folder = temporary.path().display().to_string();
+    Program::new(env!("CARGO_BIN_EXE_fetchwell")).variable("TMPDIR", &folder)
 }
 
 fn report(ended: &ProcessEnd) -> Value {
@@ -51,7 +55,8 @@ fn is_empty(folder: &Path) -> bool {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_demo_loses_nothing_is_polite_and_leaves_no_trace() {
     let _turn = alone().await;
-    let program = program();
+    let temporary = temporary();
+    let program = program(&temporary);
     let process = program.start(&[&SMALL[..], &["--seed", "1", "--json"]].concat());
     let ended = process.wait(DEADLINE).await.expect_code(0);
     let report = report(&ended);
@@ -101,14 +106,15 @@ async fn a_demo_loses_nothing_is_polite_and_leaves_no_trace() {
         assert!(trouble(name)["answers"][answer].as_u64() > Some(0), "{name}: {report}");
         assert!(came_to(name, "fetched", "success")[0] > 0, "{name}: {report}");
     }
-    assert!(is_empty(&program.file("passing")));
+    assert!(is_empty(temporary.path()));
     assert!(!program.file("fetchwell.db").exists());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_demo_that_is_stopped_says_how_far_it_came_and_leaves_no_trace() {
     let _turn = alone().await;
-    let program = program();
+    let temporary = temporary();
+    let program = program(&temporary);
     let process = program.start(&[&SMALL[..], &["--json"]].concat());
     tokio::time::sleep(Duration::from_secs(3)).await;
     process.terminate().await;
@@ -118,7 +124,7 @@ async fn a_demo_that_is_stopped_says_how_far_it_came_and_leaves_no_trace() {
     assert_eq!(report["stopped_early"], true);
     let left = report["messages"]["missing"].as_u64().unwrap();
     assert!(left > 0, "some still wait, and are told: {report}");
-    assert!(is_empty(&program.file("passing")));
+    assert!(is_empty(temporary.path()));
 }
 
 /// A page of the dashboard.
@@ -141,7 +147,8 @@ async fn page_with(at: SocketAddr, path: &str, expected: &str) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn its_dashboard_shows_messages_failures_and_callers_and_lets_nobody_act() {
     let _turn = alone().await;
-    let program = program();
+    let temporary = temporary();
+    let program = program(&temporary);
     let mut process = program.start(&[&SMALL[..], &["--json"]].concat());
     let address = |said: &str| {
         let (_, address) = said.split_once("the dashboard is at http://")?;
@@ -173,7 +180,8 @@ async fn its_dashboard_shows_messages_failures_and_callers_and_lets_nobody_act()
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_demo_brings_itself_is_not_to_be_given() {
-    let program = program();
+    let temporary = temporary();
+    let program = program(&temporary);
     for arguments in [
         &["demo", "--store", "sqlite:x.db"][..],
         &["demo", "--resolve", "*.test=127.0.0.1:1"],
@@ -187,16 +195,16 @@ async fn what_the_demo_brings_itself_is_not_to_be_given() {
         let ended = program.run(arguments).await.expect_code(2);
         assert!(ended.stdout.is_empty() && !ended.stderr.is_empty(), "{arguments:?}: {ended:?}");
     }
-    assert!(is_empty(&program.file("passing")));
+    assert!(is_empty(temporary.path()));
 }
 
 /// On a terminal, which `script` makes.
-fn terminal(program: &Program, arguments: &[&str], variables: &[(&str, &str)]) -> Child {
+fn terminal(temporary: &TempDir, arguments: &[&str], variables: &[(&str, &str)]) -> Child {
     let demo = [env!("CARGO_BIN_EXE_fetchwell"), &arguments.join(" ")].join(" ");
     Command::new("script")
         .args(["--quiet", "--return", "--command", &demo, "/dev/null"])
-        .current_dir(program.folder())
-        .env("TMPDIR", program.file("passing"))
+        .current_dir(temporary)
+        .env("TMPDIR", temporary.path())
         .env("TERM", "xterm")
         .env_remove("NO_COLOR")
         .envs(variables.iter().copied())
@@ -209,11 +217,11 @@ fn terminal(program: &Program, arguments: &[&str], variables: &[(&str, &str)]) -
 
 /// The same with these bytes typed after three seconds. Returns what was on it, and the exit code.
 async fn on_a_terminal(
-    program: &Program,
+    temporary: &TempDir,
     arguments: &[&str],
     typed: &[u8],
 ) -> (String, Option<i32>) {
-    let mut terminal = terminal(program, arguments, &[]);
+    let mut terminal = terminal(temporary, arguments, &[]);
     let mut keys = terminal.stdin.take().unwrap();
     let mut shown = terminal.stdout.take().unwrap();
     tokio::time::sleep(Duration::from_secs(3)).await;
@@ -227,25 +235,25 @@ async fn on_a_terminal(
 #[tokio::test(flavor = "multi_thread")]
 async fn the_terminal_is_given_back_and_the_summary_follows() {
     let _turn = alone().await;
-    let program = program();
-    let (screen, code) = on_a_terminal(&program, &SMALL, b"q").await;
+    let temporary = temporary();
+    let (screen, code) = on_a_terminal(&temporary, &SMALL, b"q").await;
     assert_eq!(code, Some(0), "{screen}");
     let (live, after) = screen.split_once("\u{1b}[?1049l").expect("the terminal is given back");
     assert!(live.contains("\u{1b}[?1049h") && live.contains("40 simulated sites"), "{live}");
     assert!(live.contains("\u{1b}[?25h"), "the cursor is shown again: {live}");
     assert!(after.contains("of 300 URLs") && after.contains("0 came too early"), "{after}");
-    assert!(is_empty(&program.file("passing")));
+    assert!(is_empty(temporary.path()));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn stopped_twice_it_ends_at_once_and_still_gives_the_terminal_back() {
     let _turn = alone().await;
-    let program = program();
+    let temporary = temporary();
     // Ctrl-C, twice: a terminal in raw mode makes no signals of them.
-    let (screen, code) = on_a_terminal(&program, &SMALL, b"\x03\x03").await;
+    let (screen, code) = on_a_terminal(&temporary, &SMALL, b"\x03\x03").await;
     assert_eq!(code, Some(130), "{screen}");
     assert!(screen.contains("\u{1b}[?1049l") && screen.contains("\u{1b}[?25h"), "{screen}");
-    assert!(is_empty(&program.file("passing")));
+    assert!(is_empty(temporary.path()));
 }
 
 /// On a screen, and where the log is read line by line.
@@ -260,8 +268,8 @@ async fn its_dashboard_stays_until_a_key_is_pressed() {
 
 async fn stays_until(variables: &[(&str, &str)], said: &str, typed: &[u8]) {
     let few = ["demo", "--sites", "10", "--pages", "20", "--rate", "50"];
-    let program = program();
-    let mut terminal = terminal(&program, &few, variables);
+    let temporary = temporary();
+    let mut terminal = terminal(&temporary, &few, variables);
     let mut keys = terminal.stdin.take().unwrap();
     let mut shown = terminal.stdout.take().unwrap();
     let mut screen = Vec::new();
@@ -283,5 +291,5 @@ async fn stays_until(variables: &[(&str, &str)], said: &str, typed: &[u8]) {
     tokio::time::timeout(DEADLINE, rest).await.expect("a key ends it").unwrap();
     assert_eq!(terminal.wait().await.unwrap().code(), Some(0), "{}", text(&screen));
     assert!(text(&screen).contains("URLs on 10 simulated sites"), "{}", text(&screen));
-    assert!(is_empty(&program.file("passing")));
+    assert!(is_empty(temporary.path()));
 }

@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use fetchwell_doors::pages::{self, CacheThenEvent, PageRules, Written};
 use fetchwell_engine::finish::SinkThenSettle;
-use fetchwell_engine::memory::{MemoryEvents, MemoryPages};
 use fetchwell_engine::pipeline::Door;
 use fetchwell_engine::ports::event_log::{EventLog, LogEvent};
 use fetchwell_engine::ports::page_cache::PageCache;
@@ -21,6 +20,7 @@ use fetchwell_testkit::conformance::kafka::unused_topic;
 use fetchwell_testkit::conformance::servers::{
     redis_connection, server_url, unused_redis_database,
 };
+use fetchwell_testkit::memory::{MemoryEvents, MemoryPages};
 use fetchwell_testkit::python::python;
 use fetchwell_testkit::rig::Rig;
 use serde_json::Value;

@@ -115,9 +115,8 @@ fn percent_encoded(text: &[u8]) -> Option<(u8, &[u8])> {
 }
 
 fn push_encoded(normal: &mut String, octet: u8) {
-    const HEX: [char; 16] =
-        ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'A', 'B', 'C', 'D', 'E', 'F'];
-    let digits = [octet >> 4, octet & 0x0F].map(|digit| HEX[usize::from(digit)]);
+    const HEX: &[u8; 16] = b"0123456789ABCDEF";
+    let digits = [octet >> 4, octet & 0x0F].map(|digit| char::from(HEX[usize::from(digit)]));
     normal.push('%');
     normal.extend(digits);
 }
@@ -135,24 +134,7 @@ fn is_unreserved(octet: u8) -> bool {
 /// are excluded: `*` and `$`, because rules can contain them literally only in encoded form, and `'`, because URL
 /// parsers encode it in a query.
 fn keeps_its_meaning(octet: u8) -> bool {
-    matches!(
-        octet,
-        b':' | b'/'
-            | b'?'
-            | b'#'
-            | b'['
-            | b']'
-            | b'@'
-            | b'!'
-            | b'&'
-            | b'('
-            | b')'
-            | b'+'
-            | b','
-            | b';'
-            | b'='
-            | b'%'
-    )
+    b"/?&=:#[]@!()+,;%".contains(&octet)
 }
 
 #[cfg(test)]

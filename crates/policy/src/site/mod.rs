@@ -8,7 +8,7 @@ mod verdict;
 
 use std::time::Duration;
 
-pub use report::{Mark, Report};
+pub use report::Report;
 use serde::{Deserialize, Serialize};
 pub use verdict::{Because, Permit, Spend, Verdict};
 
@@ -166,20 +166,18 @@ impl SiteState {
     /// Converts its times to another clock, for a store that is migrated to a server: penalties and open breakers last
     /// as long there as they would have here. See [`Time::by_clock_ahead_by_us`].
     pub fn by_clock_ahead_by_us(self, ahead_us: i64) -> SiteState {
-        let SiteState { pace, breaker, generation, penalty_until, limited_in_a_row, .. } = self;
-        let SiteState { last_served, orders, limited, failed, health, .. } = self;
         let moved = |time: Time| time.by_clock_ahead_by_us(ahead_us);
         SiteState {
-            pace: pace.by_clock_ahead_by_us(ahead_us),
-            breaker: breaker.by_clock_ahead_by_us(ahead_us),
-            generation,
-            penalty_until: moved(penalty_until),
-            limited_in_a_row,
-            last_served: last_served.map(moved),
-            orders: orders.by_clock_ahead_by_us(ahead_us),
-            limited: limited.by_clock_ahead_by_us(ahead_us),
-            failed: failed.by_clock_ahead_by_us(ahead_us),
-            health: health.by_clock_ahead_by_us(ahead_us),
+            pace: self.pace.by_clock_ahead_by_us(ahead_us),
+            breaker: self.breaker.by_clock_ahead_by_us(ahead_us),
+            generation: self.generation,
+            penalty_until: moved(self.penalty_until),
+            limited_in_a_row: self.limited_in_a_row,
+            last_served: self.last_served.map(moved),
+            orders: self.orders.by_clock_ahead_by_us(ahead_us),
+            limited: self.limited.by_clock_ahead_by_us(ahead_us),
+            failed: self.failed.by_clock_ahead_by_us(ahead_us),
+            health: self.health.by_clock_ahead_by_us(ahead_us),
         }
     }
 

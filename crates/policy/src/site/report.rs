@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::SiteState;
 use crate::breaker::{BreakerRule, State, Transition};
-use crate::outcome::SiteFault;
+use crate::outcome::Mark;
 use crate::retry_after::MAX_RETRY_AFTER;
 use crate::time::Time;
 
@@ -12,31 +12,6 @@ use crate::time::Time;
 const LIMITED_BASE: Duration = Duration::from_secs(2);
 /// The longest penalty after a 429 without a `Retry-After`.
 const LIMITED_CAP: Duration = Duration::from_secs(300);
-
-/// What the result of a request means for the site.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mark {
-    /// A page was served.
-    Served,
-    /// The site failed.
-    Failed,
-    /// A robots.txt that had failed before failed again. It counts as a failure, but the next page that is served is
-    /// not a recovery of the site.
-    RobotsFailed,
-    /// The site asked for fewer requests (429).
-    Limited,
-    /// A response that says nothing about the site's health.
-    Neutral,
-    /// A probe was answered.
-    ProbeAnswered,
-    /// A probe failed.
-    ProbeFailed(SiteFault),
-    /// Not a result yet: the head was written later than its permit was spent.
-    LeftLate {
-        /// The latest time of the write, by the store's clock.
-        by: Time,
-    },
-}
 
 /// A result to record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::breaker::Transition;
 use crate::health::FailedProbes;
-use crate::outcome::SiteFault;
+use crate::outcome::{Mark, SiteFault};
 
 const RATE: Rate = Rate::every(Duration::from_secs(1));
 

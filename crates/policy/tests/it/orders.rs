@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use fetchwell_policy::breaker::BreakerRule;
 use fetchwell_policy::orders::{MAX_ORDERED_INTERVAL, Order};
+use fetchwell_policy::outcome::Mark;
 use fetchwell_policy::pace::Rate;
-use fetchwell_policy::site::{Because, Mark, Permit, Report, SiteState, Spend, Verdict};
+use fetchwell_policy::site::{Because, Permit, Report, SiteState, Spend, Verdict};
 use fetchwell_policy::time::Time;
 use proptest::prelude::*;
 

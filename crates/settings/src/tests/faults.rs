@@ -238,7 +238,7 @@ fn unknown_own_names_are_reported_and_do_no_harm() {
     let pages = world().own_names_of(&[EnvAliasGroup::Pages]);
     let settings = pages.settings();
     assert_eq!(settings.values.rate, 3.0);
-    let told: Vec<String> = settings.warnings().iter().map(ToString::to_string).collect();
+    let told: Vec<String> = settings.warnings.iter().map(ToString::to_string).collect();
     let names =
         ["PAGE_FETCHER_LOG_LEVEL", "PAGE_FETCHER_RATE_LIMIT", "PAGE_FETCHER_USER_AGENT_FILE"];
     assert_eq!(told.len(), names.len(), "{told:?}");
@@ -249,5 +249,5 @@ fn unknown_own_names_are_reported_and_do_no_harm() {
     let verdict = config_check(&pages.sources(None)).expect("good settings");
     assert!(verdict.contains("warning: environment PAGE_FETCHER_LOG_LEVEL"), "{verdict}");
     assert!(verdict.contains("No errors found"), "{verdict}");
-    assert!(world().settings().warnings().is_empty(), "another command does not read them");
+    assert!(world().settings().warnings.is_empty(), "another command does not read them");
 }

@@ -77,7 +77,7 @@ impl World {
 }
 
 fn origin(settings: &Settings, key: &str) -> String {
-    let found = settings.effective().iter().find(|setting| setting.key == key);
+    let found = settings.effective.iter().find(|setting| setting.key == key);
     found.expect(key).origin.to_string()
 }
 

@@ -47,8 +47,8 @@ fn the_defaults() {
     assert_eq!(values.robots_max_crawl_delay, None);
     assert_eq!(values.breaker_jitter, 0.2);
     assert_eq!(values.log_format, LogFormat::Pretty);
-    assert!(values.resolve.is_empty() && settings.site_rates().is_empty());
-    assert!(settings.effective().iter().all(|setting| setting.origin == ValueOrigin::Default));
+    assert!(values.resolve.is_empty() && settings.site_rates.is_empty());
+    assert!(settings.effective.iter().all(|setting| setting.origin == ValueOrigin::Default));
 }
 
 #[test]
@@ -218,9 +218,9 @@ fn sites_and_retailers_have_tables() {
     );
     let settings = world.settings();
     let rates = [("b.test:8080".to_owned(), 0.5), ("example.com".to_owned(), 2.0)];
-    assert_eq!(settings.site_rates(), &BTreeMap::from(rates));
+    assert_eq!(settings.site_rates, BTreeMap::from(rates));
     assert_eq!(origin(&settings, "sites.\"example.com\".rate"), "file ./fetchwell.toml line 2");
-    let retailer = &settings.retailers()["admhr"];
+    let retailer = &settings.retailers["admhr"];
     assert_eq!((retailer.requests_per_second, retailer.burst_size), (None, Some(5)));
     assert_eq!(retailer.request_timeout, Some(Duration::from_secs(3)));
     assert_eq!(retailer.connection_timeout, None);
@@ -237,7 +237,7 @@ fn retailers_can_be_written_as_their_design_has_them() {
         "[retailers.admhr]\nburst_size = 4\n[retailer_rate_limits.admhr]\nrequests_per_second = 2.5",
     ] {
         let settings = World::new().toml(toml).settings();
-        let admhr = &settings.retailers()["admhr"];
+        let admhr = &settings.retailers["admhr"];
         assert_eq!((admhr.requests_per_second, admhr.burst_size), (Some(2.5), Some(4)), "{toml}");
         assert!(origin(&settings, "retailers.admhr.burst_size").starts_with("file "), "{toml}");
     }
@@ -279,12 +279,12 @@ fn retailers_have_variables_too() {
         .variable("FETCHWELL_RETAILERS__ADMHR__BURST_SIZE", "5")
         .variable("FETCHWELL_RETAILERS__BIG__SHOP-2___REQUEST_TIMEOUT", "3s");
     let settings = world.settings();
-    let admhr = &settings.retailers()["admhr"];
+    let admhr = &settings.retailers["admhr"];
     assert_eq!((admhr.requests_per_second, admhr.burst_size), (Some(2.0), Some(5)));
     let from = origin(&settings, "retailers.admhr.burst_size");
     assert_eq!(from, "environment FETCHWELL_RETAILERS__ADMHR__BURST_SIZE");
     let from = origin(&settings, "retailers.admhr.requests_per_second");
     assert_eq!(from, "file ./fetchwell.toml line 2");
-    let other = &settings.retailers()["big__shop-2_"];
+    let other = &settings.retailers["big__shop-2_"];
     assert_eq!(other.request_timeout, Some(Duration::from_secs(3)));
 }

@@ -13,7 +13,7 @@ fn uncommented() -> String {
 #[test]
 fn the_default_file_changes_nothing() {
     let settings = World::new().toml(&default_file()).settings();
-    assert_eq!(settings.effective(), World::new().settings().effective());
+    assert_eq!(settings.effective, World::new().settings().effective);
 }
 
 #[test]
@@ -23,7 +23,7 @@ fn the_default_file_says_the_defaults() {
     assert_eq!(settings.values, World::new().settings().values);
     let from_file = |setting: &&Effective| setting.origin != ValueOrigin::Default;
     let rows = Values::KEYS.len() + Site::KEYS.len() + Retailer::KEYS.len() + Category::KEYS.len();
-    assert_eq!(settings.effective().iter().filter(from_file).count(), rows);
+    assert_eq!(settings.effective.iter().filter(from_file).count(), rows);
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn what_show_prints_is_a_settings_file() {
     let settings = world.settings();
     let again = World::new().toml(&shown(&settings, false)).settings();
     assert_eq!(again.values, settings.values);
-    assert_eq!(again.site_rates(), settings.site_rates());
+    assert_eq!(again.site_rates, settings.site_rates);
 }
 
 #[test]

@@ -45,30 +45,32 @@ const KINDS: &[(Code, StoreErrorKind)] = &[
 
 const CHECK: &str = "check that the servers run and can be reached";
 
-/// Converts a librdkafka error. All such errors are converted here.
-pub(super) fn store_error(place: &TopicAddress, error: KafkaError) -> StoreError {
-    let advice = match code_of(&error) {
-        Some(Code::MessageTimedOut) => {
-            format!("not confirmed within {} s; {CHECK}", CONFIRMED_WITHIN.as_secs())
-        }
-        Some(
-            Code::BrokerTransportFailure
-            | Code::AllBrokersDown
-            | Code::OperationTimedOut
-            | Code::Resolve,
-        ) => CHECK.to_owned(),
-        Some(Code::UnknownTopic | Code::UnknownTopicOrPartition | Code::UnknownPartition) => {
-            format!("there is no such topic; create it: {}", place.how_to_make_it())
-        }
-        Some(Code::TopicAuthorizationFailed | Code::ClusterAuthorizationFailed) => {
-            "allow this program to write to the topic".to_owned()
-        }
-        Some(Code::Authentication | Code::SaslAuthenticationFailed) => {
-            "check user and password".to_owned()
-        }
-        _ => String::new(),
-    };
-    StoreError::new(kind_of(&error), place.to_string()).with_source(error).with_advice(advice)
+impl TopicAddress {
+    /// Converts a librdkafka error. All such errors are converted here.
+    pub(super) fn fault(&self, error: KafkaError) -> StoreError {
+        let advice = match code_of(&error) {
+            Some(Code::MessageTimedOut) => {
+                format!("not confirmed within {} s; {CHECK}", CONFIRMED_WITHIN.as_secs())
+            }
+            Some(
+                Code::BrokerTransportFailure
+                | Code::AllBrokersDown
+                | Code::OperationTimedOut
+                | Code::Resolve,
+            ) => CHECK.to_owned(),
+            Some(Code::UnknownTopic | Code::UnknownTopicOrPartition | Code::UnknownPartition) => {
+                format!("there is no such topic; create it: {}", self.how_to_make_it())
+            }
+            Some(Code::TopicAuthorizationFailed | Code::ClusterAuthorizationFailed) => {
+                "allow this program to write to the topic".to_owned()
+            }
+            Some(Code::Authentication | Code::SaslAuthenticationFailed) => {
+                "check user and password".to_owned()
+            }
+            _ => String::new(),
+        };
+        StoreError::new(kind_of(&error), self.to_string()).with_source(error).with_advice(advice)
+    }
 }
 
 pub(super) fn kind_of_code(code: Code) -> StoreErrorKind {
@@ -123,11 +125,11 @@ mod tests {
             (Code::InvalidRequiredAcks, Bug),
         ] {
             for error in [KafkaError::MessageProduction(code), KafkaError::AdminOp(code)] {
-                assert_eq!(store_error(&place, error).kind(), kind, "{code}");
+                assert_eq!(place.fault(error).kind(), kind, "{code}");
             }
         }
-        assert_eq!(store_error(&place, KafkaError::Canceled).kind(), Transient);
+        assert_eq!(place.fault(KafkaError::Canceled).kind(), Transient);
         let failed = KafkaError::ClientCreation("no thread".to_owned());
-        assert_eq!(store_error(&place, failed).kind(), Transient);
+        assert_eq!(place.fault(failed).kind(), Transient);
     }
 }

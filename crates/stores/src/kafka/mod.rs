@@ -48,10 +48,6 @@ impl KafkaLog {
         Ok(KafkaLog { place, producer: Mutex::new(producer) })
     }
 
-    fn producer(&self) -> Producer {
-        self.producer.lock().clone()
-    }
-
     /// Sends all events in order, and waits for the report of each.
     async fn send(&self, producer: &Producer, events: &[LogEvent]) -> Vec<Result<(), KafkaError>> {
         let until = Instant::now() + CONFIRMED_WITHIN;
@@ -139,7 +135,7 @@ impl KafkaLog {
 #[async_trait]
 impl EventLog for KafkaLog {
     async fn publish(&self, events: &[LogEvent]) -> Result<Vec<Published>, StoreError> {
-        let producer = self.producer();
+        let producer = self.producer.lock().clone();
         match self.try_publish(&producer, events).await {
             Ok(published) => Ok(published),
             Err(error) => {
@@ -155,7 +151,8 @@ impl EventLog for KafkaLog {
 
     /// Fails if the cluster does not answer or does not have the topic.
     async fn check(&self) -> Result<(), StoreError> {
-        topic::check(&self.place, &self.producer()).await
+        let producer = self.producer.lock().clone();
+        topic::check(&self.place, &producer).await
     }
 }
 

@@ -2,11 +2,8 @@
 
 use std::fmt;
 
-use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::event_log::LogEvent;
 use rdkafka::error::KafkaError;
-
-use super::errors::store_error;
 
 #[derive(Clone)]
 pub(super) struct TopicAddress {
@@ -21,10 +18,6 @@ impl fmt::Display for TopicAddress {
 }
 
 impl TopicAddress {
-    pub(super) fn fault(&self, error: KafkaError) -> StoreError {
-        store_error(self, error)
-    }
-
     /// The command that creates the topic.
     pub(super) fn how_to_make_it(&self) -> String {
         let TopicAddress { servers, topic } = self;

@@ -29,13 +29,10 @@ pub(super) async fn ensure(place: &TopicAddress, producer: &Producer) -> Result<
 
 /// Fails unless the topic exists.
 pub(super) async fn check(place: &TopicAddress, producer: &Producer) -> Result<(), StoreError> {
-    match is_there(place, producer).await? {
-        true => Ok(()),
-        false => {
-            let missing = RDKafkaErrorCode::UnknownTopicOrPartition;
-            Err(place.fault(KafkaError::MetadataFetch(missing)))
-        }
+    if is_there(place, producer).await? {
+        return Ok(());
     }
+    Err(place.fault(KafkaError::MetadataFetch(RDKafkaErrorCode::UnknownTopicOrPartition)))
 }
 
 async fn is_there(place: &TopicAddress, producer: &Producer) -> Result<bool, StoreError> {

@@ -73,7 +73,7 @@ pub async fn move_retriever(
             queues_here: queues.each_ref().map(|queue| queue.queue),
             queues_there: import.queues,
         },
-        tables: tables::tables(),
+        tables: &tables::TABLES,
     };
     match import.standing.clone() {
         ImportState::HasOthers => Ok(Moved::DatabaseNotEmpty),

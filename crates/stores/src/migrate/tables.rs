@@ -10,126 +10,79 @@ use crate::shared::transfer::ColumnKind::{self, Bytes, Flag, Text, Whole};
 use crate::shared::transfer::Table;
 
 /// All that moves as it is, in this order.
-pub(super) fn tables() -> Vec<&'static Table> {
-    let jobs: [&'static Table; 2] = [&MESSAGES, &DELIVERIES];
-    BEFORE_JOBS.iter().chain(jobs).chain(AFTER_JOBS).collect()
-}
-
-static BEFORE_JOBS: &[Table] = &[
-    Table {
-        what: "callers",
-        into: "fetchwell_caller",
-        columns: &[
-            ("name", Text),
-            ("role", Text),
-            ("token_hash", Bytes),
-            ("created_at", Whole),
-            ("revoked_at", Whole),
-            ("results", Whole),
-            ("pruned", Whole),
-        ],
-        select: "SELECT name, role, token_hash, created_at, revoked_at, results, pruned FROM caller",
-    },
-    Table {
-        what: "lanes",
-        into: "fetchwell_lane",
-        columns: &[("id", Whole), ("queue", Whole), ("grp", Text), ("party", Text)],
-        select: "SELECT id, CASE queue WHEN :messages_here THEN :messages ELSE :deliveries END, grp, party
-                 FROM lane WHERE queue IN (:messages_here, :deliveries_here)",
-    },
-];
-
-static MESSAGES: LazyLock<Table> = LazyLock::new(|| Table {
-    what: "messages",
-    into: "fetchwell_job",
-    columns: &JOB_COLUMNS,
-    select: &SELECT_MESSAGES,
+pub(super) static TABLES: LazyLock<Vec<Table>> = LazyLock::new(|| {
+    vec![
+        Table::new(
+            "callers",
+            "fetchwell_caller",
+            &[
+                (Text, &["name", "role"]),
+                (Bytes, &["token_hash"]),
+                (Whole, &["created_at", "revoked_at", "results", "pruned"]),
+            ],
+            "SELECT name, role, token_hash, created_at, revoked_at, results, pruned FROM caller",
+        ),
+        Table::new(
+            "lanes",
+            "fetchwell_lane",
+            &[(Whole, &["id", "queue"]), (Text, &["grp", "party"])],
+            "SELECT id, CASE queue WHEN :messages_here THEN :messages ELSE :deliveries END, grp, party
+             FROM lane WHERE queue IN (:messages_here, :deliveries_here)",
+        ),
+        jobs(
+            "messages",
+            ":messages, lane.party, lane.grp",
+            "job LEFT JOIN lane ON lane.id = job.lane WHERE job.queue = :messages_here",
+        ),
+        jobs("deliveries", ":deliveries, NULL, NULL", "job WHERE job.queue = :deliveries_here"),
+        Table::new(
+            "rooms",
+            "fetchwell_room",
+            &[(Whole, &["queue", "lane", "due", "closed_until"]), (Text, &["site"])],
+            "SELECT CASE queue WHEN :messages_here THEN :messages ELSE :deliveries END, lane,
+                 due + :ahead, CASE closed_until WHEN 0 THEN 0 ELSE closed_until + :ahead END, site
+             FROM room WHERE queue IN (:messages_here, :deliveries_here)",
+        ),
+        Table::new(
+            "results",
+            "fetchwell_outbox",
+            &[
+                (Whole, &["job", "cursor", "stored_at", "http_status"]),
+                (Bytes, &["kind"]),
+                (Text, &["caller", "status", "content_type", "error", "extracted", "content"]),
+            ],
+            "SELECT job, cursor, created_at, http_status, kind, caller, status, content_type, error,
+                 extracted, content FROM outbox ORDER BY job",
+        ),
+        Table::new(
+            "idempotency keys",
+            "fetchwell_idempotency",
+            &[
+                (Text, &["caller", "key"]),
+                (Bytes, &["body_hash", "messages"]),
+                (Whole, &["created_at"]),
+            ],
+            "SELECT caller, key, body_hash, messages, created_at + :ahead FROM idempotency",
+        ),
+        Table::new(
+            "audit entries",
+            "fetchwell_audit",
+            &[(Whole, &["at"]), (Text, &["caller", "action", "detail", "origin"])],
+            "SELECT at, caller, action, detail, origin FROM audit ORDER BY id",
+        ),
+        Table::new(
+            "ledgers",
+            "fetchwell_ledger",
+            &[
+                (Whole, &["queue", "shard", "accepted", "done", "skipped"]),
+                (Whole, &["queued", "in_flight", "delayed", "dead"]),
+            ],
+            "SELECT CASE id WHEN :messages_here THEN :messages ELSE :deliveries END, 0, accepted, done,
+                 skipped, queued, in_flight, delayed, dead
+             FROM queue WHERE id IN (:messages_here, :deliveries_here)",
+        ),
+    ]
 });
-
-static DELIVERIES: LazyLock<Table> = LazyLock::new(|| Table {
-    what: "deliveries",
-    into: "fetchwell_job",
-    columns: &JOB_COLUMNS,
-    select: &SELECT_DELIVERIES,
-});
-
-static AFTER_JOBS: &[Table] = &[
-    Table {
-        what: "rooms",
-        into: "fetchwell_room",
-        columns: &[
-            ("queue", Whole),
-            ("lane", Whole),
-            ("due", Whole),
-            ("closed_until", Whole),
-            ("site", Text),
-        ],
-        select: "SELECT CASE queue WHEN :messages_here THEN :messages ELSE :deliveries END, lane,
-                     due + :ahead, CASE closed_until WHEN 0 THEN 0 ELSE closed_until + :ahead END, site
-                 FROM room WHERE queue IN (:messages_here, :deliveries_here)",
-    },
-    Table {
-        what: "results",
-        into: "fetchwell_outbox",
-        columns: &[
-            ("job", Whole),
-            ("cursor", Whole),
-            ("stored_at", Whole),
-            ("http_status", Whole),
-            ("kind", Bytes),
-            ("caller", Text),
-            ("status", Text),
-            ("content_type", Text),
-            ("error", Text),
-            ("extracted", Text),
-            ("content", Text),
-        ],
-        select: "SELECT job, cursor, created_at, http_status, kind, caller, status, content_type, error,
-                     extracted, content FROM outbox ORDER BY job",
-    },
-    Table {
-        what: "idempotency keys",
-        into: "fetchwell_idempotency",
-        columns: &[
-            ("caller", Text),
-            ("key", Text),
-            ("body_hash", Bytes),
-            ("messages", Bytes),
-            ("created_at", Whole),
-        ],
-        select: "SELECT caller, key, body_hash, messages, created_at + :ahead FROM idempotency",
-    },
-    Table {
-        what: "audit entries",
-        into: "fetchwell_audit",
-        columns: &[
-            ("at", Whole),
-            ("caller", Text),
-            ("action", Text),
-            ("detail", Text),
-            ("origin", Text),
-        ],
-        select: "SELECT at, caller, action, detail, origin FROM audit ORDER BY id",
-    },
-    Table {
-        what: "ledgers",
-        into: "fetchwell_ledger",
-        columns: &[
-            ("queue", Whole),
-            ("shard", Whole),
-            ("accepted", Whole),
-            ("done", Whole),
-            ("skipped", Whole),
-            ("queued", Whole),
-            ("in_flight", Whole),
-            ("delayed", Whole),
-            ("dead", Whole),
-        ],
-        select: "SELECT CASE id WHEN :messages_here THEN :messages ELSE :deliveries END, 0, accepted, done,
-                     skipped, queued, in_flight, delayed, dead
-                 FROM queue WHERE id IN (:messages_here, :deliveries_here)",
-    },
-];
 
 /// Columns of a job, and what gives them in the file. A message's time of acceptance is what its caller is told, so
 /// it is by the wall clock.
@@ -159,29 +112,15 @@ const JOB: &[(&str, ColumnKind, &str)] = &[
     ("retried_as", Bytes, "job.retried_as"),
 ];
 
-/// In the order in which [`select_jobs`] gives them.
-static JOB_COLUMNS: LazyLock<Vec<(&'static str, ColumnKind)>> = LazyLock::new(|| {
+/// The jobs of a queue. The columns of messages have the same names in the file.
+fn jobs(what: &'static str, queue_caller_retailer: &str, from: &str) -> Table {
     let first = [("id", Whole), ("queue", Whole), ("caller", Text), ("retailer", Text)];
     let job = JOB.iter().map(|(name, kind, _)| (*name, *kind));
-    first.into_iter().chain(job).chain(message_row::COLUMNS).collect()
-});
-
-static SELECT_MESSAGES: LazyLock<String> = LazyLock::new(|| {
-    select_jobs(
-        ":messages, lane.party, lane.grp",
-        "job LEFT JOIN lane ON lane.id = job.lane WHERE job.queue = :messages_here",
-    )
-});
-
-static SELECT_DELIVERIES: LazyLock<String> = LazyLock::new(|| {
-    select_jobs(":deliveries, NULL, NULL", "job WHERE job.queue = :deliveries_here")
-});
-
-/// The columns of messages have the same names in the file.
-fn select_jobs(queue_caller_retailer: &str, from: &str) -> String {
+    let columns = first.into_iter().chain(job).chain(message_row::COLUMNS).collect();
     let job = JOB.iter().map(|(.., value)| (*value).to_owned());
     let message = message_row::COLUMNS.into_iter().map(|(name, _)| format!("job.{name}"));
-    let values: Vec<String> = job.chain(message).collect();
-    let values = values.join(", ");
-    format!("SELECT job.id, {queue_caller_retailer}, {values} FROM {from} ORDER BY job.id")
+    let values = job.chain(message).collect::<Vec<_>>().join(", ");
+    let select =
+        format!("SELECT job.id, {queue_caller_retailer}, {values} FROM {from} ORDER BY job.id");
+    Table { what, into: "fetchwell_job", columns, select }
 }

@@ -1,17 +1,15 @@
-//! A store of site states that detects jumps of the server's clock.
+//! Detects jumps of a server's clock.
 
 use std::time::Duration;
 
-use async_trait::async_trait;
 use fetchwell_engine::ports::error::StoreError;
-use fetchwell_engine::ports::politeness::RobotsRecord;
 use fetchwell_policy::time::Time;
-use fetchwell_policy::url::{Origin, Site};
+use fetchwell_policy::url::Site;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 use tracing::warn;
 
-use super::{Change, SiteStateStore, SiteStates};
+use super::{SiteStateStore, SiteStates};
 
 /// The tolerated difference between the clocks…
 const LEEWAY: Duration = Duration::from_millis(100);
@@ -20,8 +18,8 @@ const DRIFT: u32 = 1_000;
 
 /// Compares the server's clock with the monotonic clock of this machine. After a jump, all reserved slots have the
 /// wrong time, so the past is not trusted.
-pub struct ClockJumpGuard<S> {
-    site_states: S,
+#[derive(Default)]
+pub(super) struct ClockJumpGuard {
     last: Mutex<Option<ClockReading>>,
 }
 
@@ -33,10 +31,27 @@ struct ClockReading {
     showed: Time,
 }
 
-impl<S> ClockJumpGuard<S> {
-    /// Watches the clock of this store of site states.
-    pub fn new(site_states: S) -> ClockJumpGuard<S> {
-        ClockJumpGuard { site_states, last: Mutex::default() }
+impl ClockJumpGuard {
+    /// Reads the state of sites. After a jump, makes the store distrust its past and reads again.
+    pub(super) async fn read(
+        &self,
+        site_states: &impl SiteStateStore,
+        sites: &[Site],
+    ) -> Result<SiteStates, StoreError> {
+        loop {
+            let asked = Instant::now();
+            let reading = site_states.read(sites).await?;
+            let showed = reading.now;
+            let jumped = self.look(ClockReading { asked, answered: Instant::now(), showed });
+            if jumped.is_zero() {
+                return Ok(reading);
+            }
+            warn!(
+                "the politeness store's clock jumped by {:.1} s: every site waits for a whole interval",
+                jumped.as_secs_f64()
+            );
+            site_states.distrust_the_past().await?;
+        }
     }
 
     /// How far the clock has jumped since the last reading.
@@ -59,72 +74,6 @@ fn beyond(first: ClockReading, then: ClockReading) -> Duration {
     let longest = then.answered.saturating_duration_since(first.asked);
     let not_even_that = first.asked.saturating_duration_since(then.answered);
     (then.showed + not_even_that).since(first.showed + longest)
-}
-
-#[async_trait]
-impl<S: SiteStateStore> SiteStateStore for ClockJumpGuard<S> {
-    async fn read(&self, sites: &[Site]) -> Result<SiteStates, StoreError> {
-        loop {
-            let asked = Instant::now();
-            let reading = self.site_states.read(sites).await?;
-            let showed = reading.now;
-            let jumped = self.look(ClockReading { asked, answered: Instant::now(), showed });
-            if jumped.is_zero() {
-                return Ok(reading);
-            }
-            warn!(
-                "the politeness store's clock jumped by {:.1} s: every site waits for a whole interval",
-                jumped.as_secs_f64()
-            );
-            self.site_states.distrust_the_past().await?;
-        }
-    }
-
-    async fn replace(&self, changes: &[Change]) -> Result<Vec<bool>, StoreError> {
-        self.site_states.replace(changes).await
-    }
-
-    async fn distrust_the_past(&self) -> Result<(), StoreError> {
-        self.site_states.distrust_the_past().await
-    }
-
-    async fn names(
-        &self,
-        after: &str,
-        notable: bool,
-        most: usize,
-    ) -> Result<Vec<String>, StoreError> {
-        self.site_states.names(after, notable, most).await
-    }
-
-    async fn note_order(
-        &self,
-        site: &Site,
-        at: Time,
-        forget_before: Time,
-    ) -> Result<(), StoreError> {
-        self.site_states.note_order(site, at, forget_before).await
-    }
-
-    async fn ordered(&self, since: Time, most: usize) -> Result<Vec<(String, Time)>, StoreError> {
-        self.site_states.ordered(since, most).await
-    }
-
-    async fn robots(&self, origins: &[Origin]) -> Result<Vec<Option<RobotsRecord>>, StoreError> {
-        self.site_states.robots(origins).await
-    }
-
-    async fn forget_robots(&self, origins: &[Origin]) -> Result<(), StoreError> {
-        self.site_states.forget_robots(origins).await
-    }
-
-    async fn keep_robots(&self, origin: &Origin, record: &RobotsRecord) -> Result<(), StoreError> {
-        self.site_states.keep_robots(origin, record).await
-    }
-
-    async fn sweep(&self, now: Time) -> Result<u64, StoreError> {
-        self.site_states.sweep(now).await
-    }
 }
 
 #[cfg(test)]

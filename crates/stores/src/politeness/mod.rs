@@ -10,7 +10,6 @@ mod site_state_store;
 mod sites;
 mod texts;
 
-pub use clock_jump_guard::ClockJumpGuard;
 pub use shared::SharedPoliteness;
 pub use site_state_store::{Change, SiteStateStore, SiteStates};
 pub use texts::Texts;

@@ -16,11 +16,12 @@ use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site};
 use parking_lot::Mutex;
 
-use super::{Change, SiteStateStore, Texts};
-use crate::shared::coalescer::{BatchRule, Coalescer, RunBatch};
+use super::clock_jump_guard::ClockJumpGuard;
+use super::{Change, SiteStateStore, SiteStates, Texts};
+use crate::shared::coalescer::{BatchRule, Coalescer, MAX_PER_ROUND_TRIP, RunBatch};
 
-/// The number of sites per request, which keeps each request to the server short.
-const STEP_SITES: usize = 500;
+/// The number of sites per request, which keeps each request to the server short. A batch of calls fits into one.
+const STEP_SITES: usize = MAX_PER_ROUND_TRIP;
 
 /// The maximum number of lost races in a row; more than this indicates a bug.
 const MAX_ROUNDS: usize = 1_000;
@@ -44,6 +45,8 @@ struct ToSpend {
 /// Changes stored states by the pure rules.
 pub(super) struct SiteUpdater<S> {
     pub(super) site_states: S,
+    /// `None` if a test sets the time of the store.
+    clock_guard: Option<ClockJumpGuard>,
     rule: BreakerRule,
     chance: Mutex<Chance>,
 }
@@ -51,8 +54,22 @@ pub(super) struct SiteUpdater<S> {
 impl<S: SiteStateStore> SharedPoliteness<S> {
     /// `seed` is for the jitter of breakers. Must be called within a tokio runtime.
     pub fn new(site_states: S, rule: BreakerRule, seed: u64) -> SharedPoliteness<S> {
+        SharedPoliteness::start(site_states, Some(ClockJumpGuard::default()), rule, seed)
+    }
+
+    /// The same for a store whose clock may jump, because a test sets it.
+    pub fn unguarded(site_states: S, rule: BreakerRule, seed: u64) -> SharedPoliteness<S> {
+        SharedPoliteness::start(site_states, None, rule, seed)
+    }
+
+    fn start(
+        site_states: S,
+        clock_guard: Option<ClockJumpGuard>,
+        rule: BreakerRule,
+        seed: u64,
+    ) -> SharedPoliteness<S> {
         let chance = Mutex::new(Chance::seeded(seed));
-        let updater = Arc::new(SiteUpdater { site_states, rule, chance });
+        let updater = Arc::new(SiteUpdater { site_states, clock_guard, rule, chance });
         let spends = Coalescer::start(&updater, BatchRule::ROUND_TRIPS);
         let asks = Coalescer::start(&updater, BatchRule::ROUND_TRIPS);
         SharedPoliteness { updater, spends, asks }
@@ -60,6 +77,14 @@ impl<S: SiteStateStore> SharedPoliteness<S> {
 }
 
 impl<S: SiteStateStore> SiteUpdater<S> {
+    /// Reads the state of these sites.
+    pub(super) async fn read(&self, sites: &[Site]) -> Result<SiteStates, StoreError> {
+        match &self.clock_guard {
+            Some(guard) => guard.read(&self.site_states, sites).await,
+            None => self.site_states.read(sites).await,
+        }
+    }
+
     /// Changes sites by a rule, each atomically. The rule is called again for a site that another process changed
     /// meanwhile; its last answer counts. Returns the answers and the server's time.
     pub(super) async fn amend<T>(
@@ -71,7 +96,7 @@ impl<S: SiteStateStore> SiteUpdater<S> {
         let mut open: Vec<usize> = (0..sites.len()).collect();
         let mut now = Time::EPOCH;
         if open.is_empty() {
-            now = self.site_states.read(&[]).await?.now;
+            now = self.read(&[]).await?.now;
         }
         for _ in 0..MAX_ROUNDS {
             if open.is_empty() {
@@ -80,7 +105,7 @@ impl<S: SiteStateStore> SiteUpdater<S> {
             let mut beaten = Vec::new();
             for step in open.chunks(STEP_SITES) {
                 let step_sites: Vec<Site> = step.iter().map(|&i| sites[i].clone()).collect();
-                let reading = self.site_states.read(&step_sites).await?;
+                let reading = self.read(&step_sites).await?;
                 now = reading.now;
                 let moment = Moment { now, lost_until: reading.lost_until };
                 let mut changes = Vec::new();
@@ -93,19 +118,16 @@ impl<S: SiteStateStore> SiteUpdater<S> {
                         || state.penalty_until != was.penalty_until
                         || state.orders != was.orders;
                     let after = Texts::of(&state);
-                    let forgettable_at = state.forgettable_at();
-                    let is_notable = state.is_notable(now);
-                    let has_orders = state.orders.stand();
                     if after != before {
                         changes.push(Change {
                             site,
                             before,
                             after,
-                            forgettable_at,
+                            forgettable_at: state.forgettable_at(),
                             now,
                             must_last,
-                            is_notable,
-                            has_orders,
+                            is_notable: state.is_notable(now),
+                            has_orders: state.orders.stand(),
                         });
                         changed.push(i);
                     }
@@ -231,18 +253,18 @@ impl<S: SiteStateStore> Politeness for SharedPoliteness<S> {
     }
 
     async fn look(&self, site: &Site) -> Result<(Option<SiteState>, Time), StoreError> {
-        let reading = self.updater.site_states.read(std::slice::from_ref(site)).await?;
+        let reading = self.updater.read(std::slice::from_ref(site)).await?;
         let kept = reading.sites.first().filter(|texts| !texts.is_empty());
         Ok((kept.map(Texts::state), reading.now))
     }
 
     async fn sweep(&self) -> Result<u64, StoreError> {
-        let now = self.updater.site_states.read(&[]).await?.now;
+        let now = self.updater.read(&[]).await?.now;
         self.updater.site_states.sweep(now).await
     }
 
     async fn orders_since(&self, since: Time) -> Result<RecentOrders, StoreError> {
-        let now = self.updater.site_states.read(&[]).await?.now;
+        let now = self.updater.read(&[]).await?.now;
         let ordered = self.updater.site_states.ordered(since, ORDERS_AT_ONCE).await?;
         let sites = ordered.iter().filter_map(|(name, at)| Some((Site::parse(name).ok()?, *at)));
         Ok(RecentOrders { now, sites: sites.collect() })
@@ -282,7 +304,6 @@ mod tests {
     use async_trait::async_trait;
 
     use super::*;
-    use crate::politeness::SiteStates;
 
     /// A server that keeps one site, takes its time, and counts its answers.
     #[derive(Default)]
@@ -351,7 +372,7 @@ mod tests {
     /// Else each would be beaten by most of the others, and ask again.
     #[tokio::test]
     async fn many_who_ask_alone_for_turns_of_one_group_are_answered_together() {
-        let store = SharedPoliteness::new(Counting::default(), BreakerRule::default(), 7);
+        let store = SharedPoliteness::unguarded(Counting::default(), BreakerRule::default(), 7);
         let rate = Rate::per_second(1_000.0, 50);
         let ask = SiteAsk { site: Site::apart("group", "shop"), rate, follows_robots: false };
         let turns = (0..100).map(|_| store.turn(&[], std::slice::from_ref(&ask)));

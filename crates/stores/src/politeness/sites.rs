@@ -9,7 +9,7 @@ use fetchwell_engine::ports::sites::{
 use fetchwell_policy::orders::Order;
 use fetchwell_policy::site::SiteState;
 use fetchwell_policy::time::Time;
-use fetchwell_policy::url::Site;
+use fetchwell_policy::url::{Origin, Site};
 
 use super::{SharedPoliteness, SiteStateStore, Texts};
 use crate::politeness::shared::Moment;
@@ -17,7 +17,7 @@ use crate::politeness::shared::Moment;
 #[async_trait]
 impl<S: SiteStateStore> Sites for SharedPoliteness<S> {
     async fn sites(&self, query: &SiteQuery) -> Result<SitesPage, StoreError> {
-        let now = self.updater.site_states.read(&[]).await?.now;
+        let now = self.updater.read(&[]).await?.now;
         let mut making = PageInMaking::new(query, now);
         let mut at_end = false;
         while !making.is_full() && !at_end {
@@ -33,11 +33,10 @@ impl<S: SiteStateStore> Sites for SharedPoliteness<S> {
     }
 
     async fn site(&self, site: &Site) -> Result<(KnownSite, Time), StoreError> {
-        let reading = self.updater.site_states.read(std::slice::from_ref(site)).await?;
+        let reading = self.updater.read(std::slice::from_ref(site)).await?;
         let state = reading.sites.first().map(Texts::state).unwrap_or_default();
-        let mut known = [KnownSite { site: site.clone(), state, robots: Vec::new() }];
-        self.add_robots(&mut known).await?;
-        let [known] = known;
+        let mut known = KnownSite { site: site.clone(), state, robots: Vec::new() };
+        self.add_robots(std::slice::from_mut(&mut known)).await?;
         Ok((known, reading.now))
     }
 
@@ -67,7 +66,7 @@ impl<S: SiteStateStore> SharedPoliteness<S> {
         let wanted: Vec<Site> = wanted.filter_map(|name| Site::parse(name).ok()).collect();
         let mut texts = Vec::new();
         if !wanted.is_empty() {
-            texts = self.updater.site_states.read(&wanted).await?.sites;
+            texts = self.updater.read(&wanted).await?.sites;
         }
         let mut read = wanted.iter().zip(&texts).peekable();
         for name in &names {
@@ -78,12 +77,9 @@ impl<S: SiteStateStore> SharedPoliteness<S> {
     }
 
     async fn add_robots(&self, sites: &mut [KnownSite]) -> Result<(), StoreError> {
-        let mut origins = Vec::new();
-        for known in sites.iter() {
-            origins.extend(origins_of(&known.site));
-        }
-        let mut records =
-            origins.clone().into_iter().zip(self.updater.site_states.robots(&origins).await?);
+        let origins: Vec<Origin> = sites.iter().flat_map(|known| origins_of(&known.site)).collect();
+        let records = self.updater.site_states.robots(&origins).await?;
+        let mut records = origins.into_iter().zip(records);
         for known in sites {
             let own = records.by_ref().take(origins_of(&known.site).len());
             known.robots = own.filter_map(|(origin, record)| Some((origin, record?))).collect();

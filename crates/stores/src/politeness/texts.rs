@@ -105,8 +105,9 @@ mod tests {
 
     use fetchwell_policy::breaker::BreakerRule;
     use fetchwell_policy::orders::Order;
+    use fetchwell_policy::outcome::Mark;
     use fetchwell_policy::pace::Rate;
-    use fetchwell_policy::site::{Mark, Report};
+    use fetchwell_policy::site::Report;
 
     use super::*;
 

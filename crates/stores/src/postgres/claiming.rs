@@ -10,10 +10,10 @@ use sqlx::Row;
 use sqlx::postgres::PgRow;
 
 use super::lanes::{BusyLane, LaneId};
-use super::moment::ServerTime;
-use super::moves::{Moves, QueueId};
+use super::moves::Moves;
 use super::reading::url_of;
-use crate::shared::job_state::{JobState, sql};
+use crate::shared::job_state::sql;
+use crate::shared::moment::ServerTime;
 
 /// Skips a job that another transaction has locked in order to follow it; the next take gets it. Public for the
 /// benchmark, which shows its plan.
@@ -29,11 +29,10 @@ pub const CLAIM: &str = sql!(
         site_failures, paced, first_site_failure, interruptions, accepted_at"
 );
 
-impl Moves {
+impl Moves<'_> {
     /// Leases those of these jobs that are not leased already.
     pub(super) async fn claim(
         &mut self,
-        queue: QueueId,
         epoch: i64,
         jobs: &[LeaseId],
         lanes: &[BusyLane],
@@ -50,12 +49,8 @@ impl Moves {
             let lane = names.get(&lane).cloned().unwrap_or_default();
             let lease = lease_of(row, lane, self.moment)?;
             leases.insert(lease.id, lease);
-            let change = self.change(queue);
-            match row.try_get::<JobState, _>("state")? {
-                JobState::Delayed => change.delayed -= 1,
-                _ => change.queued -= 1,
-            }
-            change.in_flight += 1;
+            self.no_longer_waits(row.try_get("state")?);
+            self.change().in_flight += 1;
         }
         Ok(jobs.iter().filter_map(|id| leases.remove(id)).collect())
     }

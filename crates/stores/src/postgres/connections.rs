@@ -11,18 +11,22 @@ use std::time::Duration;
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::version::refuse_newer_store;
 use parking_lot::Mutex;
-use sqlx::postgres::PgConnectOptions;
-use sqlx::{ConnectOptions, PgConnection};
+use sqlx::postgres::{PgArguments, PgConnectOptions, PgRow};
+use sqlx::query::Query;
+use sqlx::{ConnectOptions, PgConnection, Postgres};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::errors::store_error;
-use super::schema::NEWEST;
+use super::schema::{NEWEST, migrate};
 
 /// A server that does not answer within this time counts as unreachable.
-const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
 /// The number of concurrent statements. Each is short, and more would only wait for each other.
 pub(super) const CONNECTIONS: usize = 4;
+
+/// A statement with its values.
+pub(super) type PgQuery<'q> = Query<'q, Postgres, PgArguments>;
 
 /// Connects on demand, and again after an error.
 pub(super) struct PgConnections {
@@ -56,6 +60,24 @@ impl PgConnections {
         Ok(Taken { connection, idle: self.idle.clone(), _room: room })
     }
 
+    /// Runs one statement and returns its rows.
+    pub(super) async fn fetch(&self, query: PgQuery<'_>) -> Result<Vec<PgRow>, StoreError> {
+        let mut taken = self.take().await?;
+        let rows = within(query.fetch_all(&mut *taken)).await;
+        let rows = rows.map_err(|error| self.fault(error))?;
+        taken.keep();
+        Ok(rows)
+    }
+
+    /// Runs one statement and returns the number of affected rows.
+    pub(super) async fn execute(&self, query: PgQuery<'_>) -> Result<u64, StoreError> {
+        let mut taken = self.take().await?;
+        let done = within(query.execute(&mut *taken)).await;
+        let done = done.map_err(|error| self.fault(error))?;
+        taken.keep();
+        Ok(done.rows_affected())
+    }
+
     /// Closes the idle connections.
     pub(super) fn close_idle(&self) {
         self.idle.lock().clear();
@@ -64,6 +86,15 @@ impl PgConnections {
     /// Adds the address of the server to an error.
     pub(super) fn fault(&self, error: sqlx::Error) -> StoreError {
         store_error(self.address(), error)
+    }
+
+    /// Creates or migrates the tables, and refuses a database that a newer program has changed.
+    pub(super) async fn migrate(&self, limit: Duration) -> Result<(), StoreError> {
+        let mut taken = self.take().await?;
+        let version = within_limit(limit, migrate(&mut taken)).await;
+        self.refuse_newer(version.map_err(|error| self.fault(error))?)?;
+        taken.keep();
+        Ok(())
     }
 
     /// Refuses a database that a newer program has changed.
@@ -97,10 +128,6 @@ impl DerefMut for Taken {
     }
 }
 
-#[derive(Debug, thiserror::Error)]
-#[error("no answer within {} s", .0.as_secs())]
-struct Silence(Duration);
-
 /// Fails if the server does not answer in time.
 pub(super) async fn within<T>(
     answer: impl Future<Output = sqlx::Result<T>> + Send,
@@ -108,12 +135,12 @@ pub(super) async fn within<T>(
     within_limit(ANSWER_WITHIN, answer).await
 }
 
-/// `within` with a given limit.
-pub(super) async fn within_limit<T>(
+async fn within_limit<T>(
     limit: Duration,
     answer: impl Future<Output = sqlx::Result<T>> + Send,
 ) -> sqlx::Result<T> {
     tokio::time::timeout(limit, answer).await.unwrap_or_else(|_| {
-        Err(sqlx::Error::Io(io::Error::new(io::ErrorKind::TimedOut, Silence(limit))))
+        let silence = format!("no answer within {} s", limit.as_secs());
+        Err(sqlx::Error::Io(io::Error::new(io::ErrorKind::TimedOut, silence)))
     })
 }

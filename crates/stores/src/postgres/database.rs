@@ -5,13 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fetchwell_engine::ports::error::StoreError;
-use sqlx::postgres::{PgArguments, PgConnectOptions, PgRow};
-use sqlx::query::Query;
-use sqlx::{AssertSqlSafe, Executor, Postgres, Row, raw_sql};
+use sqlx::postgres::{PgConnectOptions, PgRow};
+use sqlx::{AssertSqlSafe, Executor, FromRow, Row, SqlSafeStr, raw_sql};
 
-use super::connections::{CONNECTIONS, PgConnections, Taken, within, within_limit};
+use super::connections::{CONNECTIONS, PgConnections, PgQuery, Taken, within};
 use super::id_stock::IdStock;
-use super::schema::migrate;
 
 /// The first three keep everything from hanging: statements, waits for locks, and rows locked by a process that stopped
 /// in the middle of a transaction, which is then rolled back. The last makes each statement be planned once, for any
@@ -55,64 +53,61 @@ impl Database {
             ids: IdStock::default(),
         };
         // Without those settings: another process may be migrating for a while.
-        let migrating = PgConnections::new(lasting);
-        let mut taken = migrating.take().await?;
-        let version = within_limit(MIGRATED_WITHIN, migrate(&mut taken))
-            .await
-            .map_err(|error| migrating.fault(error))?;
-        migrating.refuse_newer(version)?;
+        PgConnections::new(lasting).migrate(MIGRATED_WITHIN).await?;
         Ok(database)
     }
 
     /// Begins a transaction whose commit waits for the disk.
     pub(super) async fn begin(&self) -> Result<Tx, StoreError> {
-        Tx::begin(&self.lasting).await
+        Ok(Tx::begin(&self.lasting, BEGIN).await?.0)
     }
 
     /// The same, and runs a query for a single value in the same message, which saves a round trip.
     pub(super) async fn begin_asking(&self, question: &str) -> Result<(Tx, i64), StoreError> {
-        Tx::begin_asking(&self.lasting, question).await
+        let both = AssertSqlSafe(format!("{BEGIN}; {question}"));
+        let (tx, row) = Tx::begin(&self.lasting, both).await?;
+        let answer = row.ok_or(sqlx::Error::RowNotFound).and_then(|row| row.try_get(0));
+        Ok((tx, self.sense(answer)?))
     }
 
     /// Begins a transaction that may be lost if the server crashes.
     pub(super) async fn begin_brisk(&self) -> Result<Tx, StoreError> {
-        Tx::begin(&self.brisk).await
+        Ok(Tx::begin(&self.brisk, BEGIN).await?.0)
     }
 
-    /// Runs one statement that returns one row and may be lost if the server crashes.
-    pub(super) async fn run_brisk(
+    /// Runs one statement that may be lost if the server crashes.
+    pub(super) async fn run_brisk(&self, query: PgQuery<'_>) -> Result<Vec<PgRow>, StoreError> {
+        // A restart of the server has broken the other connections, too; the next attempt needs a new one.
+        self.brisk.fetch(query).await.inspect_err(|_| self.brisk.close_idle())
+    }
+
+    /// Runs one query and decodes its rows.
+    pub(super) async fn read<T>(
         &self,
-        query: Query<'_, Postgres, PgArguments>,
-    ) -> Result<PgRow, StoreError> {
-        let mut taken = self.brisk.take().await?;
-        let row = within(query.fetch_one(&mut *taken)).await;
-        let row = row.map_err(|error| {
-            // A restart of the server has broken the other connections, too; the next attempt needs a new one.
-            self.brisk.close_idle();
-            self.fault(error)
-        })?;
-        taken.keep();
-        Ok(row)
+        query: PgQuery<'_>,
+        of: impl Fn(&PgRow) -> sqlx::Result<T>,
+    ) -> Result<Vec<T>, StoreError> {
+        let rows = self.read_rows(query).await?;
+        self.sense(rows.iter().map(of).collect())
     }
 
-    /// Runs one query.
-    pub(super) async fn read(
-        &self,
-        query: Query<'_, Postgres, PgArguments>,
-    ) -> Result<Vec<PgRow>, StoreError> {
-        let mut taken = self.reading.take().await?;
-        let rows = within(query.fetch_all(&mut *taken)).await;
-        let rows = rows.map_err(|error| {
-            // A restart of the server has broken the other connections, too.
-            self.reading.close_idle();
-            self.fault(error)
-        })?;
-        taken.keep();
-        Ok(rows)
+    /// Runs one query and converts its rows, for example to tuples.
+    pub(super) async fn read_as<T>(&self, query: PgQuery<'_>) -> Result<Vec<T>, StoreError>
+    where
+        T: for<'r> FromRow<'r, PgRow>,
+    {
+        let rows = self.read_rows(query).await?;
+        self.sense(rows.iter().map(T::from_row).collect())
     }
 
-    pub(super) fn fault(&self, error: sqlx::Error) -> StoreError {
-        self.lasting.fault(error)
+    async fn read_rows(&self, query: PgQuery<'_>) -> Result<Vec<PgRow>, StoreError> {
+        // A restart of the server has broken the other connections, too.
+        self.reading.fetch(query).await.inspect_err(|_| self.reading.close_idle())
+    }
+
+    /// Adds the address of the server to an error.
+    pub(super) fn sense<T>(&self, answer: sqlx::Result<T>) -> Result<T, StoreError> {
+        answer.map_err(|error| self.lasting.fault(error))
     }
 }
 
@@ -126,38 +121,26 @@ pub(super) fn options_of(url: &str) -> Result<PgConnectOptions, StoreError> {
     Ok(options.application_name("fetchwell"))
 }
 
-/// A transaction. If it is dropped without a commit, also because its task was cancelled, its connection is closed and
+/// A transaction. If it is dropped before its end, also because its task was cancelled, its connection is closed and
 /// the server rolls it back.
 pub(super) struct Tx {
     taken: Taken,
+    connections: Arc<PgConnections>,
 }
 
 impl Tx {
-    async fn begin(connections: &PgConnections) -> Result<Tx, StoreError> {
-        // Connections that a server restart has broken are detected here, where trying the next one is safe.
-        for _ in 0..CONNECTIONS {
-            let mut taken = connections.take().await?;
-            if within(taken.execute(BEGIN)).await.is_ok() {
-                return Ok(Tx { taken });
-            }
-        }
-        let mut taken = connections.take().await?;
-        within(taken.execute(BEGIN)).await.map_err(|error| connections.fault(error))?;
-        Ok(Tx { taken })
-    }
-
-    async fn begin_asking(
-        connections: &PgConnections,
-        question: &str,
-    ) -> Result<(Tx, i64), StoreError> {
-        let both = format!("{BEGIN}; {question}");
+    /// Runs a statement that begins a transaction. Returns its row, if it has one.
+    async fn begin(
+        connections: &Arc<PgConnections>,
+        statement: impl SqlSafeStr,
+    ) -> Result<(Tx, Option<PgRow>), StoreError> {
+        let statement = statement.into_sql_str();
         let mut tries = 0;
         loop {
             let mut taken = connections.take().await?;
-            let asked = raw_sql(AssertSqlSafe(both.as_str())).fetch_one(&mut *taken);
-            match within(asked).await.and_then(|row| row.try_get(0)) {
-                Ok(answer) => return Ok((Tx { taken }, answer)),
-                // As in `begin`.
+            match within(taken.fetch_optional(raw_sql(statement.clone()))).await {
+                Ok(row) => return Ok((Tx { taken, connections: connections.clone() }, row)),
+                // Connections that a server restart has broken are detected here, where trying the next one is safe.
                 Err(_) if tries < CONNECTIONS => tries += 1,
                 Err(error) => return Err(connections.fault(error)),
             }
@@ -165,37 +148,44 @@ impl Tx {
     }
 
     /// Runs a statement and returns its rows.
-    pub(super) async fn fetch(
-        &mut self,
-        query: Query<'_, Postgres, PgArguments>,
-    ) -> sqlx::Result<Vec<PgRow>> {
+    pub(super) async fn fetch(&mut self, query: PgQuery<'_>) -> sqlx::Result<Vec<PgRow>> {
         within(query.fetch_all(&mut *self.taken)).await
     }
 
+    /// Runs a statement and converts its rows, for example to tuples.
+    pub(super) async fn fetch_as<T>(&mut self, query: PgQuery<'_>) -> sqlx::Result<Vec<T>>
+    where
+        T: for<'r> FromRow<'r, PgRow>,
+    {
+        self.fetch(query).await?.iter().map(T::from_row).collect()
+    }
+
     /// Runs a statement that returns one row.
-    pub(super) async fn fetch_one(
-        &mut self,
-        query: Query<'_, Postgres, PgArguments>,
-    ) -> sqlx::Result<PgRow> {
+    pub(super) async fn fetch_one(&mut self, query: PgQuery<'_>) -> sqlx::Result<PgRow> {
         within(query.fetch_one(&mut *self.taken)).await
     }
 
     /// Runs a statement and returns the number of affected rows.
-    pub(super) async fn execute(
-        &mut self,
-        query: Query<'_, Postgres, PgArguments>,
-    ) -> sqlx::Result<u64> {
+    pub(super) async fn execute(&mut self, query: PgQuery<'_>) -> sqlx::Result<u64> {
         Ok(within(query.execute(&mut *self.taken)).await?.rows_affected())
     }
 
-    pub(super) async fn commit(mut self) -> sqlx::Result<()> {
-        within(self.taken.execute("COMMIT")).await?;
+    /// Commits what was done, unless it failed.
+    pub(super) async fn end<T>(mut self, done: sqlx::Result<T>) -> Result<T, StoreError> {
+        let done = done.map_err(|error| self.connections.fault(error))?;
+        let committed = within(self.taken.execute("COMMIT")).await;
+        committed.map_err(|error| self.connections.fault(error))?;
         self.taken.keep();
-        Ok(())
+        Ok(done)
     }
 }
 
 /// Makes text storable in PostgreSQL, which cannot hold NUL: it becomes U+FFFD, like bytes that are not UTF-8.
 pub(super) fn writable(text: &str) -> String {
     text.replace('\0', "\u{FFFD}")
+}
+
+/// The values of one column, for a statement that takes its rows as arrays.
+pub(super) fn column<'a, R, T>(rows: &'a [R], value: impl Fn(&'a R) -> T) -> Vec<T> {
+    rows.iter().map(value).collect()
 }

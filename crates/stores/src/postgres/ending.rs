@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use fetchwell_engine::ports::inbox::{FetchResult, MessageId};
-use fetchwell_engine::ports::job::{Job, Lane, LeaseId, NewJob};
-use fetchwell_policy::url::WebUrl;
-use sqlx::Row;
+use fetchwell_engine::ports::job::{LeaseId, NewJob};
 use sqlx::postgres::PgRow;
+use sqlx::{FromRow, Row};
 
-use super::database::writable;
+use super::connections::PgQuery;
+use super::database::{column, writable};
 use super::moves::{Moves, QueueId};
-use crate::shared::job_state::JobState;
+use crate::shared::conclusion::{delivery, end_state};
 
 /// Adds `ended.line` to the story of a job, unless it is NULL. If the story is long already, which takes about eight
 /// attempts, its oldest line is dropped.
@@ -34,10 +34,8 @@ pub(super) struct Ended {
     pub(super) copies: Option<LeaseId>,
 }
 
-pub(super) struct End<'a> {
-    pub(super) id: LeaseId,
-    pub(super) result: &'a FetchResult,
-}
+/// A message, and the result it ends with.
+pub(super) type End<'a> = (LeaseId, &'a FetchResult);
 
 /// The cursors come from the caller's row, which stays locked until the commit, so they are in commit order. An unknown
 /// caller gets a row without a token.
@@ -63,12 +61,11 @@ const COPY_OUT: &str = "
         AS new (job, caller, cursor, kind, copies)
     JOIN fetchwell_outbox AS original ON original.job = new.copies";
 
-impl Moves {
+impl Moves<'_> {
     /// Ends messages that we hold, and their followers. `skipped` is the number of them that the ledger counts as
     /// skipped.
     pub(super) async fn end_messages(
         &mut self,
-        queue: QueueId,
         ends: &[End<'_>],
         skipped: i64,
     ) -> sqlx::Result<Vec<Ended>> {
@@ -86,31 +83,38 @@ impl Moves {
             RETURNING job.id, key, caller, callback_url, kind, NULL::BIGINT"
         ));
         let query = query
-            .bind(ends.iter().map(|end| end.id).collect::<Vec<_>>())
-            .bind(ends.iter().map(|end| end_state(end.result).number()).collect::<Vec<_>>())
-            .bind(ends.iter().map(|end| i64::from(end.result.attempts)).collect::<Vec<_>>())
-            .bind(ends.iter().map(|end| end.result.reason()).collect::<Vec<_>>())
-            .bind(ends.iter().map(|end| line_of(end.result)).collect::<Vec<_>>())
+            .bind(column(ends, |(id, _)| *id))
+            .bind(column(ends, |(_, result)| end_state(result).number()))
+            .bind(column(ends, |(_, result)| i64::from(result.attempts)))
+            .bind(column(ends, |(_, result)| result.reason()))
+            .bind(column(ends, |(_, result)| line_of(result)))
             .bind(self.now().as_micros());
-        let mut ended: Vec<Ended> =
-            self.tx.fetch(query).await?.iter().map(ended_of).collect::<sqlx::Result<_>>()?;
+        let mut ended: Vec<Ended> = self.tx.fetch_as(query).await?;
         // Cursors follow the order of `ends`.
-        let places: HashMap<LeaseId, usize> =
-            ends.iter().enumerate().map(|(place, end)| (end.id, place)).collect();
+        let places: HashMap<LeaseId, usize> = ends.iter().map(|(id, _)| *id).zip(0..).collect();
         ended.sort_by_key(|ended| places.get(&ended.job).copied());
-        let change = self.change(queue);
+        let change = self.change();
         change.in_flight -= ends.len() as i64;
         change.skipped += skipped;
         change.done += ends.len() as i64 - skipped;
-        ended.extend(self.end_followers(queue, ends).await?);
+        ended.extend(self.end_followers(ends).await?);
+        Ok(ended)
+    }
+
+    /// Messages that ended while they waited, by id. The last column is the state that they waited in.
+    pub(super) fn ended_while_waiting(&mut self, rows: &[PgRow]) -> sqlx::Result<Vec<Ended>> {
+        for row in rows {
+            self.no_longer_waits(row.try_get(6)?);
+            self.change().done += 1;
+        }
+        let mut ended: Vec<Ended> =
+            rows.iter().map(Ended::from_row).collect::<sqlx::Result<_>>()?;
+        ended.sort_by_key(|ended| ended.job);
         Ok(ended)
     }
 
     /// Records attempts that are not the last of their message.
-    pub(super) async fn keep_attempts(
-        &mut self,
-        attempts: &[(LeaseId, &FetchResult)],
-    ) -> sqlx::Result<()> {
+    pub(super) async fn keep_attempts(&mut self, attempts: &[End<'_>]) -> sqlx::Result<()> {
         let (ids, lines): (Vec<LeaseId>, Vec<String>) =
             attempts.iter().filter_map(|(id, result)| Some((*id, line_of(result)?))).unzip();
         if ids.is_empty() {
@@ -136,21 +140,27 @@ impl Moves {
             return Ok(BTreeSet::new());
         }
         let cursors = self.next_cursors(&ended).await?;
-        let results: HashMap<LeaseId, &FetchResult> =
-            results.iter().map(|end| (end.id, end.result)).collect();
-        let rows: Vec<(&Ended, i64)> = ended.iter().zip(cursors).collect();
-        let own: Vec<(&Ended, i64, &FetchResult)> = rows
-            .iter()
-            .filter(|(ended, _)| ended.copies.is_none())
-            .filter_map(|(ended, cursor)| Some((*ended, *cursor, *results.get(&ended.job)?)))
-            .collect();
-        self.put_out_own(&own).await?;
-        let copies: Vec<(&Ended, i64, LeaseId)> = rows
-            .iter()
-            .filter_map(|(ended, cursor)| Some((*ended, *cursor, ended.copies?)))
-            .collect();
-        self.put_out_copies(&copies).await?;
-        let jobs = ended.iter().filter_map(delivery).collect::<Vec<_>>();
+        let results: HashMap<LeaseId, &FetchResult> = results.iter().copied().collect();
+        let mut own: Vec<(&Ended, i64, &FetchResult)> = Vec::new();
+        let mut copies: Vec<(&Ended, i64, LeaseId)> = Vec::new();
+        for (ended, cursor) in ended.iter().zip(cursors) {
+            match ended.copies {
+                Some(original) => copies.push((ended, cursor, original)),
+                None => own.extend(results.get(&ended.job).map(|result| (ended, cursor, *result))),
+            }
+        }
+        if !own.is_empty() {
+            self.put_out_own(&own).await?;
+        }
+        // After their originals, some of which are among those.
+        if !copies.is_empty() {
+            let query = outbox_query(COPY_OUT, &copies).bind(column(&copies, |(.., job)| *job));
+            self.tx.execute(query.bind(self.now().as_micros())).await?;
+        }
+        let job = |ended: &Ended| {
+            Some(delivery(ended.callback_url.clone()?, MessageId(ended.key), &ended.caller))
+        };
+        let jobs: Vec<NewJob> = ended.iter().filter_map(job).collect();
         if !jobs.is_empty() {
             self.accept(deliveries, jobs).await?;
         }
@@ -162,41 +172,28 @@ impl Moves {
         for one in ended {
             *counts.entry(&one.caller).or_default() += 1;
         }
-        let (names, numbers): (Vec<&str>, Vec<i64>) =
-            counts.iter().map(|(name, count)| (*name, *count)).unzip();
+        let (names, numbers): (Vec<&str>, Vec<i64>) = counts.into_iter().unzip();
         let query = sqlx::query(COUNT_RESULTS).bind(names).bind(numbers);
-        let mut next: HashMap<String, i64> = HashMap::new();
-        for row in self.tx.fetch(query.bind(self.now().as_micros())).await? {
-            let name: String = row.try_get(0)?;
-            let last: i64 = row.try_get(1)?;
-            let count = counts.get(name.as_str()).copied().unwrap_or(0);
-            next.insert(name, last - count);
-        }
+        let rows: Vec<(String, i64)> = self.tx.fetch_as(query.bind(self.now().as_micros())).await?;
+        let mut last: HashMap<String, i64> = rows.into_iter().collect();
         let mut cursors = Vec::with_capacity(ended.len());
-        for one in ended {
-            let cursor = next.entry(one.caller.clone()).or_default();
-            *cursor += 1;
+        for one in ended.iter().rev() {
+            let cursor = last.entry(one.caller.clone()).or_default();
             cursors.push(*cursor);
+            *cursor -= 1;
         }
+        cursors.reverse();
         Ok(cursors)
     }
 
     async fn put_out_own(&mut self, rows: &[(&Ended, i64, &FetchResult)]) -> sqlx::Result<()> {
-        if rows.is_empty() {
-            return Ok(());
-        }
-        let text = |read: fn(&FetchResult) -> Option<&String>| -> Vec<Option<String>> {
-            rows.iter().map(|(_, _, result)| read(result).map(|text| writable(text))).collect()
+        let text = |read: fn(&FetchResult) -> Option<&String>| {
+            column(rows, |(.., result)| read(result).map(|text| writable(text)))
         };
-        let status = |result: &FetchResult| result.http_status.map(i32::from);
-        let query = sqlx::query(PUT_OUT)
-            .bind(rows.iter().map(|(ended, ..)| ended.job).collect::<Vec<_>>())
-            .bind(rows.iter().map(|(ended, ..)| ended.caller.as_str()).collect::<Vec<_>>())
-            .bind(rows.iter().map(|(_, cursor, _)| *cursor).collect::<Vec<_>>())
-            .bind(rows.iter().map(|(ended, ..)| ended.kind.to_vec()).collect::<Vec<_>>())
+        let query = outbox_query(PUT_OUT, rows)
             .bind(text(|result| Some(&result.status)))
             .bind(text(|result| result.content_type.as_ref()))
-            .bind(rows.iter().map(|(_, _, result)| status(result)).collect::<Vec<_>>())
+            .bind(column(rows, |(.., result)| result.http_status.map(i32::from)))
             .bind(text(|result| result.error.as_ref()))
             .bind(text(|result| result.extracted.as_ref()))
             .bind(text(|result| result.content.as_ref()))
@@ -204,47 +201,31 @@ impl Moves {
         self.tx.execute(query).await?;
         Ok(())
     }
-
-    async fn put_out_copies(&mut self, rows: &[(&Ended, i64, LeaseId)]) -> sqlx::Result<()> {
-        if rows.is_empty() {
-            return Ok(());
-        }
-        let query = sqlx::query(COPY_OUT)
-            .bind(rows.iter().map(|(ended, ..)| ended.job).collect::<Vec<_>>())
-            .bind(rows.iter().map(|(ended, ..)| ended.caller.as_str()).collect::<Vec<_>>())
-            .bind(rows.iter().map(|(_, cursor, _)| *cursor).collect::<Vec<_>>())
-            .bind(rows.iter().map(|(ended, ..)| ended.kind.to_vec()).collect::<Vec<_>>())
-            .bind(rows.iter().map(|(_, _, copies)| *copies).collect::<Vec<_>>())
-            .bind(self.now().as_micros());
-        self.tx.execute(query).await?;
-        Ok(())
-    }
 }
 
-pub(super) fn end_state(result: &FetchResult) -> JobState {
-    if result.is_success() { JobState::Completed } else { JobState::Failed }
+/// Binds the columns that come first in both statements: message, caller, cursor and kind.
+fn outbox_query<T>(statement: &'static str, rows: &[(&Ended, i64, T)]) -> PgQuery<'static> {
+    sqlx::query(statement)
+        .bind(column(rows, |(ended, ..)| ended.job))
+        .bind(column(rows, |(ended, ..)| ended.caller.as_str()))
+        .bind(column(rows, |(_, cursor, _)| *cursor))
+        .bind(column(rows, |(ended, ..)| ended.kind.as_slice()))
 }
 
 /// The attempt as a line of the message's story.
-pub(super) fn line_of(result: &FetchResult) -> Option<String> {
+fn line_of(result: &FetchResult) -> Option<String> {
     result.attempt.as_ref().map(|attempt| writable(&attempt.to_line()))
 }
 
-pub(super) fn ended_of(row: &PgRow) -> sqlx::Result<Ended> {
-    Ok(Ended {
-        job: row.try_get(0)?,
-        key: row.try_get(1)?,
-        caller: row.try_get(2)?,
-        callback_url: row.try_get(3)?,
-        kind: row.try_get(4)?,
-        copies: row.try_get(5)?,
-    })
-}
-
-fn delivery(ended: &Ended) -> Option<NewJob> {
-    let url = ended.callback_url.clone()?;
-    let site = WebUrl::parse(&url).ok().map(|url| url.site());
-    let lane = Lane { group: None, party: Some(ended.caller.clone()) };
-    let payload = MessageId(ended.key).to_string().into_bytes();
-    Some(NewJob::now(Job { url, site, lane, deadline: None, payload }))
+impl FromRow<'_, PgRow> for Ended {
+    fn from_row(row: &PgRow) -> sqlx::Result<Ended> {
+        Ok(Ended {
+            job: row.try_get(0)?,
+            key: row.try_get(1)?,
+            caller: row.try_get(2)?,
+            callback_url: row.try_get(3)?,
+            kind: row.try_get(4)?,
+            copies: row.try_get(5)?,
+        })
+    }
 }

@@ -1,6 +1,7 @@
 //! Maps PostgreSQL and sqlx errors to store errors, with advice.
 
 use std::borrow::Cow;
+use std::error::Error;
 
 use fetchwell_engine::ports::error::{StoreError, StoreErrorKind};
 
@@ -79,14 +80,16 @@ pub(super) fn store_error(server: String, error: sqlx::Error) -> StoreError {
     StoreError::new(kind, server).with_source(error).with_advice(advice)
 }
 
-/// Whether the error is about the values, not about the statement.
-pub(super) fn is_about_the_values(error: &sqlx::Error) -> bool {
+/// The driver's error, if it is about the values, not about the statement.
+pub(super) fn refused_values(error: &StoreError) -> Option<&sqlx::Error> {
     let is_of_values =
         |state: String| ["22", "23", "54"].iter().any(|class| state.starts_with(class));
-    match error {
+    let error: &sqlx::Error = error.source()?.downcast_ref()?;
+    let is_refused = match error {
         sqlx::Error::Encode(_) => true,
         error => kind_of(error) != Transient && state_of(error).is_some_and(is_of_values),
-    }
+    };
+    is_refused.then_some(error)
 }
 
 fn state_of(error: &sqlx::Error) -> Option<String> {
@@ -198,7 +201,8 @@ mod tests {
 
     #[test]
     fn a_refused_value_is_told_from_a_refused_statement() {
-        assert!(is_about_the_values(&sqlx::Error::Encode("too long".into())));
-        assert!(!is_about_the_values(&sqlx::Error::RowNotFound));
+        let is_refused = |error| refused_values(&store_error(String::new(), error)).is_some();
+        assert!(is_refused(sqlx::Error::Encode("too long".into())));
+        assert!(!is_refused(sqlx::Error::RowNotFound));
     }
 }

@@ -6,15 +6,15 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Finish, Finished, Settled, Settlement};
-use fetchwell_engine::ports::inbox::{FetchResult, ResultNotifier};
+use fetchwell_engine::ports::inbox::FetchResult;
 use fetchwell_engine::ports::job::LeaseId;
 use tracing::warn;
 
-use super::ending::End;
-use super::errors::is_about_the_values;
+use super::errors::refused_values;
+use super::inbox::PostgresRetriever;
 use super::instance::PostgresInstance;
 use super::moves::Moves;
-use super::queue::PostgresQueue;
+use crate::shared::conclusion::{Conclusion, is_final};
 
 /// What the caller is told instead of the server's message, which may quote the tables.
 const NOT_STORED: &str = "its result could not be stored";
@@ -22,29 +22,20 @@ const NOT_STORED: &str = "its result could not be stored";
 /// Ends the leases of the flow that fetches messages.
 pub(super) struct MessageFinish {
     pub(super) instance: Arc<PostgresInstance>,
-    pub(super) deliveries: PostgresQueue,
-    pub(super) results: ResultNotifier,
-}
-
-/// How one lease ends.
-struct Conclusion<'a> {
-    id: LeaseId,
-    settlement: Settlement,
-    result: Option<&'a FetchResult>,
-    /// The attempt, if it is not the last.
-    attempt: Option<&'a FetchResult>,
+    pub(super) retriever: Arc<PostgresRetriever>,
 }
 
 #[async_trait]
 impl Finish<FetchResult> for MessageFinish {
     async fn finish(&self, batch: &[Finished<FetchResult>]) -> Result<Vec<Settled>, StoreError> {
-        let conclusions: Vec<Conclusion<'_>> = batch.iter().map(conclusion_of).collect();
-        let settled = match self.conclude(&conclusions).await? {
-            Ok(settled) => settled,
-            Err(error) if is_about_the_values(&error) => self.conclude_each(&conclusions).await?,
-            Err(error) => return Err(self.instance.queue.db.fault(error)),
+        let conclusions: Vec<_> = batch.iter().map(Conclusion::of).collect();
+        let settled = match self.conclude(&conclusions).await {
+            Err(error) if refused_values(&error).is_some() => {
+                self.conclude_each(&conclusions).await?
+            }
+            concluded => concluded?,
         };
-        self.instance.let_go(batch.iter().map(|finished| finished.lease.id));
+        self.instance.held.let_go(batch.iter().map(|finished| finished.lease.id));
         Ok(settled)
     }
 }
@@ -55,62 +46,53 @@ impl MessageFinish {
     /// message ends without a result.
     async fn conclude_each(
         &self,
-        conclusions: &[Conclusion<'_>],
+        conclusions: &[Conclusion<&FetchResult>],
     ) -> Result<Vec<Settled>, StoreError> {
         let mut settled = Vec::new();
         for conclusion in conclusions {
             let id = conclusion.id;
             let result = substitute_for(conclusion);
-            let with_result = Conclusion {
-                id,
-                settlement: Settlement::Done,
-                result: Some(&result),
-                attempt: None,
-            };
             let dead = Settlement::Dead { reason: NOT_STORED.to_owned() };
-            let without_result = Conclusion { id, settlement: dead, result: None, attempt: None };
-            let mut alone = self.conclude(std::slice::from_ref(conclusion)).await?;
-            for substitute in [with_result, without_result] {
-                match &alone {
-                    Err(error) if is_about_the_values(error) => {
-                        warn!(id, %error, "PostgreSQL refused the result of a message");
-                    }
-                    _ => break,
-                }
-                alone = self.conclude(&[substitute]).await?;
+            let mut alone = self.conclude(std::slice::from_ref(conclusion)).await;
+            for substitute in [
+                Conclusion {
+                    id,
+                    settlement: Settlement::Done,
+                    result: Some(&result),
+                    attempt: None,
+                },
+                Conclusion { id, settlement: dead, result: None, attempt: None },
+            ] {
+                let Some(error) = alone.as_ref().err().and_then(refused_values) else { break };
+                warn!(id, %error, "PostgreSQL refused the result of a message");
+                alone = self.conclude(&[substitute]).await;
             }
-            settled.extend(alone.map_err(|error| self.instance.queue.db.fault(error))?);
+            settled.extend(alone?);
         }
         Ok(settled)
     }
 
-    /// Runs one transaction. The inner error is the server's response to a statement.
+    /// Runs one transaction.
     async fn conclude(
         &self,
-        conclusions: &[Conclusion<'_>],
-    ) -> Result<sqlx::Result<Vec<Settled>>, StoreError> {
-        let PostgresQueue { db, clock, .. } = &self.instance.queue;
-        let (moves, lives) = Moves::begin_for(db, clock, self.instance.epoch()).await?;
-        if !lives {
-            let ended = moves.commit().await;
-            return Ok(ended.map(|()| vec![Settled::Stale; conclusions.len()]));
-        }
-        let concluded = self.write(moves, conclusions).await.map(|(settled, callers)| {
-            self.deliveries.news.notify_one();
-            for caller in callers {
-                self.results.notify(&caller);
-            }
-            settled
-        });
-        Ok(concluded)
+        conclusions: &[Conclusion<&FetchResult>],
+    ) -> Result<Vec<Settled>, StoreError> {
+        let queue = &self.instance.queue;
+        let (mut moves, lives) = Moves::begin_for(queue, self.instance.epoch()).await?;
+        let written = match lives {
+            true => self.write(&mut moves, conclusions).await,
+            false => Ok((vec![Settled::Stale; conclusions.len()], BTreeSet::new())),
+        };
+        let (settled, callers) = moves.end(written).await?;
+        self.retriever.notify(&callers);
+        Ok(settled)
     }
 
     async fn write(
         &self,
-        mut moves: Moves,
-        conclusions: &[Conclusion<'_>],
+        moves: &mut Moves<'_>,
+        conclusions: &[Conclusion<&FetchResult>],
     ) -> sqlx::Result<(Vec<Settled>, BTreeSet<String>)> {
-        let queue = self.instance.queue.queue;
         let ids = conclusions.iter().map(|conclusion| conclusion.id).collect();
         let mut held = moves.held(self.instance.epoch(), ids).await?;
         let mut settled = Vec::new();
@@ -127,7 +109,7 @@ impl MessageFinish {
             match result {
                 Some(result) => {
                     skipped += i64::from(*settlement == Settlement::Skipped);
-                    ends.push(End { id: *id, result });
+                    ends.push((*id, *result));
                 }
                 None => {
                     others.push((*id, settlement));
@@ -135,53 +117,27 @@ impl MessageFinish {
                 }
             }
         }
-        moves.bury(queue, &others).await?;
-        moves.put_back(queue, &others).await?;
+        moves.bury(&others).await?;
+        moves.put_back(&others).await?;
         moves.keep_attempts(&attempts).await?;
         let buried = others.iter().filter(|(_, settlement)| is_final(settlement));
         let buried: Vec<LeaseId> = buried.map(|(id, _)| *id).collect();
         if !buried.is_empty() {
-            moves.free_followers(queue, buried).await?;
+            moves.free_followers(buried).await?;
         }
-        let ended = moves.end_messages(queue, &ends, skipped).await?;
-        let callers = moves.put_out(self.deliveries.queue, ended, &ends).await?;
-        moves.commit().await?;
+        let ended = moves.end_messages(&ends, skipped).await?;
+        let callers = moves.put_out(self.retriever.deliveries.id, ended, &ends).await?;
         Ok((settled, callers))
     }
 }
 
-/// A message that was settled as done without a result is dead instead: its caller would wait forever.
-fn conclusion_of(finished: &Finished<FetchResult>) -> Conclusion<'_> {
-    let id = finished.lease.id;
-    let record = finished.records.first();
-    let (result, attempt) = match is_final(&finished.settlement) {
-        true => (record, None),
-        false => (None, record),
-    };
-    let settlement = match (&finished.settlement, result) {
-        (Settlement::Done | Settlement::Skipped, None) => {
-            Settlement::Dead { reason: "it ended without a result".to_owned() }
-        }
-        (settlement, _) => settlement.clone(),
-    };
-    Conclusion { id, settlement, result, attempt }
-}
-
 /// Replaces a result that the server refuses, because the caller waits for one.
-fn substitute_for(conclusion: &Conclusion<'_>) -> FetchResult {
-    let result = conclusion.result.or(conclusion.attempt);
+fn substitute_for(conclusion: &Conclusion<&FetchResult>) -> FetchResult {
+    let record = conclusion.result.or(conclusion.attempt);
     FetchResult {
         status: FetchResult::INTERNAL_ERROR.to_owned(),
-        content: None,
-        content_type: None,
-        http_status: None,
         error: Some(NOT_STORED.to_owned()),
-        extracted: None,
-        attempts: result.map_or(0, |result| result.attempts),
-        attempt: None,
+        attempts: record.map_or(0, |record| record.attempts),
+        ..FetchResult::default()
     }
-}
-
-fn is_final(settlement: &Settlement) -> bool {
-    matches!(settlement, Settlement::Done | Settlement::Skipped | Settlement::Dead { .. })
 }

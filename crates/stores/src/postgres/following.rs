@@ -1,21 +1,18 @@
 //! Followers of a message: they get its result, or are fetched on their own.
 
 use fetchwell_engine::ports::job::LeaseId;
-use sqlx::Row;
 
-use super::ending::{End, Ended, end_state, ended_of};
-use super::moves::{Moves, QueueId};
-use crate::shared::job_state::{JobState, sql};
+use super::database::column;
+use super::ending::{End, Ended};
+use super::moves::Moves;
+use crate::shared::conclusion::end_state;
+use crate::shared::job_state::sql;
 
-impl Moves {
+impl Moves<'_> {
     /// Ends the followers of these messages with their results. A follower that is being handed out right now, because
     /// its deadline has passed, is skipped and fetched on its own. The rooms of the followers are updated when they are
     /// next due.
-    pub(super) async fn end_followers(
-        &mut self,
-        queue: QueueId,
-        ends: &[End<'_>],
-    ) -> sqlx::Result<Vec<Ended>> {
+    pub(super) async fn end_followers(&mut self, ends: &[End<'_>]) -> sqlx::Result<Vec<Ended>> {
         let query = sqlx::query(sql!(
             "WITH follower AS (
                  SELECT id, job.state, leader.state AS end_state, leader.reason AS end_reason
@@ -30,30 +27,16 @@ impl Moves {
              RETURNING job.id, key, caller, callback_url, kind, follows, follower.state"
         ));
         let query = query
-            .bind(ends.iter().map(|end| end.id).collect::<Vec<_>>())
-            .bind(ends.iter().map(|end| end_state(end.result).number()).collect::<Vec<_>>())
+            .bind(column(ends, |(id, _)| *id))
+            .bind(column(ends, |(_, result)| end_state(result).number()))
             .bind(self.now().as_micros())
-            .bind(ends.iter().map(|end| end.result.reason()).collect::<Vec<_>>());
+            .bind(column(ends, |(_, result)| result.reason()));
         let rows = self.tx.fetch(query).await?;
-        for row in &rows {
-            let change = self.change(queue);
-            match row.try_get::<JobState, _>(6)? {
-                JobState::Delayed => change.delayed -= 1,
-                _ => change.queued -= 1,
-            }
-            change.done += 1;
-        }
-        let mut followers: Vec<Ended> = rows.iter().map(ended_of).collect::<sqlx::Result<_>>()?;
-        followers.sort_by_key(|follower| follower.job);
-        Ok(followers)
+        self.ended_while_waiting(&rows)
     }
 
     /// Makes the followers of messages without a result due at once, to be fetched on their own.
-    pub(super) async fn free_followers(
-        &mut self,
-        queue: QueueId,
-        leaders: Vec<LeaseId>,
-    ) -> sqlx::Result<()> {
+    pub(super) async fn free_followers(&mut self, leaders: Vec<LeaseId>) -> sqlx::Result<()> {
         let now = self.now();
         let query = sqlx::query(sql!(
             "WITH follower AS (
@@ -65,12 +48,10 @@ impl Moves {
              FROM follower WHERE job.id = follower.id
              RETURNING site, lane, follower.state"
         ));
-        for row in self.tx.fetch(query.bind(leaders).bind(now.as_micros())).await? {
-            match row.try_get::<JobState, _>(2)? {
-                JobState::Delayed => self.change(queue).delayed -= 1,
-                _ => self.change(queue).queued -= 1,
-            }
-            self.now_waits(queue, row.try_get(0)?, row.try_get(1)?, now);
+        let query = query.bind(leaders).bind(now.as_micros());
+        for (site, lane, was) in self.tx.fetch_as(query).await? {
+            self.no_longer_waits(was);
+            self.now_waits(site, lane, now);
         }
         Ok(())
     }

@@ -24,8 +24,7 @@ impl IdStock {
         let query = sqlx::query(
             "SELECT nextval('fetchwell_job_id') FROM generate_series(1, $1) ORDER BY 1",
         );
-        let wanted = i64::try_from(count.max(STOCK)).unwrap_or(i64::MAX);
-        let rows = tx.fetch(query.bind(wanted)).await?;
+        let rows = tx.fetch(query.bind(super::count(count.max(STOCK)))).await?;
         let mut ids: Vec<LeaseId> =
             rows.iter().map(|row| row.try_get(0)).collect::<sqlx::Result<_>>()?;
         // The rest of the old stock, whose ids are smaller than all of these, is discarded.

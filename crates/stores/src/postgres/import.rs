@@ -2,13 +2,13 @@
 
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_policy::time::Time;
-use sqlx::postgres::PgArguments;
-use sqlx::query::Query;
-use sqlx::{AssertSqlSafe, Postgres, Row};
+use sqlx::{AssertSqlSafe, Row};
 use tokio::sync::{mpsc, oneshot};
 
+use super::connections::PgQuery;
 use super::database::{Database, Tx, writable};
-use crate::shared::transfer::{Column, Part, Table};
+use super::message_row::arrays;
+use crate::shared::transfer::{Column, ColumnKind, Part, Table};
 
 /// Keeps others from writing during the move; reads do not wait.
 const LOCK: &str = "LOCK TABLE fetchwell_caller, fetchwell_job, fetchwell_meta IN EXCLUSIVE MODE";
@@ -79,7 +79,7 @@ impl Import {
             };
             Ok((Time::from_micros(row.try_get(0)?), queues, standing))
         };
-        let (now, queues, standing) = looked.await.map_err(|error| db.fault(error))?;
+        let (now, queues, standing) = db.sense(looked.await)?;
         let identity = identity.to_owned();
         Ok(Import { db: db.clone(), tx, identity, standing, now, queues })
     }
@@ -94,8 +94,7 @@ impl Import {
         while let Some(part) = coming.recv().await {
             match part {
                 Part::Rows(table, columns) => {
-                    let rows = insert(&mut self.tx, table, columns).await;
-                    let rows = rows.map_err(|error| self.db.fault(error))?;
+                    let rows = self.db.sense(insert(&mut self.tx, table, columns).await)?;
                     match taken.last_mut() {
                         Some((what, count)) if *what == table.what => *count += rows,
                         _ => taken.push((table.what, rows)),
@@ -112,8 +111,7 @@ impl Import {
                             "{sent:?} were sent to the database and {taken:?} arrived; nothing was changed"
                         )));
                     }
-                    let ended = self.end(&receipt).await;
-                    ended.map_err(|(db, error)| db.fault(error))?;
+                    self.end(&receipt).await?;
                     // If the receiver is gone, the next move finds the data in the database.
                     arrived.send(()).ok();
                     return Ok(taken);
@@ -124,29 +122,23 @@ impl Import {
         Ok(Vec::new())
     }
 
-    async fn end(mut self, receipt: &str) -> Result<(), (Database, sqlx::Error)> {
+    async fn end(mut self, receipt: &str) -> Result<(), StoreError> {
         let ended = async {
             self.tx.fetch_one(sqlx::query(GO_ON_COUNTING)).await?;
-            self.tx.execute(sqlx::query(REMEMBER).bind(&self.identity).bind(receipt)).await?;
-            self.tx.commit().await
+            let remember = sqlx::query(REMEMBER).bind(&self.identity).bind(receipt);
+            self.tx.execute(remember).await
         };
-        ended.await.map_err(|error| (self.db, error))
+        let ended = ended.await;
+        self.tx.end(ended).await.map(|_| ())
     }
 }
 
 async fn insert(tx: &mut Tx, table: &Table, columns: Vec<Column>) -> sqlx::Result<u64> {
-    let statement = statement(table);
-    let mut query = sqlx::query(AssertSqlSafe(statement));
-    for column in columns {
-        query = bind(query, column);
-    }
-    tx.execute(query).await
+    let query = sqlx::query(AssertSqlSafe(statement(table)));
+    tx.execute(columns.into_iter().fold(query, bind)).await
 }
 
-fn bind(
-    query: Query<'_, Postgres, PgArguments>,
-    column: Column,
-) -> Query<'_, Postgres, PgArguments> {
+fn bind(query: PgQuery<'_>, column: Column) -> PgQuery<'_> {
     match column {
         Column::Whole(values) => query.bind(values),
         Column::Bytes(values) => query.bind(values),
@@ -159,17 +151,11 @@ fn bind(
 }
 
 fn statement(table: &Table) -> String {
-    let names: Vec<&str> = table.columns.iter().map(|(name, _)| *name).collect();
-    let places: Vec<String> = table
-        .columns
-        .iter()
-        .zip(1..)
-        .map(|((_, kind), place)| format!("${place}::{}[]", kind.sql_type()))
-        .collect();
+    let (names, kinds): (Vec<&str>, Vec<ColumnKind>) = table.columns.iter().copied().unzip();
     format!(
         "INSERT INTO {} ({}) OVERRIDING SYSTEM VALUE SELECT * FROM unnest({})",
         table.into,
         names.join(", "),
-        places.join(", ")
+        arrays(&kinds, 1)
     )
 }

@@ -1,5 +1,6 @@
 //! The inbox on PostgreSQL: messages are jobs whose rows remain after they end.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,21 +9,21 @@ use fetchwell_engine::finish::{NoRecords, SinkThenSettle};
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::inbox::{
     AuditEntry, Caller, CallerRecord, Inbox, Message, MessageId, OutboxMost, OutboxPage,
-    ResultNotifier, Submission, Submitted, TokenHash,
+    ResultNotifier, Role, Submission, Submitted, TokenHash,
 };
 use fetchwell_engine::ports::queue::{Ledger, Queue};
 use fetchwell_engine::ports::retriever_store::{RetrieverStore, Station};
+use fetchwell_policy::time::Time;
+use sqlx::Row;
+use sqlx::postgres::PgRow;
 
-use super::database::Database;
+use super::database::{Database, Tx, column, writable};
 use super::finish::MessageFinish;
-use super::moment::StoreClock;
 use super::moves::Moves;
-use super::oversight::PostgresOversight;
 use super::queue::PostgresQueue;
-use super::submission::Queues;
-use super::submitting::Desk;
-use super::{callers, ledger, message_row, reading, retention};
+use super::{message_row, reading, retention};
 use crate::shared::coalescer::{BatchRule, Coalescer};
+use crate::shared::moment::StoreClock;
 
 /// Opens everything that a retriever needs in a PostgreSQL database. Checks every `poll` for jobs from other processes.
 pub async fn open_retriever(
@@ -36,50 +37,53 @@ pub async fn open_retriever(
     };
     let messages = queue("messages").await?;
     let deliveries = queue("webhooks").await?;
-    let results = ResultNotifier::default();
-    let desk = Desk {
-        db: db.clone(),
-        clock: clock.clone(),
-        queues: Queues { messages: messages.queue, deliveries: deliveries.queue },
-        messages_news: messages.news.clone(),
-        deliveries_news: deliveries.news.clone(),
-        results: results.clone(),
-    };
-    let submissions = Coalescer::start(&Arc::new(desk), BatchRule::SUBMISSIONS);
     let instance = Arc::new(messages.instance());
-    let finish = MessageFinish {
-        instance: instance.clone(),
-        deliveries: deliveries.clone(),
-        results: results.clone(),
-    };
     let deliverer = Arc::new(deliveries.instance());
+    let results = ResultNotifier::default();
+    let retriever = Arc::new(PostgresRetriever { messages, deliveries, results: results.clone() });
+    let submissions = Coalescer::start(&retriever, BatchRule::SUBMISSIONS);
+    let finish = MessageFinish { instance: instance.clone(), retriever: retriever.clone() };
     let nothing_to_write = SinkThenSettle { sink: NoRecords, source: deliverer.clone() };
-    let oversight = PostgresOversight {
-        db: db.clone(),
-        clock: clock.clone(),
-        messages: messages.clone(),
-        deliveries: deliveries.clone(),
-        results: results.clone(),
-    };
     Ok(RetrieverStore {
-        inbox: Arc::new(PostgresInbox { db, clock, messages, submissions }),
-        oversight: Arc::new(oversight),
+        inbox: Arc::new(PostgresInbox { retriever: retriever.clone(), submissions }),
+        oversight: retriever,
         messages: Station { source: instance, finish: Arc::new(finish) },
         deliveries: Station { source: deliverer, finish: Arc::new(nothing_to_write) },
         results,
     })
 }
 
+/// The queues of a retriever.
+pub(super) struct PostgresRetriever {
+    pub(super) messages: PostgresQueue,
+    pub(super) deliveries: PostgresQueue,
+    results: ResultNotifier,
+}
+
+impl PostgresRetriever {
+    /// Announces new results of these callers, and their deliveries.
+    pub(super) fn notify(&self, callers: &BTreeSet<String>) {
+        if !callers.is_empty() {
+            self.deliveries.news.notify_one();
+        }
+        for caller in callers {
+            self.results.notify(caller);
+        }
+    }
+}
+
 struct PostgresInbox {
-    db: Database,
-    clock: StoreClock,
-    messages: PostgresQueue,
+    retriever: Arc<PostgresRetriever>,
     submissions: Coalescer<Submission, Submitted>,
 }
 
 impl PostgresInbox {
-    fn sense<T>(&self, read: sqlx::Result<T>) -> Result<T, StoreError> {
-        read.map_err(|error| self.db.fault(error))
+    fn messages(&self) -> &PostgresQueue {
+        &self.retriever.messages
+    }
+
+    fn db(&self) -> &Database {
+        &self.messages().db
     }
 }
 
@@ -94,7 +98,7 @@ impl Inbox for PostgresInbox {
         id: MessageId,
         of: Option<&str>,
     ) -> Result<Option<Message>, StoreError> {
-        message_row::read(&self.db, self.messages.queue, id, of).await
+        message_row::read(self.messages(), id, of).await
     }
 
     async fn outbox(
@@ -103,58 +107,133 @@ impl Inbox for PostgresInbox {
         after: Option<i64>,
         most: OutboxMost,
     ) -> Result<OutboxPage, StoreError> {
-        reading::page(&self.db, caller, after, most).await
+        reading::page(self.db(), caller, after, most).await
     }
 
     async fn caller_of(&self, token: &TokenHash) -> Result<Option<Caller>, StoreError> {
-        callers::caller_of(&self.db, token).await
+        let query = sqlx::query("SELECT name, role FROM fetchwell_caller WHERE token_hash = $1");
+        Ok(self.db().read(query.bind(token.as_slice()), caller_in).await?.pop())
     }
 
     async fn token_of(&self, caller: &str) -> Result<Option<TokenHash>, StoreError> {
-        callers::token_of(&self.db, caller).await
+        let query = sqlx::query(
+            "SELECT token_hash FROM fetchwell_caller WHERE name = $1 AND token_hash IS NOT NULL",
+        );
+        Ok(self.db().read(query.bind(caller), |row| row.try_get(0)).await?.pop())
     }
 
     async fn add_caller(&self, caller: &Caller, token: &TokenHash) -> Result<bool, StoreError> {
-        let mut moves = Moves::begin(&self.db, &self.clock).await?;
-        let now = moves.now();
-        let added = self.sense(callers::add(&mut moves.tx, caller, token, now).await)?;
-        self.sense(moves.commit().await)?;
-        Ok(added)
+        let mut moves = Moves::begin(self.messages()).await?;
+        // A revoked caller gets another token.
+        let query = sqlx::query(
+            "INSERT INTO fetchwell_caller AS caller (name, role, token_hash, created_at)
+             VALUES ($1, $2, $3, $4)
+             ON CONFLICT (name) DO UPDATE
+             SET role = excluded.role, token_hash = excluded.token_hash,
+                 created_at = excluded.created_at, revoked_at = NULL
+             WHERE caller.token_hash IS NULL",
+        );
+        let query = query
+            .bind(&caller.name)
+            .bind(caller.role.as_str())
+            .bind(token.as_slice())
+            .bind(moves.now().as_micros());
+        let added = moves.tx.execute(query).await;
+        Ok(moves.end(added).await? == 1)
     }
 
     async fn callers(&self) -> Result<Vec<CallerRecord>, StoreError> {
-        callers::all(&self.db).await
+        let query = sqlx::query(
+            "SELECT name, role, created_at, revoked_at FROM fetchwell_caller ORDER BY name",
+        );
+        let record = |row: &PgRow| {
+            Ok(CallerRecord {
+                caller: caller_in(row)?,
+                created_at: Time::from_micros(row.try_get(2)?),
+                revoked_at: row.try_get::<Option<i64>, _>(3)?.map(Time::from_micros),
+            })
+        };
+        self.db().read(query, record).await
     }
 
     async fn revoke_caller(&self, name: &str) -> Result<bool, StoreError> {
-        let mut moves = Moves::begin(&self.db, &self.clock).await?;
-        let now = moves.now();
-        let revoked = self.sense(callers::revoke(&mut moves.tx, name, now).await)?;
-        self.sense(moves.commit().await)?;
-        Ok(revoked)
+        let mut moves = Moves::begin(self.messages()).await?;
+        let query = sqlx::query(
+            "UPDATE fetchwell_caller SET token_hash = NULL, revoked_at = $2
+             WHERE name = $1 AND token_hash IS NOT NULL",
+        );
+        let query = query.bind(name).bind(moves.now().as_micros());
+        let revoked = moves.tx.execute(query).await;
+        Ok(moves.end(revoked).await? == 1)
     }
 
     async fn audit(&self, entries: &[AuditEntry]) -> Result<(), StoreError> {
-        let mut tx = self.db.begin().await?;
-        self.sense(callers::put_audit(&mut tx, entries).await)?;
-        self.sense(tx.commit().await)
+        let mut tx = self.db().begin().await?;
+        let audited = put_audit(&mut tx, entries).await;
+        tx.end(audited).await
     }
 
     async fn audit_trail(&self, most: u32) -> Result<Vec<AuditEntry>, StoreError> {
-        callers::audit_trail(&self.db, most).await
+        let query = sqlx::query(
+            "SELECT at, caller, action, detail, origin FROM fetchwell_audit ORDER BY id DESC LIMIT $1",
+        );
+        let entry = |row: &PgRow| {
+            Ok(AuditEntry {
+                at: Time::from_micros(row.try_get(0)?),
+                caller: row.try_get(1)?,
+                action: row.try_get(2)?,
+                detail: row.try_get(3)?,
+                from: row.try_get(4)?,
+            })
+        };
+        self.db().read(query.bind(i64::from(most)), entry).await
     }
 
     async fn prune(&self, keep: Duration, most: u32) -> Result<u64, StoreError> {
-        retention::prune(&self.db, &self.clock, self.messages.queue, keep, most).await
+        retention::prune(self.messages(), keep, most).await
     }
 
     async fn ledger(&self) -> Result<Ledger, StoreError> {
-        self.messages.ledger().await
+        self.messages().ledger().await
     }
 
+    /// Writes without changing anything, which fails on a server that cannot write (a standby, a full disk).
     async fn check(&self) -> Result<(), StoreError> {
-        let mut tx = self.db.begin().await?;
-        self.sense(ledger::touch(&mut tx, self.messages.queue).await)?;
-        self.sense(tx.commit().await)
+        let mut tx = self.db().begin().await?;
+        // No other transaction uses this shard, so none waits for this.
+        let query = sqlx::query(
+            "INSERT INTO fetchwell_ledger AS ledger (queue, shard) VALUES ($1, -1)
+             ON CONFLICT (queue, shard) DO UPDATE SET accepted = ledger.accepted",
+        );
+        let touched = tx.execute(query.bind(self.messages().id)).await;
+        tx.end(touched).await.map(|_| ())
     }
+}
+
+/// A role that this program does not know gets the fewest rights.
+fn caller_in(row: &PgRow) -> sqlx::Result<Caller> {
+    let role = Role::parse(row.try_get(1)?).unwrap_or(Role::Viewer);
+    Ok(Caller { name: row.try_get(0)?, role })
+}
+
+/// Stores audit entries. They contain text from unauthenticated clients, so NUL characters are possible.
+pub(super) async fn put_audit(tx: &mut Tx, entries: &[AuditEntry]) -> sqlx::Result<()> {
+    if entries.is_empty() {
+        return Ok(());
+    }
+    let query = sqlx::query(
+        "INSERT INTO fetchwell_audit (at, caller, action, detail, origin)
+         SELECT at, caller, action, detail, origin
+         FROM unnest($1::BIGINT[], $2::TEXT[], $3::TEXT[], $4::TEXT[], $5::TEXT[]) WITH ORDINALITY
+             AS new (at, caller, action, detail, origin, place)
+         ORDER BY place",
+    );
+    let query = query
+        .bind(column(entries, |entry| entry.at.as_micros()))
+        .bind(column(entries, |entry| entry.caller.as_deref().map(writable)))
+        .bind(column(entries, |entry| writable(&entry.action)))
+        .bind(column(entries, |entry| writable(&entry.detail)))
+        .bind(column(entries, |entry| writable(&entry.from)));
+    tx.execute(query).await?;
+    Ok(())
 }

@@ -12,7 +12,6 @@ use fetchwell_policy::time::Time;
 use tokio::sync::{Mutex as AsyncMutex, Notify};
 
 use super::moves::Moves;
-use super::presence::{join, lengthen};
 use super::queue::PostgresQueue;
 use crate::shared::held::Held;
 use crate::shared::job_state::sql;
@@ -23,7 +22,7 @@ pub struct PostgresInstance {
     epoch: AtomicI64,
     /// The lane to start with at the next take.
     turn: AtomicI64,
-    held: Held,
+    pub(super) held: Held,
     /// Allows one take at a time, so that leases of a concurrent take are not mistaken for unknown ones.
     taking: AsyncMutex<()>,
     /// The number of leases of dead instances that this one has requeued.
@@ -49,51 +48,36 @@ impl PostgresInstance {
         self.epoch.load(Ordering::Relaxed)
     }
 
-    pub(super) fn let_go(&self, leases: impl Iterator<Item = LeaseId>) {
-        self.held.let_go(leases);
-    }
-
     /// Returns leases from a take whose response was lost, so that the server and this instance agree on what it holds.
     async fn give_back_the_unknown(&self) -> Result<(), StoreError> {
         let Some(known) = self.held.if_unsure() else { return Ok(()) };
-        let PostgresQueue { db, clock, queue, .. } = &self.queue;
-        let mut moves = Moves::begin(db, clock).await?;
-        let given_back = async {
-            moves.give_back(*queue, self.epoch(), &known).await?;
-            moves.commit().await
-        };
-        given_back.await.map_err(|error| db.fault(error))?;
+        let mut moves = Moves::begin(&self.queue).await?;
+        let given_back = moves.give_back(self.epoch(), &known).await;
+        moves.end(given_back).await?;
         self.held.is_sure_again();
         Ok(())
     }
 
     /// Requeues the leases of dead instances.
     async fn rescue(&self) -> Result<(), StoreError> {
-        let PostgresQueue { db, clock, queue, .. } = &self.queue;
-        let mut moves = Moves::begin(db, clock).await?;
-        let rescued = async {
-            let rescued = moves.rescue(*queue).await?;
-            moves.commit().await?;
-            Ok(rescued as u64)
-        };
-        let rescued = rescued.await.map_err(|error| db.fault(error))?;
-        self.rescued.fetch_add(rescued, Ordering::Relaxed);
+        let mut moves = Moves::begin(&self.queue).await?;
+        let rescued = moves.rescue().await;
+        let rescued = moves.end(rescued).await?;
+        self.rescued.fetch_add(rescued as u64, Ordering::Relaxed);
         Ok(())
     }
 
-    async fn take_now(&self, mut moves: Moves, demand: &Demand) -> sqlx::Result<Taken> {
-        let PostgresQueue { queue, .. } = self.queue;
-        let deadline = moves.first_deadline(queue).await?;
-        let mut lanes = moves.busy_lanes(queue, self.turn.load(Ordering::Relaxed)).await?;
+    async fn take_now(&self, moves: &mut Moves<'_>, demand: &Demand) -> sqlx::Result<Taken> {
+        let deadline = moves.first_deadline().await?;
+        let mut lanes = moves.busy_lanes(self.turn.load(Ordering::Relaxed)).await?;
         let turn = Moves::next_turn(&lanes);
         lanes.retain(|lane| !lane.rests(&demand.resting));
         let opens_at = lanes.iter().map(|lane| lane.opens_at).min();
         let is_overdue = deadline.is_some_and(|deadline| deadline <= moves.now());
-        let leases = moves.lease(queue, self.epoch(), demand, &lanes, is_overdue).await?;
+        let leases = moves.lease(self.epoch(), demand, &lanes, is_overdue).await?;
         if leases.is_empty() {
             return self.queue.nothing_to_give(moves, opens_at, deadline).await;
         }
-        moves.commit().await?;
         self.turn.store(turn, Ordering::Relaxed);
         Ok(Taken::Jobs(leases))
     }
@@ -104,21 +88,20 @@ impl Source for PostgresInstance {
     async fn take(&self, demand: &Demand) -> Result<Taken, StoreError> {
         let _taking = self.taking.lock().await;
         self.give_back_the_unknown().await?;
-        let PostgresQueue { db, clock, queue, lease_ttl, .. } = &self.queue;
-        let (mut moves, lives) = Moves::begin_for(db, clock, self.epoch()).await?;
+        let (mut moves, lives) = Moves::begin_for(&self.queue, self.epoch()).await?;
         if lives {
             self.held.take_begins();
         }
         let taken = async {
-            moves.close_rooms(*queue, demand).await?;
+            moves.close_rooms(demand).await?;
             if lives {
-                return self.take_now(moves, demand).await;
+                return self.take_now(&mut moves, demand).await;
             }
-            let until = moves.moment.to_local(moves.now() + *lease_ttl / 4);
-            moves.commit().await?;
-            Ok(Taken::Idle { until })
+            let until = moves.now() + self.queue.lease_ttl / 4;
+            Ok(Taken::Idle { until: moves.moment.to_local(until) })
         };
-        let taken = taken.await.map_err(|error| db.fault(error))?;
+        let taken = taken.await;
+        let taken = moves.end(taken).await?;
         self.held.took(match &taken {
             Taken::Jobs(leases) => leases,
             Taken::Idle { .. } | Taken::Exhausted => &[],
@@ -127,51 +110,38 @@ impl Source for PostgresInstance {
     }
 
     async fn started(&self, leases: &[LeaseId]) -> Result<(), StoreError> {
-        let db = &self.queue.db;
-        let mut tx = db.begin_brisk().await?;
-        let noted = async {
-            // In id order, like every statement that locks jobs.
-            let query = sqlx::query(sql!(
-                "WITH ours AS (
-                     SELECT id FROM fetchwell_job
-                     WHERE id = ANY($1) AND state = {leased} AND epoch = $2 ORDER BY id FOR UPDATE
-                 )
-                 UPDATE fetchwell_job AS job SET started = TRUE FROM ours WHERE job.id = ours.id"
-            ));
-            tx.execute(query.bind(leases).bind(self.epoch())).await?;
-            tx.commit().await
-        };
-        noted.await.map_err(|error| db.fault(error))
+        let mut tx = self.queue.db.begin_brisk().await?;
+        // In id order, like every statement that locks jobs.
+        let query = sqlx::query(sql!(
+            "WITH ours AS (
+                 SELECT id FROM fetchwell_job
+                 WHERE id = ANY($1) AND state = {leased} AND epoch = $2 ORDER BY id FOR UPDATE
+             )
+             UPDATE fetchwell_job AS job SET started = TRUE FROM ours WHERE job.id = ours.id"
+        ));
+        let noted = tx.execute(query.bind(leases).bind(self.epoch())).await;
+        tx.end(noted).await.map(|_| ())
     }
 
     async fn renew(&self) -> Result<Renewal, StoreError> {
-        let PostgresQueue { db, clock, queue, lease_ttl, .. } = &self.queue;
         let before = self.epoch();
-        let ttl = *lease_ttl;
+        let ttl = self.queue.lease_ttl;
         // A renewal that is lost in a server crash only ends a lease early; a new epoch must not be lost.
-        let lengthened = lengthen(db, clock, *queue, before, ttl).await?;
-        if lengthened.has_dead {
-            let rescued = self.rescue().await;
+        let (is_held, has_dead) = self.queue.lengthen(before).await?;
+        if has_dead && let Err(fault) = self.rescue().await {
             // Our own lease is valid even if rescuing others failed: the next renewal tries again.
-            if let (Err(fault), false) = (&rescued, lengthened.is_held) {
-                return Err(fault.clone());
+            if !is_held {
+                return Err(fault);
             }
-            if let Err(fault) = rescued {
-                tracing::warn!(%fault, "could not rescue the leases of dead instances; trying \
-                                        again at the next renewal");
-            }
+            tracing::warn!(%fault, "could not rescue the leases of dead instances; trying \
+                                    again at the next renewal");
         }
-        if lengthened.is_held {
+        if is_held {
             return Ok(Renewal::Held { ttl });
         }
-        let mut moves = Moves::begin(db, clock).await?;
-        let joined = async {
-            let now = moves.now();
-            let epoch = join(&mut moves.tx, *queue, now, ttl).await?;
-            moves.commit().await?;
-            Ok(epoch)
-        };
-        let epoch = joined.await.map_err(|error| db.fault(error))?;
+        let mut moves = Moves::begin(&self.queue).await?;
+        let joined = moves.join().await;
+        let epoch = moves.end(joined).await?;
         self.epoch.store(epoch, Ordering::Relaxed);
         self.held.let_all_go();
         Ok(if before == NO_EPOCH { Renewal::Held { ttl } } else { Renewal::Lost })
@@ -186,13 +156,9 @@ impl Source for PostgresInstance {
     }
 
     async fn leave(&self) -> Result<(), StoreError> {
-        let PostgresQueue { db, clock, queue, .. } = &self.queue;
-        let mut moves = Moves::begin(db, clock).await?;
-        let left = async {
-            moves.leave(*queue, self.epoch()).await?;
-            moves.commit().await
-        };
-        left.await.map_err(|error| db.fault(error))?;
+        let mut moves = Moves::begin(&self.queue).await?;
+        let left = moves.leave(self.epoch()).await;
+        moves.end(left).await?;
         self.epoch.store(NO_EPOCH, Ordering::Relaxed);
         self.held.let_all_go();
         Ok(())
@@ -206,20 +172,15 @@ impl Source for PostgresInstance {
 #[async_trait]
 impl Settle for PostgresInstance {
     async fn settle(&self, batch: &[(&Lease, &Settlement)]) -> Result<Vec<Settled>, StoreError> {
-        let PostgresQueue { db, clock, queue, .. } = &self.queue;
         let batch: Vec<(LeaseId, &Settlement)> =
             batch.iter().map(|(lease, settlement)| (lease.id, *settlement)).collect();
-        let (mut moves, lives) = Moves::begin_for(db, clock, self.epoch()).await?;
-        let settled = async {
-            let settled = match lives {
-                true => moves.settle(*queue, self.epoch(), &batch).await?,
-                false => vec![Settled::Stale; batch.len()],
-            };
-            moves.commit().await?;
-            Ok(settled)
+        let (mut moves, lives) = Moves::begin_for(&self.queue, self.epoch()).await?;
+        let settled = match lives {
+            true => moves.settle(self.epoch(), &batch).await,
+            false => Ok(vec![Settled::Stale; batch.len()]),
         };
-        let settled = settled.await.map_err(|error| db.fault(error))?;
-        self.let_go(batch.iter().map(|(id, _)| *id));
+        let settled = moves.end(settled).await?;
+        self.held.let_go(batch.iter().map(|(id, _)| *id));
         Ok(settled)
     }
 }

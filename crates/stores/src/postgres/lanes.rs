@@ -4,7 +4,6 @@ use std::collections::{BTreeSet, HashMap};
 
 use fetchwell_engine::ports::job::Lane;
 use fetchwell_policy::time::Time;
-use sqlx::Row;
 
 use super::count;
 use super::moves::{Moves, QueueId};
@@ -43,7 +42,7 @@ const BUSY_LANES: &str = "
     FROM busy LEFT JOIN fetchwell_lane AS lane ON lane.id = busy.id
     WHERE busy.id IS NOT NULL ORDER BY busy.id";
 
-impl Moves {
+impl Moves<'_> {
     /// The ids of lanes, creating those that are missing. The rows stay locked until the commit, when their jobs become
     /// visible, so that they are not deleted before.
     pub(super) async fn lane_ids(
@@ -55,7 +54,7 @@ impl Moves {
         let name = |name: &Option<String>| name.clone().unwrap_or_default();
         let groups: Vec<String> = lanes.iter().map(|lane| name(&lane.group)).collect();
         let parties: Vec<String> = lanes.iter().map(|lane| name(&lane.party)).collect();
-        let mut found = HashMap::new();
+        let mut found: HashMap<Lane, LaneId> = HashMap::new();
         for attempt in 0..LANE_TRIES {
             if found.len() == lanes.len() {
                 break;
@@ -75,31 +74,24 @@ impl Moves {
                  JOIN unnest($2::TEXT[], $3::TEXT[]) AS wanted (grp, party) USING (grp, party)
                  WHERE queue = $1 FOR KEY SHARE OF lane",
             );
-            let rows = self.tx.fetch(query.bind(queue).bind(&groups).bind(&parties)).await?;
-            for row in rows {
-                found.insert(lane_of(row.try_get(1)?, row.try_get(2)?), row.try_get(0)?);
-            }
+            let rows = self.tx.fetch_as(query.bind(queue).bind(&groups).bind(&parties)).await?;
+            found.extend(rows.into_iter().map(|(id, group, party)| (lane_of(group, party), id)));
         }
         Ok(found)
     }
 
     /// The lanes with waiting jobs, starting at `turn` and wrapping around.
-    pub(super) async fn busy_lanes(
-        &mut self,
-        queue: QueueId,
-        turn: LaneId,
-    ) -> sqlx::Result<Vec<BusyLane>> {
+    pub(super) async fn busy_lanes(&mut self, turn: LaneId) -> sqlx::Result<Vec<BusyLane>> {
         let mut lanes = Vec::new();
         for (from, to) in [(turn, LaneId::MAX), (LaneId::MIN, turn)] {
             let left = MAX_LANES_PER_TAKE - lanes.len();
             if left == 0 || to <= 0 {
                 break;
             }
-            let query = sqlx::query(BUSY_LANES).bind(queue).bind(from).bind(to).bind(count(left));
-            for row in self.tx.fetch(query).await? {
-                let lane = lane_of(row.try_get(1)?, row.try_get(2)?);
-                let opens_at = Time::from_micros(row.try_get(3)?);
-                lanes.push(BusyLane { id: row.try_get(0)?, lane, opens_at });
+            let query = sqlx::query(BUSY_LANES).bind(self.queue.id).bind(from).bind(to);
+            for (id, group, party, opens_at) in self.tx.fetch_as(query.bind(count(left))).await? {
+                let opens_at = Time::from_micros(opens_at);
+                lanes.push(BusyLane { id, lane: lane_of(group, party), opens_at });
             }
         }
         Ok(lanes)
@@ -114,10 +106,8 @@ impl Moves {
     /// Looks up a lane that was not considered: only overdue jobs come from such lanes.
     pub(super) async fn lane_named(&mut self, id: LaneId) -> sqlx::Result<Lane> {
         let query = sqlx::query("SELECT grp, party FROM fetchwell_lane WHERE id = $1").bind(id);
-        match self.tx.fetch(query).await?.first() {
-            Some(row) => Ok(lane_of(row.try_get(0)?, row.try_get(1)?)),
-            None => Ok(Lane::default()),
-        }
+        let (group, party) = self.tx.fetch_as(query).await?.pop().unwrap_or_default();
+        Ok(lane_of(group, party))
     }
 }
 

@@ -32,9 +32,8 @@ const BESIDE_THE_ROWS: &str = sql!(concat!(
 
 /// The sum as committed.
 pub(super) async fn read(db: &Database, queue: QueueId) -> Result<Ledger, StoreError> {
-    let rows = db.read(sqlx::query(SUM).bind(queue)).await?;
-    let ledger = rows.first().map_or(Ok(Ledger::default()), ledger_of);
-    ledger.map_err(|error| db.fault(error))
+    let mut ledgers = db.read(sqlx::query(SUM).bind(queue), ledger_of).await?;
+    Ok(ledgers.pop().unwrap_or_default())
 }
 
 /// The sum as seen by a transaction.
@@ -42,28 +41,15 @@ pub(super) async fn sum(tx: &mut Tx, queue: QueueId) -> sqlx::Result<Ledger> {
     ledger_of(&tx.fetch_one(sqlx::query(SUM).bind(queue)).await?)
 }
 
-/// Writes without changing anything, which fails on a server that cannot write (a standby, a full disk).
-pub(super) async fn touch(tx: &mut Tx, queue: QueueId) -> sqlx::Result<()> {
-    // No other transaction uses this shard, so none waits for this.
-    let query = sqlx::query(
-        "INSERT INTO fetchwell_ledger AS ledger (queue, shard) VALUES ($1, -1)
-         ON CONFLICT (queue, shard) DO UPDATE SET accepted = ledger.accepted",
-    );
-    tx.execute(query.bind(queue)).await?;
-    Ok(())
-}
-
 /// Compares the ledger with the number of jobs. Returns the ledger and a description of the difference.
 pub(super) async fn recount(
     db: &Database,
     queue: QueueId,
 ) -> Result<(Ledger, Option<String>), StoreError> {
-    let rows = db.read(sqlx::query(BESIDE_THE_ROWS).bind(queue)).await?;
-    let Some(row) = rows.first() else { return Ok((Ledger::default(), None)) };
-    let both = ledger_of(row).and_then(|ledger| Ok((ledger, row.try_get::<Vec<i64>, _>(7)?)));
-    let (ledger, counted) = both.map_err(|error| db.fault(error))?;
-    let counted = counted.try_into().unwrap_or_default();
-    Ok((ledger, ledger.difference_from(counted)))
+    let both = |row: &PgRow| Ok((ledger_of(row)?, row.try_get(7)?));
+    let mut both = db.read(sqlx::query(BESIDE_THE_ROWS).bind(queue), both).await?;
+    let (ledger, counted): (Ledger, Vec<i64>) = both.pop().unwrap_or_default();
+    Ok((ledger, ledger.difference_from(counted.try_into().unwrap_or_default())))
 }
 
 fn ledger_of(row: &PgRow) -> sqlx::Result<Ledger> {

@@ -3,14 +3,14 @@
 use std::sync::LazyLock;
 
 use fetchwell_engine::ports::error::StoreError;
-use fetchwell_engine::ports::inbox::{Message, MessageId, MessageStatus, NewMessage};
+use fetchwell_engine::ports::inbox::{Message, MessageId, NewMessage};
 use fetchwell_policy::time::Time;
-use sqlx::postgres::{PgArguments, PgRow};
-use sqlx::query::Query;
-use sqlx::{Postgres, Row};
+use sqlx::Row;
+use sqlx::postgres::PgRow;
 
-use super::database::Database;
-use super::moves::QueueId;
+use super::connections::PgQuery;
+use super::database::column;
+use super::queue::PostgresQueue;
 use super::reading::{result_of, url_of};
 use crate::shared::job_state::JobState;
 use crate::shared::transfer::ColumnKind;
@@ -26,31 +26,19 @@ pub(crate) const COLUMNS: [(&str, ColumnKind); 3] = [
 pub(super) static COLUMN_LIST: LazyLock<String> =
     LazyLock::new(|| COLUMNS.map(|(name, _)| name).join(", "));
 
-/// Placeholders for arrays of their values, numbered from `first` on.
-pub(super) fn arrays(first: usize) -> String {
-    let array = |((_, kind), number): ((&str, ColumnKind), usize)| {
-        format!("${number}::{}[]", kind.sql_type())
-    };
-    let arrays: Vec<String> = COLUMNS.into_iter().zip(first..).map(array).collect();
+/// Placeholders for arrays of such values, numbered from `first` on.
+pub(super) fn arrays(kinds: &[ColumnKind], first: usize) -> String {
+    let array = |(kind, number): (&ColumnKind, usize)| format!("${number}::{}[]", kind.sql_type());
+    let arrays: Vec<String> = kinds.iter().zip(first..).map(array).collect();
     arrays.join(", ")
 }
 
 /// Binds their values, in the order of [`COLUMNS`]. A job that is no message has none.
-pub(super) fn bind<'q>(
-    query: Query<'q, Postgres, PgArguments>,
-    messages: &[Option<&NewMessage>],
-) -> Query<'q, Postgres, PgArguments> {
+pub(super) fn bind<'q>(query: PgQuery<'q>, messages: &[Option<&NewMessage>]) -> PgQuery<'q> {
     query
-        .bind(each(messages, |new| Some(new.correlation_id.as_str())))
-        .bind(each(messages, |new| new.callback_url.as_deref()))
-        .bind(each(messages, |new| Some(new.kind.as_slice())))
-}
-
-fn each<'a, T>(
-    messages: &[Option<&'a NewMessage>],
-    read: impl Fn(&'a NewMessage) -> Option<T>,
-) -> Vec<Option<T>> {
-    messages.iter().map(|message| message.and_then(&read)).collect()
+        .bind(column(messages, |new| new.map(|new| new.correlation_id.as_str())))
+        .bind(column(messages, |new| new.and_then(|new| new.callback_url.as_deref())))
+        .bind(column(messages, |new| new.map(|new| new.kind.as_slice())))
 }
 
 const MESSAGE: &str = "
@@ -62,13 +50,12 @@ const MESSAGE: &str = "
 
 /// A message with its result; `of`: only if it is this caller's. It is one statement, and so one moment.
 pub(super) async fn read(
-    db: &Database,
-    queue: QueueId,
+    queue: &PostgresQueue,
     id: MessageId,
     of: Option<&str>,
 ) -> Result<Option<Message>, StoreError> {
-    let rows = db.read(sqlx::query(MESSAGE).bind(queue).bind(id.0.to_vec()).bind(of)).await?;
-    rows.first().map(message_of).transpose().map_err(|error| db.fault(error))
+    let query = sqlx::query(MESSAGE).bind(queue.id).bind(id.0.to_vec()).bind(of);
+    Ok(queue.db.read(query, message_of).await?.pop())
 }
 
 fn message_of(row: &PgRow) -> sqlx::Result<Message> {
@@ -84,12 +71,7 @@ fn message_of(row: &PgRow) -> sqlx::Result<Message> {
         retailer: row.try_get("retailer")?,
         correlation_id: row.try_get("correlation_id")?,
         caller: row.try_get("caller")?,
-        status: match row.try_get::<JobState, _>("state")? {
-            JobState::Queued | JobState::Delayed => MessageStatus::Queued,
-            JobState::Leased => MessageStatus::Processing,
-            JobState::Completed => MessageStatus::Completed,
-            JobState::Dead | JobState::Failed => MessageStatus::Failed,
-        },
+        status: row.try_get::<JobState, _>("state")?.into(),
         created_at: Time::from_micros(row.try_get("accepted_at")?),
         attempts,
         outbox,

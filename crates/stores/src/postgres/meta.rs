@@ -14,10 +14,6 @@ pub async fn bind_politeness(db: &Database, politeness: &str) -> Result<String, 
         "INSERT INTO fetchwell_meta AS meta VALUES ('politeness', $1)
          ON CONFLICT (key) DO UPDATE SET value = meta.value RETURNING value",
     );
-    let bound = async {
-        let row = tx.fetch_one(bind.bind(politeness)).await?;
-        tx.commit().await?;
-        row.try_get(0)
-    };
-    bound.await.map_err(|error| db.fault(error))
+    let bound = tx.fetch_one(bind.bind(politeness)).await.and_then(|row| row.try_get(0));
+    tx.end(bound).await
 }

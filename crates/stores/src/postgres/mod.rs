@@ -1,6 +1,5 @@
 //! The PostgreSQL adapter, which many machines can share. The names of its tables begin with `fetchwell_`.
 
-mod callers;
 mod claiming;
 mod connections;
 mod database;
@@ -17,7 +16,6 @@ mod lanes;
 mod ledger;
 pub(super) mod message_row;
 mod meta;
-mod moment;
 mod moves;
 mod names;
 mod new_row;
@@ -37,25 +35,15 @@ mod submitting;
 mod taking;
 mod waiting;
 
-use fetchwell_engine::ports::error::StoreError;
-
 pub use claiming::CLAIM;
 pub use database::Database;
 pub use examination::{PostgresFacts, examine};
 pub use inbox::open_retriever;
 pub use instance::PostgresInstance;
 pub use meta::bind_politeness;
-pub use moment::StoreClock;
 pub use queue::PostgresQueue;
 pub use site_states::PostgresSiteStates;
 pub use taking::DUE;
-
-use crate::politeness::ClockJumpGuard;
-
-/// Connects to the server of a `postgres://` URL, for politeness.
-pub async fn open_site_states(url: &str) -> Result<ClockJumpGuard<PostgresSiteStates>, StoreError> {
-    Ok(ClockJumpGuard::new(PostgresSiteStates::open(url).await?))
-}
 
 /// Converts a number of rows to the server's type.
 fn count(number: usize) -> i64 {

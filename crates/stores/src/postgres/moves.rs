@@ -13,60 +13,78 @@ use fetchwell_engine::ports::queue::Ledger;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::Site;
 
-use super::database::{Database, Tx};
-use super::id_stock::IdStock;
+use super::database::{Tx, column};
 use super::lanes::{LaneId, NO_LANE};
-use super::moment::{ServerTime, StoreClock, now_or};
 use super::new_row::{NewRow, insert};
+use super::queue::PostgresQueue;
 use super::rooms::RoomName;
 use crate::shared::job_state::JobState;
+use crate::shared::moment::ServerTime;
 
 /// The id of a queue in the database.
 pub(super) type QueueId = i32;
 
 /// The number of rows in which the ledger of a queue is kept.
 const SHARDS: i32 = 64;
-/// Moves at one time, in one transaction.
-pub(super) struct Moves {
+
+/// The server's clock in microseconds, unless a time is given. `now()` would be the start of the transaction.
+macro_rules! now_or {
+    ($given:literal) => {
+        concat!("coalesce(", $given, ", (extract(epoch FROM clock_timestamp()) * 1000000)::BIGINT)")
+    };
+}
+pub(super) use now_or;
+
+/// Moves at one time, in one transaction. Those of messages may add deliveries to another queue.
+pub(super) struct Moves<'q> {
+    pub(super) queue: &'q PostgresQueue,
     pub(super) tx: Tx,
     pub(super) moment: ServerTime,
     changes: BTreeMap<QueueId, Ledger>,
     /// Rooms with new jobs, and when the first of these is due.
     opened: BTreeMap<RoomName, Time>,
-    ids: IdStock,
 }
 
-impl Moves {
-    pub(super) async fn begin(db: &Database, clock: &StoreClock) -> Result<Moves, StoreError> {
-        let given = clock.given().map_or("NULL".to_owned(), |given| given.to_string());
+impl<'q> Moves<'q> {
+    pub(super) async fn begin(queue: &'q PostgresQueue) -> Result<Moves<'q>, StoreError> {
+        let given = queue.clock.given().map_or("NULL".to_owned(), |given| given.to_string());
         let question = format!(concat!("SELECT ", now_or!("{}::BIGINT")), given);
-        let (tx, now) = db.begin_asking(&question).await?;
-        Ok(Moves::at(db, clock.moment(now), tx))
+        let (tx, now) = queue.db.begin_asking(&question).await?;
+        Ok(Moves::at(queue, now, tx))
     }
 
-    pub(super) fn at(db: &Database, moment: ServerTime, tx: Tx) -> Moves {
-        let ids = db.ids.clone();
-        Moves { tx, moment, changes: BTreeMap::new(), opened: BTreeMap::new(), ids }
+    pub(super) fn at(queue: &'q PostgresQueue, now: i64, tx: Tx) -> Moves<'q> {
+        let moment = queue.clock.moment(now);
+        Moves { queue, tx, moment, changes: BTreeMap::new(), opened: BTreeMap::new() }
     }
 
     pub(super) fn now(&self) -> Time {
         self.moment.now
     }
 
-    /// The pending change to the ledger of a queue.
-    pub(super) fn change(&mut self, queue: QueueId) -> &mut Ledger {
+    /// The pending change to the ledger of the queue.
+    pub(super) fn change(&mut self) -> &mut Ledger {
+        self.change_of(self.queue.id)
+    }
+
+    fn change_of(&mut self, queue: QueueId) -> &mut Ledger {
         self.changes.entry(queue).or_default()
     }
 
     /// Counts a job as waiting, and opens its room.
-    pub(super) fn now_waits(&mut self, queue: QueueId, site: String, lane: LaneId, due: Time) {
-        if due > self.now() {
-            self.change(queue).delayed += 1;
-        } else {
-            self.change(queue).queued += 1;
-        }
+    pub(super) fn now_waits(&mut self, site: String, lane: LaneId, due: Time) {
+        self.now_waits_in(self.queue.id, site, lane, due);
+    }
+
+    fn now_waits_in(&mut self, queue: QueueId, site: String, lane: LaneId, due: Time) {
+        *self.waiting_state(due).waiting(self.change_of(queue)) += 1;
         let first = self.opened.entry((queue, site, lane)).or_insert(due);
         *first = due.min(*first);
+    }
+
+    /// Stops counting a job as waiting. `was` is the state in which it waited.
+    pub(super) fn no_longer_waits(&mut self, was: JobState) {
+        *was.waiting(self.change()) -= 1;
     }
 
     /// The state of a waiting job that is due at this time.
@@ -74,12 +92,19 @@ impl Moves {
         if due > self.now() { JobState::Delayed } else { JobState::Queued }
     }
 
-    /// Writes the changes to rooms and ledger, and commits.
-    pub(super) async fn commit(mut self) -> sqlx::Result<()> {
+    /// Writes the changes to rooms and ledger, and commits, unless what was done failed.
+    pub(super) async fn end<T>(mut self, done: sqlx::Result<T>) -> Result<T, StoreError> {
+        let written = match done {
+            Ok(done) => self.write_changes().await.map(|()| done),
+            Err(error) => Err(error),
+        };
+        self.tx.end(written).await
+    }
+
+    async fn write_changes(&mut self) -> sqlx::Result<()> {
         let opened = std::mem::take(&mut self.opened);
         self.open_rooms(opened).await?;
-        self.enter().await?;
-        self.tx.commit().await
+        self.enter().await
     }
 
     /// Inserts jobs, except those whose keys exist already. Returns the number inserted.
@@ -119,11 +144,11 @@ impl Moves {
         }
         let inserted = insert(&mut self.tx, &rows, self.moment.now).await?;
         for row in rows.into_iter().filter(|row| inserted.contains(&row.id)) {
-            self.change(row.queue).accepted += 1;
-            if row.waits() {
-                self.now_waits(row.queue, row.site, row.lane, row.due);
+            self.change_of(row.queue).accepted += 1;
+            if row.state.waits() {
+                self.now_waits_in(row.queue, row.site, row.lane, row.due);
             } else {
-                self.change(row.queue).done += 1;
+                self.change_of(row.queue).done += 1;
             }
         }
         Ok(inserted.len())
@@ -131,7 +156,7 @@ impl Moves {
 
     /// New job ids, in ascending order.
     pub(super) async fn new_ids(&mut self, count: usize) -> sqlx::Result<Vec<LeaseId>> {
-        self.ids.take(&mut self.tx, count).await
+        self.queue.db.ids.take(&mut self.tx, count).await
     }
 
     async fn enter(&mut self) -> sqlx::Result<()> {
@@ -142,9 +167,6 @@ impl Moves {
         if changes.is_empty() {
             return Ok(());
         }
-        let column = |read: fn(&Ledger) -> i64| -> Vec<i64> {
-            changes.iter().map(|(_, change)| read(change)).collect()
-        };
         let query = sqlx::query(
             "INSERT INTO fetchwell_ledger AS ledger
                  (queue, shard, accepted, done, skipped, queued, in_flight, delayed, dead)
@@ -164,14 +186,14 @@ impl Moves {
         );
         let query = query
             .bind(some_shard())
-            .bind(changes.iter().map(|(queue, _)| *queue).collect::<Vec<_>>())
-            .bind(column(|change| change.accepted))
-            .bind(column(|change| change.done))
-            .bind(column(|change| change.skipped))
-            .bind(column(|change| change.queued))
-            .bind(column(|change| change.in_flight))
-            .bind(column(|change| change.delayed))
-            .bind(column(|change| change.dead));
+            .bind(column(&changes, |(queue, _)| *queue))
+            .bind(column(&changes, |(_, change)| change.accepted))
+            .bind(column(&changes, |(_, change)| change.done))
+            .bind(column(&changes, |(_, change)| change.skipped))
+            .bind(column(&changes, |(_, change)| change.queued))
+            .bind(column(&changes, |(_, change)| change.in_flight))
+            .bind(column(&changes, |(_, change)| change.delayed))
+            .bind(column(&changes, |(_, change)| change.dead));
         self.tx.execute(query).await?;
         Ok(())
     }

@@ -3,13 +3,12 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use fetchwell_engine::ports::inbox::{MessageId, Submission, Submitted};
-use sqlx::Row;
 
 use super::moves::Moves;
 
 /// The answers to repeated submissions; `None` for a new one, whose key is recorded.
 pub(super) async fn earlier_answers(
-    moves: &mut Moves,
+    moves: &mut Moves<'_>,
     group: &[&Submission],
 ) -> sqlx::Result<Vec<Option<Submitted>>> {
     let mut named: BTreeMap<(&str, &str), &Submission> = BTreeMap::new();
@@ -42,20 +41,17 @@ pub(super) async fn earlier_answers(
         .bind(named.values().map(hash).collect::<Vec<_>>())
         .bind(named.values().map(messages).collect::<Vec<_>>())
         .bind(moves.now().as_micros());
-    let rows = moves.tx.fetch(query).await?;
-    let mut new: HashSet<(String, String)> = rows
-        .iter()
-        .map(|row| Ok((row.try_get(0)?, row.try_get(1)?)))
-        .collect::<sqlx::Result<_>>()?;
+    let new: Vec<(String, String)> = moves.tx.fetch_as(query).await?;
+    let mut new: HashSet<(String, String)> = new.into_iter().collect();
     let query = sqlx::query(
         "SELECT caller, key, body_hash, messages FROM fetchwell_idempotency
          JOIN unnest($1::TEXT[], $2::TEXT[]) AS wanted (caller, key) USING (caller, key)",
     );
-    let mut kept: HashMap<(String, String), (Vec<u8>, Vec<u8>)> = HashMap::new();
-    for row in moves.tx.fetch(query.bind(&callers).bind(&keys)).await? {
-        let name = (row.try_get(0)?, row.try_get(1)?);
-        kept.insert(name, (row.try_get(2)?, row.try_get(3)?));
-    }
+    let rows = moves.tx.fetch_as(query.bind(&callers).bind(&keys)).await?;
+    let kept: HashMap<(String, String), (Vec<u8>, Vec<u8>)> = rows
+        .into_iter()
+        .map(|(caller, key, body_hash, messages)| ((caller, key), (body_hash, messages)))
+        .collect();
     let answer = |submission: &&Submission| {
         let (caller, key) = name_of(submission)?;
         let name = (caller.to_owned(), key.to_owned());

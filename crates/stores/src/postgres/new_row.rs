@@ -8,7 +8,7 @@ use fetchwell_engine::ports::job::LeaseId;
 use fetchwell_policy::time::Time;
 use sqlx::Row;
 
-use super::database::{Tx, writable};
+use super::database::{Tx, column, writable};
 use super::lanes::LaneId;
 use super::message_row;
 use super::moves::QueueId;
@@ -34,14 +34,10 @@ pub(super) struct NewRow<'a> {
 pub(super) struct MessagePart<'a> {
     pub(super) new: &'a NewMessage,
     pub(super) caller: &'a str,
+    /// The job whose result it gets at once.
+    pub(super) copies: Option<LeaseId>,
+    /// The job whose result it waits for.
     pub(super) follows: Option<LeaseId>,
-}
-
-impl NewRow<'_> {
-    /// Whether it is to be handed out; otherwise it has already ended.
-    pub(super) fn waits(&self) -> bool {
-        self.state.waits()
-    }
 }
 
 /// Values of a row, and the time, beside those of [`message_row::COLUMNS`].
@@ -51,7 +47,7 @@ const OWN: usize = 16;
 /// first is inserted.
 static INSERT: LazyLock<String> = LazyLock::new(|| {
     let columns = message_row::COLUMN_LIST.as_str();
-    let arrays = message_row::arrays(OWN + 1);
+    let arrays = message_row::arrays(&message_row::COLUMNS.map(|(_, kind)| kind), OWN + 1);
     let leased = JobState::Leased.number();
     format!(
         "INSERT INTO fetchwell_job (id, queue, lane, key, site, url, odd_url, payload, deadline, due,
@@ -78,29 +74,24 @@ pub(super) async fn insert(
 ) -> sqlx::Result<HashSet<LeaseId>> {
     let odd_url = |row: &NewRow<'_>| row.url.contains('\0').then(|| row.url.clone().into_bytes());
     let messages: Vec<Option<&NewMessage>> =
-        each(rows, |row| row.message.map(|message| message.new));
+        column(rows, |row| row.message.map(|message| message.new));
     let query = sqlx::query(INSERT.as_str())
-        .bind(each(rows, |row| row.id))
-        .bind(each(rows, |row| row.queue))
-        .bind(each(rows, |row| row.lane))
-        .bind(each(rows, |row| row.key.map(|key| key.to_vec())))
-        .bind(each(rows, |row| row.site.as_str()))
-        .bind(each(rows, |row| writable(&row.url)))
-        .bind(each(rows, odd_url))
-        .bind(each(rows, |row| row.payload.as_slice()))
-        .bind(each(rows, |row| row.deadline.map(Time::as_micros)))
-        .bind(each(rows, |row| row.due.as_micros()))
-        .bind(each(rows, |row| row.state.number()))
-        .bind(each(rows, |row| row.message.map(|message| message.caller)))
-        .bind(each(rows, |row| row.message.map(|message| message.new.retailer.as_str())))
-        .bind(each(rows, |row| row.message.is_some_and(|message| message.new.max_age.is_some())))
-        .bind(each(rows, |row| row.message.and_then(|message| message.follows)))
+        .bind(column(rows, |row| row.id))
+        .bind(column(rows, |row| row.queue))
+        .bind(column(rows, |row| row.lane))
+        .bind(column(rows, |row| row.key.map(|key| key.to_vec())))
+        .bind(column(rows, |row| row.site.as_str()))
+        .bind(column(rows, |row| writable(&row.url)))
+        .bind(column(rows, odd_url))
+        .bind(column(rows, |row| row.payload.as_slice()))
+        .bind(column(rows, |row| row.deadline.map(Time::as_micros)))
+        .bind(column(rows, |row| row.due.as_micros()))
+        .bind(column(rows, |row| row.state.number()))
+        .bind(column(rows, |row| row.message.map(|message| message.caller)))
+        .bind(column(rows, |row| row.message.map(|message| message.new.retailer.as_str())))
+        .bind(column(rows, |row| row.message.is_some_and(|message| message.new.max_age.is_some())))
+        .bind(column(rows, |row| row.message.and_then(|message| message.follows)))
         .bind(now.as_micros());
     let query = message_row::bind(query, &messages);
     tx.fetch(query).await?.iter().map(|row| row.try_get(0)).collect()
-}
-
-/// The values of one column.
-fn each<'a, T>(rows: &'a [NewRow<'a>], read: impl Fn(&'a NewRow<'a>) -> T) -> Vec<T> {
-    rows.iter().map(read).collect()
 }

@@ -10,14 +10,15 @@ use fetchwell_engine::ports::queue::{Instance, Ledger, LedgerMismatch, Queue};
 use fetchwell_engine::ports::source::Taken;
 use fetchwell_policy::time::Time;
 use sqlx::Row;
+use sqlx::postgres::PgRow;
 use tokio::sync::Notify;
 
 use super::database::Database;
 use super::instance::PostgresInstance;
 use super::ledger;
-use super::moment::{StoreClock, now_or};
-use super::moves::{Moves, QueueId};
+use super::moves::{Moves, QueueId, now_or};
 use crate::shared::job_state::sql;
+use crate::shared::moment::StoreClock;
 
 /// Jobs per INSERT statement.
 const MAX_JOBS_PER_STATEMENT: usize = 4_096;
@@ -29,7 +30,7 @@ const SOON: Duration = Duration::from_millis(5);
 pub struct PostgresQueue {
     pub(super) db: Database,
     pub(super) clock: StoreClock,
-    pub(super) queue: QueueId,
+    pub(super) id: QueueId,
     pub(super) news: Arc<Notify>,
     pub(super) lease_ttl: Duration,
     run_once: bool,
@@ -52,12 +53,11 @@ impl PostgresQueue {
             let insert = "INSERT INTO fetchwell_queue (name) VALUES ($1) ON CONFLICT DO NOTHING";
             tx.execute(sqlx::query(insert).bind(name)).await?;
             let select = "SELECT id FROM fetchwell_queue WHERE name = $1";
-            let id = tx.fetch_one(sqlx::query(select).bind(name)).await?.try_get(0)?;
-            tx.commit().await?;
-            Ok(id)
+            tx.fetch_one(sqlx::query(select).bind(name)).await?.try_get(0)
         };
-        let queue = opened.await.map_err(|error| db.fault(error))?;
-        Ok(PostgresQueue { db, clock, queue, news: Arc::default(), lease_ttl, run_once, poll })
+        let opened = opened.await;
+        let id = tx.end(opened).await?;
+        Ok(PostgresQueue { db, clock, id, news: Arc::default(), lease_ttl, run_once, poll })
     }
 
     /// Joins the queue as a new instance.
@@ -74,12 +74,12 @@ impl PostgresQueue {
             " FROM fetchwell_job WHERE id = (
                  SELECT min(id + 0) FROM fetchwell_job WHERE queue = $1 AND state < {leased})"
         ));
-        let query = sqlx::query(OLDEST).bind(self.queue).bind(self.clock.given());
-        let rows = self.db.read(query).await?;
-        let Some(row) = rows.first() else { return Ok(None) };
-        let read = || -> sqlx::Result<(i64, i64)> { Ok((row.try_get(0)?, row.try_get(1)?)) };
-        let (accepted_us, now_us) = read().map_err(|error| self.db.fault(error))?;
-        Ok(Some(self.clock.moment(now_us).to_local(Time::from_micros(accepted_us))))
+        let query = sqlx::query(OLDEST).bind(self.id).bind(self.clock.given());
+        let accepted = |row: &PgRow| {
+            let moment = self.clock.moment(row.try_get(1)?);
+            Ok(moment.to_local(Time::from_micros(row.try_get(0)?)))
+        };
+        Ok(self.db.read(query, accepted).await?.pop())
     }
 
     /// Dead jobs with their reasons, oldest first.
@@ -88,52 +88,44 @@ impl PostgresQueue {
             "SELECT url, coalesce(reason, '') FROM fetchwell_job
              WHERE queue = $1 AND state = {dead} ORDER BY id LIMIT $2"
         ));
-        let rows = self.db.read(query.bind(self.queue).bind(i64::from(most))).await?;
-        let pairs = rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?)));
-        pairs.collect::<sqlx::Result<_>>().map_err(|error| self.db.fault(error))
+        self.db.read_as(query.bind(self.id).bind(i64::from(most))).await
     }
 
-    /// Ends a take that found no jobs.
+    /// Answers a take that found no jobs.
     pub(super) async fn nothing_to_give(
         &self,
-        mut moves: Moves,
+        moves: &mut Moves<'_>,
         next: Option<Time>,
         deadline: Option<Time>,
     ) -> sqlx::Result<Taken> {
-        let now = moves.now();
-        let moment = moves.moment;
-        if self.run_once {
-            let ledger = ledger::sum(&mut moves.tx, self.queue).await?;
-            if ledger.unfinished() == 0 {
-                moves.commit().await?;
-                return Ok(Taken::Exhausted);
-            }
+        if self.run_once && ledger::sum(&mut moves.tx, self.id).await?.unfinished() == 0 {
+            return Ok(Taken::Exhausted);
         }
-        moves.commit().await?;
+        let now = moves.now();
         let poll = now + self.poll;
         let soon = now + SOON.min(self.poll);
         let next = next.into_iter().chain(deadline).min().unwrap_or(poll);
         // Jobs that are due but were not given are locked by others, or were a moment ago.
         let until = if next <= now { soon } else { next.min(poll) };
-        Ok(Taken::Idle { until: moment.to_local(until) })
+        Ok(Taken::Idle { until: moves.moment.to_local(until) })
     }
 }
 
 #[async_trait]
 impl Queue for PostgresQueue {
     async fn enqueue(&self, mut jobs: Vec<NewJob>) -> Result<usize, StoreError> {
-        let mut moves = Moves::begin(&self.db, &self.clock).await?;
+        let mut moves = Moves::begin(self).await?;
         let put_in = async {
             let mut accepted = 0;
             while !jobs.is_empty() {
                 let rest = jobs.split_off(jobs.len().min(MAX_JOBS_PER_STATEMENT));
-                accepted += moves.accept(self.queue, jobs).await?;
+                accepted += moves.accept(self.id, jobs).await?;
                 jobs = rest;
             }
-            moves.commit().await?;
             Ok(accepted)
         };
-        let accepted = put_in.await.map_err(|error| self.db.fault(error))?;
+        let accepted = put_in.await;
+        let accepted = moves.end(accepted).await?;
         self.news.notify_one();
         Ok(accepted)
     }
@@ -143,11 +135,11 @@ impl Queue for PostgresQueue {
     }
 
     async fn ledger(&self) -> Result<Ledger, StoreError> {
-        ledger::read(&self.db, self.queue).await
+        ledger::read(&self.db, self.id).await
     }
 
     async fn audit(&self) -> Result<Result<Ledger, LedgerMismatch>, StoreError> {
-        let (ledger, difference) = ledger::recount(&self.db, self.queue).await?;
+        let (ledger, difference) = ledger::recount(&self.db, self.id).await?;
         Ok(difference.map(LedgerMismatch).map_or(Ok(ledger), Err))
     }
 }

@@ -44,24 +44,20 @@ pub(super) async fn page(
         .bind(after)
         .bind(i64::from(most.results))
         .bind(i64::try_from(most.bytes).unwrap_or(i64::MAX));
-    let rows = db.read(query).await?;
-    page_of(&rows, after).map_err(|error| db.fault(error))
-}
-
-fn page_of(rows: &[PgRow], after: Option<i64>) -> sqlx::Result<OutboxPage> {
+    let row_of =
+        |row: &PgRow| Ok((row.try_get("pruned")?, row.try_get("results")?, result_of(row)?));
+    let rows: Vec<(i64, i64, Option<OutboxMessage>)> = db.read(query, row_of).await?;
     let mut results = Vec::new();
     let mut next = after.unwrap_or(0);
     if rows.is_empty() && next > 0 {
         return Ok(OutboxPage::Gone { oldest: 0 }); // This caller has never had a result.
     }
-    for row in rows {
-        let pruned: i64 = row.try_get("pruned")?;
-        let newest: i64 = row.try_get("results")?;
+    for (pruned, newest, result) in rows {
         if after.is_some_and(|after| after < pruned || after > newest) {
             return Ok(OutboxPage::Gone { oldest: pruned });
         }
         // For a caller without results, the query returns one row with only the caller's own columns.
-        results.extend(result_of(row)?);
+        results.extend(result);
         next = results.last().map_or(next.max(pruned), |last: &OutboxMessage| last.cursor);
     }
     Ok(OutboxPage::Results { results, next })

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use fetchwell_engine::ports::source::Demand;
 use fetchwell_policy::time::Time;
 
+use super::database::column;
 use super::lanes::LaneId;
 use super::moves::{Moves, QueueId};
 use crate::shared::job_state::sql;
@@ -47,7 +48,7 @@ const CLOSE_AFTER: &str = sql!(
         AND room.due <> next.due"
 );
 
-impl Moves {
+impl Moves<'_> {
     /// Makes each room open when its first job is due, unless its site is closed, which holds for all lanes.
     pub(super) async fn open_rooms(
         &mut self,
@@ -74,20 +75,16 @@ impl Moves {
                  WHERE excluded.due < room.due",
         );
         let query = query
-            .bind(rooms.iter().map(|((queue, ..), _)| *queue).collect::<Vec<_>>())
-            .bind(rooms.iter().map(|((_, site, _), _)| site.as_str()).collect::<Vec<_>>())
-            .bind(rooms.iter().map(|((.., lane), _)| *lane).collect::<Vec<_>>())
-            .bind(rooms.iter().map(|(_, due)| due.as_micros()).collect::<Vec<_>>());
+            .bind(column(rooms, |((queue, ..), _)| *queue))
+            .bind(column(rooms, |((_, site, _), _)| site.as_str()))
+            .bind(column(rooms, |((.., lane), _)| *lane))
+            .bind(column(rooms, |(_, due)| due.as_micros()));
         self.tx.execute(query).await?;
         Ok(())
     }
 
     /// Records which sites are closed.
-    pub(super) async fn close_rooms(
-        &mut self,
-        queue: QueueId,
-        demand: &Demand,
-    ) -> sqlx::Result<()> {
+    pub(super) async fn close_rooms(&mut self, demand: &Demand) -> sqlx::Result<()> {
         let closed: BTreeMap<&str, i64> = demand
             .closed
             .iter()
@@ -97,33 +94,30 @@ impl Moves {
             return Ok(());
         }
         let (sites, until): (Vec<&str>, Vec<i64>) = closed.into_iter().unzip();
-        self.tx.execute(sqlx::query(CLOSE).bind(queue).bind(sites).bind(until)).await?;
+        self.tx.execute(sqlx::query(CLOSE).bind(self.queue.id).bind(sites).bind(until)).await?;
         Ok(())
     }
 
     /// Called if others have locked everything that is due. With many concurrent inserts that may not end, so this
     /// waits for one lock, holding none that another waiting transaction could need.
-    pub(super) async fn wait_for_a_room(
-        &mut self,
-        queue: QueueId,
-        lane: LaneId,
-    ) -> sqlx::Result<()> {
+    pub(super) async fn wait_for_a_room(&mut self, lane: LaneId) -> sqlx::Result<()> {
         let query = sqlx::query(
             "SELECT 1 FROM fetchwell_room WHERE queue = $1 AND lane = $2 AND opens_at <= $3
              ORDER BY opens_at, site LIMIT 1 FOR UPDATE",
         );
-        self.tx.execute(query.bind(queue).bind(lane).bind(self.now().as_micros())).await?;
+        let query = query.bind(self.queue.id).bind(lane).bind(self.now().as_micros());
+        self.tx.execute(query).await?;
         Ok(())
     }
 
     /// Sets when rooms that we have locked are due again.
     pub(super) async fn close_after(
         &mut self,
-        queue: QueueId,
         rooms: BTreeSet<(String, LaneId)>,
     ) -> sqlx::Result<()> {
         let (sites, lanes): (Vec<String>, Vec<LaneId>) = rooms.into_iter().unzip();
-        self.tx.execute(sqlx::query(CLOSE_AFTER).bind(queue).bind(sites).bind(lanes)).await?;
+        let query = sqlx::query(CLOSE_AFTER).bind(self.queue.id).bind(sites).bind(lanes);
+        self.tx.execute(query).await?;
         Ok(())
     }
 }

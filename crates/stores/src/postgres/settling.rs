@@ -8,8 +8,8 @@ use fetchwell_policy::retry::History;
 use fetchwell_policy::time::Time;
 use sqlx::Row;
 
-use super::database::writable;
-use super::moves::{Moves, QueueId};
+use super::database::{column, writable};
+use super::moves::Moves;
 use crate::shared::job_state::sql;
 
 /// A lease to be requeued.
@@ -39,11 +39,10 @@ const PUT_BACK: &str = "
     WHERE job.id = back.id
     RETURNING site, lane, job.due";
 
-impl Moves {
+impl Moves<'_> {
     /// Settles the leases that the epoch still holds.
     pub(super) async fn settle(
         &mut self,
-        queue: QueueId,
         epoch: i64,
         batch: &[(LeaseId, &Settlement)],
     ) -> sqlx::Result<Vec<Settled>> {
@@ -53,9 +52,9 @@ impl Moves {
         let ours: Vec<bool> = batch.iter().map(|(id, _)| held.remove(id)).collect();
         let confirmed: Vec<_> =
             batch.iter().zip(&ours).filter(|(_, ours)| **ours).map(|(one, _)| *one).collect();
-        self.forget(queue, &confirmed).await?;
-        self.bury(queue, &confirmed).await?;
-        self.put_back(queue, &confirmed).await?;
+        self.forget(&confirmed).await?;
+        self.bury(&confirmed).await?;
+        self.put_back(&confirmed).await?;
         let settled = |ours| if ours { Settled::Confirmed } else { Settled::Stale };
         Ok(ours.into_iter().map(settled).collect())
     }
@@ -75,19 +74,15 @@ impl Moves {
     }
 
     /// Deletes jobs that are done or skipped.
-    async fn forget(
-        &mut self,
-        queue: QueueId,
-        batch: &[(LeaseId, &Settlement)],
-    ) -> sqlx::Result<()> {
+    async fn forget(&mut self, batch: &[(LeaseId, &Settlement)]) -> sqlx::Result<()> {
         let mut gone = Vec::new();
         for (id, settlement) in batch {
             match settlement {
-                Settlement::Done => self.change(queue).done += 1,
-                Settlement::Skipped => self.change(queue).skipped += 1,
+                Settlement::Done => self.change().done += 1,
+                Settlement::Skipped => self.change().skipped += 1,
                 _ => continue,
             }
-            self.change(queue).in_flight -= 1;
+            self.change().in_flight -= 1;
             gone.push(*id);
         }
         if !gone.is_empty() {
@@ -98,71 +93,55 @@ impl Moves {
     }
 
     /// Keeps dead jobs with their reasons.
-    pub(super) async fn bury(
-        &mut self,
-        queue: QueueId,
-        batch: &[(LeaseId, &Settlement)],
-    ) -> sqlx::Result<()> {
-        let mut ids = Vec::new();
-        let mut reasons = Vec::new();
-        for (id, settlement) in batch {
-            if let Settlement::Dead { reason } = settlement {
-                ids.push(*id);
-                reasons.push(writable(&reason.chars().take(MOST_REASON).collect::<String>()));
-                self.change(queue).in_flight -= 1;
-                self.change(queue).dead += 1;
+    pub(super) async fn bury(&mut self, batch: &[(LeaseId, &Settlement)]) -> sqlx::Result<()> {
+        let dead = |(id, settlement): &(LeaseId, &Settlement)| match settlement {
+            Settlement::Dead { reason } => {
+                Some((*id, writable(&reason.chars().take(MOST_REASON).collect::<String>())))
             }
+            _ => None,
+        };
+        let (ids, reasons): (Vec<LeaseId>, Vec<String>) = batch.iter().filter_map(dead).unzip();
+        if ids.is_empty() {
+            return Ok(());
         }
-        if !ids.is_empty() {
-            let query = sqlx::query(sql!(
-                "UPDATE fetchwell_job AS job
-                 SET state = {dead}, epoch = NULL, reason = dead.reason, ended_at = $3
-                 FROM unnest($1::BIGINT[], $2::TEXT[]) AS dead (id, reason) WHERE job.id = dead.id"
-            ));
-            let now = self.now().as_micros();
-            self.tx.execute(query.bind(ids).bind(reasons).bind(now)).await?;
-        }
+        self.change().in_flight -= ids.len() as i64;
+        self.change().dead += ids.len() as i64;
+        let query = sqlx::query(sql!(
+            "UPDATE fetchwell_job AS job
+             SET state = {dead}, epoch = NULL, reason = dead.reason, ended_at = $3
+             FROM unnest($1::BIGINT[], $2::TEXT[]) AS dead (id, reason) WHERE job.id = dead.id"
+        ));
+        self.tx.execute(query.bind(ids).bind(reasons).bind(self.now().as_micros())).await?;
         Ok(())
     }
 
     /// Requeues jobs that are to be tried again.
-    pub(super) async fn put_back(
-        &mut self,
-        queue: QueueId,
-        batch: &[(LeaseId, &Settlement)],
-    ) -> sqlx::Result<()> {
+    pub(super) async fn put_back(&mut self, batch: &[(LeaseId, &Settlement)]) -> sqlx::Result<()> {
         let returns: Vec<Return<'_>> =
             batch.iter().filter_map(|(id, settlement)| self.return_of(*id, settlement)).collect();
         if returns.is_empty() {
             return Ok(());
         }
-        self.change(queue).in_flight -= returns.len() as i64;
+        self.change().in_flight -= returns.len() as i64;
         let moment = self.moment;
         let count = |read: fn(&History) -> u32| -> Vec<Option<i64>> {
-            let history = |back: &Return<'_>| back.history.as_ref().map(read).map(i64::from);
-            returns.iter().map(history).collect()
+            column(&returns, |back| back.history.as_ref().map(read).map(i64::from))
         };
         let first_site_failure = |back: &Return<'_>| {
             let first = back.history.as_ref()?.first_site_failure?;
             Some(moment.to_store(first).as_micros())
         };
         let query = sqlx::query(PUT_BACK)
-            .bind(returns.iter().map(|back| back.id).collect::<Vec<_>>())
-            .bind(
-                returns
-                    .iter()
-                    .map(|back| self.waiting_state(back.due).number())
-                    .collect::<Vec<_>>(),
-            )
-            .bind(returns.iter().map(|back| back.due.as_micros()).collect::<Vec<_>>())
+            .bind(column(&returns, |back| back.id))
+            .bind(column(&returns, |back| self.waiting_state(back.due).number()))
+            .bind(column(&returns, |back| back.due.as_micros()))
             .bind(count(|history| history.url_failures))
             .bind(count(|history| history.site_failures))
             .bind(count(|history| history.paced))
-            .bind(returns.iter().map(first_site_failure).collect::<Vec<_>>())
-            .bind(returns.iter().map(|back| back.payload).collect::<Vec<_>>());
-        for row in self.tx.fetch(query).await? {
-            let due = Time::from_micros(row.try_get(2)?);
-            self.now_waits(queue, row.try_get(0)?, row.try_get(1)?, due);
+            .bind(column(&returns, first_site_failure))
+            .bind(column(&returns, |back| back.payload));
+        for (site, lane, due) in self.tx.fetch_as(query).await? {
+            self.now_waits(site, lane, Time::from_micros(due));
         }
         Ok(())
     }

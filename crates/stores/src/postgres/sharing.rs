@@ -5,7 +5,6 @@ use std::collections::{BTreeSet, HashMap};
 use fetchwell_engine::ports::inbox::NewMessage;
 use fetchwell_engine::ports::job::LeaseId;
 use fetchwell_policy::time::Time;
-use sqlx::Row;
 
 use super::moves::Moves;
 use crate::shared::job_state::sql;
@@ -24,7 +23,7 @@ type Kind = [u8; 16];
 /// What can be shared of each kind. Locks the leaders, so that they do not end before our commit and see their
 /// followers, and the pages, so that they are not deleted. Looks for leaders first: one that ends meanwhile has a page.
 pub(super) async fn what_is_shared(
-    moves: &mut Moves,
+    moves: &mut Moves<'_>,
     messages: &[(&NewMessage, &str)],
 ) -> sqlx::Result<HashMap<Kind, Shared>> {
     let kinds: BTreeSet<Kind> = messages
@@ -42,9 +41,8 @@ pub(super) async fn what_is_shared(
          WHERE kind = ANY($1) AND shares AND state < {dead} AND follows IS NULL
          ORDER BY id FOR SHARE"
     ));
-    for row in moves.tx.fetch(query.bind(&kinds)).await? {
-        let of_kind = shared.entry(row.try_get(0)?).or_default();
-        of_kind.leader = of_kind.leader.or(Some(row.try_get(1)?));
+    for (kind, id) in moves.tx.fetch_as(query.bind(&kinds)).await? {
+        shared.entry(kind).or_default().leader.get_or_insert(id);
     }
     let query = sqlx::query(
         "SELECT page.kind, page.job, page.stored_at
@@ -54,9 +52,8 @@ pub(super) async fn what_is_shared(
              WHERE outbox.kind = wanted.kind AND outbox.status = 'success'
              ORDER BY outbox.stored_at DESC LIMIT 1 FOR KEY SHARE) AS page",
     );
-    for row in moves.tx.fetch(query.bind(&kinds)).await? {
-        let stored_at = Time::from_micros(row.try_get(2)?);
-        shared.entry(row.try_get(0)?).or_default().page = Some((row.try_get(1)?, stored_at));
+    for (kind, job, stored_at) in moves.tx.fetch_as(query.bind(&kinds)).await? {
+        shared.entry(kind).or_default().page = Some((job, Time::from_micros(stored_at)));
     }
     Ok(shared)
 }

@@ -8,13 +8,12 @@ use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::politeness::RobotsRecord;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site};
-use sqlx::postgres::{PgArguments, PgRow};
-use sqlx::query::Query;
-use sqlx::{Postgres, Row};
+use sqlx::Row;
+use sqlx::postgres::PgRow;
 
-use super::connections::{PgConnections, within};
-use super::database::options_of;
-use super::schema::migrate;
+use super::connections::{ANSWER_WITHIN, PgConnections};
+use super::count;
+use super::database::{column, options_of};
 use crate::politeness::{Change, SiteStateStore, SiteStates, Texts};
 
 /// A copy of robots.txt replaces an unreachable one for 30 days, so it is kept a little longer.
@@ -101,37 +100,12 @@ impl PostgresSiteStates {
         // A crash of the server may lose the last slots, which is provided for (see the schema), so not every request
         // has to wait for the disk.
         let connections = PgConnections::new(options.options([("synchronous_commit", "off")]));
-        let mut taken = lasting.take().await?;
-        let version = within(migrate(&mut taken)).await;
-        lasting.refuse_newer(version.map_err(|error| connections.fault(error))?)?;
-        taken.keep();
+        lasting.migrate(ANSWER_WITHIN).await?;
         Ok(PostgresSiteStates { connections, lasting })
     }
 
     async fn begin_run(&self, anyway: bool) -> Result<(), StoreError> {
-        self.execute(sqlx::query(BEGIN_RUN).bind(anyway)).await.map(|_| ())
-    }
-
-    /// Runs a statement and returns the number of affected rows.
-    async fn execute(&self, query: Query<'_, Postgres, PgArguments>) -> Result<u64, StoreError> {
-        let mut taken = self.connections.take().await?;
-        let done = within(query.execute(&mut *taken)).await;
-        let done = done.map_err(|error| self.connections.fault(error))?;
-        taken.keep();
-        Ok(done.rows_affected())
-    }
-
-    /// Runs a statement and returns its rows.
-    async fn fetch(
-        &self,
-        connections: &PgConnections,
-        query: Query<'_, Postgres, PgArguments>,
-    ) -> Result<Vec<PgRow>, StoreError> {
-        let mut taken = connections.take().await?;
-        let rows = within(query.fetch_all(&mut *taken)).await;
-        let rows = rows.map_err(|error| self.connections.fault(error))?;
-        taken.keep();
-        Ok(rows)
+        self.connections.execute(sqlx::query(BEGIN_RUN).bind(anyway)).await.map(|_| ())
     }
 
     fn sense<T>(&self, read: sqlx::Result<T>) -> Result<T, StoreError> {
@@ -144,11 +118,10 @@ impl SiteStateStore for PostgresSiteStates {
     async fn read(&self, sites: &[Site]) -> Result<SiteStates, StoreError> {
         let names: Vec<&str> = sites.iter().map(Site::as_str).collect();
         loop {
-            let rows = self.fetch(&self.connections, sqlx::query(READ).bind(&names)).await?;
+            let rows = self.connections.fetch(sqlx::query(READ).bind(&names)).await?;
             let Some(row) = rows.first() else { continue };
-            let (now, lost_until, sites) = self.sense(texts_of(row))?;
-            if let Some(lost_until) = lost_until {
-                return Ok(SiteStates { now, lost_until: Time::from_micros(lost_until), sites });
+            if let Some(states) = self.sense(states_of(row))? {
+                return Ok(states);
             }
             self.begin_run(false).await?;
         }
@@ -158,24 +131,19 @@ impl SiteStateStore for PostgresSiteStates {
         if changes.is_empty() {
             return Ok(Vec::new());
         }
-        let texts = |get: fn(&Change) -> Option<&String>| -> Vec<Option<&str>> {
-            changes.iter().map(|change| get(change).map(String::as_str)).collect()
-        };
-        let forgettable_at: Vec<Option<i64>> =
-            changes.iter().map(|change| change.forgettable_at.map(Time::as_micros)).collect();
         let query = sqlx::query(REPLACE)
-            .bind(changes.iter().map(|change| change.site.as_str()).collect::<Vec<_>>())
-            .bind(texts(|change| change.before.rate_limit.as_ref()))
-            .bind(texts(|change| change.before.circuit.as_ref()))
-            .bind(texts(|change| change.before.notes.as_ref()))
-            .bind(texts(|change| change.after.rate_limit.as_ref()))
-            .bind(texts(|change| change.after.circuit.as_ref()))
-            .bind(texts(|change| change.after.notes.as_ref()))
-            .bind(forgettable_at)
-            .bind(changes.iter().map(|change| change.is_notable).collect::<Vec<_>>());
+            .bind(column(changes, |change| change.site.as_str()))
+            .bind(column(changes, |change| change.before.rate_limit.as_deref()))
+            .bind(column(changes, |change| change.before.circuit.as_deref()))
+            .bind(column(changes, |change| change.before.notes.as_deref()))
+            .bind(column(changes, |change| change.after.rate_limit.as_deref()))
+            .bind(column(changes, |change| change.after.circuit.as_deref()))
+            .bind(column(changes, |change| change.after.notes.as_deref()))
+            .bind(column(changes, |change| change.forgettable_at.map(Time::as_micros)))
+            .bind(column(changes, |change| change.is_notable));
         let must_last = changes.iter().any(|change| change.must_last);
         let connections = if must_last { &self.lasting } else { &self.connections };
-        let rows = self.fetch(connections, query).await?;
+        let rows = connections.fetch(query).await?;
         let made: sqlx::Result<HashSet<&str>> = rows.iter().map(|row| row.try_get(0)).collect();
         let made = self.sense(made)?;
         Ok(changes.iter().map(|change| made.contains(change.site.as_str())).collect())
@@ -192,8 +160,8 @@ impl SiteStateStore for PostgresSiteStates {
         most: usize,
     ) -> Result<Vec<String>, StoreError> {
         let query = if notable { NOTABLE_NAMES } else { NAMES };
-        let query = sqlx::query(query).bind(after).bind(i64::try_from(most).unwrap_or(i64::MAX));
-        let rows = self.fetch(&self.connections, query).await?;
+        let query = sqlx::query(query).bind(after).bind(count(most));
+        let rows = self.connections.fetch(query).await?;
         self.sense(rows.iter().map(|row| row.try_get(0)).collect())
     }
 
@@ -204,13 +172,15 @@ impl SiteStateStore for PostgresSiteStates {
         forget_before: Time,
     ) -> Result<(), StoreError> {
         let query = sqlx::query(NOTE_ORDER).bind(site.as_str());
-        self.execute(query.bind(at.as_micros()).bind(forget_before.as_micros())).await.map(|_| ())
+        self.connections
+            .execute(query.bind(at.as_micros()).bind(forget_before.as_micros()))
+            .await
+            .map(|_| ())
     }
 
     async fn ordered(&self, since: Time, most: usize) -> Result<Vec<(String, Time)>, StoreError> {
-        let query = sqlx::query(ORDERED).bind(since.as_micros());
-        let query = query.bind(i64::try_from(most).unwrap_or(i64::MAX));
-        let rows = self.fetch(&self.connections, query).await?;
+        let query = sqlx::query(ORDERED).bind(since.as_micros()).bind(count(most));
+        let rows = self.connections.fetch(query).await?;
         let row = |row: &PgRow| Ok((row.try_get(0)?, Time::from_micros(row.try_get(1)?)));
         self.sense(rows.iter().map(row).collect())
     }
@@ -221,7 +191,7 @@ impl SiteStateStore for PostgresSiteStates {
              LEFT JOIN fetchwell_robots AS kept USING (origin) ORDER BY place",
         );
         let names: Vec<String> = origins.iter().map(Origin::to_string).collect();
-        let rows = self.fetch(&self.connections, query.bind(names)).await?;
+        let rows = self.connections.fetch(query.bind(names)).await?;
         let texts: sqlx::Result<Vec<Option<&str>>> =
             rows.iter().map(|row| row.try_get(0)).collect();
         // An invalid record counts as missing: robots.txt is fetched again.
@@ -232,7 +202,7 @@ impl SiteStateStore for PostgresSiteStates {
     async fn forget_robots(&self, origins: &[Origin]) -> Result<(), StoreError> {
         let names: Vec<String> = origins.iter().map(Origin::to_string).collect();
         let query = sqlx::query("DELETE FROM fetchwell_robots WHERE origin = ANY ($1)");
-        self.execute(query.bind(names)).await.map(|_| ())
+        self.connections.execute(query.bind(names)).await.map(|_| ())
     }
 
     async fn keep_robots(&self, origin: &Origin, record: &RobotsRecord) -> Result<(), StoreError> {
@@ -244,25 +214,28 @@ impl SiteStateStore for PostgresSiteStates {
              VALUES ($1, $2, (extract(epoch FROM clock_timestamp()) * 1000000)::BIGINT)
              ON CONFLICT (origin) DO UPDATE SET record = excluded.record, kept_at = excluded.kept_at",
         );
-        self.execute(query.bind(origin.to_string()).bind(text)).await.map(|_| ())
+        self.connections.execute(query.bind(origin.to_string()).bind(text)).await.map(|_| ())
     }
 
     async fn sweep(&self, now: Time) -> Result<u64, StoreError> {
         let robots = sqlx::query("DELETE FROM fetchwell_robots WHERE kept_at <= $1");
-        self.execute(robots.bind((now - ROBOTS_KEPT).as_micros())).await?;
+        self.connections.execute(robots.bind((now - ROBOTS_KEPT).as_micros())).await?;
         let sites = sqlx::query("DELETE FROM fetchwell_site WHERE forgettable_at <= $1");
-        self.execute(sites.bind(now.as_micros())).await
+        self.connections.execute(sites.bind(now.as_micros())).await
     }
 }
 
-type Kept = (Time, Option<i64>, Vec<Texts>);
-
-fn texts_of(row: &PgRow) -> sqlx::Result<Kept> {
+/// `None` if the server has restarted since its last run was recorded.
+fn states_of(row: &PgRow) -> sqlx::Result<Option<SiteStates>> {
+    let Some(lost_until) = row.try_get("lost_until")? else { return Ok(None) };
     let texts = |column| -> sqlx::Result<Vec<Option<String>>> {
         Ok(row.try_get::<Option<_>, _>(column)?.unwrap_or_default())
     };
     let kept = texts("rate_limits")?.into_iter().zip(texts("circuits")?).zip(texts("notes")?);
     let texts = |((rate_limit, circuit), notes)| Texts { rate_limit, circuit, notes };
-    let sites = kept.map(texts).collect();
-    Ok((Time::from_micros(row.try_get("now")?), row.try_get("lost_until")?, sites))
+    Ok(Some(SiteStates {
+        now: Time::from_micros(row.try_get("now")?),
+        lost_until: Time::from_micros(lost_until),
+        sites: kept.map(texts).collect(),
+    }))
 }

@@ -5,11 +5,11 @@ use std::collections::{BTreeSet, HashSet};
 use fetchwell_engine::ports::job::{Lease, LeaseId};
 use fetchwell_engine::ports::source::Demand;
 use fetchwell_policy::time::Time;
-use sqlx::Row;
 
 use super::count;
+use super::database::column;
 use super::lanes::{BusyLane, LaneId};
-use super::moves::{Moves, QueueId};
+use super::moves::Moves;
 use super::share::share_out;
 use crate::shared::job_state::sql;
 
@@ -51,7 +51,6 @@ const OVERDUE: &str = sql!(
 );
 
 /// Jobs that could be handed out.
-#[derive(Default)]
 struct Found {
     /// By lane, in the order in which to hand them out.
     jobs: Vec<Vec<LeaseId>>,
@@ -67,22 +66,21 @@ struct Chosen {
     rooms: BTreeSet<(String, LaneId)>,
 }
 
-impl Moves {
+impl Moves<'_> {
     /// The earliest deadline of a waiting job.
-    pub(super) async fn first_deadline(&mut self, queue: QueueId) -> sqlx::Result<Option<Time>> {
+    pub(super) async fn first_deadline(&mut self) -> sqlx::Result<Option<Time>> {
         let query = sqlx::query(sql!(
             "SELECT deadline FROM fetchwell_job
              WHERE queue = $1 AND state < {leased} AND deadline IS NOT NULL
              ORDER BY deadline LIMIT 1"
         ));
-        let rows = self.tx.fetch(query.bind(queue)).await?;
-        rows.first().map(|row| Ok(Time::from_micros(row.try_get(0)?))).transpose()
+        let deadline = self.tx.fetch_as(query.bind(self.queue.id)).await?.pop();
+        Ok(deadline.map(|(deadline,)| Time::from_micros(deadline)))
     }
 
     /// Hands out jobs that are due: lanes share equally, and each site gives up to its limit.
     pub(super) async fn lease(
         &mut self,
-        queue: QueueId,
         epoch: i64,
         demand: &Demand,
         lanes: &[BusyLane],
@@ -90,36 +88,31 @@ impl Moves {
     ) -> sqlx::Result<Vec<Lease>> {
         let mut chosen = Chosen::default();
         if has_overdue {
-            self.choose_overdue(queue, demand.most, &mut chosen).await?;
+            self.choose_overdue(demand.most, &mut chosen).await?;
         }
         let due: Vec<&BusyLane> = lanes.iter().filter(|lane| lane.opens_at <= self.now()).collect();
-        self.choose_due(queue, demand, &due, &mut chosen).await?;
-        if let (true, true, Some(lane)) =
-            (chosen.rooms.is_empty(), demand.closed.is_empty(), due.first())
+        self.choose_due(demand, &due, &mut chosen).await?;
+        if chosen.rooms.is_empty()
+            && demand.closed.is_empty()
+            && let Some(lane) = due.first()
         {
-            self.wait_for_a_room(queue, lane.id).await?;
-            self.choose_due(queue, demand, &due, &mut chosen).await?;
+            self.wait_for_a_room(lane.id).await?;
+            self.choose_due(demand, &due, &mut chosen).await?;
         }
         if chosen.rooms.is_empty() {
             return Ok(Vec::new());
         }
-        let leases = self.claim(queue, epoch, &chosen.jobs, lanes).await?;
-        self.close_after(queue, chosen.rooms).await?;
+        let leases = self.claim(epoch, &chosen.jobs, lanes).await?;
+        self.close_after(chosen.rooms).await?;
         Ok(leases)
     }
 
-    async fn choose_overdue(
-        &mut self,
-        queue: QueueId,
-        most: usize,
-        chosen: &mut Chosen,
-    ) -> sqlx::Result<()> {
-        let query = sqlx::query(OVERDUE).bind(queue).bind(self.now().as_micros());
-        for row in self.tx.fetch(query.bind(count(most))).await? {
-            let job = row.try_get(0)?;
+    async fn choose_overdue(&mut self, most: usize, chosen: &mut Chosen) -> sqlx::Result<()> {
+        let query = sqlx::query(OVERDUE).bind(self.queue.id).bind(self.now().as_micros());
+        for (job, site, lane) in self.tx.fetch_as(query.bind(count(most))).await? {
             chosen.jobs.push(job);
             chosen.overdue.insert(job);
-            chosen.rooms.insert((row.try_get(1)?, row.try_get(2)?));
+            chosen.rooms.insert((site, lane));
         }
         Ok(())
     }
@@ -127,7 +120,6 @@ impl Moves {
     /// Considers few rooms first, and more if they gave too little, because they stay locked until the commit.
     async fn choose_due(
         &mut self,
-        queue: QueueId,
         demand: &Demand,
         lanes: &[&BusyLane],
         chosen: &mut Chosen,
@@ -141,7 +133,7 @@ impl Moves {
         let mut rooms_seen = share.div_ceil(demand.most_per_site.max(1));
         loop {
             let window = &lanes[..lanes_seen];
-            let found = self.look(queue, demand, window, rooms_seen, chosen).await?;
+            let found = self.look(demand, window, rooms_seen, chosen).await?;
             let most_of = |lane: &BusyLane| match (&lane.lane.group, demand.most_per_group) {
                 (Some(_), most @ 1..) => most,
                 _ => usize::MAX,
@@ -175,29 +167,28 @@ impl Moves {
 
     async fn look(
         &mut self,
-        queue: QueueId,
         demand: &Demand,
         lanes: &[&BusyLane],
         rooms: usize,
         chosen: &mut Chosen,
     ) -> sqlx::Result<Found> {
         let query = sqlx::query(DUE)
-            .bind(queue)
-            .bind(lanes.iter().map(|lane| lane.id).collect::<Vec<_>>())
+            .bind(self.queue.id)
+            .bind(column(lanes, |lane| lane.id))
             .bind(self.now().as_micros())
             .bind(count(rooms))
             .bind(count(demand.most_per_site.min(demand.most)));
         let mut found = Found { jobs: vec![Vec::new(); lanes.len()], rooms: vec![0; lanes.len()] };
         let mut last_room: Option<(String, LaneId)> = None;
-        for row in self.tx.fetch(query).await? {
-            let place = usize::try_from(row.try_get::<i64, _>(0)?).unwrap_or(0) - 1;
-            let room = (row.try_get(1)?, row.try_get(2)?);
+        let rows: Vec<(i64, String, LaneId, Option<LeaseId>)> = self.tx.fetch_as(query).await?;
+        for (place, site, lane, job) in rows {
+            let place = usize::try_from(place).unwrap_or(0) - 1;
+            let room = (site, lane);
             if last_room.as_ref() != Some(&room) {
                 found.rooms[place] += 1;
                 chosen.rooms.insert(room.clone());
                 last_room = Some(room);
             }
-            let job: Option<LeaseId> = row.try_get(3)?;
             found.jobs[place].extend(job.filter(|job| !chosen.overdue.contains(job)));
         }
         Ok(found)

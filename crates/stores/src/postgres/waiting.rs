@@ -27,9 +27,7 @@ const COUNT: &str = sql!(
 impl Waiting for Database {
     async fn waiting_for(&self, sites: &[Site], most: u32) -> Result<Vec<u64>, StoreError> {
         let names: Vec<&str> = sites.iter().map(Site::as_str).collect();
-        let rows = self.read(sqlx::query(COUNT).bind(names).bind(i64::from(most))).await?;
-        let counts: sqlx::Result<Vec<i64>> = rows.iter().map(|row| row.try_get(0)).collect();
-        let counts = counts.map_err(|error| self.fault(error))?;
-        Ok(counts.into_iter().map(|count| u64::try_from(count).unwrap_or(0)).collect())
+        let query = sqlx::query(COUNT).bind(names).bind(i64::from(most));
+        self.read(query, |row| Ok(u64::try_from(row.try_get::<i64, _>(0)?).unwrap_or(0))).await
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use fetchwell_policy::time::Time;
 use futures::StreamExt;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::error::StoreError;
@@ -43,6 +43,7 @@ pub(super) struct Deliveries {
     doubt: Notify,
 }
 
+#[derive(Default)]
 struct State {
     /// Counts the connections. The broker redelivers the batches of earlier ones.
     generation: u64,
@@ -68,13 +69,13 @@ pub(super) struct Held {
 impl Deliveries {
     pub(super) fn new(clock: Clock) -> Deliveries {
         let away = Some(StoreError::transient("RabbitMQ: not connected yet"));
-        let waiting = BTreeMap::new();
-        let held = HashMap::new();
-        let state = State { generation: 0, doubted: 0, away, next_id: 1, waiting, held };
-        let news = Arc::default();
-        let began = Notify::new();
-        let doubt = Notify::new();
-        Deliveries { state: Mutex::new(state), clock, news, began, doubt }
+        Deliveries {
+            state: Mutex::new(State { away, next_id: 1, ..State::default() }),
+            clock,
+            news: Arc::default(),
+            began: Notify::new(),
+            doubt: Notify::new(),
+        }
     }
 
     /// Waits for the first connection, for as long as connecting may take.
@@ -84,7 +85,7 @@ impl Deliveries {
 
     /// The number of the current connection, or why there is none.
     pub(super) fn generation(&self) -> Result<u64, StoreError> {
-        let state = self.state();
+        let state = self.state.lock();
         match &state.away {
             Some(fault) => Err(fault.clone()),
             None => Ok(state.generation),
@@ -93,7 +94,7 @@ impl Deliveries {
 
     /// Takes batches that are due; if there are none, returns when the next is due.
     pub(super) fn take(&self, most: usize) -> Result<Vec<Lease>, Option<Time>> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let now = self.clock.now();
         let mut leases = Vec::new();
         while leases.len() < most
@@ -110,13 +111,13 @@ impl Deliveries {
 
     /// What is needed to settle a batch; `None` if it is no longer ours.
     pub(super) fn held(&self, id: LeaseId) -> Option<Held> {
-        self.state().held.get(&id).cloned()
+        self.state.lock().held.get(&id).cloned()
     }
 
     /// Gives up a connection that does not answer. The broker redelivers all unsettled batches, so none remains
     /// assigned to a dead connection.
     pub(super) fn give_up_connection(&self) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.doubted = state.generation;
         self.doubt.notify_one();
     }
@@ -125,7 +126,7 @@ impl Deliveries {
     async fn given_up(&self) {
         loop {
             self.doubt.notified().await;
-            let state = self.state();
+            let state = self.state.lock();
             if state.doubted == state.generation {
                 return;
             }
@@ -134,12 +135,12 @@ impl Deliveries {
 
     /// Removes a settled batch.
     pub(super) fn forget(&self, id: LeaseId) {
-        self.state().held.remove(&id);
+        self.state.lock().held.remove(&id);
     }
 
     /// Postpones a batch until this time.
     pub(super) fn put_off(&self, lease: &Lease, until: Time) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.held.contains_key(&lease.id) {
             state.waiting.insert((until, lease.id), lease.clone());
         }
@@ -147,7 +148,7 @@ impl Deliveries {
 
     /// Removes the batches that have waited here for too long, to be returned to the broker.
     pub(super) fn kept_too_long(&self) -> Vec<Acker> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let now = self.clock.now();
         let State { waiting, held, .. } = &mut *state;
         let mut ackers = Vec::new();
@@ -162,7 +163,7 @@ impl Deliveries {
     }
 
     fn begin(&self) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.generation += 1;
         state.away = None;
         self.began.notify_one();
@@ -170,7 +171,7 @@ impl Deliveries {
 
     /// Returns whether there was a connection before.
     fn lose(&self, fault: StoreError) -> bool {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.waiting.clear();
         state.held.clear();
         state.away.replace(fault).is_none()
@@ -179,25 +180,18 @@ impl Deliveries {
     fn came(&self, delivery: Delivery) {
         let Delivery { data, properties, acker, .. } = delivery;
         let now = self.clock.now();
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let due = now + delay_of(&properties, self.clock.wall());
         let id = state.next_id;
         state.next_id += 1;
-        let lane = Lane::default();
-        let site = None;
-        let deadline = None;
         let url = name_of(&properties, &data);
-        let job = Job { url, site, lane, deadline, payload: data };
+        let job = Job { url, site: None, lane: Lane::default(), deadline: None, payload: data };
         let history = history_of(&properties, now);
         let lease = Lease { id, job, history, interruptions: 0, accepted_at: now };
         state.waiting.insert((due, id), lease);
         state.held.insert(id, Held { acker, properties, since: now });
         drop(state);
         self.news.notify_one();
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock()
     }
 }
 
@@ -228,8 +222,7 @@ impl Reconnector {
     /// Runs one connection from its start to its end. `Ok` if it was stopped.
     async fn consume(&self) -> Result<(), StoreError> {
         let connection = self.link.connect("worker").await?;
-        let beginning = timeout(ANSWER_WITHIN, self.begin(&connection)).await;
-        let mut consumer = beginning.unwrap_or_else(|_| Err(self.link.silent()))?;
+        let mut consumer = self.link.answered(self.begin(&connection)).await?;
         self.deliveries.begin();
         info!("taking batches from {} at {}", self.names.queue, self.link.address());
         loop {
@@ -250,15 +243,14 @@ impl Reconnector {
         }
     }
 
-    async fn begin(&self, connection: &Connection) -> Result<Consumer, StoreError> {
-        declare::ensure(&self.link, connection, &self.names).await?;
-        let fault = |error: lapin::Error| self.link.fault(error);
-        let channel = connection.create_channel().await.map_err(fault)?;
-        channel.basic_qos(self.prefetch, BasicQosOptions::default()).await.map_err(fault)?;
+    async fn begin(&self, connection: &Connection) -> lapin::Result<Consumer> {
+        declare::ensure(connection, &self.names).await?;
+        let channel = connection.create_channel().await?;
+        channel.basic_qos(self.prefetch, BasicQosOptions::default()).await?;
         let queue = self.names.queue.clone();
         let tag = ShortString::default();
         let options = BasicConsumeOptions::default();
-        channel.basic_consume(queue, tag, options, FieldTable::default()).await.map_err(fault)
+        channel.basic_consume(queue, tag, options, FieldTable::default()).await
     }
 
     /// Closing the connection returns all unsettled batches to the broker.

@@ -16,8 +16,7 @@ use lapin::{Channel, Connection};
 use tokio::time::timeout;
 
 use super::RabbitQueue;
-use super::link::ANSWER_WITHIN;
-use super::message::{Outgoing, name_of, reason_of};
+use super::message::{self, Outgoing, name_of, reason_of};
 
 /// The number of letters moved at once, which limits the bodies in memory.
 const LETTERS_AT_ONCE: u64 = 64;
@@ -73,7 +72,7 @@ impl RabbitQueue {
             return Ok(());
         }
         let connection = self.link.connect("dead letters").await?;
-        let channel = self.answered(connection.create_channel()).await?;
+        let channel = self.link.answered(connection.create_channel()).await?;
         while left > 0 {
             let letters = self.get(&channel, left.min(LETTERS_AT_ONCE)).await?;
             if letters.is_empty() {
@@ -84,7 +83,7 @@ impl RabbitQueue {
             let moved: Vec<Outgoing<'_>> = letters.iter().map(outgoing).collect();
             self.publisher.publish(&moved).await?;
             for letter in &letters {
-                self.answered(letter.acker.ack(BasicAckOptions::default())).await?;
+                self.link.answered(letter.acker.ack(BasicAckOptions::default())).await?;
             }
         }
         close(&connection).await;
@@ -96,7 +95,7 @@ impl RabbitQueue {
         for _ in 0..most {
             let options = BasicGetOptions { no_ack: false };
             let got = channel.basic_get(self.names.dead.clone(), options);
-            match self.answered(got).await? {
+            match self.link.answered(got).await? {
                 Some(message) => letters.push(message.delivery),
                 None => break,
             }
@@ -111,20 +110,11 @@ impl RabbitQueue {
     ) -> Outgoing<'a> {
         let Delivery { properties, data, .. } = letter;
         let batch = DeadBatch { id: name_of(properties, data), reason: reason_of(properties) };
-        match place_of(batch) {
-            Place::Stays => Outgoing::unchanged(&self.names.dead, data, properties),
-            Place::Again => Outgoing::anew(&self.names.queue, data, properties),
-        }
-    }
-
-    async fn answered<T>(
-        &self,
-        question: impl Future<Output = lapin::Result<T>> + Send,
-    ) -> Result<T, StoreError> {
-        match timeout(ANSWER_WITHIN, question).await {
-            Ok(answer) => answer.map_err(|error| self.link.fault(error)),
-            Err(_) => Err(self.link.silent()),
-        }
+        let (queue, properties) = match place_of(batch) {
+            Place::Stays => (&self.names.dead, message::lasting(properties.clone())),
+            Place::Again => (&self.names.queue, message::fresh(properties)),
+        };
+        Outgoing { queue, body: data, properties }
     }
 }
 

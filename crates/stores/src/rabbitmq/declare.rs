@@ -7,7 +7,6 @@ use lapin::{Channel, Connection};
 use tracing::warn;
 
 use super::errors::{NOT_FOUND, PRECONDITION_FAILED, code_of};
-use super::link::AmqpConnection;
 
 /// The names of the queue and of its dead-letter queue.
 pub(super) struct Names {
@@ -32,15 +31,10 @@ impl Names {
 }
 
 /// Makes sure that both queues exist.
-pub(super) async fn ensure(
-    link: &AmqpConnection,
-    connection: &Connection,
-    names: &Names,
-) -> Result<(), StoreError> {
-    let fault = |error: lapin::Error| link.fault(error);
+pub(super) async fn ensure(connection: &Connection, names: &Names) -> lapin::Result<()> {
     let durable = QueueDeclareOptions::durable();
-    if is_there(connection, &names.queue).await.map_err(fault)? {
-        if !is_durable(connection, &names.queue).await.map_err(fault)? {
+    if is_there(connection, &names.queue).await? {
+        if !is_durable(connection, &names.queue).await? {
             warn!(
                 "the RabbitMQ queue {} is not durable: its messages are lost when the broker \
                  restarts; to get a durable one, delete it and start this program before any other",
@@ -49,10 +43,10 @@ pub(super) async fn ensure(
         }
     } else {
         let options = if names.transient { QueueDeclareOptions::default() } else { durable };
-        declare(connection, &names.queue, options).await.map_err(fault)?;
+        declare(connection, &names.queue, options).await?;
     }
-    if !is_there(connection, &names.dead).await.map_err(fault)? {
-        declare(connection, &names.dead, durable).await.map_err(fault)?;
+    if !is_there(connection, &names.dead).await? {
+        declare(connection, &names.dead, durable).await?;
     }
     Ok(())
 }

@@ -9,54 +9,16 @@ use StoreErrorKind::{Bug, Incompatible, TooLarge, Transient};
 
 /// AMQP reply codes.
 const CONTENT_TOO_LARGE: u16 = 311;
-const NO_ROUTE: u16 = 312;
-const NO_CONSUMERS: u16 = 313;
-const CONNECTION_FORCED: u16 = 320;
 const INVALID_PATH: u16 = 402;
 const ACCESS_REFUSED: u16 = 403;
 pub(super) const NOT_FOUND: u16 = 404;
-const RESOURCE_LOCKED: u16 = 405;
 pub(super) const PRECONDITION_FAILED: u16 = 406;
 const FRAME_ERROR: u16 = 501;
 const SYNTAX_ERROR: u16 = 502;
 const COMMAND_INVALID: u16 = 503;
-const CHANNEL_ERROR: u16 = 504;
 const UNEXPECTED_FRAME: u16 = 505;
-const RESOURCE_ERROR: u16 = 506;
 const NOT_ALLOWED: u16 = 530;
 const NOT_IMPLEMENTED: u16 = 540;
-const INTERNAL_ERROR: u16 = 541;
-
-/// Classifies the reply codes. A queue that is not found is created again with the next connection. Wrong credentials
-/// and missing permissions are incompatible, because a retry does not help.
-const KINDS: [(u16, StoreErrorKind); 18] = [
-    (CONTENT_TOO_LARGE, TooLarge),
-    (NO_ROUTE, Transient),
-    (NO_CONSUMERS, Transient),
-    (CONNECTION_FORCED, Transient),
-    (INVALID_PATH, Incompatible),
-    (ACCESS_REFUSED, Incompatible),
-    (NOT_FOUND, Transient),
-    (RESOURCE_LOCKED, Transient),
-    (PRECONDITION_FAILED, Transient),
-    (FRAME_ERROR, Bug),
-    (SYNTAX_ERROR, Bug),
-    (COMMAND_INVALID, Bug),
-    (CHANNEL_ERROR, Transient),
-    (UNEXPECTED_FRAME, Bug),
-    (RESOURCE_ERROR, Transient),
-    (NOT_ALLOWED, Incompatible),
-    (NOT_IMPLEMENTED, Incompatible),
-    (INTERNAL_ERROR, Transient),
-];
-
-/// Brokers use some codes for several errors. These texts take precedence over the code.
-const TEXTS: [(u16, &str, StoreErrorKind); 4] = [
-    (PRECONDITION_FAILED, "inequivalent arg", Incompatible),
-    (PRECONDITION_FAILED, "larger than", TooLarge),
-    (NOT_ALLOWED, "limit", Transient),
-    (NOT_ALLOWED, "is down", Transient),
-];
 
 /// Converts a lapin error; `broker` names the broker. All such errors are converted here.
 pub(super) fn store_error(broker: String, error: lapin::Error) -> StoreError {
@@ -105,10 +67,20 @@ fn is_about_certificate(error: &io::Error) -> bool {
     matches!(cause, Some(rustls::Error::InvalidCertificate(_)))
 }
 
+/// The kind of a reply. Brokers use some codes for several errors, which only their texts tell apart.
+///
+/// A queue that is not found is created again with the next connection. Wrong credentials and missing permissions are
+/// incompatible, because a retry does not help.
 fn kind_of_reply(code: u16, text: &str) -> StoreErrorKind {
-    let by_text = TEXTS.iter().find(|(of, words, _)| *of == code && text.contains(*words));
-    let by_code = || KINDS.iter().find(|(known, _)| *known == code).map(|(_, kind)| *kind);
-    by_text.map(|(_, _, kind)| *kind).or_else(by_code).unwrap_or(Transient)
+    match code {
+        PRECONDITION_FAILED if text.contains("inequivalent arg") => Incompatible,
+        PRECONDITION_FAILED if text.contains("larger than") => TooLarge,
+        NOT_ALLOWED if text.contains("limit") || text.contains("is down") => Transient,
+        CONTENT_TOO_LARGE => TooLarge,
+        INVALID_PATH | ACCESS_REFUSED | NOT_ALLOWED | NOT_IMPLEMENTED => Incompatible,
+        FRAME_ERROR | SYNTAX_ERROR | COMMAND_INVALID | UNEXPECTED_FRAME => Bug,
+        _ => Transient,
+    }
 }
 
 #[cfg(test)]
@@ -116,6 +88,12 @@ mod tests {
     use lapin::protocol::AMQPError;
 
     use super::*;
+
+    const CONNECTION_FORCED: u16 = 320;
+    const RESOURCE_LOCKED: u16 = 405;
+    const CHANNEL_ERROR: u16 = 504;
+    const RESOURCE_ERROR: u16 = 506;
+    const INTERNAL_ERROR: u16 = 541;
 
     fn error(code: u16, text: &str) -> StoreError {
         let said = AMQPError::from_id(code, text.into()).unwrap();

@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use super::RabbitQueue;
 use super::consumer::{Deliveries, Held, Reconnector};
 use super::link::ANSWER_WITHIN;
-use super::message::Outgoing;
+use super::message::{self, Outgoing};
 
 /// The connection is checked at least this often.
 const LEASE_TTL: Duration = Duration::from_secs(20);
@@ -70,11 +70,12 @@ impl RabbitInstance {
                 let body = payload.as_deref().unwrap_or(&lease.job.payload);
                 let clock = &self.queue.clock;
                 let at = clock.wall() + at.since(clock.now());
-                Some(Outgoing::again(&names.queue, body, &held.properties, history, at))
+                let properties = message::again(&held.properties, history, at);
+                Some(Outgoing { queue: &names.queue, body, properties })
             }
             Settlement::Dead { reason } => {
-                let body = &lease.job.payload;
-                Some(Outgoing::dead(&names.dead, body, &held.properties, reason))
+                let properties = message::dead(&held.properties, reason);
+                Some(Outgoing { queue: &names.dead, body: &lease.job.payload, properties })
             }
             Settlement::Done | Settlement::Skipped | Settlement::HandBack { .. } => None,
         }

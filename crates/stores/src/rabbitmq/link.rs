@@ -44,9 +44,16 @@ impl AmqpConnection {
     pub(super) async fn connect(&self, purpose: &str) -> Result<Connection, StoreError> {
         let name = format!("fetchwell {purpose}");
         let properties = ConnectionProperties::default().with_connection_name(name.into());
-        let connecting = self.transport.connect((*self.uri).clone(), properties);
-        match timeout(ANSWER_WITHIN, connecting).await {
-            Ok(connected) => connected.map_err(|error| self.fault(error)),
+        self.answered(self.transport.connect((*self.uri).clone(), properties)).await
+    }
+
+    /// Waits up to [`ANSWER_WITHIN`] for an answer of the broker.
+    pub(super) async fn answered<T>(
+        &self,
+        question: impl Future<Output = lapin::Result<T>>,
+    ) -> Result<T, StoreError> {
+        match timeout(ANSWER_WITHIN, question).await {
+            Ok(answer) => answer.map_err(|error| self.fault(error)),
             Err(_) => Err(self.silent()),
         }
     }

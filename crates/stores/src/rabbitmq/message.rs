@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use fetchwell_engine::ports::batches::Batch;
+use fetchwell_policy::digest::sha256_hex;
 use fetchwell_policy::retry::History;
 use fetchwell_policy::time::Time;
 use lapin::BasicProperties;
 use lapin::types::{AMQPValue, FieldTable, ShortString};
-use sha2::{Digest, Sha256};
 
 /// The number of failures of the batch itself.
 pub const ATTEMPTS_HEADER: &str = "fetchwell-attempts";
@@ -34,69 +34,48 @@ pub(super) struct Outgoing<'a> {
     pub(super) properties: BasicProperties,
 }
 
-impl<'a> Outgoing<'a> {
-    /// A batch that is published for the first time.
-    pub(super) fn batch(queue: &'a ShortString, batch: &'a Batch) -> Outgoing<'a> {
-        let mut properties = BasicProperties::default();
-        if let Ok(id) = ShortString::try_new(batch.id.clone()) {
-            properties = properties.with_message_id(id);
-        }
-        Outgoing { queue, body: &batch.body, properties: lasting(properties) }
-    }
-
-    /// A batch for another attempt, with its history.
-    pub(super) fn again(
-        queue: &'a ShortString,
-        body: &'a [u8],
-        before: &BasicProperties,
-        history: &History,
-        not_before: Time,
-    ) -> Outgoing<'a> {
-        let mut headers = before.headers().clone().unwrap_or_default();
-        put_history(&mut headers, history);
-        let at_ms = not_before.as_micros() / 1_000;
-        headers.insert(NOT_BEFORE_HEADER.into(), AMQPValue::LongLongInt(at_ms));
-        Outgoing { queue, body, properties: lasting(before.clone()).with_headers(headers) }
-    }
-
-    /// A message to publish again unchanged.
-    pub(super) fn unchanged(
-        queue: &'a ShortString,
-        body: &'a [u8],
-        before: &BasicProperties,
-    ) -> Outgoing<'a> {
-        Outgoing { queue, body, properties: lasting(before.clone()) }
-    }
-
-    /// A dead batch to be tried again with its history reset: our headers are removed.
-    pub(super) fn anew(
-        queue: &'a ShortString,
-        body: &'a [u8],
-        before: &BasicProperties,
-    ) -> Outgoing<'a> {
-        let mut headers = FieldTable::default();
-        for (name, value) in before.headers().iter().flatten() {
-            if !OWN_HEADERS.contains(&name.as_str()) {
-                headers.insert(name.clone(), value.clone());
-            }
-        }
-        Outgoing { queue, body, properties: lasting(before.clone()).with_headers(headers) }
-    }
-
-    /// A batch that is given up, with the reason.
-    pub(super) fn dead(
-        queue: &'a ShortString,
-        body: &'a [u8],
-        before: &BasicProperties,
-        reason: &str,
-    ) -> Outgoing<'a> {
-        let mut headers = before.headers().clone().unwrap_or_default();
-        headers.insert(REASON_HEADER.into(), AMQPValue::LongString(reason.into()));
-        Outgoing { queue, body, properties: lasting(before.clone()).with_headers(headers) }
+/// The properties of a batch that is published for the first time.
+pub(super) fn first(batch: &Batch) -> BasicProperties {
+    let properties = lasting(BasicProperties::default());
+    match ShortString::try_new(batch.id.clone()) {
+        Ok(id) => properties.with_message_id(id),
+        Err(_) => properties,
     }
 }
 
-fn lasting(properties: BasicProperties) -> BasicProperties {
+/// The properties of a batch for another attempt, with its history.
+pub(super) fn again(
+    before: &BasicProperties,
+    history: &History,
+    not_before: Time,
+) -> BasicProperties {
+    let mut headers = before.headers().clone().unwrap_or_default();
+    put_history(&mut headers, history);
+    let at_ms = not_before.as_micros() / 1_000;
+    headers.insert(NOT_BEFORE_HEADER.into(), AMQPValue::LongLongInt(at_ms));
+    lasting(before.clone()).with_headers(headers)
+}
+
+/// The properties of a dead batch that is to be tried again with its history reset: our headers are removed.
+pub(super) fn fresh(before: &BasicProperties) -> BasicProperties {
+    let mut headers = FieldTable::default();
+    for (name, value) in before.headers().iter().flatten() {
+        if !OWN_HEADERS.contains(&name.as_str()) {
+            headers.insert(name.clone(), value.clone());
+        }
+    }
+    lasting(before.clone()).with_headers(headers)
+}
+
+/// The properties of a batch that is given up, with the reason.
+pub(super) fn dead(before: &BasicProperties, reason: &str) -> BasicProperties {
+    let mut headers = before.headers().clone().unwrap_or_default();
+    headers.insert(REASON_HEADER.into(), AMQPValue::LongString(reason.into()));
+    lasting(before.clone()).with_headers(headers)
+}
+
+/// The properties of a message that a durable queue writes to disk.
+pub(super) fn lasting(properties: BasicProperties) -> BasicProperties {
     properties.with_content_type("application/json".into()).with_delivery_mode(PERSISTENT)
 }
 
@@ -135,8 +114,7 @@ pub(super) fn delay_of(properties: &BasicProperties, wall: Time) -> Duration {
 /// body.
 pub(super) fn name_of(properties: &BasicProperties, body: &[u8]) -> String {
     let id = properties.message_id().as_ref().map(ToString::to_string);
-    let digest = || Sha256::digest(body).iter().map(|byte| format!("{byte:02x}")).collect();
-    id.filter(|id| !id.is_empty()).unwrap_or_else(digest)
+    id.filter(|id| !id.is_empty()).unwrap_or_else(|| sha256_hex(body))
 }
 
 /// The reason of a dead letter; empty if it has none.
@@ -170,46 +148,41 @@ mod tests {
 
     #[test]
     fn what_a_batch_has_been_through_travels_with_it() {
-        let queue = ShortString::from("batches");
         let now = Time::from_micros(7_000_000);
         let batch = Batch { id: "b-1".to_owned(), body: bytes::Bytes::from_static(b"[]") };
-        let first = Outgoing::batch(&queue, &batch);
-        assert_eq!(history_of(&first.properties, now), History::default());
-        assert_eq!(delay_of(&first.properties, now), Duration::ZERO);
+        let first = first(&batch);
+        assert_eq!(history_of(&first, now), History::default());
+        assert_eq!(delay_of(&first, now), Duration::ZERO);
         let history =
             History { url_failures: 2, site_failures: 3, paced: 4, first_site_failure: None };
         let due = now + Duration::from_secs(9);
-        let again = Outgoing::again(&queue, b"[]", &first.properties, &history, due);
+        let again = again(&first, &history, due);
         let first_site_failure = Some(now);
-        assert_eq!(history_of(&again.properties, now), History { first_site_failure, ..history });
-        assert_eq!(delay_of(&again.properties, now), Duration::from_secs(9));
-        assert_eq!(delay_of(&again.properties, Time::from_micros(-1 << 60)), MAX_DELAY);
-        assert_eq!(name_of(&again.properties, b"[]"), "b-1");
-        assert_eq!(*again.properties.delivery_mode(), Some(PERSISTENT));
+        assert_eq!(history_of(&again, now), History { first_site_failure, ..history });
+        assert_eq!(delay_of(&again, now), Duration::from_secs(9));
+        assert_eq!(delay_of(&again, Time::from_micros(-1 << 60)), MAX_DELAY);
+        assert_eq!(name_of(&again, b"[]"), "b-1");
+        assert_eq!(*again.delivery_mode(), Some(PERSISTENT));
     }
 
     #[test]
     fn a_dead_letter_that_is_tried_again_keeps_its_name_and_nothing_of_its_record() {
-        let queue = ShortString::from("batches");
         let now = Time::from_micros(7_000_000);
         let batch = Batch { id: "b-1".to_owned(), body: bytes::Bytes::from_static(b"[]") };
         let mut theirs = FieldTable::default();
         theirs.insert("trace".into(), AMQPValue::LongString("abc".into()));
-        let first = Outgoing::batch(&queue, &batch).properties.with_headers(theirs.clone());
+        let first = first(&batch).with_headers(theirs.clone());
         let history = History { url_failures: 2, ..History::default() };
-        let again = Outgoing::again(&queue, b"[]", &first, &history, now + MAX_DELAY);
-        let dead = Outgoing::dead(&queue, b"[]", &again.properties, "no batch");
-        assert_eq!(reason_of(&dead.properties), "no batch");
-        let seen = Outgoing::unchanged(&queue, b"[]", &dead.properties);
-        assert_eq!(seen.properties, dead.properties);
-        let anew = Outgoing::anew(&queue, b"[]", &seen.properties);
-        assert_eq!(anew.properties.headers().as_ref(), Some(&theirs));
-        assert_eq!(
-            (name_of(&anew.properties, b"[]"), reason_of(&anew.properties)),
-            ("b-1".into(), "".into())
-        );
-        assert_eq!(history_of(&anew.properties, now), History::default());
-        assert_eq!(delay_of(&anew.properties, now), Duration::ZERO);
+        let again = again(&first, &history, now + MAX_DELAY);
+        let dead = dead(&again, "no batch");
+        assert_eq!(reason_of(&dead), "no batch");
+        let seen = lasting(dead.clone());
+        assert_eq!(seen, dead);
+        let anew = fresh(&seen);
+        assert_eq!(anew.headers().as_ref(), Some(&theirs));
+        assert_eq!((name_of(&anew, b"[]"), reason_of(&anew)), ("b-1".into(), "".into()));
+        assert_eq!(history_of(&anew, now), History::default());
+        assert_eq!(delay_of(&anew, now), Duration::ZERO);
     }
 
     #[test]

@@ -70,8 +70,11 @@ impl RabbitQueue {
 #[async_trait]
 impl BatchQueue for RabbitQueue {
     async fn publish(&self, batches: &[Batch]) -> Result<(), StoreError> {
-        let messages: Vec<Outgoing<'_>> =
-            batches.iter().map(|batch| Outgoing::batch(&self.names.queue, batch)).collect();
+        let queue = &self.names.queue;
+        let messages: Vec<Outgoing<'_>> = batches
+            .iter()
+            .map(|batch| Outgoing { queue, body: &batch.body, properties: message::first(batch) })
+            .collect();
         self.publisher.publish(&messages).await
     }
 

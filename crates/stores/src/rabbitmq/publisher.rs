@@ -62,10 +62,7 @@ impl Publisher {
     /// The number of messages waiting in a queue.
     pub(super) async fn depth(&self, queue: &ShortString) -> Result<u64, StoreError> {
         self.with_channel(async |standing: &Standing| {
-            match timeout(ANSWER_WITHIN, declare::depth(&standing.channel, queue)).await {
-                Ok(depth) => depth.map_err(|error| self.link.fault(error)),
-                Err(_) => Err(self.link.silent()),
-            }
+            self.link.answered(declare::depth(&standing.channel, queue)).await
         })
         .await
     }
@@ -90,16 +87,14 @@ impl Publisher {
 
     async fn connect(&self) -> Result<Standing, StoreError> {
         let connection = self.link.connect("publisher").await?;
-        let prepared = timeout(ANSWER_WITHIN, self.prepare(&connection)).await;
-        let channel = prepared.unwrap_or_else(|_| Err(self.link.silent()))?;
+        let channel = self.link.answered(self.prepare(&connection)).await?;
         Ok(Standing { connection, channel })
     }
 
-    async fn prepare(&self, connection: &Connection) -> Result<Channel, StoreError> {
-        declare::ensure(&self.link, connection, &self.names).await?;
-        let fault = |error: lapin::Error| self.link.fault(error);
-        let channel = connection.create_channel().await.map_err(fault)?;
-        channel.confirm_select(ConfirmSelectOptions::default()).await.map_err(fault)?;
+    async fn prepare(&self, connection: &Connection) -> lapin::Result<Channel> {
+        declare::ensure(connection, &self.names).await?;
+        let channel = connection.create_channel().await?;
+        channel.confirm_select(ConfirmSelectOptions::default()).await?;
         Ok(channel)
     }
 
@@ -115,15 +110,10 @@ impl Publisher {
             self.wait_while_blocked(standing).await?;
             let Outgoing { queue, body, properties } = message;
             let exchange = ShortString::default();
-            let sent = standing.channel.basic_publish(
-                exchange,
-                (*queue).clone(),
-                options,
-                body,
-                properties.clone(),
-            );
-            let sent = timeout(ANSWER_WITHIN, sent).await.map_err(|_| self.link.silent())?;
-            confirms.push(sent.map_err(|error| self.link.fault(error))?);
+            let queue = (*queue).clone();
+            let properties = properties.clone();
+            let sent = standing.channel.basic_publish(exchange, queue, options, body, properties);
+            confirms.push(self.link.answered(sent).await?);
         }
         self.wait_for(standing, confirms).await
     }

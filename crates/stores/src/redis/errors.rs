@@ -5,36 +5,22 @@ use redis::{ErrorKind, RedisError, ServerErrorKind};
 
 use StoreErrorKind::{Bug, Corrupt, Incompatible, TooLarge, Transient};
 
-/// Classifies error replies by their first word.
+/// The kind of an error reply, by its first word.
 ///
 /// A key of another type is incompatible, because another program uses a key of that name. So are a wrong password and
 /// missing permissions, because a retry does not help. Everything that is not listed is transient: it comes from a
 /// proxy or a module, whose errors this program does not know.
-const KINDS: &[(&str, StoreErrorKind)] = &[
-    ("ASK", Incompatible),
-    ("BUSY", Transient),
-    ("CLUSTERDOWN", Transient),
-    ("CROSSSLOT", Incompatible),
-    ("DENIED", Incompatible),
-    ("EXECABORT", Transient),
-    ("INPROG", Transient),
-    ("LOADING", Transient),
-    ("MASTERDOWN", Transient),
-    ("MISCONF", Transient),
-    ("MOVED", Incompatible),
-    ("NOAUTH", Incompatible),
-    ("NOPERM", Incompatible),
-    ("NOPROTO", Incompatible),
-    ("NOREPLICAS", Transient),
-    ("NOSCRIPT", Transient),
-    ("NOTBUSY", Transient),
-    ("OOM", Transient),
-    ("READONLY", Transient),
-    ("TRYAGAIN", Transient),
-    ("UNBLOCKED", Transient),
-    ("WRONGPASS", Incompatible),
-    ("WRONGTYPE", Incompatible),
-];
+fn kind_of_code(code: &str) -> Option<StoreErrorKind> {
+    match code {
+        "ASK" | "CROSSSLOT" | "DENIED" | "MOVED" | "NOAUTH" | "NOPERM" | "NOPROTO"
+        | "WRONGPASS" | "WRONGTYPE" => Some(Incompatible),
+        "BUSY" | "CLUSTERDOWN" | "EXECABORT" | "INPROG" | "LOADING" | "MASTERDOWN" | "MISCONF"
+        | "NOREPLICAS" | "NOSCRIPT" | "NOTBUSY" | "OOM" | "READONLY" | "TRYAGAIN" | "UNBLOCKED" => {
+            Some(Transient)
+        }
+        _ => None,
+    }
+}
 
 /// The first word of errors that have no code of their own, and what their texts mean. As above, others are transient.
 const GENERAL: &str = "ERR";
@@ -99,29 +85,20 @@ fn kind_of(error: &RedisError) -> StoreErrorKind {
         ErrorKind::Server(ServerErrorKind::ResponseError) => {
             kind_of_reply(GENERAL, error.detail().unwrap_or_default())
         }
-        ErrorKind::Server(kind) => known(KINDS, |code| kind_is(kind, code)).unwrap_or(Bug),
+        ErrorKind::Server(_) => error.code().and_then(kind_of_code).unwrap_or(Bug),
         // The connection, its TLS, or a proxy in between.
         _ => Transient,
     }
 }
 
-/// Whether `code` is the error code that the driver uses for `kind`.
-fn kind_is(kind: ServerErrorKind, code: &str) -> bool {
-    RedisError::from((ErrorKind::Server(kind), "")).code() == Some(code)
-}
-
 fn kind_of_reply(code: &str, text: &str) -> StoreErrorKind {
     if code != GENERAL {
-        return known(KINDS, |word| word == code).unwrap_or(Transient);
+        return kind_of_code(code).unwrap_or(Transient);
     }
     // Servers before Redis 7 wrap errors inside scripts.
     let mut wrapped = text.split_whitespace().filter_map(|word| word.strip_prefix('-'));
-    let inside = wrapped.find_map(|inner| known(KINDS, |word| word == inner));
-    inside.or_else(|| known(TEXTS, |words| text.contains(words))).unwrap_or(Transient)
-}
-
-fn known(table: &[(&str, StoreErrorKind)], is_it: impl Fn(&str) -> bool) -> Option<StoreErrorKind> {
-    table.iter().find(|(words, _)| is_it(words)).map(|(_, kind)| *kind)
+    let by_text = || TEXTS.iter().find(|(words, _)| text.contains(words)).map(|(_, kind)| *kind);
+    wrapped.find_map(kind_of_code).or_else(by_text).unwrap_or(Transient)
 }
 
 #[cfg(test)]

@@ -36,14 +36,10 @@ impl RedisFacts {
             let what = format!("maxmemory-policy is {}", self.eviction_policy);
             let why = "when its memory is full, it evicts keys: URLs are lost, and sites get \
                        requests too early";
+            let check = format!("{check}: eviction");
             findings.push(match self.max_memory_bytes {
-                0 => Finding::warn(
-                    format!("{check}: eviction"),
-                    what + ", but no maxmemory is set",
-                    why,
-                    mend,
-                ),
-                _ => Finding::fail(format!("{check}: eviction"), what, why, mend),
+                0 => Finding::warn(check, what + ", but no maxmemory is set", why, mend),
+                _ => Finding::fail(check, what, why, mend),
             });
         }
         findings.extend(self.durability(check));
@@ -70,21 +66,11 @@ impl RedisFacts {
 /// Connects and collects the facts. Fails if the server cannot be used at all.
 pub async fn examine(url: &str) -> Result<RedisFacts, StoreError> {
     let link = RedisConnection::open(url).await?;
-    let mut connection = link.standing().await?.connection;
-    let info: redis::RedisResult<String> = redis::cmd("INFO").query_async(&mut connection).await;
-    let info = match info {
-        Ok(info) => info,
-        Err(error) => return Err(link.fault(error).await),
-    };
-    let time: redis::RedisResult<(i64, i64)> =
-        redis::cmd("TIME").query_async(&mut connection).await;
-    let (seconds, micros) = match time {
-        Ok(time) => time,
-        Err(error) => return Err(link.fault(error).await),
-    };
+    let info: String = link.query(&redis::cmd("INFO")).await?;
+    let now = link.server_time().await?;
     // Hosted servers often do not allow reading their configuration.
-    let fsync: redis::RedisResult<(String, String)> =
-        redis::cmd("CONFIG").arg("GET").arg("appendfsync").query_async(&mut connection).await;
+    let fsync: Result<(String, String), _> =
+        link.query(redis::cmd("CONFIG").arg("GET").arg("appendfsync")).await;
     let value = |name: &str| field(&info, name).unwrap_or_default();
     Ok(RedisFacts {
         version: value("redis_version").to_owned(),
@@ -92,7 +78,7 @@ pub async fn examine(url: &str) -> Result<RedisFacts, StoreError> {
         max_memory_bytes: value("maxmemory").parse().unwrap_or(0),
         is_logged: value("aof_enabled") == "1",
         log_reaches_disk: fsync.ok().map(|(_, when)| when),
-        now: Time::from_micros(seconds.saturating_mul(1_000_000).saturating_add(micros)),
+        now,
     })
 }
 

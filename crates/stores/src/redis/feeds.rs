@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::feeds::{Claim, FeedMemory, Feeds, Subscription};
-use redis::{Cmd, FromRedisValue, Pipeline, RedisError, Script};
+use redis::Pipeline;
 use serde::{Deserialize, Serialize};
 
 use super::link::RedisConnection;
@@ -22,36 +22,9 @@ const FEEDS_AT_ONCE: usize = 500;
 /// Long enough to read a long list.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
-const CLAIM: &str = "
-local granted = {}
-for n = 4, #ARGV do
-  local held = redis.call('HGET', KEYS[1], ARGV[n])
-  local ends, holder = string.match(held or '', '^(%d+) (.*)$')
-  local free = not ends or holder == ARGV[3] or tonumber(ends) <= tonumber(ARGV[1])
-  if free then redis.call('HSET', KEYS[1], ARGV[n], ARGV[2] .. ' ' .. ARGV[3]) end
-  granted[#granted + 1] = free and 1 or 0
-end
-return granted";
-
-const RELEASE: &str = "
-for n = 2, #ARGV do
-  local held = redis.call('HGET', KEYS[1], ARGV[n])
-  if string.match(held or '', '^%d+ (.*)$') == ARGV[1] then redis.call('HDEL', KEYS[1], ARGV[n]) end
-end";
-
-const KEEP: &str = "
-local held = redis.call('HGET', KEYS[1], ARGV[1])
-if string.match(held or '', '^%d+ (.*)$') ~= ARGV[2] then return 0 end
-redis.call('HSET', KEYS[2], ARGV[1], ARGV[3])
-redis.call('HDEL', KEYS[1], ARGV[1])
-return 1";
-
 /// Feeds on a Redis server.
 pub struct RedisFeeds {
     link: RedisConnection,
-    claim: Script,
-    release: Script,
-    keep: Script,
 }
 
 /// The fields of a subscription besides its feed and category.
@@ -65,24 +38,7 @@ struct Details {
 impl RedisFeeds {
     /// Connects to the server.
     pub async fn open(url: &str) -> Result<RedisFeeds, StoreError> {
-        Ok(RedisFeeds {
-            link: RedisConnection::open_patiently(url, ANSWER_WITHIN).await?,
-            claim: Script::new(CLAIM),
-            release: Script::new(RELEASE),
-            keep: Script::new(KEEP),
-        })
-    }
-
-    async fn query<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, StoreError> {
-        let mut connection = self.link.standing().await?.connection;
-        self.sound(command.query_async(&mut connection).await).await
-    }
-
-    async fn sound<T>(&self, answer: Result<T, RedisError>) -> Result<T, StoreError> {
-        match answer {
-            Ok(answer) => Ok(answer),
-            Err(error) => Err(self.link.fault(error).await),
-        }
+        Ok(RedisFeeds { link: RedisConnection::open_patiently(url, ANSWER_WITHIN).await? })
     }
 }
 
@@ -99,7 +55,7 @@ impl Feeds for RedisFeeds {
                 let details = Details { interval_s, title: subscription.title.clone() };
                 command.arg(field(subscription)?).arg(json(&details)?);
             }
-            new += self.query::<u64>(&command).await?;
+            new += self.link.query::<u64>(&command).await?;
         }
         Ok(new)
     }
@@ -112,14 +68,14 @@ impl Feeds for RedisFeeds {
             for subscription in some {
                 command.arg(field(subscription)?);
             }
-            gone += self.query::<u64>(&command).await?;
+            gone += self.link.query::<u64>(&command).await?;
         }
         Ok(gone)
     }
 
     async fn subscriptions(&self) -> Result<Vec<Subscription>, StoreError> {
         let all: Vec<(String, String)> =
-            self.query(redis::cmd("HGETALL").arg(SUBSCRIPTIONS)).await?;
+            self.link.query(redis::cmd("HGETALL").arg(SUBSCRIPTIONS)).await?;
         let mut subscriptions: Vec<Subscription> = all
             .iter()
             .map(|(field, details)| subscription(field, details))
@@ -132,7 +88,7 @@ impl Feeds for RedisFeeds {
         let mut memories = Vec::with_capacity(urls.len());
         for urls in urls.chunks(FEEDS_AT_ONCE) {
             let texts: Vec<Option<String>> =
-                self.query(redis::cmd("HMGET").arg(MEMORY).arg(urls)).await?;
+                self.link.query(redis::cmd("HMGET").arg(MEMORY).arg(urls)).await?;
             // An invalid record counts as missing: the feed is read again.
             memories.extend(texts.into_iter().map(|text| serde_json::from_str(&text?).ok()));
         }
@@ -142,34 +98,24 @@ impl Feeds for RedisFeeds {
     async fn claim(&self, urls: &[&str], claim: &Claim<'_>) -> Result<Vec<bool>, StoreError> {
         let mut granted = Vec::with_capacity(urls.len());
         for urls in urls.chunks(FEEDS_AT_ONCE) {
-            let mut connection = self.link.standing().await?.connection;
-            let mut call = self.claim.key(CLAIMS);
+            let mut call = plain_script!("claim_feeds.lua").key(CLAIMS);
             call.arg(claim.now.as_micros()).arg(claim.until.as_micros()).arg(claim.holder);
-            for url in urls {
-                call.arg(*url);
-            }
-            let answer: Vec<i64> = self.sound(call.invoke_async(&mut connection).await).await?;
+            let answer: Vec<i64> = self.link.run(call.arg(urls)).await?;
             granted.extend(answer.into_iter().map(|granted| granted == 1));
         }
         Ok(granted)
     }
 
     async fn keep(&self, url: &str, holder: &str, memory: &FeedMemory) -> Result<bool, StoreError> {
-        let mut connection = self.link.standing().await?.connection;
-        let mut call = self.keep.key(CLAIMS);
+        let mut call = plain_script!("keep_feed.lua").key(CLAIMS);
         call.key(MEMORY).arg(url).arg(holder).arg(json(memory)?);
-        self.sound(call.invoke_async(&mut connection).await).await
+        self.link.run(&call).await
     }
 
     async fn release(&self, urls: &[&str], holder: &str) -> Result<(), StoreError> {
         for urls in urls.chunks(FEEDS_AT_ONCE) {
-            let mut connection = self.link.standing().await?.connection;
-            let mut call = self.release.key(CLAIMS);
-            call.arg(holder);
-            for url in urls {
-                call.arg(*url);
-            }
-            self.sound(call.invoke_async::<()>(&mut connection).await).await?;
+            let mut call = plain_script!("release_feeds.lua").key(CLAIMS);
+            self.link.run::<()>(call.arg(holder).arg(urls)).await?;
         }
         Ok(())
     }
@@ -178,8 +124,7 @@ impl Feeds for RedisFeeds {
         for urls in urls.chunks(FEEDS_AT_ONCE) {
             let mut both = Pipeline::new();
             both.atomic().hdel(MEMORY, urls).ignore().hdel(CLAIMS, urls).ignore();
-            let mut connection = self.link.standing().await?.connection;
-            self.sound(both.query_async::<()>(&mut connection).await).await?;
+            self.link.query_all::<()>(&both).await?;
         }
         Ok(())
     }

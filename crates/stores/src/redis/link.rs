@@ -6,8 +6,13 @@ use std::time::Duration;
 
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::version::refuse_newer_store;
+use fetchwell_policy::time::Time;
+use futures::TryStreamExt;
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Client, RedisError};
+use redis::{
+    AsyncConnectionConfig, Client, Cmd, FromRedisValue, Pipeline, RedisError, RedisResult,
+    ScriptInvocation,
+};
 use tokio::sync::Mutex;
 use tracing::warn;
 
@@ -93,8 +98,56 @@ impl RedisConnection {
         Ok(())
     }
 
-    /// Converts an error, and drops the connection if it may be unusable.
-    pub(super) async fn fault(&self, error: RedisError) -> StoreError {
+    /// Sends a command.
+    pub(super) async fn query<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, StoreError> {
+        let mut connection = self.standing().await?.connection;
+        self.checked(command.query_async(&mut connection).await).await
+    }
+
+    /// Sends several commands at once.
+    pub(super) async fn query_all<T: FromRedisValue>(
+        &self,
+        commands: &Pipeline,
+    ) -> Result<T, StoreError> {
+        let mut connection = self.standing().await?.connection;
+        self.checked(commands.query_async(&mut connection).await).await
+    }
+
+    /// Runs a script.
+    pub(super) async fn run<T: FromRedisValue>(
+        &self,
+        call: &ScriptInvocation<'_>,
+    ) -> Result<T, StoreError> {
+        let mut connection = self.standing().await?.connection;
+        self.checked(call.invoke_async(&mut connection).await).await
+    }
+
+    /// All results of a scan. A server may return some of them twice.
+    pub(super) async fn scan<T: FromRedisValue + Unpin + Send>(
+        &self,
+        scan: Cmd,
+    ) -> Result<Vec<T>, StoreError> {
+        let mut connection = self.standing().await?.connection;
+        let all =
+            async { scan.iter_async::<T>(&mut connection).await?.try_collect::<Vec<T>>().await };
+        self.checked(all.await).await
+    }
+
+    /// The time on the server's clock.
+    pub(super) async fn server_time(&self) -> Result<Time, StoreError> {
+        let (secs, micros): (i64, i64) = self.query(&redis::cmd("TIME")).await?;
+        Ok(Time::from_micros(secs.saturating_mul(1_000_000).saturating_add(micros)))
+    }
+
+    /// Converts the error of an answer, and drops the connection if it may be unusable.
+    pub(super) async fn checked<T>(&self, answer: RedisResult<T>) -> Result<T, StoreError> {
+        match answer {
+            Ok(answer) => Ok(answer),
+            Err(error) => Err(self.fault(error).await),
+        }
+    }
+
+    async fn fault(&self, error: RedisError) -> StoreError {
         // After a failover, a new connection leads to the new primary; this one stays with the demoted server.
         let is_demoted = matches!(error.code(), Some("READONLY" | "MASTERDOWN"));
         if is_demoted || error.is_io_error() || error.is_timeout() || error.is_unrecoverable_error()
@@ -127,15 +180,12 @@ impl RedisConnection {
                 self.address()
             )));
         }
-        match field(info, "run_id").unwrap_or_default() {
-            "" => {
-                let context =
-                    format!("{} is not a Redis server: its INFO has no run_id", self.address());
-                Err(StoreError::incompatible(context)
-                    .with_advice("use the address of a Redis server"))
-            }
-            run_id => Ok(run_id.into()),
-        }
+        let run_id = field(info, "run_id").filter(|run_id| !run_id.is_empty());
+        run_id.map(Arc::from).ok_or_else(|| {
+            let context =
+                format!("{} is not a Redis server: its INFO has no run_id", self.address());
+            StoreError::incompatible(context).with_advice("use the address of a Redis server")
+        })
     }
 
     /// Why the server may lose data.
@@ -173,6 +223,21 @@ impl RedisConnection {
 /// Whether this process has not logged it yet.
 fn is_news(caution: &str) -> bool {
     WARNED.lock().insert(caution.to_owned())
+}
+
+/// A scan of the keys of all sets that begin with `prefix`.
+pub(super) fn sets_with_prefix(prefix: &str, per_step: usize) -> Cmd {
+    let mut keys = redis::cmd("SCAN");
+    keys.cursor_arg(0).arg("MATCH").arg(format!("{prefix}*"));
+    keys.arg("COUNT").arg(per_step).arg("TYPE").arg("set");
+    keys
+}
+
+/// A scan of the members of a set.
+pub(super) fn members_of(key: &str, per_step: usize) -> Cmd {
+    let mut members = redis::cmd("SSCAN");
+    members.arg(key).cursor_arg(0).arg("COUNT").arg(per_step);
+    members
 }
 
 /// The value of a line `name:value` of INFO.

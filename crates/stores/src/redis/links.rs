@@ -1,16 +1,14 @@
 //! Links by category, on Redis: `rss:category_links:{category}`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::links::{CategoryLinks, CategorySet, LINKS_TTL};
-use redis::aio::MultiplexedConnection;
-use redis::{Cmd, RedisError, RedisResult};
 use tracing::warn;
 
-use super::link::RedisConnection;
+use super::link::{RedisConnection, members_of, sets_with_prefix};
 
 /// The prefix of the keys of categories.
 const PREFIX: &str = "rss:category_links:";
@@ -29,22 +27,6 @@ impl RedisLinks {
     pub async fn open(url: &str) -> Result<RedisLinks, StoreError> {
         Ok(RedisLinks { link: RedisConnection::open_patiently(url, ANSWER_WITHIN).await? })
     }
-
-    async fn read(&self) -> Result<Vec<CategorySet>, RedisFault> {
-        let mut connection = self.link.standing().await?.connection;
-        let mut sets = BTreeMap::new();
-        for key in scan(&mut connection, keys_of_categories()).await? {
-            let Some(category) = key.strip_prefix(PREFIX) else { continue };
-            let mut members = redis::cmd("SSCAN");
-            members.arg(&key).cursor_arg(0).arg("COUNT").arg(LINKS_AT_ONCE);
-            let urls = scan(&mut connection, members).await?;
-            // It may have expired since the scan found it.
-            if !urls.is_empty() {
-                sets.insert(category.to_owned(), urls);
-            }
-        }
-        Ok(sets.into_iter().map(|(category, urls)| CategorySet { category, urls }).collect())
-    }
 }
 
 #[async_trait]
@@ -54,65 +36,39 @@ impl CategoryLinks for RedisLinks {
         let key = format!("{PREFIX}{category}");
         let mut added = 0;
         for urls in urls.chunks(LINKS_AT_ONCE) {
-            let mut connection = self.link.standing().await?.connection;
             let mut transaction = redis::pipe();
             transaction.atomic().sadd(&key, urls).expire(&key, ttl_s()).ignore();
-            match transaction.query_async::<(u64,)>(&mut connection).await {
-                Ok((new,)) => added += new,
-                Err(error) => return Err(self.link.fault(error).await),
-            }
+            let (new,): (u64,) = self.link.query_all(&transaction).await?;
+            added += new;
         }
         Ok(added)
     }
 
     async fn snapshot(&self) -> Result<Vec<CategorySet>, StoreError> {
-        match self.read().await {
-            Ok(sets) => Ok(sets),
-            Err(RedisFault::Store(fault)) => Err(fault),
-            Err(RedisFault::Redis(error)) => Err(self.link.fault(error).await),
-        }
-    }
-}
-
-enum RedisFault {
-    Store(StoreError),
-    Redis(RedisError),
-}
-
-impl From<StoreError> for RedisFault {
-    fn from(fault: StoreError) -> RedisFault {
-        RedisFault::Store(fault)
-    }
-}
-
-impl From<RedisError> for RedisFault {
-    fn from(error: RedisError) -> RedisFault {
-        RedisFault::Redis(error)
-    }
-}
-
-fn keys_of_categories() -> Cmd {
-    let mut keys = redis::cmd("SCAN");
-    keys.cursor_arg(0).arg("MATCH").arg(format!("{PREFIX}*"));
-    keys.arg("COUNT").arg(LINKS_AT_ONCE).arg("TYPE").arg("set");
-    keys
-}
-
-/// All distinct results of a scan. Skips what is not UTF-8, which cannot be a URL or a category of ours.
-async fn scan(connection: &mut MultiplexedConnection, scan: Cmd) -> RedisResult<BTreeSet<String>> {
-    let mut found = scan.iter_async::<Vec<u8>>(connection).await?;
-    let mut texts = BTreeSet::new();
-    while let Some(bytes) = found.next_item().await {
-        match String::from_utf8(bytes?) {
-            Ok(text) => {
-                texts.insert(text);
+        let mut sets = Vec::new();
+        let keys = self.link.scan(sets_with_prefix(PREFIX, LINKS_AT_ONCE)).await?;
+        for key in distinct_texts(keys) {
+            let Some(category) = key.strip_prefix(PREFIX) else { continue };
+            let urls = distinct_texts(self.link.scan(members_of(&key, LINKS_AT_ONCE)).await?);
+            // It may have expired since the scan found it.
+            if !urls.is_empty() {
+                sets.push(CategorySet { category: category.to_owned(), urls });
             }
-            Err(fault) => {
+        }
+        Ok(sets)
+    }
+}
+
+/// Skips what is not UTF-8, which cannot be a URL or a category of ours.
+fn distinct_texts(found: Vec<Vec<u8>>) -> BTreeSet<String> {
+    let text = |bytes| {
+        String::from_utf8(bytes)
+            .inspect_err(|fault| {
                 warn!("skipped, because it is not UTF-8: {}", fault.as_bytes().escape_ascii());
-            }
-        }
-    }
-    Ok(texts)
+            })
+            .ok()
+    };
+    found.into_iter().filter_map(text).collect()
 }
 
 fn ttl_s() -> i64 {

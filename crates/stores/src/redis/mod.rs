@@ -1,5 +1,21 @@
 //! The Redis adapter, which many machines can share. Its scripts declare all their keys and use the server's clock.
 
+/// The script in these files, whose paths are relative to the file that names them. It is hashed once.
+macro_rules! plain_script {
+    ($($file:literal),+) => {{
+        static SCRIPT: std::sync::LazyLock<redis::Script> =
+            std::sync::LazyLock::new(|| redis::Script::new(concat!($(include_str!($file)),+)));
+        &*SCRIPT
+    }};
+}
+
+/// The script in a file, after the prelude of its folder.
+macro_rules! script {
+    ($file:literal) => {
+        plain_script!("prelude.lua", $file)
+    };
+}
+
 mod articles;
 mod errors;
 mod examination;
@@ -10,8 +26,6 @@ mod pages;
 mod queue;
 mod site_states;
 
-use fetchwell_engine::ports::error::StoreError;
-
 pub use articles::RedisArticles;
 pub use examination::{RedisFacts, examine};
 pub use feeds::RedisFeeds;
@@ -19,10 +33,3 @@ pub use links::RedisLinks;
 pub use pages::RedisPages;
 pub use queue::{DEFAULT_POLL, QueueNames, RedisInstance, RedisQueue, UnparkStep, Unparking};
 pub use site_states::RedisSiteStates;
-
-use crate::politeness::ClockJumpGuard;
-
-/// Connects to the server of a `redis://` or `rediss://` URL, for politeness.
-pub async fn open_site_states(url: &str) -> Result<ClockJumpGuard<RedisSiteStates>, StoreError> {
-    Ok(ClockJumpGuard::new(RedisSiteStates::open(url).await?))
-}

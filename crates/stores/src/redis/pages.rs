@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::page_cache::PageCache;
-use redis::AsyncCommands;
+use redis::Cmd;
 
 use super::link::RedisConnection;
 
@@ -40,21 +40,12 @@ impl PageCache for RedisPages {
             )));
         }
         let ttl_ms = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX).max(1);
-        let mut connection = self.link.standing().await?.connection;
-        let answer: Result<(), _> = connection.pset_ex(key, body.as_ref(), ttl_ms).await;
-        match answer {
-            Ok(()) => Ok(()),
-            Err(error) => Err(self.link.fault(error).await),
-        }
+        self.link.query(&Cmd::pset_ex(key, body.as_ref(), ttl_ms)).await
     }
 
     async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreError> {
-        let mut connection = self.link.standing().await?.connection;
-        let answer: Result<Option<Vec<u8>>, _> = connection.get(key).await;
-        match answer {
-            Ok(body) => Ok(body.map(Bytes::from)),
-            Err(error) => Err(self.link.fault(error).await),
-        }
+        let body: Option<Vec<u8>> = self.link.query(&Cmd::get(key)).await?;
+        Ok(body.map(Bytes::from))
     }
 
     /// Redis expires keys by itself.

@@ -11,7 +11,7 @@ use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::politeness::RobotsRecord;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Scheme, Site};
-use redis::{AsyncCommands, FromRedisValue, Script};
+use redis::Cmd;
 
 use super::link::RedisConnection;
 use crate::politeness::{Change, SiteStateStore, SiteStates, Texts};
@@ -40,8 +40,6 @@ const ROBOTS_KEPT_S: u64 = 31 * 86_400;
 /// The store of site states on a Redis server.
 pub struct RedisSiteStates {
     link: RedisConnection,
-    step: Script,
-    forget_names: Script,
 }
 
 impl RedisSiteStates {
@@ -49,11 +47,7 @@ impl RedisSiteStates {
     pub async fn open(url: &str) -> Result<RedisSiteStates, StoreError> {
         let link = RedisConnection::open(url).await?;
         link.warn_of_forgetting().await?;
-        Ok(RedisSiteStates {
-            link,
-            step: Script::new(include_str!("step.lua")),
-            forget_names: Script::new(include_str!("forget_names.lua")),
-        })
+        Ok(RedisSiteStates { link })
     }
 
     /// Runs the script on these sites, with the values to set.
@@ -63,7 +57,7 @@ impl RedisSiteStates {
         values: Vec<String>,
     ) -> Result<Vec<String>, StoreError> {
         let mut standing = self.link.standing().await?;
-        let mut call = self.step.key(RUN_KEY);
+        let mut call = plain_script!("step.lua").key(RUN_KEY);
         call.key(NAMES_KEY).key(NOTABLE_KEY).key(FORGOTTEN_KEY);
         for site in sites {
             call.key(format!("rate_limit:{site}")).key(format!("circuit:{site}"));
@@ -74,17 +68,7 @@ impl RedisSiteStates {
             call.arg(value);
         }
         let answer = call.invoke_async(&mut standing.connection).await;
-        self.sound(answer).await
-    }
-
-    async fn sound<T: FromRedisValue>(
-        &self,
-        answer: Result<T, redis::RedisError>,
-    ) -> Result<T, StoreError> {
-        match answer {
-            Ok(answer) => Ok(answer),
-            Err(error) => Err(self.link.fault(error).await),
-        }
+        self.link.checked(answer).await
     }
 }
 
@@ -111,9 +95,7 @@ impl SiteStateStore for RedisSiteStates {
     }
 
     async fn distrust_the_past(&self) -> Result<(), StoreError> {
-        let mut connection = self.link.standing().await?.connection;
-        let answer: Result<i64, _> = connection.del(RUN_KEY).await;
-        self.sound(answer).await.map(|_| ())
+        self.link.query::<i64>(&Cmd::del(RUN_KEY)).await.map(|_| ())
     }
 
     async fn names(
@@ -122,12 +104,10 @@ impl SiteStateStore for RedisSiteStates {
         notable: bool,
         most: usize,
     ) -> Result<Vec<String>, StoreError> {
-        let mut connection = self.link.standing().await?.connection;
         let mut range = redis::cmd("ZRANGE");
         range.arg(if notable { NOTABLE_KEY } else { NAMES_KEY });
         range.arg(format!("({after}")).arg("+").arg("BYLEX").arg("LIMIT").arg(0).arg(most);
-        let answer: Result<Vec<String>, _> = range.query_async(&mut connection).await;
-        self.sound(answer).await
+        self.link.query(&range).await
     }
 
     async fn note_order(
@@ -136,64 +116,52 @@ impl SiteStateStore for RedisSiteStates {
         at: Time,
         forget_before: Time,
     ) -> Result<(), StoreError> {
-        let mut connection = self.link.standing().await?.connection;
         let mut both = redis::pipe();
         both.zadd(ORDERED_KEY, site.as_str(), at.as_micros()).ignore();
         both.zrembyscore(ORDERED_KEY, "-inf", format!("({}", forget_before.as_micros())).ignore();
-        let answer: Result<(), _> = both.query_async(&mut connection).await;
-        self.sound(answer).await
+        self.link.query_all(&both).await
     }
 
     async fn ordered(&self, since: Time, most: usize) -> Result<Vec<(String, Time)>, StoreError> {
-        let mut connection = self.link.standing().await?.connection;
         let mut range = redis::cmd("ZRANGE");
         range.arg(ORDERED_KEY).arg(since.as_micros()).arg("+inf").arg("BYSCORE");
         range.arg("LIMIT").arg(0).arg(most).arg("WITHSCORES");
-        let answer: Result<Vec<(String, f64)>, _> = range.query_async(&mut connection).await;
+        let ordered: Vec<(String, f64)> = self.link.query(&range).await?;
         // A score holds microseconds since 1970 exactly until 2255.
         let given = |(name, micros)| (name, Time::from_micros(micros as i64));
-        Ok(self.sound(answer).await?.into_iter().map(given).collect())
+        Ok(ordered.into_iter().map(given).collect())
     }
 
     async fn robots(&self, origins: &[Origin]) -> Result<Vec<Option<RobotsRecord>>, StoreError> {
         if origins.is_empty() {
             return Ok(Vec::new());
         }
-        let mut connection = self.link.standing().await?.connection;
         let keys: Vec<String> = origins.iter().map(robots_key).collect();
-        let answer: Result<Vec<Option<Vec<u8>>>, _> = connection.mget(keys).await;
-        let texts = self.sound(answer).await?;
+        let texts: Vec<Option<Vec<u8>>> = self.link.query(&Cmd::mget(keys)).await?;
         // An invalid record counts as missing: robots.txt is fetched again.
         let record = |text: Option<Vec<u8>>| serde_json::from_slice(&text?).ok();
         Ok(texts.into_iter().map(record).collect())
     }
 
     async fn forget_robots(&self, origins: &[Origin]) -> Result<(), StoreError> {
-        let mut connection = self.link.standing().await?.connection;
         let keys: Vec<String> = origins.iter().map(robots_key).collect();
-        let answer: Result<i64, _> = connection.del(keys).await;
-        self.sound(answer).await.map(|_| ())
+        self.link.query::<i64>(&Cmd::del(keys)).await.map(|_| ())
     }
 
     async fn keep_robots(&self, origin: &Origin, record: &RobotsRecord) -> Result<(), StoreError> {
         let text = serde_json::to_string(record).map_err(|error| {
             StoreError::bug("cannot encode a robots.txt record").with_source(error)
         })?;
-        let mut connection = self.link.standing().await?.connection;
-        let answer: Result<(), _> =
-            connection.set_ex(robots_key(origin), text, ROBOTS_KEPT_S).await;
-        self.sound(answer).await
+        self.link.query(&Cmd::set_ex(robots_key(origin), text, ROBOTS_KEPT_S)).await
     }
 
     /// Keys expire by themselves; this removes their names.
     async fn sweep(&self, _now: Time) -> Result<u64, StoreError> {
         let mut forgotten = 0;
         loop {
-            let mut connection = self.link.standing().await?.connection;
-            let mut call = self.forget_names.key(NAMES_KEY);
+            let mut call = plain_script!("forget_names.lua").key(NAMES_KEY);
             call.key(NOTABLE_KEY).key(FORGOTTEN_KEY).arg(NAMES_PER_STEP);
-            let answer: Result<u64, _> = call.invoke_async(&mut connection).await;
-            let names = self.sound(answer).await?;
+            let names: u64 = self.link.run(&call).await?;
             forgotten += names;
             if names < NAMES_PER_STEP as u64 {
                 return Ok(forgotten);

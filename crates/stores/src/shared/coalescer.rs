@@ -20,9 +20,15 @@ const LEAST_WAIT: Duration = Duration::from_millis(1);
 /// The capacity of the channel; further calls wait in their callers.
 const MAX_WAITING: usize = 1_024;
 
+/// The maximum number of calls in a round trip. Politeness stores change this many sites at once, so that a batch that
+/// fails has changed nothing.
+#[cfg(any(feature = "postgres", feature = "redis"))]
+pub(crate) const MAX_PER_ROUND_TRIP: usize = 500;
+
 /// Runs batches of calls.
 pub(crate) trait RunBatch<Call, T>: Send + Sync + 'static {
-    /// Returns one result for each call, in order. A failed call does not affect the others.
+    /// Returns one result for each call, in order. A call that is refused does not affect the others; a store that
+    /// fails, fails them all.
     fn run(&self, batch: Vec<Call>) -> impl Future<Output = Vec<Result<T, StoreError>>> + Send;
 }
 
@@ -42,7 +48,7 @@ impl<Call> BatchRule<Call> {
     /// more.
     #[cfg(any(feature = "postgres", feature = "redis"))]
     pub(crate) const ROUND_TRIPS: BatchRule<Call> =
-        BatchRule { at_once: 1, weight: |_| 1, max_weight: usize::MAX, enough: 1 };
+        BatchRule { at_once: 1, weight: |_| 1, max_weight: MAX_PER_ROUND_TRIP, enough: 1 };
 }
 
 impl BatchRule<Submission> {
@@ -334,5 +340,18 @@ mod tests {
             "this is a bug in Fetchwell: a batch of store calls panicked"
         );
         assert_eq!(call(&coalescer, 2).await.unwrap().unwrap(), 20);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_round_trip_has_a_bounded_number_of_calls() {
+        let server = Arc::new(Server::default());
+        let coalescer = start(&server);
+        let calls: Vec<_> = (1..=1_200).map(|number| call(&coalescer, number)).collect();
+        for called in calls {
+            called.await.unwrap().unwrap();
+        }
+        let batches = server.batches.lock();
+        assert!(batches.iter().all(|batch| batch.len() <= MAX_PER_ROUND_TRIP), "{batches:?}");
+        assert_eq!(batches.iter().map(Vec::len).sum::<usize>(), 1_200);
     }
 }

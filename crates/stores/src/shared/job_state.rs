@@ -1,5 +1,7 @@
 //! The state of a job in the SQL stores. The numbers are defined only here.
 
+use fetchwell_engine::ports::inbox::MessageStatus;
+use fetchwell_engine::ports::queue::Ledger;
 use rusqlite::ToSql;
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSqlOutput, ValueRef};
 
@@ -21,6 +23,17 @@ pub(crate) enum JobState {
     Completed = 4,
     /// A message that ended without one.
     Failed = 5,
+}
+
+impl From<JobState> for MessageStatus {
+    fn from(state: JobState) -> MessageStatus {
+        match state {
+            JobState::Queued | JobState::Delayed => MessageStatus::Queued,
+            JobState::Leased => MessageStatus::Processing,
+            JobState::Completed => MessageStatus::Completed,
+            JobState::Dead | JobState::Failed => MessageStatus::Failed,
+        }
+    }
 }
 
 impl JobState {
@@ -46,6 +59,14 @@ impl JobState {
     /// Whether it is neither leased nor ended.
     pub(crate) const fn waits(self) -> bool {
         matches!(self, JobState::Queued | JobState::Delayed)
+    }
+
+    /// The counter of the jobs that wait in this state.
+    pub(crate) fn waiting(self, ledger: &mut Ledger) -> &mut i64 {
+        match self {
+            JobState::Delayed => &mut ledger.delayed,
+            _ => &mut ledger.queued,
+        }
     }
 
     /// Its name in [`sql!`].

@@ -40,9 +40,25 @@ pub(crate) struct Table {
     /// The table in the database.
     pub(crate) into: &'static str,
     /// Its columns.
-    pub(crate) columns: &'static [(&'static str, ColumnKind)],
+    pub(crate) columns: Vec<(&'static str, ColumnKind)>,
     /// Gives them, in that order, from the file.
-    pub(crate) select: &'static str,
+    pub(crate) select: String,
+}
+
+impl Table {
+    /// A table whose columns are listed by what they hold.
+    pub(crate) fn new(
+        what: &'static str,
+        into: &'static str,
+        columns: &[(ColumnKind, &[&'static str])],
+        select: &str,
+    ) -> Table {
+        let columns = columns
+            .iter()
+            .flat_map(|(kind, names)| names.iter().map(move |name| (*name, *kind)))
+            .collect();
+        Table { what, into, columns, select: select.to_owned() }
+    }
 }
 
 /// A part of what moves.

@@ -13,7 +13,6 @@ use fetchwell_engine::ports::queue::{Instance, Queue};
 use sha2::{Digest, Sha256};
 
 use super::SqliteQueue;
-use super::queue::read_ledger;
 
 #[async_trait]
 impl BatchQueue for SqliteQueue {
@@ -23,9 +22,7 @@ impl BatchQueue for SqliteQueue {
     }
 
     async fn waiting(&self) -> Result<u64, StoreError> {
-        let queue = self.queue;
-        let ledger = self.db.write(move |tx| read_ledger(tx, queue)).await?;
-        Ok(u64::try_from(ledger.waiting()).unwrap_or(0))
+        Ok(u64::try_from(self.ledger().await?.waiting()).unwrap_or(0))
     }
 
     fn worker(&self, _prefetch: u16) -> Arc<dyn Instance> {
@@ -75,8 +72,7 @@ fn job(batch: &Batch) -> NewJob {
 
 /// Keeps a batch that is already waiting from being added again.
 fn key(id: &str) -> [u8; 16] {
-    let digest: [u8; 32] = Sha256::digest(id).into();
     let mut key = [0; 16];
-    key.copy_from_slice(&digest[..16]);
+    key.copy_from_slice(&Sha256::digest(id)[..16]);
     key
 }

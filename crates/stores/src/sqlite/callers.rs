@@ -2,13 +2,12 @@
 
 use fetchwell_engine::ports::inbox::{AuditEntry, Caller, CallerRecord, Role, TokenHash};
 use fetchwell_policy::time::Time;
-use rusqlite::{Connection, OptionalExtension, Row};
+use fetchwell_sqlite::statements::Statements;
+use rusqlite::{Connection, Row};
 
 /// The caller that this token belongs to.
 pub(super) fn caller_of(tx: &Connection, token: &TokenHash) -> rusqlite::Result<Option<Caller>> {
-    tx.prepare_cached("SELECT name, role FROM caller WHERE token_hash = ?1")?
-        .query_row([token], caller_in)
-        .optional()
+    tx.find("SELECT name, role FROM caller WHERE token_hash = ?1", [token], caller_in)
 }
 
 /// Adds a caller, or gives a revoked one another token.
@@ -30,21 +29,18 @@ pub(super) fn add(
 
 /// The token hash of a caller that is not revoked.
 pub(super) fn token_of(tx: &Connection, caller: &str) -> rusqlite::Result<Option<TokenHash>> {
-    tx.prepare_cached("SELECT token_hash FROM caller WHERE name = ?1 AND token_hash IS NOT NULL")?
-        .query_row([caller], |row| row.get(0))
-        .optional()
+    let select = "SELECT token_hash FROM caller WHERE name = ?1 AND token_hash IS NOT NULL";
+    tx.find(select, [caller], |row| row.get(0))
 }
 
 pub(super) fn all(tx: &Connection) -> rusqlite::Result<Vec<CallerRecord>> {
-    tx.prepare_cached("SELECT name, role, created_at, revoked_at FROM caller ORDER BY name")?
-        .query_map([], |row| {
-            Ok(CallerRecord {
-                caller: caller_in(row)?,
-                created_at: Time::from_micros(row.get(2)?),
-                revoked_at: row.get::<_, Option<i64>>(3)?.map(Time::from_micros),
-            })
-        })?
-        .collect()
+    tx.list("SELECT name, role, created_at, revoked_at FROM caller ORDER BY name", [], |row| {
+        Ok(CallerRecord {
+            caller: caller_in(row)?,
+            created_at: Time::from_micros(row.get(2)?),
+            revoked_at: row.get::<_, Option<i64>>(3)?.map(Time::from_micros),
+        })
+    })
 }
 
 /// Revokes the token of a caller.
@@ -65,26 +61,18 @@ fn caller_in(row: &Row<'_>) -> rusqlite::Result<Caller> {
 
 pub(super) fn audit(tx: &Connection, entry: &AuditEntry) -> rusqlite::Result<()> {
     let AuditEntry { at, caller, action, detail, from } = entry;
-    tx.prepare_cached(
+    tx.run(
         "INSERT INTO audit (at, caller, action, detail, origin) VALUES (?1, ?2, ?3, ?4, ?5)",
-    )?
-    .execute((at.as_micros(), caller, action, detail, from))?;
+        (at.as_micros(), caller, action, detail, from),
+    )?;
     Ok(())
 }
 
 /// The latest entries, newest first.
 pub(super) fn audit_trail(tx: &Connection, most: u32) -> rusqlite::Result<Vec<AuditEntry>> {
-    tx.prepare_cached(
-        "SELECT at, caller, action, detail, origin FROM audit ORDER BY id DESC LIMIT ?1",
-    )?
-    .query_map([most], |row| {
-        Ok(AuditEntry {
-            at: Time::from_micros(row.get(0)?),
-            caller: row.get(1)?,
-            action: row.get(2)?,
-            detail: row.get(3)?,
-            from: row.get(4)?,
-        })
-    })?
-    .collect()
+    let select = "SELECT at, caller, action, detail, origin FROM audit ORDER BY id DESC LIMIT ?1";
+    tx.list(select, [most], |row| {
+        let (at, caller, action, detail, from) = <(_, _, _, _, _)>::try_from(row)?;
+        Ok(AuditEntry { at: Time::from_micros(at), caller, action, detail, from })
+    })
 }

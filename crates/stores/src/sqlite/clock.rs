@@ -10,7 +10,9 @@ use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_policy::time::Time;
 use fetchwell_sqlite::db::Db;
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::Connection;
+
+use super::meta;
 
 /// Identifies the current boot of the machine.
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
@@ -25,12 +27,19 @@ pub async fn clock(db: &Db) -> Result<Clock, StoreError> {
     Ok(Clock::since_boot(booted_at))
 }
 
+/// Runs `work` in a transaction of the store. It gets the time at which it runs.
+pub(super) async fn write_at<T: Send + 'static>(
+    db: &Db,
+    clock: &Clock,
+    work: impl FnOnce(&Connection, Time) -> rusqlite::Result<T> + Send + 'static,
+) -> Result<T, StoreError> {
+    let clock = clock.clone();
+    db.write(move |tx| work(tx, clock.now())).await
+}
+
 /// The boot time as recorded by the first process that opened the file after the boot.
 fn anchor(tx: &Connection, boot_id: &str, booted_at: Time) -> rusqlite::Result<Time> {
-    let kept: Option<String> = tx
-        .query_row("SELECT value FROM meta WHERE key = 'clock'", [], |row| row.get(0))
-        .optional()?;
-    let of_this_run = kept.as_deref().and_then(|kept| {
+    let of_this_run = meta::value(tx, "clock")?.as_deref().and_then(|kept| {
         let (run, micros) = kept.split_once(' ')?;
         (run == boot_id).then(|| micros.parse().ok()).flatten()
     });

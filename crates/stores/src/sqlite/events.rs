@@ -7,9 +7,10 @@ use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::event_log::{EventLog, LogEvent, Published, judge_by_size};
 use fetchwell_sqlite::db::Db;
+use fetchwell_sqlite::statements::Statements;
+use rusqlite::Row;
 
-/// Old events to delete per transaction.
-const SWEEP_STEP: u32 = 500;
+use super::pages::sweep;
 
 /// An event log on SQLite. Publishing a batch again creates no duplicates.
 pub struct SqliteEvents {
@@ -34,20 +35,14 @@ impl SqliteEvents {
 
     /// Up to `most` events after the cursor; 0 is the beginning.
     pub async fn read(&self, after: i64, most: u32) -> Result<EventPage, StoreError> {
-        let events: Vec<(i64, LogEvent)> = self
-            .db
-            .write(move |tx| {
-                tx.prepare_cached(
-                    "SELECT cursor, id, key, value FROM event WHERE cursor > ?1
-                     ORDER BY cursor LIMIT ?2",
-                )?
-                .query_map((after, most), |row| {
-                    let event = LogEvent { id: row.get(1)?, key: row.get(2)?, value: row.get(3)? };
-                    Ok((row.get(0)?, event))
-                })?
-                .collect()
-            })
-            .await?;
+        let select = "SELECT cursor, id, key, value FROM event WHERE cursor > ?1
+             ORDER BY cursor LIMIT ?2";
+        let event_of = |row: &Row<'_>| -> rusqlite::Result<_> {
+            let event = LogEvent { id: row.get(1)?, key: row.get(2)?, value: row.get(3)? };
+            Ok((row.get(0)?, event))
+        };
+        let events: Vec<(i64, LogEvent)> =
+            self.db.write(move |tx| tx.list(select, (after, most), event_of)).await?;
         let next = events.last().map_or(after, |(cursor, _)| *cursor);
         Ok(EventPage { events, next })
     }
@@ -77,22 +72,8 @@ impl EventLog for SqliteEvents {
 
     async fn sweep(&self, keep: Duration) -> Result<u64, StoreError> {
         let before = self.clock.now() - keep;
-        let mut swept = 0;
-        loop {
-            let step = self
-                .db
-                .write(move |tx| {
-                    tx.prepare_cached(
-                        "DELETE FROM event WHERE cursor IN (
-                             SELECT cursor FROM event WHERE created_at < ?1 LIMIT ?2)",
-                    )?
-                    .execute((before.as_micros(), SWEEP_STEP))
-                })
-                .await?;
-            swept += step as u64;
-            if step == 0 {
-                return Ok(swept);
-            }
-        }
+        let delete = "DELETE FROM event WHERE cursor IN (
+             SELECT cursor FROM event WHERE created_at < ?1 LIMIT ?2)";
+        sweep(&self.db, delete, before).await
     }
 }

@@ -1,6 +1,7 @@
 //! Reads the messages of a retriever from a file to move them to a database: see [`crate::migrate`].
 
 use std::path::PathBuf;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use fetchwell_engine::clock::Clock;
@@ -27,31 +28,21 @@ const MAX_BYTES: usize = 4 << 20;
 const RESCUE_WITHIN: Duration = Duration::from_secs(20);
 
 /// Sites, whose states are translated one by one.
-static SITES: Table = Table {
-    what: "sites",
-    into: "fetchwell_site",
-    columns: &[
-        ("site", ColumnKind::Text),
-        ("rate_limit", ColumnKind::Text),
-        ("circuit", ColumnKind::Text),
-        ("notes", ColumnKind::Text),
-        ("forgettable_at", ColumnKind::Whole),
-        ("notable", ColumnKind::Flag),
-    ],
-    select: "SELECT site, state FROM site",
-};
+static SITES: LazyLock<Table> = LazyLock::new(|| {
+    let columns: &[(ColumnKind, &[&str])] = &[
+        (ColumnKind::Text, &["site", "rate_limit", "circuit", "notes"]),
+        (ColumnKind::Whole, &["forgettable_at"]),
+        (ColumnKind::Flag, &["notable"]),
+    ];
+    Table::new("sites", "fetchwell_site", columns, "SELECT site, state FROM site")
+});
 
 /// Copies of robots.txt, likewise.
-static ROBOTS: Table = Table {
-    what: "robots.txt",
-    into: "fetchwell_robots",
-    columns: &[
-        ("origin", ColumnKind::Text),
-        ("record", ColumnKind::Text),
-        ("kept_at", ColumnKind::Whole),
-    ],
-    select: "SELECT origin, record FROM robots",
-};
+static ROBOTS: LazyLock<Table> = LazyLock::new(|| {
+    let columns: &[(ColumnKind, &[&str])] =
+        &[(ColumnKind::Text, &["origin", "record"]), (ColumnKind::Whole, &["kept_at"])];
+    Table::new("robots.txt", "fetchwell_robots", columns, "SELECT origin, record FROM robots")
+});
 
 /// Opens a queue of the file, to check whether it is in use.
 pub(crate) async fn queue(db: &Db, name: &str, clock: &Clock) -> Result<SqliteQueue, StoreError> {
@@ -89,7 +80,7 @@ pub(crate) struct Export {
     pub(crate) to_name: String,
     pub(crate) differences: Differences,
     /// What leaves as it is, in this order.
-    pub(crate) tables: Vec<&'static Table>,
+    pub(crate) tables: &'static [Table],
 }
 
 impl Export {
@@ -108,13 +99,12 @@ impl Export {
             return Ok(Left::InUse);
         }
         let mut counts = Vec::new();
-        for table in self.tables.iter().copied() {
+        for table in self.tables {
             counts.push((table, self.send(tx, table, parts, |row| as_it_is(table, row))?));
         }
         if keeps_politeness(tx)? {
-            let sites = self.send(tx, &SITES, parts, |row| self.site(row))?;
-            let robots = self.send(tx, &ROBOTS, parts, |row| self.robots(row))?;
-            counts.extend([(&SITES, sites), (&ROBOTS, robots)]);
+            counts.push((&*SITES, self.send(tx, &SITES, parts, |row| self.site(row))?));
+            counts.push((&*ROBOTS, self.send(tx, &ROBOTS, parts, |row| self.robots(row))?));
         }
         send(parts, Part::End { counts, receipt: receipt(tx, &self.differences)? })?;
         has_arrived.blocking_recv().map_err(|_| nobody_listens())?;
@@ -160,7 +150,7 @@ impl Export {
         parts: &mpsc::Sender<Part>,
         values_of: impl Fn(&Row<'_>) -> rusqlite::Result<Vec<Value>>,
     ) -> rusqlite::Result<u64> {
-        let mut statement = tx.prepare(table.select)?;
+        let mut statement = tx.prepare(&table.select)?;
         self.bind(&mut statement)?;
         let mut rows = statement.raw_query();
         let mut count = 0;
@@ -169,10 +159,8 @@ impl Export {
             part.push(values_of(row)?)?;
             count += 1;
             if part.is_full() {
-                send(
-                    parts,
-                    Part::Rows(table, std::mem::replace(&mut part, Rows::of(table)).columns),
-                )?;
+                let full = std::mem::replace(&mut part, Rows::of(table));
+                send(parts, Part::Rows(table, full.columns))?;
             }
         }
         if part.rows > 0 {
@@ -204,15 +192,10 @@ impl Export {
         let Texts { rate_limit, circuit, notes } = Texts::of(&state);
         let is_notable = state.is_notable(self.differences.there(self.clock.now()));
         let forgettable_at = state.forgettable_at().map(Time::as_micros);
-        let text = |text: Option<String>| text.map_or(Value::Null, Value::Text);
-        Ok(vec![
-            row.get(0)?,
-            text(rate_limit),
-            text(circuit),
-            text(notes),
-            forgettable_at.map_or(Value::Null, Value::Integer),
-            Value::Integer(is_notable.into()),
-        ])
+        let mut values = vec![row.get(0)?];
+        values.extend([rate_limit, circuit, notes].map(Value::from));
+        values.extend([Value::from(forgettable_at), Value::from(is_notable)]);
+        Ok(values)
     }
 
     fn robots(&self, row: &Row<'_>) -> rusqlite::Result<Vec<Value>> {

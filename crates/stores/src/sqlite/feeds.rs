@@ -6,7 +6,8 @@ use async_trait::async_trait;
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::feeds::{Claim, FeedMemory, Feeds, Subscription};
 use fetchwell_sqlite::db::Db;
-use rusqlite::{OptionalExtension, Row};
+use fetchwell_sqlite::statements::Statements;
+use rusqlite::Row;
 
 /// Feeds in a SQLite file.
 pub struct SqliteFeeds {
@@ -30,16 +31,15 @@ impl Feeds for SqliteFeeds {
                 for Subscription { category, url, interval, title } in &subscriptions {
                     let interval_s = interval.map(|interval| interval.as_secs());
                     let values = (category, url, interval_s, title);
-                    new += tx
-                        .prepare_cached(
-                            "INSERT INTO subscription VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING",
-                        )?
-                        .execute(values)? as u64;
-                    tx.prepare_cached(
+                    new += tx.run(
+                        "INSERT INTO subscription VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING",
+                        values,
+                    )? as u64;
+                    tx.run(
                         "UPDATE subscription SET interval_s = ?3, title = ?4
                          WHERE category = ?1 AND url = ?2",
-                    )?
-                    .execute(values)?;
+                        values,
+                    )?;
                 }
                 Ok(new)
             })
@@ -48,41 +48,32 @@ impl Feeds for SqliteFeeds {
 
     async fn unsubscribe(&self, subscriptions: &[Subscription]) -> Result<u64, StoreError> {
         let subscriptions = subscriptions.to_vec();
-        self.db
+        let delete = "DELETE FROM subscription WHERE category = ?1 AND url = ?2";
+        let gone: usize = self
+            .db
             .write(move |tx| {
-                let mut delete =
-                    tx.prepare_cached("DELETE FROM subscription WHERE category = ?1 AND url = ?2")?;
-                let mut gone = 0;
-                for Subscription { category, url, .. } in &subscriptions {
-                    gone += delete.execute((category, url))? as u64;
-                }
-                Ok(gone)
+                subscriptions.iter().map(|one| tx.run(delete, (&one.category, &one.url))).sum()
             })
-            .await
+            .await?;
+        Ok(gone as u64)
     }
 
     async fn subscriptions(&self) -> Result<Vec<Subscription>, StoreError> {
-        self.db
-            .write(|tx| {
-                tx.prepare_cached("SELECT * FROM subscription ORDER BY category, url")?
-                    .query_map([], subscription)?
-                    .collect()
-            })
-            .await
+        let select = "SELECT * FROM subscription ORDER BY category, url";
+        self.db.write(move |tx| tx.list(select, [], subscription)).await
     }
 
     async fn memories(&self, urls: &[&str]) -> Result<Vec<Option<FeedMemory>>, StoreError> {
         let urls = owned(urls);
         self.db
             .write(move |tx| {
-                let mut select = tx.prepare_cached("SELECT memory FROM feed WHERE url = ?1")?;
-                let mut memory = |url: &String| -> rusqlite::Result<Option<FeedMemory>> {
-                    let text: Option<Option<String>> =
-                        select.query_row([url], |row| row.get(0)).optional()?;
+                let select = "SELECT memory FROM feed WHERE url = ?1";
+                let memory = |url: &String| -> rusqlite::Result<Option<FeedMemory>> {
+                    let text: Option<Option<String>> = tx.find(select, [url], |row| row.get(0))?;
                     // An invalid record counts as missing: the feed is read again.
                     Ok(text.flatten().and_then(|text| serde_json::from_str(&text).ok()))
                 };
-                urls.iter().map(&mut memory).collect()
+                urls.iter().map(memory).collect()
             })
             .await
     }
@@ -94,17 +85,11 @@ impl Feeds for SqliteFeeds {
         let until = claim.until.as_micros();
         self.db
             .write(move |tx| {
-                let mut claim = tx.prepare_cached(
-                    "INSERT INTO feed (url, claimed_by, claimed_until) VALUES (?1, ?2, ?3)
+                let claim = "INSERT INTO feed (url, claimed_by, claimed_until) VALUES (?1, ?2, ?3)
                      ON CONFLICT (url) DO UPDATE
                      SET claimed_by = excluded.claimed_by, claimed_until = excluded.claimed_until
-                     WHERE claimed_by IS NULL OR claimed_by = ?2 OR claimed_until <= ?4",
-                )?;
-                let mut granted = Vec::with_capacity(urls.len());
-                for url in &urls {
-                    granted.push(claim.execute((url, &holder, until, now))? > 0);
-                }
-                Ok(granted)
+                     WHERE claimed_by IS NULL OR claimed_by = ?2 OR claimed_until <= ?4";
+                urls.iter().map(|url| Ok(tx.run(claim, (url, &holder, until, now))? > 0)).collect()
             })
             .await
     }
@@ -114,46 +99,28 @@ impl Feeds for SqliteFeeds {
         let holder = holder.to_owned();
         let memory = serde_json::to_string(memory)
             .map_err(|error| StoreError::bug("cannot encode a feed record").with_source(error))?;
-        self.db
-            .write(move |tx| {
-                let kept = tx
-                    .prepare_cached(
-                        "UPDATE feed SET memory = ?3, claimed_by = NULL, claimed_until = NULL
-                         WHERE url = ?1 AND claimed_by = ?2",
-                    )?
-                    .execute((url, holder, memory))?;
-                Ok(kept > 0)
-            })
-            .await
+        let update = "UPDATE feed SET memory = ?3, claimed_by = NULL, claimed_until = NULL
+             WHERE url = ?1 AND claimed_by = ?2";
+        Ok(self.db.write(move |tx| tx.run(update, (url, holder, memory))).await? > 0)
     }
 
     async fn release(&self, urls: &[&str], holder: &str) -> Result<(), StoreError> {
         let urls = owned(urls);
         let holder = holder.to_owned();
+        let release = "UPDATE feed SET claimed_by = NULL, claimed_until = NULL
+             WHERE url = ?1 AND claimed_by = ?2";
         self.db
             .write(move |tx| {
-                let mut release = tx.prepare_cached(
-                    "UPDATE feed SET claimed_by = NULL, claimed_until = NULL
-                     WHERE url = ?1 AND claimed_by = ?2",
-                )?;
-                for url in &urls {
-                    release.execute((url, &holder))?;
-                }
-                Ok(())
+                urls.iter().try_for_each(|url| tx.run(release, (url, &holder)).map(drop))
             })
             .await
     }
 
     async fn forget(&self, urls: &[&str]) -> Result<(), StoreError> {
         let urls = owned(urls);
+        let delete = "DELETE FROM feed WHERE url = ?1";
         self.db
-            .write(move |tx| {
-                let mut delete = tx.prepare_cached("DELETE FROM feed WHERE url = ?1")?;
-                for url in &urls {
-                    delete.execute([url])?;
-                }
-                Ok(())
-            })
+            .write(move |tx| urls.iter().try_for_each(|url| tx.run(delete, [url]).map(drop)))
             .await
     }
 }
@@ -163,11 +130,6 @@ fn owned(urls: &[&str]) -> Vec<String> {
 }
 
 fn subscription(row: &Row<'_>) -> rusqlite::Result<Subscription> {
-    let interval_s: Option<u64> = row.get(2)?;
-    Ok(Subscription {
-        category: row.get(0)?,
-        url: row.get(1)?,
-        interval: interval_s.map(Duration::from_secs),
-        title: row.get(3)?,
-    })
+    let (category, url, interval_s, title) = <(_, _, Option<u64>, _)>::try_from(row)?;
+    Ok(Subscription { category, url, interval: interval_s.map(Duration::from_secs), title })
 }

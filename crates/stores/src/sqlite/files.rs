@@ -12,9 +12,11 @@ use fetchwell_engine::ports::finish::{Finish, Finished, Settled, Settlement};
 use fetchwell_engine::ports::job::LeaseId;
 use fetchwell_sqlite::db::Db;
 use fetchwell_sqlite::errors::io_fault;
-use rusqlite::{Connection, OptionalExtension};
+use fetchwell_sqlite::statements::Statements;
+use rusqlite::Connection;
 
 use super::SqliteInstance;
+use super::moves::Moves;
 use super::queue::settle_batch;
 
 /// Writes records to a file and settles their leases in one transaction of the queue's store.
@@ -70,9 +72,7 @@ pub(super) fn revise_length_of(
 }
 
 pub(super) fn length_of(tx: &Connection, output: &str) -> rusqlite::Result<Option<u64>> {
-    tx.prepare_cached("SELECT length FROM output WHERE path = ?1")?
-        .query_row([output], |row| row.get(0))
-        .optional()
+    tx.find("SELECT length FROM output WHERE path = ?1", [output], |row| row.get(0))
 }
 
 /// Maps different spellings of a path to one output.
@@ -97,31 +97,29 @@ impl<R: Send + Sync> Finish<R> for FileFinish<R> {
             .iter()
             .map(|f| f.records.iter().map(self.render).collect::<Vec<_>>().concat())
             .collect();
-        let queue = self.instance.queue.queue;
         let epoch = self.instance.epoch();
-        let clock = self.instance.queue.clock.clone();
         let file = self.file.clone();
         let path = self.path.clone();
-        let work = move |tx: &Connection| {
-            let settled = settle_batch(tx, queue, epoch, &settlements, clock.now())?;
+        let work = move |moves: &mut Moves<'_>| {
+            let settled = settle_batch(moves, epoch, &settlements)?;
             let confirmed =
                 settled.iter().zip(&rendered).filter(|(s, _)| **s == Settled::Confirmed);
             let bytes = confirmed.map(|(_, bytes)| bytes.as_slice()).collect::<Vec<_>>().concat();
             if !bytes.is_empty() {
-                let length: i64 = tx
-                    .prepare_cached(
-                        "INSERT INTO output VALUES (?1, ?2)
-                         ON CONFLICT (path) DO UPDATE SET length = length + excluded.length
-                         RETURNING length",
-                    )?
-                    .query_row((&path, bytes.len()), |row| row.get(0))?;
+                let length: i64 = moves.tx.one(
+                    "INSERT INTO output VALUES (?1, ?2)
+                     ON CONFLICT (path) DO UPDATE SET length = length + excluded.length
+                     RETURNING length",
+                    (&path, bytes.len()),
+                    |row| row.get(0),
+                )?;
                 let end = u64::try_from(length).unwrap_or(0);
                 append(&file, &bytes, end.saturating_sub(bytes.len() as u64))
                     .map_err(|error| io_fault(path.as_ref(), error))?;
             }
             Ok(settled)
         };
-        self.instance.queue.db.write(work).await
+        self.instance.queue.transact(work).await
     }
 }
 

@@ -15,12 +15,12 @@ use fetchwell_engine::ports::inbox::{
 use fetchwell_engine::ports::queue::Ledger;
 use fetchwell_engine::ports::retriever_store::{RetrieverStore, Station};
 use fetchwell_sqlite::db::{Db, Durability};
-use rusqlite::Connection;
+use fetchwell_sqlite::statements::Statements;
 
+use super::moves::{MessageEnding, Moves};
 use super::outbox::{self, MessageFinish};
 use super::oversight::SqliteOversight;
 use super::queue::read_ledger;
-use super::submitting::Desk;
 use super::{SqliteQueue, callers, message_row, open, retention};
 use crate::shared::coalescer::{BatchRule, Coalescer};
 
@@ -41,18 +41,15 @@ pub async fn open_retriever(
     let deliveries = queue("webhooks").await?;
     let results = ResultNotifier::default();
     let instance = Arc::new(messages.instance());
-    let finish = MessageFinish {
-        instance: instance.clone(),
-        deliveries: deliveries.clone(),
-        results: results.clone(),
-    };
     let deliverer = Arc::new(deliveries.instance());
     let nothing_to_write = SinkThenSettle { sink: NoRecords, source: deliverer.clone() };
+    let queues =
+        RetrieverQueues { messages: messages.clone(), deliveries, results: results.clone() };
+    let finish = MessageFinish { instance: instance.clone(), queues: queues.clone() };
+    // Each has its own connection, so that long reads block neither writers nor callers.
     let reader = Db::open_for_reading(path)?;
-    let oversight =
-        SqliteOversight::open(path, messages.clone(), deliveries.clone(), results.clone())?;
-    let desk = Desk { messages: messages.clone(), deliveries, results: results.clone() };
-    let submissions = Coalescer::start(&Arc::new(desk), BatchRule::SUBMISSIONS);
+    let oversight = SqliteOversight { reader: Db::open_for_reading(path)?, queues: queues.clone() };
+    let submissions = Coalescer::start(&Arc::new(queues), BatchRule::SUBMISSIONS);
     Ok(RetrieverStore {
         inbox: Arc::new(SqliteInbox { reader, messages, submissions }),
         oversight: Arc::new(oversight),
@@ -62,20 +59,48 @@ pub async fn open_retriever(
     })
 }
 
+/// The queues of a retriever, and those who wait for results.
+#[derive(Clone)]
+pub(super) struct RetrieverQueues {
+    pub(super) messages: SqliteQueue,
+    pub(super) deliveries: SqliteQueue,
+    pub(super) results: ResultNotifier,
+}
+
+impl RetrieverQueues {
+    /// Runs `work` in one transaction, and then notifies the callers whose messages it ended.
+    pub(super) async fn transact<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Moves<'_>, &mut MessageEnding<'_>) -> rusqlite::Result<T>
+        + Send
+        + 'static,
+    ) -> Result<T, StoreError> {
+        let deliveries = self.deliveries.queue;
+        let clock = self.messages.clock.clone();
+        let (done, callers) = self
+            .messages
+            .transact(move |moves| {
+                let deliveries = Moves::new(moves.tx, deliveries, moves.now);
+                let mut ending =
+                    MessageEnding { wall: clock.wall(), deliveries, callers: Vec::new() };
+                let done = work(moves, &mut ending)?;
+                ending.deliveries.enter()?;
+                Ok((done, ending.callers))
+            })
+            .await?;
+        for caller in callers {
+            self.deliveries.news.notify_one();
+            self.results.notify(&caller);
+        }
+        Ok(done)
+    }
+}
+
 struct SqliteInbox {
     /// For long reads, which do not block writers.
     reader: Db,
     messages: SqliteQueue,
     submissions: Coalescer<Submission, Submitted>,
-}
-
-impl SqliteInbox {
-    async fn write<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
-    ) -> Result<T, StoreError> {
-        self.messages.db.write(work).await
-    }
 }
 
 #[async_trait]
@@ -117,8 +142,8 @@ impl Inbox for SqliteInbox {
     async fn add_caller(&self, caller: &Caller, token: &TokenHash) -> Result<bool, StoreError> {
         let caller = caller.clone();
         let token = *token;
-        let clock = self.messages.clock.clone();
-        self.write(move |tx| callers::add(tx, &caller, &token, clock.wall())).await
+        let wall = self.messages.clock.wall();
+        self.messages.db.write(move |tx| callers::add(tx, &caller, &token, wall)).await
     }
 
     async fn callers(&self) -> Result<Vec<CallerRecord>, StoreError> {
@@ -127,13 +152,16 @@ impl Inbox for SqliteInbox {
 
     async fn revoke_caller(&self, name: &str) -> Result<bool, StoreError> {
         let name = name.to_owned();
-        let clock = self.messages.clock.clone();
-        self.write(move |tx| callers::revoke(tx, &name, clock.wall())).await
+        let wall = self.messages.clock.wall();
+        self.messages.db.write(move |tx| callers::revoke(tx, &name, wall)).await
     }
 
     async fn audit(&self, entries: &[AuditEntry]) -> Result<(), StoreError> {
         let entries = entries.to_vec();
-        self.write(move |tx| entries.iter().try_for_each(|entry| callers::audit(tx, entry))).await
+        self.messages
+            .db
+            .write(move |tx| entries.iter().try_for_each(|entry| callers::audit(tx, entry)))
+            .await
     }
 
     async fn audit_trail(&self, most: u32) -> Result<Vec<AuditEntry>, StoreError> {
@@ -141,8 +169,10 @@ impl Inbox for SqliteInbox {
     }
 
     async fn prune(&self, keep: Duration, most: u32) -> Result<u64, StoreError> {
-        let clock = self.messages.clock.clone();
-        self.write(move |tx| retention::prune(tx, keep, most, clock.now(), clock.wall())).await
+        let wall = self.messages.clock.wall();
+        self.messages
+            .transact(move |moves| retention::prune(moves.tx, keep, most, moves.now, wall))
+            .await
     }
 
     async fn ledger(&self) -> Result<Ledger, StoreError> {
@@ -155,6 +185,6 @@ impl Inbox for SqliteInbox {
         // Something must be written; otherwise a full disk would not be noticed.
         let write = "INSERT INTO meta VALUES ('checked_at', ?1)
                      ON CONFLICT (key) DO UPDATE SET value = excluded.value";
-        self.write(move |tx| tx.prepare_cached(write)?.execute([now]).map(|_| ())).await
+        self.messages.db.write(move |tx| tx.run(write, [now]).map(drop)).await
     }
 }

@@ -6,7 +6,10 @@ use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::links::{CategoryLinks, CategorySet, LINKS_TTL};
 use fetchwell_policy::time::Time;
 use fetchwell_sqlite::db::Db;
+use fetchwell_sqlite::statements::Statements;
 use rusqlite::Connection;
+
+use super::clock::write_at;
 
 /// Links in a SQLite file.
 pub struct SqliteLinks {
@@ -29,43 +32,31 @@ impl CategoryLinks for SqliteLinks {
         }
         let category = category.to_owned();
         let urls = urls.to_vec();
-        let clock = self.clock.clone();
-        self.db
-            .write(move |tx| {
-                forget_what_is_over(tx, clock.now())?;
-                renew(tx, &category, clock.now() + LINKS_TTL)?;
-                let mut insert = tx.prepare_cached(
-                    "INSERT INTO category_link VALUES (?1, ?2) ON CONFLICT DO NOTHING",
-                )?;
-                let mut added = 0;
-                for url in &urls {
-                    added += insert.execute((&category, url))? as u64;
-                }
-                Ok(added)
-            })
-            .await
+        write_at(&self.db, &self.clock, move |tx, now| {
+            forget_what_is_over(tx, now)?;
+            tx.run(
+                "INSERT INTO category VALUES (?1, ?2)
+                 ON CONFLICT (name) DO UPDATE SET expires_at = excluded.expires_at",
+                (&category, (now + LINKS_TTL).as_micros()),
+            )?;
+            let mut insert = tx.prepare_cached(
+                "INSERT INTO category_link VALUES (?1, ?2) ON CONFLICT DO NOTHING",
+            )?;
+            urls.iter().map(|url| Ok(insert.execute((&category, url))? as u64)).sum()
+        })
+        .await
     }
 
     async fn snapshot(&self) -> Result<Vec<CategorySet>, StoreError> {
-        let clock = self.clock.clone();
-        self.db.write(move |tx| living(tx, clock.now())).await
+        write_at(&self.db, &self.clock, living).await
     }
 }
 
-fn renew(tx: &Connection, category: &str, expires_at: Time) -> rusqlite::Result<()> {
-    tx.prepare_cached(
-        "INSERT INTO category VALUES (?1, ?2)
-         ON CONFLICT (name) DO UPDATE SET expires_at = excluded.expires_at",
-    )?
-    .execute((category, expires_at.as_micros()))?;
-    Ok(())
-}
-
 fn forget_what_is_over(tx: &Connection, now: Time) -> rusqlite::Result<()> {
-    let over = "SELECT name FROM category WHERE expires_at <= ?1";
-    tx.prepare_cached(&format!("DELETE FROM category_link WHERE category IN ({over})"))?
-        .execute([now.as_micros()])?;
-    tx.prepare_cached("DELETE FROM category WHERE expires_at <= ?1")?.execute([now.as_micros()])?;
+    let delete_links = "DELETE FROM category_link WHERE category IN (
+             SELECT name FROM category WHERE expires_at <= ?1)";
+    tx.run(delete_links, [now.as_micros()])?;
+    tx.run("DELETE FROM category WHERE expires_at <= ?1", [now.as_micros()])?;
     Ok(())
 }
 

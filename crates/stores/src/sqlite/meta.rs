@@ -2,7 +2,8 @@
 
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_sqlite::db::Db;
-use rusqlite::{Connection, OptionalExtension};
+use fetchwell_sqlite::statements::Statements;
+use rusqlite::Connection;
 
 /// Binds this store to a politeness store. The first one stays bound; returns that one.
 ///
@@ -25,5 +26,5 @@ pub async fn moved_to(db: &Db) -> Result<Option<String>, StoreError> {
 }
 
 pub(super) fn value(tx: &Connection, key: &str) -> rusqlite::Result<Option<String>> {
-    tx.query_row("SELECT value FROM meta WHERE key = ?1", [key], |row| row.get(0)).optional()
+    tx.find("SELECT value FROM meta WHERE key = ?1", [key], |row| row.get(0))
 }

@@ -6,110 +6,63 @@ use async_trait::async_trait;
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Finish, Finished, Settled, Settlement};
 use fetchwell_engine::ports::inbox::{
-    FetchResult, MessageId, OutboxMessage, OutboxMost, OutboxPage, ResultNotifier,
+    FetchResult, MessageId, OutboxMessage, OutboxMost, OutboxPage,
 };
 use fetchwell_engine::ports::job::LeaseId;
 use fetchwell_policy::time::Time;
-use rusqlite::{Connection, OptionalExtension, Row};
+use fetchwell_sqlite::statements::Statements;
+use rusqlite::{Connection, Row};
 
+use super::SqliteInstance;
+use super::inbox::RetrieverQueues;
 use super::moves::{MessageEnding, Moves};
 use super::queue::is_live;
-use super::{SqliteInstance, SqliteQueue};
+use crate::shared::conclusion::{Conclusion, is_final};
 
 /// Ends messages: writes result, status, cursor, delivery and ledger in one transaction.
 pub(super) struct MessageFinish {
     pub(super) instance: Arc<SqliteInstance>,
-    pub(super) deliveries: SqliteQueue,
-    pub(super) results: ResultNotifier,
-}
-
-/// How one lease ends; owned, for the thread of the store.
-struct End {
-    id: LeaseId,
-    settlement: Settlement,
-    result: Option<FetchResult>,
-}
-
-impl End {
-    /// Whether the message ends with this.
-    fn is_final(&self) -> bool {
-        use Settlement::{Dead, Done, Skipped};
-        matches!(self.settlement, Done | Skipped | Dead { .. })
-    }
+    pub(super) queues: RetrieverQueues,
 }
 
 #[async_trait]
 impl Finish<FetchResult> for MessageFinish {
     async fn finish(&self, batch: &[Finished<FetchResult>]) -> Result<Vec<Settled>, StoreError> {
-        let ends: Vec<End> = batch
-            .iter()
-            .map(|finished| End {
-                id: finished.lease.id,
-                settlement: finished.settlement.clone(),
-                result: finished.records.first().cloned(),
-            })
-            .collect();
-        let queue = &self.instance.queue;
+        let ends: Vec<_> = batch.iter().map(|finished| Conclusion::of(finished).cloned()).collect();
         let epoch = self.instance.epoch();
-        let clock = queue.clock.clone();
-        let messages = queue.queue;
-        let deliveries = self.deliveries.queue;
-        let work = move |tx: &Connection| {
-            let now = clock.now();
-            let wall = clock.wall();
-            if !is_live(tx, epoch, now)? {
-                return Ok((vec![Settled::Stale; ends.len()], Vec::new()));
-            }
-            let mut moves = Moves::new(tx, messages, now);
-            let mut ending = MessageEnding::new(Moves::new(tx, deliveries, now), wall);
-            let settled: Vec<Settled> = ends
-                .iter()
-                .map(|end| settle(&mut moves, epoch, end, &mut ending))
-                .collect::<rusqlite::Result<_>>()?;
-            moves.enter()?;
-            ending.deliveries.enter()?;
-            Ok((settled, ending.callers))
-        };
-        let (settled, callers) = queue.db.write(work).await?;
-        self.deliveries.news.notify_one();
-        for caller in callers {
-            self.results.notify(&caller);
-        }
-        Ok(settled)
+        self.queues
+            .transact(move |moves, ending| {
+                if !is_live(moves.tx, epoch, moves.now)? {
+                    return Ok(vec![Settled::Stale; ends.len()]);
+                }
+                ends.iter().map(|end| settle(moves, epoch, end, ending)).collect()
+            })
+            .await
     }
 }
 
 fn settle(
     moves: &mut Moves<'_>,
     epoch: i64,
-    end: &End,
+    end: &Conclusion<FetchResult>,
     ending: &mut MessageEnding<'_>,
 ) -> rusqlite::Result<Settled> {
-    match &end.result {
-        Some(result) if end.is_final() => {
-            let skipped = end.settlement == Settlement::Skipped;
-            let ended = moves.end_message(epoch, end.id, result, skipped, ending)?;
-            Ok(if ended { Settled::Confirmed } else { Settled::Stale })
+    let Conclusion { id, settlement, result, attempt } = end;
+    if let Some(result) = result {
+        let skipped = *settlement == Settlement::Skipped;
+        let ended = moves.end_message(epoch, *id, result, skipped, ending)?;
+        return Ok(if ended { Settled::Confirmed } else { Settled::Stale });
+    }
+    let settled = moves.settle(epoch, *id, settlement)?;
+    if settled == Settled::Confirmed {
+        if is_final(settlement) {
+            moves.free_followers(*id)?;
         }
-        None if end.is_final() => {
-            let reason = match &end.settlement {
-                Settlement::Dead { reason } => reason.clone(),
-                _ => "it ended without a result".to_owned(),
-            };
-            let settled = moves.settle(epoch, end.id, &Settlement::Dead { reason })?;
-            if settled == Settled::Confirmed {
-                moves.free_followers(end.id)?;
-            }
-            Ok(settled)
-        }
-        result => {
-            let settled = moves.settle(epoch, end.id, &end.settlement)?;
-            if let (Some(result), Settled::Confirmed) = (result, settled) {
-                moves.keep_attempt(end.id, result)?;
-            }
-            Ok(settled)
+        if let Some(attempt) = attempt {
+            moves.keep_attempt(*id, attempt)?;
         }
     }
+    Ok(settled)
 }
 
 macro_rules! select_result {
@@ -122,9 +75,7 @@ macro_rules! select_result {
 
 /// The result of a message.
 pub(super) fn of_job(tx: &Connection, job: LeaseId) -> rusqlite::Result<Option<OutboxMessage>> {
-    tx.prepare_cached(concat!(select_result!(), " WHERE outbox.job = ?1"))?
-        .query_row([job], result_of)
-        .optional()
+    tx.find(concat!(select_result!(), " WHERE outbox.job = ?1"), [job], result_of)
 }
 
 /// A page of a caller's results.
@@ -134,11 +85,9 @@ pub(super) fn page(
     after: Option<i64>,
     most: OutboxMost,
 ) -> rusqlite::Result<OutboxPage> {
-    let (pruned, newest): (i64, i64) = tx
-        .prepare_cached("SELECT pruned, results FROM caller WHERE name = ?1")?
-        .query_row([caller], |row| Ok((row.get(0)?, row.get(1)?)))
-        .optional()?
-        .unwrap_or_default();
+    let select = "SELECT pruned, results FROM caller WHERE name = ?1";
+    let extent: Option<(i64, i64)> = tx.find(select, [caller], |row| row.try_into())?;
+    let (pruned, newest) = extent.unwrap_or_default();
     let after = after.unwrap_or(pruned);
     if after < pruned || after > newest {
         return Ok(OutboxPage::Gone { oldest: pruned });

@@ -16,11 +16,13 @@ use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site};
 use fetchwell_sqlite::db::Db;
 use fetchwell_sqlite::errors::own_error;
+use fetchwell_sqlite::statements::Statements;
 use parking_lot::Mutex;
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::Connection;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::clock::write_at;
 use super::sites::ordered;
 
 pub(super) const ROBOTS: &str = "SELECT record FROM robots WHERE origin = ?1";
@@ -48,30 +50,27 @@ impl Politeness for SqlitePoliteness {
     async fn turn(&self, reports: &[SiteReport], asks: &[SiteAsk]) -> Result<Turn, StoreError> {
         let reports = reports.to_vec();
         let asks = asks.to_vec();
-        let clock = self.clock.clone();
         let rule = self.rule;
         let chance = self.chance.clone();
-        self.db
-            .write(move |tx| {
-                let now = clock.now();
-                let mut turn = Turn { now, ..Turn::default() };
-                for SiteReport { site, report } in &reports {
-                    let unit = chance.lock().unit();
-                    let transition =
-                        change(tx, site, now, |state| state.record(report, now, &rule, unit))?;
-                    if transition != Transition::None {
-                        turn.transitions.push((site.clone(), transition));
-                    }
+        write_at(&self.db, &self.clock, move |tx, now| {
+            let mut turn = Turn { now, ..Turn::default() };
+            for SiteReport { site, report } in &reports {
+                let unit = chance.lock().unit();
+                let transition =
+                    change(tx, site, now, |state| state.record(report, now, &rule, unit))?;
+                if transition != Transition::None {
+                    turn.transitions.push((site.clone(), transition));
                 }
-                for ask in &asks {
-                    let verdict = change(tx, &ask.site, now, |state| {
-                        state.ask(now, ask.rate, ask.follows_robots, &rule)
-                    })?;
-                    turn.verdicts.push(verdict);
-                }
-                Ok(turn)
-            })
-            .await
+            }
+            for ask in &asks {
+                let verdict = change(tx, &ask.site, now, |state| {
+                    state.ask(now, ask.rate, ask.follows_robots, &rule)
+                })?;
+                turn.verdicts.push(verdict);
+            }
+            Ok(turn)
+        })
+        .await
     }
 
     async fn spend(
@@ -82,14 +81,11 @@ impl Politeness for SqlitePoliteness {
     ) -> Result<(Spend, Time), StoreError> {
         let site = site.clone();
         let permit = *permit;
-        let clock = self.clock.clone();
-        self.db
-            .write(move |tx| {
-                let now = clock.now();
-                let spend = change(tx, &site, now, |state| state.spend(&permit, now, rate))?;
-                Ok((spend, now))
-            })
-            .await
+        write_at(&self.db, &self.clock, move |tx, now| {
+            let spend = change(tx, &site, now, |state| state.spend(&permit, now, rate))?;
+            Ok((spend, now))
+        })
+        .await
     }
 
     async fn robots(&self, origin: &Origin) -> Result<Option<RobotsRecord>, StoreError> {
@@ -102,29 +98,27 @@ impl Politeness for SqlitePoliteness {
         let record = to_text(record)?;
         self.db
             .write(move |tx| {
-                tx.prepare_cached(
+                tx.run(
                     "INSERT INTO robots VALUES (?1, ?2)
                      ON CONFLICT (origin) DO UPDATE SET record = excluded.record",
-                )?
-                .execute([origin, record])?;
-                Ok(())
+                    [origin, record],
+                )
             })
-            .await
+            .await?;
+        Ok(())
     }
 
     async fn look(&self, site: &Site) -> Result<(Option<SiteState>, Time), StoreError> {
         let site = site.clone();
-        let clock = self.clock.clone();
-        self.db.write(move |tx| Ok((state_of(tx, &site)?, clock.now()))).await
+        write_at(&self.db, &self.clock, move |tx, now| Ok((state_of(tx, &site)?, now))).await
     }
 
     async fn sweep(&self) -> Result<u64, StoreError> {
         let mut forgotten = 0;
         let mut after = String::new();
         loop {
-            let clock = self.clock.clone();
-            let from = after.clone();
-            let (last, swept) = self.db.write(move |tx| sweep_step(tx, &from, clock.now())).await?;
+            let step = move |tx: &Connection, now| sweep_step(tx, &after, now);
+            let (last, swept) = write_at(&self.db, &self.clock, step).await?;
             forgotten += swept;
             match last {
                 Some(site) => after = site,
@@ -134,10 +128,10 @@ impl Politeness for SqlitePoliteness {
     }
 
     async fn orders_since(&self, since: Time) -> Result<RecentOrders, StoreError> {
-        let clock = self.clock.clone();
-        self.db
-            .write(move |tx| Ok(RecentOrders { now: clock.now(), sites: ordered(tx, since)? }))
-            .await
+        write_at(&self.db, &self.clock, move |tx, now| {
+            Ok(RecentOrders { now, sites: ordered(tx, since)? })
+        })
+        .await
     }
 }
 
@@ -152,15 +146,11 @@ pub(super) fn change<T>(
     let mut state = before.clone().unwrap_or_default();
     let result = rule(&mut state);
     if before.as_ref() != Some(&state) {
-        tx.prepare_cached(
+        tx.run(
             "INSERT INTO site (site, state, notable) VALUES (?1, ?2, ?3)
              ON CONFLICT (site) DO UPDATE SET state = excluded.state, notable = excluded.notable",
-        )?
-        .execute((
-            site.as_str(),
-            to_text(&state).map_err(own_error)?,
-            state.is_notable(now),
-        ))?;
+            (site.as_str(), to_text(&state).map_err(own_error)?, state.is_notable(now)),
+        )?;
     }
     Ok(result)
 }
@@ -175,23 +165,20 @@ pub(super) fn read<T: DeserializeOwned>(
     sql: &str,
     key: &str,
 ) -> rusqlite::Result<Option<T>> {
-    let text: Option<String> =
-        tx.prepare_cached(sql)?.query_row([key], |row| row.get(0)).optional()?;
+    let text: Option<String> = tx.find(sql, [key], |row| row.get(0))?;
     Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
 }
 
 fn sweep_step(tx: &Connection, after: &str, now: Time) -> rusqlite::Result<(Option<String>, u64)> {
-    let mut rows =
-        tx.prepare_cached("SELECT site, state FROM site WHERE site > ?1 ORDER BY site LIMIT ?2")?;
-    let sites: Vec<(String, String)> = rows
-        .query_map((after, SWEEP_STEP), |row| Ok((row.get(0)?, row.get(1)?)))?
-        .collect::<rusqlite::Result<_>>()?;
+    let select = "SELECT site, state FROM site WHERE site > ?1 ORDER BY site LIMIT ?2";
+    let sites: Vec<(String, String)> =
+        tx.list(select, (after, SWEEP_STEP), |row| row.try_into())?;
     let mut forgotten = 0;
     for (site, state) in &sites {
         let forgettable =
             serde_json::from_str::<SiteState>(state).is_ok_and(|state| state.is_forgettable(now));
         if forgettable {
-            tx.prepare_cached("DELETE FROM site WHERE site = ?1")?.execute([site])?;
+            tx.run("DELETE FROM site WHERE site = ?1", [site])?;
             forgotten += 1;
         }
     }

@@ -16,10 +16,12 @@ use fetchwell_engine::ports::source::{Demand, Renewal, Source, Taken};
 use fetchwell_policy::time::Time;
 use fetchwell_sqlite::db::Db;
 use fetchwell_sqlite::errors::io_fault;
+use fetchwell_sqlite::statements::Statements;
 use parking_lot::Mutex;
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::Connection;
 use tokio::sync::Notify;
 
+use super::clock::write_at;
 use super::files::{length_of, output_name, revise_length_of};
 use super::moves::{MAX_LANES_PER_TAKE, Moves};
 use super::presence::{self, Presence};
@@ -94,28 +96,49 @@ impl SqliteQueue {
         output: &Path,
         choose: impl FnOnce(u64) -> io::Result<Vec<NewJob>> + Send + 'static,
     ) -> Result<usize, StoreError> {
-        let queue = self.queue;
-        let clock = self.clock.clone();
         let output = output_name(output)?;
-        self.db
-            .write(move |tx| {
-                let confirmed = length_of(tx, &output)?.unwrap_or(0);
-                let mut moves = Moves::new(tx, queue, clock.now());
-                let jobs = choose(confirmed).map_err(|error| io_fault(output.as_ref(), error))?;
-                for new in &jobs {
-                    moves.accept(new)?;
-                }
-                Ok(usize::try_from(moves.enter()?.accepted).unwrap_or(0))
-            })
-            .await
+        self.transact(move |moves| {
+            let confirmed = length_of(moves.tx, &output)?.unwrap_or(0);
+            let jobs = choose(confirmed).map_err(|error| io_fault(output.as_ref(), error))?;
+            moves.accept_all(&jobs)
+        })
+        .await
+    }
+
+    /// Runs `work` on the moves of this queue in one transaction, and updates the ledger.
+    pub(super) async fn transact<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Moves<'_>) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let queue = self.queue;
+        write_at(&self.db, &self.clock, move |tx, now| {
+            let mut moves = Moves::new(tx, queue, now);
+            let done = work(&mut moves)?;
+            moves.enter()?;
+            Ok(done)
+        })
+        .await
+    }
+
+    /// Runs `work` unless an instance is using the queue. Returns whether it did.
+    async fn unless_in_use(
+        &self,
+        work: impl FnOnce(&Moves<'_>) -> rusqlite::Result<()> + Send + 'static,
+    ) -> Result<bool, StoreError> {
+        let store = self.db.path().to_owned();
+        self.transact(move |moves| {
+            let free = !is_in_use(moves.tx, moves.queue, &store, moves.now)?;
+            if free {
+                work(moves)?;
+            }
+            Ok(free)
+        })
+        .await
     }
 
     /// Whether an instance is using the queue.
     pub async fn is_in_use(&self) -> Result<bool, StoreError> {
-        let queue = self.queue;
-        let clock = self.clock.clone();
-        let store = self.db.path().to_owned();
-        self.db.write(move |tx| is_in_use(tx, queue, &store, clock.now())).await
+        Ok(!self.unless_in_use(|_| Ok(())).await?)
     }
 
     /// Updates the length of an output, like [`revise_length`](super::revise_length), unless an instance is using the
@@ -125,60 +148,37 @@ impl SqliteQueue {
         output: &Path,
         revise: impl FnOnce(Option<u64>) -> io::Result<u64> + Send + 'static,
     ) -> Result<bool, StoreError> {
-        let queue = self.queue;
-        let clock = self.clock.clone();
-        let store = self.db.path().to_owned();
         let output = output_name(output)?;
-        self.db
-            .write(move |tx| {
-                let free = !is_in_use(tx, queue, &store, clock.now())?;
-                if free {
-                    revise_length_of(tx, &output, revise)?;
-                }
-                Ok(free)
-            })
-            .await
+        self.unless_in_use(move |moves| revise_length_of(moves.tx, &output, revise)).await
     }
 
     /// Empties the queue, including dead letters and ledger, unless an instance is using it. Returns whether it did.
     pub async fn reset_unless_in_use(&self) -> Result<bool, StoreError> {
-        let queue = self.queue;
-        let clock = self.clock.clone();
-        let store = self.db.path().to_owned();
-        self.db
-            .write(move |tx| {
-                let free = !is_in_use(tx, queue, &store, clock.now())?;
-                if free {
-                    empty(tx, queue)?;
-                    tx.execute(
-                        "UPDATE queue SET accepted = 0, done = 0, skipped = 0, queued = 0,
-                             in_flight = 0, delayed = 0, dead = 0 WHERE id = ?1",
-                        [queue],
-                    )?;
-                }
-                Ok(free)
-            })
-            .await
+        self.unless_in_use(|moves| {
+            empty(moves.tx, moves.queue)?;
+            moves.tx.execute(
+                "UPDATE queue SET accepted = 0, done = 0, skipped = 0, queued = 0,
+                     in_flight = 0, delayed = 0, dead = 0 WHERE id = ?1",
+                [moves.queue],
+            )?;
+            Ok(())
+        })
+        .await
     }
 
     /// Deletes the queue with everything in it.
     pub async fn discard(&self) -> Result<(), StoreError> {
-        let queue = self.queue;
-        self.db.write(move |tx| discard(tx, queue)).await
+        self.transact(|moves| discard(moves.tx, moves.queue)).await
     }
 
     /// Deletes the queues whose names begin with `prefix` and that no instance is using.
     pub async fn discard_abandoned(db: &Db, prefix: &str, clock: &Clock) -> Result<(), StoreError> {
         let prefix = prefix.to_owned();
-        let clock = clock.clone();
         let store = db.path().to_owned();
-        db.write(move |tx| {
-            let queues: Vec<i64> = tx
-                .prepare("SELECT id FROM queue WHERE substr(name, 1, length(?1)) = ?1")?
-                .query_map([prefix], |row| row.get(0))?
-                .collect::<rusqlite::Result<_>>()?;
-            for queue in queues {
-                if !is_in_use(tx, queue, &store, clock.now())? {
+        write_at(db, clock, move |tx, now| {
+            let select = "SELECT id FROM queue WHERE substr(name, 1, length(?1)) = ?1";
+            for queue in tx.list(select, [prefix], |row| row.get(0))? {
+                if !is_in_use(tx, queue, &store, now)? {
                     discard(tx, queue)?;
                 }
             }
@@ -190,36 +190,22 @@ impl SqliteQueue {
     /// When the oldest waiting job (delayed or not) was accepted. Uses the index of waiting jobs, so ended jobs are not
     /// scanned.
     pub(super) async fn oldest_waiting(&self) -> Result<Option<Time>, StoreError> {
-        let queue = self.queue;
-        self.db
-            .write(move |tx| {
-                tx.prepare_cached(sql!(
-                    "SELECT accepted_at FROM job WHERE id = (
-                         SELECT min(id) FROM job INDEXED BY job_waiting
-                         WHERE queue = ?1 AND state < {leased})"
-                ))?
-                .query_row([queue], |row| row.get(0).map(Time::from_micros))
-                .optional()
-            })
-            .await
+        let select = sql!(
+            "SELECT accepted_at FROM job WHERE id = (
+                 SELECT min(id) FROM job INDEXED BY job_waiting
+                 WHERE queue = ?1 AND state < {leased})"
+        );
+        self.transact(move |moves| {
+            moves.tx.find(select, [moves.queue], |row| row.get(0).map(Time::from_micros))
+        })
+        .await
     }
 }
 
 #[async_trait]
 impl Queue for SqliteQueue {
     async fn enqueue(&self, jobs: Vec<NewJob>) -> Result<usize, StoreError> {
-        let queue = self.queue;
-        let clock = self.clock.clone();
-        let accepted = self
-            .db
-            .write(move |tx| {
-                let mut moves = Moves::new(tx, queue, clock.now());
-                for new in &jobs {
-                    moves.accept(new)?;
-                }
-                Ok(usize::try_from(moves.enter()?.accepted).unwrap_or(0))
-            })
-            .await?;
+        let accepted = self.transact(move |moves| moves.accept_all(&jobs)).await?;
         self.news.notify_one();
         Ok(accepted)
     }
@@ -229,19 +215,16 @@ impl Queue for SqliteQueue {
     }
 
     async fn ledger(&self) -> Result<Ledger, StoreError> {
-        let queue = self.queue;
-        self.db.write(move |tx| read_ledger(tx, queue)).await
+        self.transact(|moves| read_ledger(moves.tx, moves.queue)).await
     }
 
     async fn audit(&self) -> Result<Result<Ledger, LedgerMismatch>, StoreError> {
-        let queue = self.queue;
-        self.db
-            .write(move |tx| {
-                let ledger = read_ledger(tx, queue)?;
-                let difference = recount_rows(tx, queue, &ledger)?;
-                Ok(difference.map(LedgerMismatch).map_or(Ok(ledger), Err))
-            })
-            .await
+        self.transact(|moves| {
+            let ledger = read_ledger(moves.tx, moves.queue)?;
+            let difference = recount_rows(moves.tx, moves.queue, &ledger)?;
+            Ok(difference.map(LedgerMismatch).map_or(Ok(ledger), Err))
+        })
+        .await
     }
 }
 
@@ -251,13 +234,12 @@ pub(super) fn recount_rows(
     queue: i64,
     ledger: &Ledger,
 ) -> rusqlite::Result<Option<String>> {
-    let mut counted = [0i64; 4];
-    let mut rows = tx.prepare("SELECT state, count(*) FROM job WHERE queue = ?1 GROUP BY state")?;
-    let mut rows = rows.query([queue])?;
-    while let Some(row) = rows.next()? {
-        let state: usize = row.get(0)?;
-        if let Some(count) = counted.get_mut(state) {
-            *count = row.get(1)?;
+    let mut counted = [0; 4];
+    let select = "SELECT state, count(*) FROM job WHERE queue = ?1 GROUP BY state";
+    let rows: Vec<(usize, i64)> = tx.list(select, [queue], |row| row.try_into())?;
+    for (state, count) in rows {
+        if let Some(counted) = counted.get_mut(state) {
+            *counted = count;
         }
     }
     Ok(ledger.difference_from(counted))
@@ -267,28 +249,21 @@ impl SqliteInstance {
     pub(super) fn epoch(&self) -> i64 {
         self.epoch.load(Ordering::Relaxed)
     }
-
-    fn show(&self, presence: Option<Presence>) {
-        *self.presence.lock() = presence;
-    }
 }
 
 #[async_trait]
 impl Source for SqliteInstance {
     async fn take(&self, demand: &Demand) -> Result<Taken, StoreError> {
-        let SqliteQueue { queue, run_once, lease_ttl, poll, .. } = self.queue;
+        let SqliteQueue { run_once, lease_ttl, poll, .. } = self.queue;
         let epoch = self.epoch();
-        let clock = self.queue.clock.clone();
         let demand = demand.clone();
         let turn = self.turn.load(Ordering::Relaxed);
         let (next_turn, taken) = self
             .queue
-            .db
-            .write(move |tx| {
-                let now = clock.now();
-                let mut moves = Moves::new(tx, queue, now);
+            .transact(move |moves| {
+                let now = moves.now;
                 moves.close_rooms(&demand)?;
-                if !is_live(tx, epoch, now)? {
+                if !is_live(moves.tx, epoch, now)? {
                     return Ok((turn, Taken::Idle { until: now + lease_ttl / 4 }));
                 }
                 let mut lanes = moves.busy_lanes(turn)?;
@@ -298,12 +273,12 @@ impl Source for SqliteInstance {
                 lanes.retain(|lane| !lane.rests(&demand.resting));
                 let next_due = lanes.iter().map(|lane| lane.due).min();
                 let leases = moves.lease(epoch, &demand, &lanes)?;
-                let deadline = if leases.is_empty() { moves.first_deadline()? } else { None };
-                moves.enter()?;
                 if !leases.is_empty() {
                     return Ok((turn, Taken::Jobs(leases)));
                 }
-                let ledger = read_ledger(tx, queue)?;
+                let deadline = moves.first_deadline()?;
+                // Nothing was leased, so the stored ledger is up to date.
+                let ledger = read_ledger(moves.tx, moves.queue)?;
                 if run_once && ledger.unfinished() == 0 {
                     return Ok((turn, Taken::Exhausted));
                 }
@@ -319,17 +294,8 @@ impl Source for SqliteInstance {
 
     async fn leave(&self) -> Result<(), StoreError> {
         let epoch = self.epoch.swap(NO_EPOCH, Ordering::Relaxed);
-        let queue = self.queue.queue;
-        let clock = self.queue.clock.clone();
-        self.queue
-            .db
-            .write(move |tx| {
-                let mut moves = Moves::new(tx, queue, clock.now());
-                moves.orphan(epoch, false)?;
-                moves.enter()
-            })
-            .await?;
-        self.show(None);
+        self.queue.transact(move |moves| moves.orphan(epoch, false)).await?;
+        *self.presence.lock() = None;
         Ok(())
     }
 
@@ -355,31 +321,29 @@ impl Source for SqliteInstance {
     }
 
     async fn renew(&self) -> Result<Renewal, StoreError> {
-        let SqliteQueue { queue, lease_ttl, .. } = self.queue;
+        let lease_ttl = self.queue.lease_ttl;
         let before = self.epoch();
-        let clock = self.queue.clock.clone();
         let store = self.queue.db.path().to_owned();
         let (epoch, presence, rescued) = self
             .queue
-            .db
-            .write(move |tx| {
-                let now = clock.now();
-                let expires_at = (now + lease_ttl).as_micros();
-                let held = tx.execute(
+            .transact(move |moves| {
+                let now = moves.now.as_micros();
+                let expires_at = (moves.now + lease_ttl).as_micros();
+                let held = moves.tx.execute(
                     "UPDATE instance SET expires_at = ?1, heartbeat_at = ?3
                      WHERE epoch = ?2 AND expires_at > ?3",
-                    (expires_at, before, now.as_micros()),
+                    (expires_at, before, now),
                 )? == 1;
-                let rescued = rescue(tx, queue, &store, now)?;
+                let rescued = rescue(moves, &store)?;
                 if held {
                     return Ok((before, None, rescued));
                 }
-                tx.execute(
+                moves.tx.execute(
                     "INSERT INTO instance (queue, expires_at, who, since, heartbeat_at)
                      VALUES (?1, ?2, ?3, ?4, ?4)",
-                    (queue, expires_at, this_process(), now.as_micros()),
+                    (moves.queue, expires_at, this_process(), now),
                 )?;
-                let epoch = tx.last_insert_rowid();
+                let epoch = moves.tx.last_insert_rowid();
                 // Before others see the row; otherwise they would consider this instance gone.
                 let presence = Presence::announce(&store, epoch)
                     .map_err(|error| io_fault(&presence::file_of(&store, epoch), error))?;
@@ -389,7 +353,7 @@ impl Source for SqliteInstance {
         self.rescued.fetch_add(rescued, Ordering::Relaxed);
         self.epoch.store(epoch, Ordering::Relaxed);
         if presence.is_some() {
-            self.show(presence);
+            *self.presence.lock() = presence;
         }
         let kept = before == NO_EPOCH || before == epoch;
         Ok(if kept { Renewal::Held { ttl: lease_ttl } } else { Renewal::Lost })
@@ -409,45 +373,34 @@ impl Settle for SqliteInstance {
     async fn settle(&self, batch: &[(&Lease, &Settlement)]) -> Result<Vec<Settled>, StoreError> {
         let batch: Vec<(LeaseId, Settlement)> =
             batch.iter().map(|(lease, settlement)| (lease.id, (*settlement).clone())).collect();
-        let queue = self.queue.queue;
         let epoch = self.epoch();
-        let clock = self.queue.clock.clone();
-        self.queue.db.write(move |tx| settle_batch(tx, queue, epoch, &batch, clock.now())).await
+        self.queue.transact(move |moves| settle_batch(moves, epoch, &batch)).await
     }
 }
 
-/// Settles the leases that the epoch still holds, and updates the ledger.
+/// Settles the leases that the epoch still holds.
 pub(super) fn settle_batch(
-    tx: &Connection,
-    queue: i64,
+    moves: &mut Moves<'_>,
     epoch: i64,
     batch: &[(LeaseId, Settlement)],
-    now: Time,
 ) -> rusqlite::Result<Vec<Settled>> {
-    if !is_live(tx, epoch, now)? {
+    if !is_live(moves.tx, epoch, moves.now)? {
         return Ok(vec![Settled::Stale; batch.len()]);
     }
-    let mut moves = Moves::new(tx, queue, now);
-    let settled = batch
-        .iter()
-        .map(|(id, settlement)| moves.settle(epoch, *id, settlement))
-        .collect::<rusqlite::Result<_>>()?;
-    moves.enter()?;
-    Ok(settled)
+    batch.iter().map(|(id, settlement)| moves.settle(epoch, *id, settlement)).collect()
 }
 
 /// Requeues the leases of dead instances: those whose lease expired, and those whose process ended. Returns the number
 /// of leases.
-fn rescue(tx: &Connection, queue: i64, store: &Path, now: Time) -> rusqlite::Result<u64> {
-    let mut moves = Moves::new(tx, queue, now);
+fn rescue(moves: &mut Moves<'_>, store: &Path) -> rusqlite::Result<u64> {
     let mut rescued = 0;
-    for (epoch, expires_at) in instances(tx, queue)? {
-        if expires_at <= now || presence::is_gone(store, epoch) {
+    for (epoch, expires_at) in instances(moves.tx, moves.queue)? {
+        if expires_at <= moves.now || presence::is_gone(store, epoch) {
             rescued += moves.orphan(epoch, true)? as u64;
             presence::clear(store, epoch);
         }
     }
-    moves.enter().map(|_| rescued)
+    Ok(rescued)
 }
 
 pub(super) fn is_in_use(
@@ -462,9 +415,9 @@ pub(super) fn is_in_use(
 }
 
 fn instances(tx: &Connection, queue: i64) -> rusqlite::Result<Vec<(i64, Time)>> {
-    tx.prepare_cached("SELECT epoch, expires_at FROM instance WHERE queue = ?1")?
-        .query_map([queue], |row| Ok((row.get(0)?, Time::from_micros(row.get(1)?))))?
-        .collect()
+    tx.list("SELECT epoch, expires_at FROM instance WHERE queue = ?1", [queue], |row| {
+        Ok((row.get(0)?, Time::from_micros(row.get(1)?)))
+    })
 }
 
 fn discard(tx: &Connection, queue: i64) -> rusqlite::Result<()> {
@@ -474,34 +427,23 @@ fn discard(tx: &Connection, queue: i64) -> rusqlite::Result<()> {
 }
 
 fn empty(tx: &Connection, queue: i64) -> rusqlite::Result<()> {
-    tx.execute("DELETE FROM job WHERE queue = ?1", [queue])?;
-    tx.execute("DELETE FROM room WHERE queue = ?1", [queue])?;
-    tx.execute("DELETE FROM expiry WHERE queue = ?1", [queue])?;
-    tx.execute("DELETE FROM lane WHERE queue = ?1", [queue])?;
-    tx.execute("DELETE FROM instance WHERE queue = ?1", [queue])?;
-    tx.execute("DELETE FROM round WHERE queue = ?1", [queue])?;
+    for table in ["job", "room", "expiry", "lane", "instance", "round"] {
+        tx.execute(&format!("DELETE FROM {table} WHERE queue = ?1"), [queue])?;
+    }
     Ok(())
 }
 
 pub(super) fn is_live(tx: &Connection, epoch: i64, now: Time) -> rusqlite::Result<bool> {
-    tx.prepare_cached("SELECT 1 FROM instance WHERE epoch = ?1 AND expires_at > ?2")?
-        .exists((epoch, now.as_micros()))
+    let select = "SELECT 1 FROM instance WHERE epoch = ?1 AND expires_at > ?2";
+    tx.has(select, (epoch, now.as_micros()))
 }
 
 pub(super) fn read_ledger(tx: &Connection, queue: i64) -> rusqlite::Result<Ledger> {
-    tx.prepare_cached(
-        "SELECT accepted, done, skipped, queued, in_flight, delayed, dead
-         FROM queue WHERE id = ?1",
-    )?
-    .query_row([queue], |row| {
-        Ok(Ledger {
-            accepted: row.get(0)?,
-            done: row.get(1)?,
-            skipped: row.get(2)?,
-            queued: row.get(3)?,
-            in_flight: row.get(4)?,
-            delayed: row.get(5)?,
-            dead: row.get(6)?,
-        })
+    let select = "SELECT accepted, done, skipped, queued, in_flight, delayed, dead
+         FROM queue WHERE id = ?1";
+    tx.one(select, [queue], |row| {
+        let (accepted, done, skipped, queued, in_flight, delayed, dead) =
+            <(_, _, _, _, _, _, _)>::try_from(row)?;
+        Ok(Ledger { accepted, done, skipped, queued, in_flight, delayed, dead })
     })
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use fetchwell_engine::ports::job::LeaseId;
 use fetchwell_policy::time::Time;
+use fetchwell_sqlite::statements::Statements;
 use rusqlite::Connection;
 
 /// How long audit entries are kept, except those of submissions, which are deleted with their messages.
@@ -17,31 +18,30 @@ pub(super) fn prune(
     now: Time,
     wall: Time,
 ) -> rusqlite::Result<u64> {
-    let callers: Vec<(String, i64)> = tx
-        .prepare_cached("SELECT name, pruned FROM caller WHERE pruned < results")?
-        .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
-        .collect::<rusqlite::Result<_>>()?;
+    let select = "SELECT name, pruned FROM caller WHERE pruned < results";
+    let callers: Vec<(String, i64)> = tx.list(select, [], |row| row.try_into())?;
     let mut gone = 0;
     for (caller, pruned) in callers {
         let left = u64::from(most) - gone;
         gone += prune_caller(tx, &caller, pruned, (now - keep).as_micros(), left)?;
     }
-    tx.prepare_cached(
+    let delete = |statement: &str, before: Time| tx.run(statement, (before.as_micros(), most));
+    delete(
         "DELETE FROM idempotency WHERE (caller, key) IN (
              SELECT caller, key FROM idempotency WHERE created_at < ?1
              ORDER BY created_at LIMIT ?2)",
-    )?
-    .execute(((now - keep).as_micros(), most))?;
-    tx.prepare_cached(
+        now - keep,
+    )?;
+    delete(
         "DELETE FROM audit WHERE id IN (
              SELECT id FROM audit WHERE action = 'submit' AND at < ?1 ORDER BY at LIMIT ?2)",
-    )?
-    .execute(((wall - keep).as_micros(), most))?;
-    tx.prepare_cached(
+        wall - keep,
+    )?;
+    delete(
         "DELETE FROM audit WHERE id IN (
              SELECT id FROM audit WHERE action <> 'submit' AND at < ?1 ORDER BY at LIMIT ?2)",
-    )?
-    .execute(((wall - AUDIT_KEPT).as_micros(), most))?;
+        wall - AUDIT_KEPT,
+    )?;
     Ok(gone)
 }
 
@@ -53,33 +53,28 @@ fn prune_caller(
     before: i64,
     most: u64,
 ) -> rusqlite::Result<u64> {
-    let oldest: Vec<(LeaseId, i64, i64)> = tx
-        .prepare_cached(
-            "SELECT job, cursor, stored_at FROM outbox WHERE caller = ?1 AND cursor > ?2
-             ORDER BY cursor LIMIT ?3",
-        )?
-        .query_map((caller, pruned, most), |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
-        .collect::<rusqlite::Result<_>>()?;
+    let oldest: Vec<(LeaseId, i64, i64)> = tx.list(
+        "SELECT job, cursor, stored_at FROM outbox WHERE caller = ?1 AND cursor > ?2
+         ORDER BY cursor LIMIT ?3",
+        (caller, pruned, most),
+        |row| row.try_into(),
+    )?;
     let mut gone = 0;
     let mut last = pruned;
     for (job, cursor, _) in oldest.iter().take_while(|(_, _, stored_at)| *stored_at < before) {
-        tx.prepare_cached("DELETE FROM outbox WHERE job = ?1")?.execute([job])?;
-        let lane: i64 = tx
-            .prepare_cached("DELETE FROM job WHERE id = ?1 RETURNING lane")?
-            .query_row([job], |row| row.get(0))?;
-        let messages: i64 = tx
-            .prepare_cached(
-                "UPDATE lane SET messages = messages - 1 WHERE id = ?1 RETURNING messages",
-            )?
-            .query_row([lane], |row| row.get(0))?;
+        tx.run("DELETE FROM outbox WHERE job = ?1", [job])?;
+        let lane: i64 =
+            tx.one("DELETE FROM job WHERE id = ?1 RETURNING lane", [job], |row| row.get(0))?;
+        let count_off = "UPDATE lane SET messages = messages - 1 WHERE id = ?1 RETURNING messages";
+        let messages: i64 = tx.one(count_off, [lane], |row| row.get(0))?;
         if messages == 0 {
-            tx.prepare_cached("DELETE FROM lane WHERE id = ?1")?.execute([lane])?;
+            tx.run("DELETE FROM lane WHERE id = ?1", [lane])?;
         }
-        (gone, last) = (gone + 1, *cursor);
+        gone += 1;
+        last = *cursor;
     }
     if gone > 0 {
-        tx.prepare_cached("UPDATE caller SET pruned = ?2 WHERE name = ?1")?
-            .execute((caller, last))?;
+        tx.run("UPDATE caller SET pruned = ?2 WHERE name = ?1", (caller, last))?;
     }
     Ok(gone)
 }

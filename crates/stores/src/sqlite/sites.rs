@@ -9,9 +9,11 @@ use fetchwell_engine::ports::sites::{
 use fetchwell_policy::orders::Order;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site};
+use fetchwell_sqlite::statements::Statements;
 use rusqlite::Connection;
 
 use super::SqlitePoliteness;
+use super::clock::write_at;
 use super::politeness::{ROBOTS, change, read, state_of};
 
 const SITES: &str = "SELECT site, state FROM site WHERE site > ?1 ORDER BY site";
@@ -22,64 +24,57 @@ const NOTABLE_SITES: &str =
 impl Sites for SqlitePoliteness {
     async fn sites(&self, query: &SiteQuery) -> Result<SitesPage, StoreError> {
         let query = query.clone();
-        let clock = self.clock.clone();
-        self.db.write(move |tx| page(tx, &query, clock.now())).await
+        write_at(&self.db, &self.clock, move |tx, now| page(tx, &query, now)).await
     }
 
     async fn site(&self, site: &Site) -> Result<(KnownSite, Time), StoreError> {
         let site = site.clone();
-        let clock = self.clock.clone();
-        self.db
-            .write(move |tx| {
-                let state = state_of(tx, &site)?.unwrap_or_default();
-                let robots = robots_of(tx, &site)?;
-                Ok((KnownSite { site: site.clone(), state, robots }, clock.now()))
-            })
-            .await
+        write_at(&self.db, &self.clock, move |tx, now| {
+            let state = state_of(tx, &site)?.unwrap_or_default();
+            let robots = robots_of(tx, &site)?;
+            Ok((KnownSite { site, state, robots }, now))
+        })
+        .await
     }
 
     async fn order(&self, site: &Site, order: Order, by: &str) -> Result<bool, StoreError> {
         let site = site.clone();
         let by = by.to_owned();
-        let clock = self.clock.clone();
-        self.db
-            .write(move |tx| {
-                if order == Order::ForgetRobots {
-                    forget_robots(tx, &site)?;
+        write_at(&self.db, &self.clock, move |tx, now| {
+            if order == Order::ForgetRobots {
+                for origin in origins_of(&site) {
+                    tx.run("DELETE FROM robots WHERE origin = ?1", [origin.to_string()])?;
                 }
-                let now = clock.now();
-                if order.may_end_a_wait() {
-                    note_order(tx, &site, now)?;
-                }
-                change(tx, &site, now, |state| state.obey(order, &by, now))
-            })
-            .await
+            }
+            if order.may_end_a_wait() {
+                note_order(tx, &site, now)?;
+            }
+            change(tx, &site, now, |state| state.obey(order, &by, now))
+        })
+        .await
     }
 }
 
 /// The sites that were given orders at `since` or later.
 pub(super) fn ordered(tx: &Connection, since: Time) -> rusqlite::Result<Vec<(Site, Time)>> {
-    let mut statement = tx.prepare_cached(
-        "SELECT site, given_at FROM site_order WHERE given_at >= ?1 ORDER BY given_at LIMIT ?2",
-    )?;
-    let mut rows = statement.query((since.as_micros(), ORDERS_AT_ONCE))?;
-    let mut ordered = Vec::new();
-    while let Some(row) = rows.next()? {
-        if let Ok(site) = Site::parse(row.get_ref(0)?.as_str()?) {
-            ordered.push((site, Time::from_micros(row.get(1)?)));
-        }
-    }
-    Ok(ordered)
+    let select =
+        "SELECT site, given_at FROM site_order WHERE given_at >= ?1 ORDER BY given_at LIMIT ?2";
+    let ordered = tx.list(select, (since.as_micros(), ORDERS_AT_ONCE), |row| {
+        let site = Site::parse(row.get_ref(0)?.as_str()?).ok();
+        let given_at = Time::from_micros(row.get(1)?);
+        Ok(site.map(|site| (site, given_at)))
+    })?;
+    Ok(ordered.into_iter().flatten().collect())
 }
 
 fn note_order(tx: &Connection, site: &Site, now: Time) -> rusqlite::Result<()> {
-    tx.prepare_cached("DELETE FROM site_order WHERE given_at < ?1")?
-        .execute([(now - ORDERS_TOLD_FOR).as_micros()])?;
-    tx.prepare_cached(
+    let forget_before = (now - ORDERS_TOLD_FOR).as_micros();
+    tx.run("DELETE FROM site_order WHERE given_at < ?1", [forget_before])?;
+    tx.run(
         "INSERT INTO site_order VALUES (?1, ?2)
          ON CONFLICT (site) DO UPDATE SET given_at = excluded.given_at",
-    )?
-    .execute((site.as_str(), now.as_micros()))?;
+        (site.as_str(), now.as_micros()),
+    )?;
     Ok(())
 }
 
@@ -114,12 +109,4 @@ fn robots_of(tx: &Connection, site: &Site) -> rusqlite::Result<Vec<(Origin, Robo
         }
     }
     Ok(known)
-}
-
-fn forget_robots(tx: &Connection, site: &Site) -> rusqlite::Result<()> {
-    let mut statement = tx.prepare_cached("DELETE FROM robots WHERE origin = ?1")?;
-    for origin in origins_of(site) {
-        statement.execute([origin.to_string()])?;
-    }
-    Ok(())
 }

@@ -37,9 +37,9 @@ impl Waiting for SqliteWaiting {
         self.db
             .write(move |tx| {
                 let mut statement = tx.prepare_cached(COUNT)?;
-                let mut count =
+                let count =
                     |site: &Site| statement.query_row((site.as_str(), most), |row| row.get(0));
-                sites.iter().map(&mut count).collect()
+                sites.iter().map(count).collect()
             })
             .await
     }

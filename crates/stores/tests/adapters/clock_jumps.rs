@@ -13,9 +13,7 @@ use fetchwell_policy::pace::Rate;
 use fetchwell_policy::site::Verdict;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site};
-use fetchwell_stores::politeness::{
-    Change, ClockJumpGuard, SharedPoliteness, SiteStateStore, SiteStates, Texts,
-};
+use fetchwell_stores::politeness::{Change, SharedPoliteness, SiteStateStore, SiteStates, Texts};
 use parking_lot::Mutex;
 use tokio::time::sleep;
 
@@ -106,10 +104,10 @@ impl SiteStateStore for Jumpy {
     }
 }
 
-type Watched = SharedPoliteness<ClockJumpGuard<Jumpy>>;
+type Watched = SharedPoliteness<Jumpy>;
 
 fn watched(server: &Jumpy) -> Watched {
-    SharedPoliteness::new(ClockJumpGuard::new(server.clone()), BreakerRule::default(), 7)
+    SharedPoliteness::new(server.clone(), BreakerRule::default(), 7)
 }
 
 fn site(name: &str) -> Site {

@@ -1,6 +1,7 @@
 //! Failures of real servers and broken files, and the kind of error that each adapter reports for them.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::time::Duration;
 
@@ -195,10 +196,9 @@ mod on_postgres {
     }
 
     #[tokio::test]
-    async fn a_crashed_server_is_transient_and_a_damaged_one_corrupt() {
+    async fn a_stopped_and_a_full_server_are_transient_and_a_damaged_one_is_corrupt() {
         let Some(server) = OwnServer::start("postgres").await else { return };
         let queue = queue(server.url()).await.unwrap();
-        queue.enqueue(some_jobs()).await.unwrap();
         let file = run_sql(
             server.url(),
             "SELECT current_setting('data_directory') || '/' || \
@@ -207,6 +207,21 @@ mod on_postgres {
         let file = file.await.remove(0);
         server.stop().await;
         expect(queue.ledger().await, Transient, "");
+
+        // A table on this device is empty, and there is no space for its first page.
+        let set_aside = format!("{file}.set_aside");
+        fs::rename(&file, &set_aside).unwrap();
+        symlink("/dev/full", &file).unwrap();
+        server.restart().await;
+        eventually_ok("the server", async || queue.ledger().await).await;
+        expect(queue.enqueue(some_jobs()).await, Transient, "No space left on device");
+        // It can't write a checkpoint on that device.
+        server.crash().await;
+        fs::rename(&set_aside, &file).unwrap();
+        server.restart().await;
+        eventually_ok("the server", async || queue.enqueue(some_jobs()).await).await;
+
+        server.stop().await;
         let mut pages = fs::read(&file).unwrap();
         assert!(!pages.is_empty());
         pages.fill(0xaa);

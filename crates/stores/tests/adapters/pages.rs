@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::memory::MemoryPages;
 use fetchwell_engine::ports::error::StoreErrorKind;
 use fetchwell_engine::ports::page_cache::PageCache;
 use fetchwell_policy::time::Time;
@@ -14,6 +13,7 @@ use fetchwell_sqlite::db::Durability;
 use fetchwell_stores::redis::RedisPages;
 use fetchwell_stores::sqlite::{self, SqlitePages, bind_politeness};
 use fetchwell_testkit::conformance::servers::{redis_connection, unused_redis};
+use fetchwell_testkit::memory::MemoryPages;
 
 const HOUR: Duration = Duration::from_secs(3_600);
 

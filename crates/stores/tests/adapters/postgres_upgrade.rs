@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::oversight::MessageFilter;
-use fetchwell_stores::postgres::{Database, StoreClock, open_retriever};
+use fetchwell_stores::StoreClock;
+use fetchwell_stores::postgres::{Database, open_retriever};
 use fetchwell_testkit::conformance::servers::unused_postgres;
 use sqlx::{Connection, Executor, PgConnection};
 

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use fetchwell_engine::clock::Clock;
-use fetchwell_stores::postgres::{Database, StoreClock, open_retriever};
+use fetchwell_stores::StoreClock;
+use fetchwell_stores::postgres::{Database, open_retriever};
 use fetchwell_testkit::conformance::servers::{run_sql, server_url, unique};
 
 /// What the design says of the two, with the types that other programs can rely on.

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use fetchwell_engine::ports::politeness::{Politeness, SiteAsk, SiteReport};
 use fetchwell_policy::breaker::BreakerRule;
+use fetchwell_policy::outcome::Mark;
 use fetchwell_policy::pace::Rate;
-use fetchwell_policy::site::{Mark, Permit, Report, Spend, Verdict};
+use fetchwell_policy::site::{Permit, Report, Spend, Verdict};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::Site;
 use fetchwell_stores::politeness::{SharedPoliteness, SiteStateStore};
@@ -31,7 +32,7 @@ struct Store(Box<dyn Politeness>);
 
 impl Store {
     fn on(site_states: impl SiteStateStore + 'static) -> Store {
-        Store(Box::new(SharedPoliteness::new(site_states, BreakerRule::default(), 7)))
+        Store(Box::new(SharedPoliteness::unguarded(site_states, BreakerRule::default(), 7)))
     }
 
     async fn on_redis(url: &str) -> Store {

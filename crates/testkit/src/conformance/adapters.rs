@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::memory::{MemoryEvents, MemoryPoliteness, MemoryQueue};
+use fetchwell_engine::memory::{MemoryPoliteness, MemoryQueue};
 use fetchwell_engine::ports::dead_letters::{DeadLetters, Revision};
 use fetchwell_engine::ports::event_log::{EventLog, LogEvent};
 use fetchwell_engine::ports::feeds::Feeds;
@@ -27,6 +27,7 @@ use super::inbox::{self, InboxStore};
 use super::politeness::PolitenessStore;
 use super::queue::{LEASE_TTL, QueueOnTrial, QueueStore};
 use super::rounds::RoundsStore;
+use crate::memory::MemoryEvents;
 
 /// The seed for the jitter of the breakers' open times.
 const SEED: u64 = 7;

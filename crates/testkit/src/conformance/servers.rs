@@ -303,7 +303,7 @@ fn by_hand(
     let opening = Mutex::new(Some(opening));
     let site_states = OnceCell::new();
     let site_states = HandTimed { opening, site_states, clock, forgets_by_itself };
-    Arc::new(SharedPoliteness::new(site_states, rule, SEED))
+    Arc::new(SharedPoliteness::unguarded(site_states, rule, SEED))
 }
 
 /// A store of site states that is opened on first use and has a manual clock. It never reports lost state, and nothing

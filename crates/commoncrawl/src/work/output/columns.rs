@@ -6,12 +6,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use parquet::basic::{Compression, ZstdLevel};
-use parquet::data_type::{ByteArray, ByteArrayType, Int64Type};
+use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
-use parquet::file::writer::{
-    SerializedColumnWriter, SerializedFileWriter, SerializedRowGroupWriter,
-};
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 
 use crate::work::document::Document;
@@ -42,22 +40,21 @@ pub(super) fn write(mut segment: &File, path: &Path) -> io::Result<()> {
     segment.seek(SeekFrom::Start(0))?;
     let mut lines = BufReader::new(zstd::Decoder::new(segment)?).split(b'\n');
     let file = File::create(path)?;
-    let schema = parse_message_type(SCHEMA).map_err(other)?;
+    let schema = parse_message_type(SCHEMA)?;
     let level = ZstdLevel::default();
     let properties = WriterProperties::builder().set_compression(Compression::ZSTD(level)).build();
     let out = BufWriter::new(file.try_clone()?);
-    let mut writer =
-        SerializedFileWriter::new(out, Arc::new(schema), Arc::new(properties)).map_err(other)?;
+    let mut writer = SerializedFileWriter::new(out, Arc::new(schema), Arc::new(properties))?;
     loop {
         let rows = next_group(&mut lines)?;
         if rows.is_empty() {
             break;
         }
-        let mut group = writer.next_row_group().map_err(other)?;
-        write_group(&mut group, &rows).map_err(other)?;
-        group.close().map_err(other)?;
+        let mut group = writer.next_row_group()?;
+        write_group(&mut group, &rows)?;
+        group.close()?;
     }
-    writer.close().map_err(other)?;
+    writer.close()?;
     file.sync_all()
 }
 
@@ -82,7 +79,11 @@ fn write_group<W: io::Write + Send>(
     texts(group, rows, |row| &row.url)?;
     texts(group, rows, |row| &row.surt)?;
     texts(group, rows, |row| &row.timestamp)?;
-    optional_texts(group, rows, |row| row.lang.as_deref())?;
+    // A row without a value has the definition level 0.
+    let languages: Vec<ByteArray> =
+        rows.iter().filter_map(|row| row.lang.as_deref()).map(ByteArray::from).collect();
+    let levels: Vec<i16> = rows.iter().map(|row| i16::from(row.lang.is_some())).collect();
+    column::<_, ByteArrayType>(group, &languages, Some(&levels))?;
     texts(group, rows, |row| &row.title)?;
     texts(group, rows, |row| &row.text)?;
     texts(group, rows, |row| &row.content_hash)?;
@@ -97,22 +98,7 @@ fn texts<W: io::Write + Send>(
     field: impl Fn(&Document) -> &str,
 ) -> Result<(), ParquetError> {
     let values: Vec<ByteArray> = rows.iter().map(field).map(ByteArray::from).collect();
-    let mut column = next_column(group)?;
-    column.typed::<ByteArrayType>().write_batch(&values, None, None)?;
-    column.close()
-}
-
-/// A row without a value has the definition level 0.
-fn optional_texts<W: io::Write + Send>(
-    group: &mut SerializedRowGroupWriter<'_, W>,
-    rows: &[Document],
-    field: impl Fn(&Document) -> Option<&str>,
-) -> Result<(), ParquetError> {
-    let values: Vec<ByteArray> = rows.iter().filter_map(&field).map(ByteArray::from).collect();
-    let levels: Vec<i16> = rows.iter().map(|row| i16::from(field(row).is_some())).collect();
-    let mut column = next_column(group)?;
-    column.typed::<ByteArrayType>().write_batch(&values, Some(&levels), None)?;
-    column.close()
+    column::<_, ByteArrayType>(group, &values, None)
 }
 
 fn numbers<W: io::Write + Send>(
@@ -122,18 +108,16 @@ fn numbers<W: io::Write + Send>(
 ) -> Result<(), ParquetError> {
     let values: Vec<i64> =
         rows.iter().map(|row| i64::try_from(field(row)).unwrap_or(i64::MAX)).collect();
-    let mut column = next_column(group)?;
-    column.typed::<Int64Type>().write_batch(&values, None, None)?;
-    column.close()
+    column::<_, Int64Type>(group, &values, None)
 }
 
-fn next_column<'a, W: io::Write + Send>(
-    group: &'a mut SerializedRowGroupWriter<'_, W>,
-) -> Result<SerializedColumnWriter<'a>, ParquetError> {
+fn column<W: io::Write + Send, T: DataType>(
+    group: &mut SerializedRowGroupWriter<'_, W>,
+    values: &[T::T],
+    levels: Option<&[i16]>,
+) -> Result<(), ParquetError> {
     let missing = || ParquetError::General("the schema has no more columns".to_owned());
-    group.next_column()?.ok_or_else(missing)
-}
-
-fn other(error: ParquetError) -> io::Error {
-    io::Error::other(error)
+    let mut column = group.next_column()?.ok_or_else(missing)?;
+    column.typed::<T>().write_batch(values, levels, None)?;
+    column.close()
 }

@@ -1,18 +1,17 @@
 //! Reads `errors.jsonl`, the pages that could not be read, without a lock, up to the length confirmed in the manifest.
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Take};
 use std::path::Path;
 
 use fetchwell_archive::cdxj::CdxRecord;
-use rusqlite::{Connection, OpenFlags, OptionalExtension};
-use serde::Deserialize;
+use rusqlite::{Connection, OptionalExtension};
 
-use super::manifest::standing;
-use super::{ERRORS, MANIFEST};
+use super::ERRORS;
+use super::manifest::{confirmed_bytes, open_to_read};
 use crate::error::CommonCrawlError;
 use crate::work::document::{LEFT_OUT, WarcPlace};
+use crate::work::record::BrokenPage;
 
 /// The error kind of an item that is not a page. Publishing it again would not help.
 const NO_PAGE: &str = "item";
@@ -21,18 +20,6 @@ const NO_PAGE: &str = "item";
 pub struct ErrorFile {
     manifest: Connection,
     lines: Option<BufReader<Take<File>>>,
-}
-
-#[derive(Deserialize)]
-struct ErrorLine {
-    url: Option<String>,
-    surt: String,
-    timestamp: String,
-    warc: Option<WarcPlace>,
-    kind: String,
-    /// Missing in lines of earlier versions.
-    #[serde(default)]
-    metadata: BTreeMap<String, String>,
 }
 
 /// What a line means now.
@@ -51,10 +38,9 @@ pub(in super::super) enum ErrorEntry {
 impl ErrorFile {
     pub fn open(folder: &Path) -> Result<ErrorFile, CommonCrawlError> {
         let at = folder.to_owned();
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let manifest = Connection::open_with_flags(folder.join(MANIFEST), flags)
+        let manifest = open_to_read(folder)
             .map_err(|source| CommonCrawlError::NoWorker { folder: at.clone(), source })?;
-        let (confirmed, _) = standing(&manifest, ERRORS)
+        let confirmed = confirmed_bytes(&manifest, ERRORS)
             .map_err(|source| CommonCrawlError::Manifest { folder: at.clone(), source })?;
         let lines = match File::open(folder.join(ERRORS)) {
             Ok(file) => Some(BufReader::new(file.take(confirmed))),
@@ -70,13 +56,13 @@ impl ErrorFile {
         if lines.read_until(b'\n', &mut line)? == 0 {
             return Ok(None);
         }
-        let Ok(line) = serde_json::from_slice::<ErrorLine>(&line) else {
+        let Ok(line) = serde_json::from_slice::<BrokenPage>(&line) else {
             return Ok(Some(ErrorEntry::Garbage));
         };
         let place = line.warc.as_ref().filter(|_| line.kind != NO_PAGE);
         let Some(place) = place else { return Ok(Some(ErrorEntry::Nowhere)) };
         let kind = match self.is_broken(place).map_err(io::Error::other)? {
-            Some(true) => line.kind.clone(),
+            Some(true) => line.kind.to_string(),
             Some(false) => return Ok(Some(ErrorEntry::Read)),
             None => LEFT_OUT.to_owned(),
         };
@@ -95,7 +81,7 @@ impl ErrorFile {
     }
 }
 
-impl ErrorLine {
+impl BrokenPage {
     /// The page as its batch had it; for lines of earlier versions, only what is needed to read it.
     fn record(self) -> CdxRecord {
         let mut metadata = self.metadata;
@@ -119,7 +105,7 @@ mod tests {
     fn a_line_of_an_earlier_version_has_enough_to_be_read_again() {
         let line = r#"{"url":"https://example.com/","surt":"com,example)/","timestamp":"20240712000102",
             "warc":{"filename":"a/b.warc.gz","offset":7,"length":9},"kind":"range","reason":"…"}"#;
-        let record = serde_json::from_str::<ErrorLine>(line).unwrap().record();
+        let record = serde_json::from_str::<BrokenPage>(line).unwrap().record();
         assert_eq!(record.filename(), Some("a/b.warc.gz"));
         assert_eq!((record.offset(), record.length()), (Some(7), Some(9)));
         assert_eq!(record.url(), Some("https://example.com/"));

@@ -36,10 +36,6 @@ impl Lines {
         }
         lines
     }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.documents.is_empty() && self.errors.is_empty() && self.left_out.is_empty()
-    }
 }
 
 impl Line {

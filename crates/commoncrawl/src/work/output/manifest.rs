@@ -7,11 +7,11 @@ use std::path::Path;
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_sqlite::db::{Db, Durability};
 use fetchwell_sqlite::errors::io_fault;
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::{Connection, OpenFlags, OptionalExtension};
 
-use super::ERRORS;
 use super::lines::{Line, Lines};
 use super::segment::{Segment, append};
+use super::{ERRORS, MANIFEST};
 
 /// A good trade-off between size and speed, and zstd's default.
 const COMPRESSION_LEVEL: i32 = 3;
@@ -35,6 +35,12 @@ const VERSION: i64 = 0;
 /// Opens or creates the manifest. Refuses one of a newer version.
 pub(super) fn open(path: &Path) -> Result<Db, StoreError> {
     Db::open(path, Durability::Disk, VERSION, prepare)
+}
+
+/// Opens the manifest of a folder without a lock.
+pub(super) fn open_to_read(folder: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    Connection::open_with_flags(folder.join(MANIFEST), flags)
 }
 
 /// Creates missing tables.
@@ -78,7 +84,7 @@ pub(super) fn write(
         }
     }
     let repeated = (lines.documents.len() - fresh.len()) as u64;
-    let (before, _) = standing(tx, &segment.name)?;
+    let before = confirmed_bytes(tx, &segment.name)?;
     if fresh.is_empty() {
         return Ok(Written { repeated, segment_bytes: before, ..Written::default() });
     }
@@ -92,10 +98,10 @@ pub(super) fn write(
     Ok(Written { documents, repeated, segment_bytes: length, new_bytes: length - before })
 }
 
-/// The confirmed length of a file, and the number of documents in it.
-pub(super) fn standing(tx: &Connection, name: &str) -> rusqlite::Result<(u64, u64)> {
-    tx.prepare_cached("SELECT length, documents FROM segment WHERE name = ?1")?
-        .query_row([name], |row| Ok((row.get(0)?, row.get(1)?)))
+/// The confirmed length of a file.
+pub(super) fn confirmed_bytes(tx: &Connection, name: &str) -> rusqlite::Result<u64> {
+    tx.prepare_cached("SELECT length FROM segment WHERE name = ?1")?
+        .query_row([name], |row| row.get(0))
         .optional()
         .map(Option::unwrap_or_default)
 }
@@ -123,7 +129,7 @@ fn write_errors(tx: &Connection, folder: &Path, errors: &[Line]) -> rusqlite::Re
         return Ok(());
     }
     let path = folder.join(ERRORS);
-    let (before, _) = standing(tx, ERRORS)?;
+    let before = confirmed_bytes(tx, ERRORS)?;
     let mut options = OpenOptions::new();
     options.create(true).truncate(false).write(true);
     let appended = || append(&options.open(&path)?, &fresh, before);

@@ -82,8 +82,8 @@ impl Output {
         clock: Clock,
         metrics: Arc<WorkMetrics>,
     ) -> Result<Output, StoreError> {
-        let db = manifest::open(&target.folder().join(MANIFEST))?;
-        for left in recovery::left_behind(&db, target.folder()).await? {
+        let db = manifest::open(&target.folder.join(MANIFEST))?;
+        for left in recovery::left_behind(&db, &target.folder).await? {
             warn!("{} was left open by a process that has ended: closing it", left.name);
             seal::seal(&db, &target, Arc::new(left)).await?;
         }
@@ -126,13 +126,10 @@ impl Output {
 impl Sink<WorkRecord> for Output {
     async fn write(&self, records: &[&WorkRecord]) -> Result<(), StoreError> {
         let lines = Lines::of(records);
-        if lines.is_empty() {
-            return Ok(());
-        }
         let mut open = self.open.lock().await;
         let segment = open.get_or_insert_with(|| self.begin()).segment.clone();
         let target = self.target.clone();
-        let write = self.db.write(move |tx| manifest::write(tx, target.folder(), &segment, &lines));
+        let write = self.db.write(move |tx| manifest::write(tx, &target.folder, &segment, &lines));
         let written = write.await?;
         self.metrics.written(&written);
         if written.segment_bytes >= self.rule.max_bytes {

@@ -9,7 +9,7 @@ use fetchwell_sqlite::errors::{io_fault, own_error};
 use rusqlite::Connection;
 
 use super::manifest::{note_sealed, open_segments};
-use super::segment::{PART, Segment, format_of};
+use super::segment::{PART, Segment};
 
 /// Takes over the segments of dead processes. No process can start a segment meanwhile: that takes a transaction, too.
 pub(super) async fn left_behind(db: &Db, folder: &Path) -> Result<Vec<Segment>, StoreError> {
@@ -22,7 +22,7 @@ fn take_over_all(tx: &Connection, folder: &Path) -> rusqlite::Result<Vec<Segment
     remove_the_unknown(folder, &names).map_err(|error| io_fault(folder, error))?;
     let mut left = Vec::new();
     for name in names {
-        let segment = Segment::named(name.clone(), format_of(&name));
+        let segment = Segment::named(name.clone());
         let part = segment.part(folder);
         if part.exists() {
             if segment.take_over(folder).map_err(|error| io_fault(&part, error))? {
@@ -48,7 +48,7 @@ fn remove_the_unknown(folder: &Path, known: &[String]) -> io::Result<()> {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let Some(name) = name.strip_suffix(PART) else { continue };
         let is_known = known.iter().any(|known| known == name);
-        let segment = Segment::named(name.to_owned(), format_of(name));
+        let segment = Segment::named(name.to_owned());
         if !is_known && name.starts_with("documents-") && segment.take_over(folder)? {
             std::fs::remove_file(&path)?;
         }

@@ -11,7 +11,7 @@ use fetchwell_sqlite::errors::io_fault;
 use tracing::warn;
 
 use super::columns;
-use super::manifest::{note_sealed, standing};
+use super::manifest::{confirmed_bytes, note_sealed};
 use super::segment::{Segment, SegmentFormat, sync_folder};
 use super::target::OutputTarget;
 
@@ -25,8 +25,8 @@ pub(super) async fn seal(
     segment: Arc<Segment>,
 ) -> Result<(), StoreError> {
     let name = segment.name.clone();
-    let (length, _) = db.write(move |tx| standing(tx, &name)).await?;
-    let folder = target.folder().to_owned();
+    let length = db.write(move |tx| confirmed_bytes(tx, &name)).await?;
+    let folder = target.folder.clone();
     let sealed = segment.clone();
     let shape = {
         let folder = folder.clone();

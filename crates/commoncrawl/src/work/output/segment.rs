@@ -36,13 +36,20 @@ impl Segment {
     pub(super) fn new(format: SegmentFormat, began: Time) -> Segment {
         let began: String =
             rfc3339(began).chars().take(19).filter(char::is_ascii_alphanumeric).collect();
-        let suffix = suffix(format);
+        let suffix = match format {
+            SegmentFormat::JsonLines => "jsonl.zst",
+            SegmentFormat::Parquet => "parquet",
+        };
         let chance = random_seed();
-        Segment::named(format!("documents-{began}-{chance:016x}.{suffix}"), format)
+        Segment::named(format!("documents-{began}-{chance:016x}.{suffix}"))
     }
 
-    /// An existing segment.
-    pub(super) fn named(name: String, format: SegmentFormat) -> Segment {
+    /// The segment with this name. Its format follows from the file extension.
+    pub(super) fn named(name: String) -> Segment {
+        let format = match name.ends_with(".parquet") {
+            true => SegmentFormat::Parquet,
+            false => SegmentFormat::JsonLines,
+        };
         Segment { name, format, file: Mutex::default() }
     }
 
@@ -93,21 +100,6 @@ pub(super) fn append(file: &File, bytes: &[u8], offset: u64) -> io::Result<u64> 
 /// Syncs the entries of a folder.
 pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
-}
-
-pub(super) fn suffix(format: SegmentFormat) -> &'static str {
-    match format {
-        SegmentFormat::JsonLines => "jsonl.zst",
-        SegmentFormat::Parquet => "parquet",
-    }
-}
-
-/// The format of a segment, by its name.
-pub(super) fn format_of(name: &str) -> SegmentFormat {
-    match name.ends_with(".parquet") {
-        true => SegmentFormat::Parquet,
-        false => SegmentFormat::JsonLines,
-    }
 }
 
 fn open_part(path: &Path) -> io::Result<File> {

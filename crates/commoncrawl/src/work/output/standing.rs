@@ -3,21 +3,18 @@
 use std::path::Path;
 
 use fetchwell_engine::ports::crawl_progress::FolderStanding;
-use rusqlite::{Connection, OpenFlags};
 
-use super::MANIFEST;
+use super::manifest::open_to_read;
 
 /// The totals of a folder; `None` if no worker has written to it.
 pub(crate) fn folder(folder: &Path) -> Option<FolderStanding> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let manifest = Connection::open_with_flags(folder.join(MANIFEST), flags).ok()?;
     let sums =
         "SELECT coalesce(sum(documents), 0), coalesce(sum(length) FILTER (WHERE documents > 0), 0),
                        count(*) FILTER (WHERE is_sealed = 1 AND documents > 0),
                        count(*) FILTER (WHERE is_sealed = 0),
                        coalesce(sum(length) FILTER (WHERE documents = 0 AND is_sealed = 1), 0)
                 FROM segment";
-    let standing = manifest.query_row(sums, [], |row| {
+    let standing = open_to_read(folder).ok()?.query_row(sums, [], |row| {
         Ok(FolderStanding {
             documents: row.get(0)?,
             bytes: row.get(1)?,

@@ -7,7 +7,8 @@ use fetchwell_engine::ports::error::StoreError;
 /// An existing folder for documents.
 #[derive(Clone)]
 pub struct OutputTarget {
-    folder: PathBuf,
+    /// Its canonical path.
+    pub(in super::super) folder: PathBuf,
 }
 
 impl OutputTarget {
@@ -23,10 +24,5 @@ impl OutputTarget {
                 .with_advice("use another one with --output")
         })?;
         Ok(OutputTarget { folder })
-    }
-
-    /// The canonical path of the folder.
-    pub(in super::super) fn folder(&self) -> &Path {
-        &self.folder
     }
 }

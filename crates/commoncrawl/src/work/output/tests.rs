@@ -43,7 +43,7 @@ fn broken(file: &str, offset: u64) -> WorkRecord {
         surt: "com,example)/".to_owned(),
         timestamp: "20240712000102".to_owned(),
         warc: Some(place(file, offset)),
-        kind: "gzip",
+        kind: "gzip".into(),
         reason: "not a sound gzip member".to_owned(),
         metadata: [("languages".to_owned(), "eng".to_owned())].into(),
     }))
@@ -210,7 +210,7 @@ async fn bad_pages_are_given_again_until_they_are_good() {
     let WorkRecord::Broken(mut nowhere) = broken("a", 9) else { panic!() };
     nowhere.warc = None;
     let WorkRecord::Broken(mut no_page) = broken("a", 10) else { panic!() };
-    no_page.kind = "item";
+    no_page.kind = "item".into();
     let others = [WorkRecord::Broken(nowhere), WorkRecord::Broken(no_page)];
     write(&output, &[broken("a", 0), broken("a", 1)]).await;
     write(&output, &[document("a", 1)]).await;

@@ -15,7 +15,7 @@ use fetchwell_engine::ports::job::Lease;
 use fetchwell_engine::ports::plan::{Moment, Plan, Step};
 use fetchwell_engine::web::{Answer, Outcome, Request};
 use fetchwell_policy::outcome::{Blame, FetchOutcome};
-use fetchwell_policy::retry::{Attempt, History, Next, RetryRule};
+use fetchwell_policy::retry::{History, Next, RetryRule};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::WebUrl;
 use parking_lot::Mutex;
@@ -141,26 +141,23 @@ impl BatchPlan {
     /// Until a record has been read, missing files may mean that the base is wrong. So no page is reported as broken,
     /// and the batch is requeued.
     fn end(&mut self, moment: Moment) -> Step<WorkRecord> {
-        let answer = self.nothing_there.take();
-        let verdict = answer.map(|answer| {
-            let verdict = self.rules.base.batch_was_empty(&self.name, &answer);
-            (verdict, answer)
-        });
-        match verdict {
-            None | Some((Verdict::Archive, _)) => {
-                Step::Finish(std::mem::take(&mut self.done), self.settlement())
-            }
-            Some((Verdict::NoArchive(reason), _)) => Step::Halt(reason),
-            Some((Verdict::Unknown { looks }, answer)) => {
-                warn!(
-                    "batch {} found no record; the last answer was {answer}. It will be retried; other batches \
-                     will show whether these files are missing or --base is wrong",
-                    self.name.escape_debug()
-                );
-                let wait = RetryRule::ARCHIVE.site_backoff.delay(looks, moment.chance);
-                Step::Finish(Vec::new(), Settlement::retry(moment.now + wait, self.history))
+        if let Some(answer) = self.nothing_there.take() {
+            match self.rules.base.batch_was_empty(&self.name, &answer) {
+                Verdict::Archive => {}
+                Verdict::NoArchive(reason) => return Step::Halt(reason),
+                Verdict::Unknown { looks } => {
+                    warn!(
+                        "batch {} found no record; the last answer was {answer}. It will be retried; other \
+                         batches will show whether these files are missing or --base is wrong",
+                        self.name.escape_debug()
+                    );
+                    let wait = RetryRule::ARCHIVE.site_backoff.delay(looks, moment.chance);
+                    let later = Settlement::retry(moment.now + wait, self.history);
+                    return Step::Finish(Vec::new(), later);
+                }
             }
         }
+        Step::Finish(std::mem::take(&mut self.done), self.settlement())
     }
 
     /// Groups the pages into ranges, joining those that are close together in a file.
@@ -222,7 +219,8 @@ impl BatchPlan {
             }
             (happened, _) => {
                 self.missing.extend(&asked.pages);
-                self.after_failure(outcome, moment);
+                let next = moment.next(&RetryRule::ARCHIVE, self.history, outcome);
+                self.follow(next, happened);
                 if matches!(happened.blame(), Blame::Site | Blame::Pace) {
                     self.leave_the_rest_missing();
                 }
@@ -360,20 +358,10 @@ impl BatchPlan {
             surt: page.surt_url.clone(),
             timestamp: page.timestamp.clone(),
             warc: WarcPlace::of(page),
-            kind: fault.kind(),
+            kind: fault.kind().into(),
             reason: fault.to_string(),
             metadata: page.metadata.clone(),
         })));
-    }
-
-    fn after_failure(&mut self, outcome: &Outcome, moment: Moment) {
-        let attempt = Attempt {
-            happened: &outcome.happened,
-            retry_after: outcome.retry_after,
-            site_last_served: outcome.why.site_last_served,
-        };
-        let next = RetryRule::ARCHIVE.next(&attempt, self.history, moment.now, moment.chance);
-        self.follow(next, &outcome.happened);
     }
 
     fn follow(&mut self, next: Next, failure: &impl ToString) {

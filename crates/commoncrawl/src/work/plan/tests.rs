@@ -173,7 +173,7 @@ fn a_page_that_takes_too_long_to_read_is_reported_with_the_setting() {
     let batch = batch(&[(0, file.len() as u64)]);
     let (_, records, settlement) = run(&mut *plan(&Arc::new(rules), &lease("b", &batch)), &file);
     let [WorkRecord::Broken(page)] = &records[..] else { panic!("{records:?}") };
-    assert_eq!((page.kind, settlement), ("too_slow", Settlement::Done));
+    assert_eq!((&*page.kind, settlement), ("too_slow", Settlement::Done));
     assert!(page.reason.contains("extract.max_time"), "{}", page.reason);
 }
 
@@ -322,14 +322,16 @@ fn an_odd_item_spoils_no_other_and_is_told_of_with_its_place() {
     let texts = records.iter().filter(|record| matches!(record, WorkRecord::Document(_))).count();
     assert_eq!(texts, 2, "{records:?}");
     let broken = |record: &WorkRecord| match record {
-        WorkRecord::Broken(page) => Some((page.kind, page.reason.clone(), page.warc.clone())),
+        WorkRecord::Broken(page) => {
+            Some((page.kind.clone(), page.reason.clone(), page.warc.clone()))
+        }
         _ => None,
     };
     let broken: Vec<_> = records.iter().filter_map(broken).collect();
     let [(kind, reason, None), (other_kind, other_reason, Some(warc))] = &broken[..] else {
         panic!("{broken:?}");
     };
-    assert_eq!((*kind, *other_kind), ("item", "item"));
+    assert_eq!((&**kind, &**other_kind), ("item", "item"));
     assert!(reason.contains("item 2 of 4") && reason.contains("not a JSON object"), "{reason}");
     assert!(other_reason.contains("item 4 of 4"), "{other_reason}");
     assert!(other_reason.contains("`timestamp`"), "{other_reason}");

@@ -6,12 +6,12 @@ use fetchwell_engine::pipeline::{GiveUp, INTERNAL};
 use fetchwell_engine::plan::immediate::{ImmediatePlan, decode_payload};
 use fetchwell_engine::plan::redirect_chain::{FetchEnd, RedirectChain, Stage};
 use fetchwell_engine::ports::finish::Settlement;
-use fetchwell_engine::ports::job::{Job, Lane, Lease, NewJob};
+use fetchwell_engine::ports::job::{Job, Lease, NewJob};
 use fetchwell_engine::ports::plan::{Moment, Plan, Step};
 use fetchwell_engine::web::{Answer, Outcome, Request};
 use fetchwell_feed::{Feed, Home, clean, leads_elsewhere, must_be_asked};
 use fetchwell_policy::outcome::FetchOutcome;
-use fetchwell_policy::retry::{Attempt, History, Next, RetryRule};
+use fetchwell_policy::retry::{History, Next, RetryRule};
 use fetchwell_policy::retry_after::retry_after;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::WebUrl;
@@ -99,13 +99,8 @@ pub enum FeedReading {
 }
 
 pub(super) fn job(url: &str, feed_job: &FeedJob, deadline: Time) -> NewJob {
-    NewJob::now(Job {
-        url: url.to_owned(),
-        site: WebUrl::parse(url).ok().map(|url| url.site()),
-        lane: Lane::default(),
-        payload: serde_json::to_vec(feed_job).unwrap_or_default(),
-        deadline: Some(deadline),
-    })
+    let payload = serde_json::to_vec(feed_job).unwrap_or_default();
+    NewJob::now(Job { deadline: Some(deadline), ..Job::new(url.to_owned(), payload) })
 }
 
 pub(super) fn plan(lease: &Lease, max_redirects: u32) -> Box<dyn Plan<FeedRecord>> {
@@ -303,13 +298,7 @@ impl Plan<FeedRecord> for LinkPlan {
         if let Some(location) = outcome.answer.as_ref().and_then(Answer::redirect) {
             return self.follow(location);
         }
-        let attempt = Attempt {
-            happened: &outcome.happened,
-            retry_after: outcome.retry_after,
-            site_last_served: outcome.why.site_last_served,
-        };
-        let next = RetryRule::FEEDS.next(&attempt, self.history, moment.now, moment.chance);
-        if let Next::Again { at, history } = next
+        if let Next::Again { at, history } = moment.next(&RetryRule::FEEDS, self.history, &outcome)
             && is_in_time(at, moment.now, self.deadline)
         {
             return Step::Finish(Vec::new(), Settlement::retry(at, history));

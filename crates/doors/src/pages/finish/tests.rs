@@ -1,10 +1,10 @@
 //! The order of things, and what a failure of each leaves.
 
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::memory::{MemoryEvents, MemoryPages};
 use fetchwell_engine::ports::job::Lease;
 use fetchwell_engine::web::Phases;
 use fetchwell_policy::outcome::FetchOutcome;
+use fetchwell_testkit::memory::{MemoryEvents, MemoryPages};
 use fetchwell_testkit::samples::{NOW, end_of, lease};
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
-use super::{NameAnswer, Resolve};
+use super::{DnsSettings, NameAnswer, Resolve};
 
 /// The maximum number of cached names.
 const MAX_NAMES: usize = 10_000;
@@ -55,27 +55,20 @@ struct Remembered {
 }
 
 impl CachedNames {
-    /// Looks names up with `source`; each lookup may take at most `timeout`.
-    pub(in crate::http) fn new(source: Box<dyn Resolve>, timeout: Duration) -> CachedNames {
+    /// Looks names up with `source`. The pause between lookups that confirm that a name does not exist is short enough
+    /// for three of them to finish within `connect_timeout`.
+    pub(in crate::http) fn new(
+        source: Box<dyn Resolve>,
+        settings: &DnsSettings,
+        connect_timeout: Duration,
+    ) -> CachedNames {
         CachedNames {
             source,
-            timeout,
-            absence_lookups: 1,
-            absence_pause: ABSENCE_PAUSE,
+            timeout: settings.timeout,
+            absence_lookups: settings.absence_lookups,
+            absence_pause: ABSENCE_PAUSE.min(connect_timeout / 4),
             names: Mutex::default(),
         }
-    }
-
-    /// Requires this many lookups before a name counts as nonexistent. The pause between them is short enough for three
-    /// lookups to finish within `time`.
-    pub(in crate::http) fn confirming_absence(
-        mut self,
-        lookups: u32,
-        time: Duration,
-    ) -> CachedNames {
-        self.absence_lookups = lookups;
-        self.absence_pause = ABSENCE_PAUSE.min(time / 4);
-        self
     }
 
     /// All addresses of a name; never empty.
@@ -200,7 +193,8 @@ mod tests {
         let permits = Arc::new(Semaphore::new(permits));
         let ttl = ttl.map(Duration::from_secs);
         let source = Counting { asked: asked.clone(), fault, ttl, permits: permits.clone() };
-        let names = Arc::new(CachedNames::new(Box::new(source), TIMEOUT));
+        let settings = DnsSettings { timeout: TIMEOUT, ..DnsSettings::default() };
+        let names = Arc::new(CachedNames::new(Box::new(source), &settings, TIMEOUT));
         Bench { names, asked, permits }
     }
 
@@ -311,8 +305,8 @@ mod tests {
             (Some(1), 10, true, 0),
         ] {
             let source = Box::new(AppearsAt(appears_at, AtomicU32::new(0)));
-            let names = CachedNames::new(source, TIMEOUT);
-            let names = names.confirming_absence(3, Duration::from_secs(time_s));
+            let settings = DnsSettings { absence_lookups: 3, ..DnsSettings::default() };
+            let names = CachedNames::new(source, &settings, Duration::from_secs(time_s));
             let began = Instant::now();
             let found = names.addresses("a.test").await;
             assert_eq!(found.is_ok(), is_there, "{appears_at:?}");

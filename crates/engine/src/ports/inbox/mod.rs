@@ -206,7 +206,7 @@ pub struct OutboxMessage {
 /// The result of a message: the record type of the pipeline that fetches messages. A message that was given up also has
 /// a result and counts as done; one that ends without a record is dead. With a retry, only the `attempt` of the record
 /// is stored.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FetchResult {
     /// `success`, or an error code.
     pub status: String,

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 /// Notifies listeners per caller. Clones share the listeners.
@@ -18,7 +18,7 @@ pub struct ResultNotifier {
 impl ResultNotifier {
     /// Subscribes to new results of this caller.
     pub fn listen(&self, caller: &str) -> watch::Receiver<()> {
-        let mut listeners = self.lock();
+        let mut listeners = self.listeners.lock();
         // Drop entries without listeners.
         listeners.retain(|name, sender| name == caller || sender.receiver_count() > 0);
         listeners.entry(caller.to_owned()).or_insert_with(|| watch::channel(()).0).subscribe()
@@ -26,13 +26,9 @@ impl ResultNotifier {
 
     /// Signals that this caller has a new result.
     pub fn notify(&self, caller: &str) {
-        if let Some(sender) = self.lock().get(caller) {
+        if let Some(sender) = self.listeners.lock().get(caller) {
             sender.send_replace(());
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, watch::Sender<()>>> {
-        self.listeners.lock()
     }
 }
 
@@ -50,7 +46,7 @@ mod tests {
         assert!(!b.has_changed().unwrap());
         drop((a, b));
         let c = notifier.listen("c");
-        assert_eq!(notifier.lock().len(), 1);
+        assert_eq!(notifier.listeners.lock().len(), 1);
         drop(c);
     }
 }

@@ -5,7 +5,7 @@ use fetchwell_doors::articles::{ArticleRules, LinkRules};
 use fetchwell_engine::web::Timeouts;
 use fetchwell_settings::{Flag, Values};
 
-use crate::commands::args::flag;
+use crate::commands::args::given;
 use crate::wiring::read_limits;
 
 #[derive(Debug, Subcommand)]
@@ -37,8 +37,7 @@ impl ArticlesCommand {
     /// The flags that override settings.
     pub(crate) fn settings(&self) -> Vec<Flag<'static>> {
         let ArticlesCommand::Watch { metrics_listen } = self else { return Vec::new() };
-        let listen = metrics_listen.as_ref();
-        flag("articles.metrics_listen", "--metrics-listen", listen).into_iter().collect()
+        given([("articles.metrics_listen", "--metrics-listen", metrics_listen)])
     }
 }
 

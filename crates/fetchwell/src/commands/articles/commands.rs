@@ -17,14 +17,13 @@ pub(super) async fn list(
     args: ArticlesListArgs,
     as_json: bool,
 ) -> Result<Exit, Exit> {
-    let ArticlesListArgs { category, status, limit } = args;
-    let status = status.map(|status| match status {
+    let status = args.status.map(|status| match status {
         ArticleStatus::Success => Status::Success,
         ArticleStatus::Failure => Status::Failure,
     });
-    let wanted = Wanted { category, status, most: limit };
+    let wanted = Wanted { category: args.category, status, most: args.limit };
     let found = open_articles(settings).await?.articles.list(&wanted).await?;
-    print(print::list(&found, as_json).as_bytes())
+    print(print::list(&found, as_json))
 }
 
 /// `fetchwell articles show`.
@@ -36,9 +35,9 @@ pub(super) async fn show(
 ) -> Result<Exit, Exit> {
     let uid = if is_uid(article) { article.to_owned() } else { uid(article) };
     match open_articles(settings).await?.articles.find(&uid).await? {
-        Some(fields) if as_json => print(print::line(&fields).as_bytes()),
-        Some(fields) if markdown => print(print::markdown(&fields).as_bytes()),
-        Some(fields) => print(print::in_full(&fields).as_bytes()),
+        Some(fields) if as_json => print(print::line(&fields)),
+        Some(fields) if markdown => print(print::markdown(&fields)),
+        Some(fields) => print(print::in_full(&fields)),
         None => {
             let article = article.escape_debug();
             error!("there is no article {article}; run `fetchwell articles list` to see all");
@@ -54,7 +53,7 @@ pub(super) async fn stats(settings: &Settings, as_json: bool) -> Result<Exit, Ex
     ports.articles.trim().await?;
     let counts = ports.articles.count().await?;
     let links = ports.links.snapshot().await?;
-    print(print::stats(&counts, &links, as_json).as_bytes())
+    print(print::stats(&counts, &links, as_json))
 }
 
 fn is_uid(text: &str) -> bool {

@@ -8,6 +8,7 @@ use fetchwell_policy::rfc3339::rfc3339;
 use fetchwell_policy::time::Time;
 use serde_json::{Map, Value, json};
 
+use crate::console::output::json_line;
 use crate::console::table::{plain, table};
 
 /// Fields that are numbers, although the store keeps them as text.
@@ -43,8 +44,7 @@ pub(super) fn line(fields: &Fields) -> String {
         let number = NUMBERS.contains(&name.as_str()).then(|| text.parse::<i64>().ok()).flatten();
         (name.clone(), number.map_or_else(|| json!(text), |number| json!(number)))
     };
-    let line: Map<String, Value> = fields.iter().map(value).collect();
-    format!("{}\n", Value::Object(line))
+    json_line(fields.iter().map(value).collect::<Map<String, Value>>())
 }
 
 /// An article for reading: its fields, then its text.
@@ -90,11 +90,10 @@ pub(super) fn stats(counts: &Counts, links: &[CategorySet], as_json: bool) -> St
                 (name.to_owned(), json!({"links": links, "articles": articles}))
             })
             .collect();
-        let line = json!({
+        return json_line(json!({
             "articles": counts.articles, "attempted": counts.attempted,
             "categories": categories, "failures": counts.failures,
-        });
-        return format!("{line}\n");
+        }));
     }
     let mut text = format!("articles   {}\nattempted  {}\n", counts.articles, counts.attempted);
     let rows: Vec<_> = categories
@@ -117,10 +116,8 @@ fn field<'a>(fields: &'a Fields, name: &str) -> &'a str {
 }
 
 fn fetched(fields: &Fields) -> String {
-    match field(fields, "fetched_ts").parse() {
-        Ok(secs) => rfc3339(Time::from_secs(secs)),
-        Err(_) => String::new(),
-    }
+    let secs = field(fields, "fetched_ts").parse();
+    secs.map(|secs| rfc3339(Time::from_secs(secs))).unwrap_or_default()
 }
 
 /// Removes control characters, which a terminal would act on.

@@ -16,8 +16,7 @@ use crate::wiring::{MetricsTarget, Parts, gate_rules, open_articles, open_claims
 pub(super) async fn once(settings: &Settings) -> Result<Exit, Exit> {
     let stop = stop_on_signal();
     let ports = open_articles(settings).await?;
-    run(settings, &ports, &MetricsTarget::default(), &stop).await?;
-    Ok(Exit::Ok)
+    run(settings, &ports, &MetricsTarget::default(), &stop).await.map(|()| Exit::Ok)
 }
 
 /// Fetches the new links. If there are none, nothing is opened and nothing is logged.

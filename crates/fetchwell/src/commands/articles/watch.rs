@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use fetchwell_doors::articles::ArticlePorts;
-use fetchwell_service::metrics_server::{self, at_once};
 use fetchwell_settings::Settings;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -13,7 +12,7 @@ use super::run;
 use crate::commands::feeds;
 use crate::console::exit::Exit;
 use crate::console::signals::{sleep_unless_stopped, stop_on_signal};
-use crate::wiring::{MetricsTarget, connection_rules, listen_for_metrics, open_articles};
+use crate::wiring::{MetricsTarget, listen_for_metrics, open_articles, with_metrics};
 
 /// `fetchwell articles watch`.
 pub(super) async fn watch(settings: &Settings) -> Result<Exit, Exit> {
@@ -26,15 +25,9 @@ pub(super) async fn watch(settings: &Settings) -> Result<Exit, Exit> {
     }
     let told = MetricsTarget { process_metrics: Arc::default(), at };
     let process_metrics = told.process_metrics.clone();
-    let watching = async {
-        let ended = cycles(settings, &ports, &told, &stop).await;
-        stop.cancel();
-        ended
-    };
-    let rules = connection_rules(&settings.values);
-    let text = at_once(move || process_metrics.render());
-    let metrics_server = metrics_server::serve(listener, rules, text, None, stop.clone());
-    tokio::join!(watching, metrics_server).0
+    let metrics = move || process_metrics.render();
+    let watching = cycles(settings, &ports, &told, &stop);
+    with_metrics(listener, &settings.values, metrics, stop.clone(), watching).await
 }
 
 async fn cycles(

@@ -1,17 +1,21 @@
-//! The archive of the settings, with what a flow on it needs.
+//! The archive of the settings, with what a flow on it needs, and the queue for its batches.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use fetchwell_archive::cdxj::MAX_RECORD_BYTES;
+use fetchwell_commoncrawl::BoundedQueue;
 use fetchwell_commoncrawl::archive::{Archive, ArchiveError};
-use fetchwell_engine::gate::Gate;
+use fetchwell_commoncrawl::lookup::{CrawlReader, LookupError};
+use fetchwell_engine::clock::Clock;
 use fetchwell_engine::pipeline::Runtime;
 use fetchwell_settings::{ArchiveBase, Settings, process_environment};
 use fetchwell_telemetry::metrics::DoorName;
+use tracing::error;
 
 use crate::console::exit::Exit;
-use crate::wiring::{Parts, gate_rules};
+use crate::console::signals::stop_on_signal;
+use crate::wiring::{Parts, gate_rules, open_batches, with_room_for_bodies};
 
 pub(crate) struct OpenArchive {
     pub(crate) archive: Archive,
@@ -22,7 +26,9 @@ pub(crate) struct OpenArchive {
 impl OpenArchive {
     /// Opens the archive of the settings. All processes on the store share its back-off.
     pub(crate) async fn open(settings: &Settings) -> Result<OpenArchive, Exit> {
-        let parts = Parts::open(&with_room_for_ranges(settings)).await?;
+        // A range is never longer than requested, so it may exceed the limit for pages.
+        let longest = MAX_RECORD_BYTES.max(settings.values.commoncrawl_max_range).saturating_add(1);
+        let parts = Parts::open(&with_room_for_bodies(settings, longest)).await?;
         let parts = match settings.values.commoncrawl_base {
             // A folder is not a site and must not appear in the list of sites.
             ArchiveBase::Folder(_) => parts.with_own_politeness(settings),
@@ -46,12 +52,20 @@ impl OpenArchive {
         Ok(OpenArchive { archive, parts })
     }
 
+    /// A reader for the crawl of the settings. A signal stops it.
+    pub(crate) fn reader<'a>(&'a self, settings: &'a Settings) -> CrawlReader<'a> {
+        let values = &settings.values;
+        CrawlReader {
+            archive: &self.archive,
+            crawl: &values.commoncrawl_crawl,
+            runtime: self.runtime(settings, Some(values.fetch_give_up_after), DoorName::Errand),
+            stop: stop_on_signal(),
+        }
+    }
+
     /// The exit code of a run that was halted for this reason.
     pub(crate) fn exit_when_halted(&self, reason: &str) -> Exit {
-        match self.archive.is_refused_by_us(reason) {
-            true => Exit::Refused,
-            false => Exit::SomeFailed,
-        }
+        if self.archive.is_refused_by_us(reason) { Exit::Refused } else { Exit::SomeFailed }
     }
 
     /// The runtime for a pipeline on this archive.
@@ -63,7 +77,7 @@ impl OpenArchive {
     ) -> Runtime {
         let most = settings.values.commoncrawl_max_concurrency;
         let rules = self.archive.pace(gate_rules(settings, give_up_after), most);
-        let gate = Gate::new(self.parts.politeness.clone(), rules, self.parts.clock.clone());
+        let gate = self.parts.gate_by(rules);
         self.archive.runtime(self.parts.runtime(settings, gate, door, Arc::new(|_| {})))
     }
 }
@@ -80,12 +94,25 @@ fn archive(base: &ArchiveBase, parts: &Parts) -> Result<Archive, ArchiveError> {
     }
 }
 
-/// Raises the body limit: a range is never longer than requested, so it may exceed the limit for pages. All ranges
-/// together stay within the byte budget.
-fn with_room_for_ranges(settings: &Settings) -> Settings {
-    let mut settings = settings.clone();
-    let values = &mut settings.values;
-    let longest = MAX_RECORD_BYTES.max(values.commoncrawl_max_range).saturating_add(1);
-    values.http_max_body = values.http_max_body.max(longest).min(values.http_body_budget);
-    settings
+/// Logs why a lookup failed, and returns the exit code.
+pub(super) fn exit_of(settings: &Settings, error: LookupError) -> Exit {
+    let exit = match error {
+        LookupError::Stopped => return Exit::Ok,
+        LookupError::Other(error) => return error.into(),
+        LookupError::Refused(_) => Exit::Refused,
+        LookupError::NotFetched { .. } | LookupError::BadAnswer(_) | LookupError::GivenUp(_) => {
+            Exit::SomeFailed
+        }
+    };
+    error!("{}: {error}", settings.values.commoncrawl_base);
+    exit
+}
+
+/// Opens the queue that batches are published to, with the limits of the settings.
+pub(super) async fn open_bounded(settings: &Settings, clock: &Clock) -> Result<BoundedQueue, Exit> {
+    Ok(BoundedQueue {
+        queue: open_batches(settings, clock).await?,
+        max_unconfirmed: settings.values.commoncrawl_max_unconfirmed,
+        max_waiting: settings.values.commoncrawl_max_queue,
+    })
 }

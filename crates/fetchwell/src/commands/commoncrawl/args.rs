@@ -18,7 +18,7 @@ use fetchwell_engine::ports::error::StoreError;
 use fetchwell_policy::units::parse_size;
 use fetchwell_settings::{DocumentFormat, Flag, Values};
 
-use crate::commands::args::{flag, output_format, whole};
+use crate::commands::args::{given, output_format, whole};
 use crate::console::exit::Exit;
 
 /// The value that disables a filter.
@@ -47,16 +47,9 @@ pub(crate) enum CommonCrawlCommand {
 #[derive(Debug, Subcommand)]
 pub(crate) enum DeadCommand {
     /// List dead batches, with the reason for each
-    List(DeadListArgs),
+    List(QueueArgs),
     /// Put dead batches back on the queue with a fresh attempt count
     Retry(DeadRetryArgs),
-}
-
-/// `fetchwell commoncrawl dead list`.
-#[derive(Debug, Args)]
-pub(crate) struct DeadListArgs {
-    #[command(flatten)]
-    queue: QueueArgs,
 }
 
 /// `fetchwell commoncrawl dead retry`.
@@ -96,9 +89,11 @@ pub(crate) struct ArchiveArgs {
     base: Option<String>,
 }
 
-/// The crawl to use.
+/// The archive and the crawl to use.
 #[derive(Debug, Args)]
 pub(crate) struct CrawlArgs {
+    #[command(flatten)]
+    archive: ArchiveArgs,
     /// The crawl; index.commoncrawl.org lists them [default: CC-MAIN-2024-30]
     #[arg(long, value_name = "NAME")]
     crawl: Option<String>,
@@ -118,8 +113,6 @@ pub(crate) struct FindArgs {
     /// URL; example.com/docs/* matches everything below it, *.example.com a domain and all its subdomains
     pub(crate) pattern: String,
     #[command(flatten)]
-    archive: ArchiveArgs,
-    #[command(flatten)]
     crawl: CrawlArgs,
     /// Maximum number of captures to print
     #[arg(long, value_name = "N", default_value = "100", value_parser = whole(1, 1_000_000))]
@@ -131,8 +124,6 @@ pub(crate) struct FindArgs {
 pub(crate) struct GetArgs {
     /// The URL
     pub(crate) url: String,
-    #[command(flatten)]
-    archive: ArchiveArgs,
     #[command(flatten)]
     crawl: CrawlArgs,
     /// Time of the capture, YYYYMMDDhhmmss or a prefix of it [default: the newest one with status 200]
@@ -149,8 +140,6 @@ pub(crate) struct BatchArgs {
     /// The cluster.idx of the crawl; download it from BASE/cc-index/collections/CRAWL/indexes/cluster.idx
     #[arg(long, value_name = "FILE")]
     pub(crate) cluster_idx: PathBuf,
-    #[command(flatten)]
-    archive: ArchiveArgs,
     #[command(flatten)]
     crawl: CrawlArgs,
     #[command(flatten)]
@@ -248,31 +237,23 @@ impl CommonCrawlCommand {
     /// The flags that override settings.
     pub(crate) fn settings(&self) -> Vec<Flag<'static>> {
         match self {
-            CommonCrawlCommand::Find(args) => both(&args.archive, &args.crawl),
-            CommonCrawlCommand::Get(args) => both(&args.archive, &args.crawl),
+            CommonCrawlCommand::Find(FindArgs { crawl, .. })
+            | CommonCrawlCommand::Get(GetArgs { crawl, .. }) => crawl.settings(),
             CommonCrawlCommand::Batch(args) => args.settings(),
             CommonCrawlCommand::Work(args) => args.settings(),
-            CommonCrawlCommand::Dead { command: DeadCommand::List(args) } => args.queue.settings(),
-            CommonCrawlCommand::Dead { command: DeadCommand::Retry(args) } => args.queue.settings(),
+            CommonCrawlCommand::Dead {
+                command: DeadCommand::List(queue) | DeadCommand::Retry(DeadRetryArgs { queue, .. }),
+            } => queue.settings(),
             CommonCrawlCommand::RetryErrors(args) => args.settings(),
         }
     }
 }
 
-fn both(archive: &ArchiveArgs, crawl: &CrawlArgs) -> Vec<Flag<'static>> {
-    let mut flags = archive.settings();
-    flags.extend(flag("commoncrawl.crawl", "--crawl", crawl.crawl.as_ref()));
-    flags
-}
-
 impl BatchArgs {
     fn settings(&self) -> Vec<Flag<'static>> {
-        let mut flags = both(&self.archive, &self.crawl);
-        flags.extend(self.queue.settings());
         let key = "commoncrawl.batch_metrics_listen";
-        let listen = self.metrics_listen.as_ref();
-        flags.extend(flag(key, "--metrics-listen", listen));
-        flags
+        let own = given([(key, "--metrics-listen", &self.metrics_listen)]);
+        [self.crawl.settings(), self.queue.settings(), own].concat()
     }
 
     /// The rules of `batch`, from the arguments and the settings.
@@ -318,15 +299,13 @@ impl BatchArgs {
 
 impl WorkArgs {
     fn settings(&self) -> Vec<Flag<'static>> {
-        let mut flags = self.archive.settings();
-        flags.extend(self.queue.settings());
-        flags.extend(flag("commoncrawl.output", "--output", self.output.as_ref()));
-        flags.extend(flag("commoncrawl.format", "--format", self.format.as_ref()));
-        flags.extend(flag("commoncrawl.prefetch", "--prefetch", self.prefetch.as_ref()));
-        let key = "commoncrawl.work_metrics_listen";
-        let listen = self.metrics_listen.as_ref();
-        flags.extend(flag(key, "--metrics-listen", listen));
-        flags
+        let own = given([
+            ("commoncrawl.output", "--output", &self.output),
+            ("commoncrawl.format", "--format", &self.format),
+            ("commoncrawl.prefetch", "--prefetch", &self.prefetch),
+            ("commoncrawl.work_metrics_listen", "--metrics-listen", &self.metrics_listen),
+        ]);
+        [self.archive.settings(), self.queue.settings(), own].concat()
     }
 
     /// The rules of `work`, from the arguments and the settings.
@@ -335,7 +314,14 @@ impl WorkArgs {
         Ok(WorkRules {
             base: values.commoncrawl_base.to_string(),
             output: OutputTarget::create(&values.commoncrawl_output)?,
-            segments: segment_rule(values),
+            segments: SegmentRule {
+                format: match values.commoncrawl_format {
+                    DocumentFormat::JsonLines => SegmentFormat::JsonLines,
+                    DocumentFormat::Parquet => SegmentFormat::Parquet,
+                },
+                max_bytes: values.commoncrawl_segment_size,
+                max_age: values.commoncrawl_segment_age,
+            },
             prefetch: values.commoncrawl_prefetch,
             join: JoinRule {
                 max_gap_bytes: values.commoncrawl_join_gap,
@@ -354,34 +340,27 @@ impl WorkArgs {
 
 impl RetryErrorsArgs {
     fn settings(&self) -> Vec<Flag<'static>> {
-        let mut flags = self.queue.settings();
-        flags.extend(flag("commoncrawl.output", "--output", self.output.as_ref()));
-        flags
+        let own = given([("commoncrawl.output", "--output", &self.output)]);
+        [self.queue.settings(), own].concat()
     }
 }
 
 impl ArchiveArgs {
     fn settings(&self) -> Vec<Flag<'static>> {
-        flag("commoncrawl.base", "--base", self.base.as_ref()).into_iter().collect()
+        given([("commoncrawl.base", "--base", &self.base)])
+    }
+}
+
+impl CrawlArgs {
+    fn settings(&self) -> Vec<Flag<'static>> {
+        let own = given([("commoncrawl.crawl", "--crawl", &self.crawl)]);
+        [self.archive.settings(), own].concat()
     }
 }
 
 impl QueueArgs {
     fn settings(&self) -> Vec<Flag<'static>> {
-        let typed = self.queue_transient.then(|| "true".to_owned());
-        flag("commoncrawl.queue_transient", "--queue-transient", typed.as_ref())
-            .into_iter()
-            .collect()
-    }
-}
-
-fn segment_rule(values: &Values) -> SegmentRule {
-    SegmentRule {
-        format: match values.commoncrawl_format {
-            DocumentFormat::JsonLines => SegmentFormat::JsonLines,
-            DocumentFormat::Parquet => SegmentFormat::Parquet,
-        },
-        max_bytes: values.commoncrawl_segment_size,
-        max_age: values.commoncrawl_segment_age,
+        let transient = self.queue_transient.then(|| "true".to_owned());
+        given([("commoncrawl.queue_transient", "--queue-transient", &transient)])
     }
 }

@@ -1,6 +1,6 @@
 //! `fetchwell commoncrawl batch`: turns the index of a crawl into batches of captured pages on a queue.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use fetchwell_commoncrawl::batch::{
@@ -8,105 +8,92 @@ use fetchwell_commoncrawl::batch::{
 };
 use fetchwell_engine::pipeline::RunEnd;
 use fetchwell_policy::units::quantity;
-use fetchwell_service::metrics_server::{self, at_once};
 use fetchwell_settings::{Settings, Values};
 use fetchwell_telemetry::metrics::DoorName;
 use serde_json::{Value as Json, json};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
-use super::archive::OpenArchive;
+use super::archive::{OpenArchive, open_bounded};
 use super::args::BatchArgs;
 use super::batch_bar::BatchBar;
-use super::queue::open_bounded;
 use crate::console::exit::Exit;
-use crate::console::output::{Running, print};
+use crate::console::output::{Running, print_either};
 use crate::console::signals::stop_on_signal;
-use crate::wiring::{connection_rules, listen_for_metrics};
+use crate::wiring::{listen_for_metrics, with_metrics};
 
 pub(super) fn run(settings: &Settings, args: BatchArgs, as_json: bool, quiet: u8) -> Running<'_> {
-    Box::pin(run_inner(settings, args, as_json, quiet))
-}
-
-async fn run_inner(
-    settings: &Settings,
-    args: BatchArgs,
-    as_json: bool,
-    quiet: u8,
-) -> Result<Exit, Exit> {
-    let values = &settings.values;
-    let rules = args.rules(values)?;
-    let index_bytes = index_bytes(&args)?;
-    let (file, kept) = match args.dry_run {
-        true => (None, None),
-        false => {
-            let (file, kept) = CheckpointFile::open(&checkpoint_path(&args))?;
-            (Some(file), kept)
+    Box::pin(async move {
+        let values = &settings.values;
+        let rules = args.rules(values)?;
+        let index_bytes = index_bytes(&args)?;
+        let path = checkpoint_path(&args);
+        let opened = (!args.dry_run).then(|| CheckpointFile::open(&path)).transpose()?;
+        let (file, kept) = opened.unzip();
+        let kept = kept.flatten();
+        // A run that an earlier version started is finished in the way of that version, so that no batch ID changes midway.
+        let across_blocks = kept.as_ref().is_none_or(Checkpoint::is_across_blocks);
+        let selection = selection(values, &args, across_blocks);
+        let fresh = Checkpoint { selection: selection.clone(), ..Checkpoint::default() };
+        let earlier = kept.unwrap_or(fresh);
+        refuse_another_selection(&path, &earlier, &selection)?;
+        if is_done(&args, &earlier) {
+            let path = path.display();
+            info!("everything is already published; move {path} away to publish it again");
+            return tell(&earlier, as_json);
         }
-    };
-    // A run that an earlier version started is finished in the way of that version, so that no batch ID changes midway.
-    let across_blocks = kept.as_ref().is_none_or(Checkpoint::is_across_blocks);
-    let selection = selection(values, &args, across_blocks);
-    let fresh = Checkpoint { selection: selection.clone(), ..Checkpoint::default() };
-    let earlier = kept.unwrap_or(fresh);
-    refuse_another_selection(&args, &earlier, &selection)?;
-    if is_done(&args, &earlier) {
-        return say_done(&args, &earlier, as_json);
-    }
-    let listener = listen_for_metrics(values.commoncrawl_batch_metrics_listen).await?;
-    let archive = OpenArchive::open(settings).await?;
-    if let Some(listener) = &listener {
-        let address = listener.local_addr()?;
-        archive.parts.own_listeners.register(address);
-        info!("metrics are at http://{address}/metrics");
-    }
-    let target = match file {
-        None => None,
-        Some(checkpoint) => {
-            let outlet = open_bounded(settings, &archive.parts.clock).await?;
-            Some(BatchTarget { outlet, checkpoint })
+        let listener = listen_for_metrics(values.commoncrawl_batch_metrics_listen).await?;
+        let archive = OpenArchive::open(settings).await?;
+        if let Some(listener) = &listener {
+            let address = listener.local_addr()?;
+            archive.parts.own_listeners.register(address);
+            info!("metrics are at http://{address}/metrics");
         }
-    };
-    let begun_at = earlier.position.index_offset;
-    info!("reading {} from byte {begun_at} of {index_bytes}", args.cluster_idx.display());
-    if !across_blocks {
-        info!(
-            "{} was started by an earlier version: its batches end with their index block, as \
-             before",
-            checkpoint_path(&args).display()
-        );
-    }
-    let stop = stop_on_signal();
-    let bar = Arc::new(BatchBar::new(&earlier, index_bytes, args.limit, quiet == 0));
-    let shown = bar.clone();
-    let progress = BatchProgress::new(earlier.clone(), move |now| shown.advance(now));
-    let progress = Arc::new(progress);
-    let runtime = archive.runtime(settings, None, DoorName::Batch);
-    let batcher = Batcher { rules, archive: &archive.archive, target, progress: progress.clone() };
-    let process_metrics = archive.parts.process_metrics.clone();
-    let over = CancellationToken::new();
-    let (ended, ()) = tokio::join!(
-        async {
-            let ended = batcher.run(earlier, runtime, &stop).await;
-            over.cancel();
-            ended
-        },
-        metrics_server::serve(
-            listener,
-            connection_rules(values),
-            at_once(move || progress.render() + &process_metrics.render()),
-            None,
-            over.clone()
-        ),
-    );
-    bar.end(matches!(&ended, Ok((_, checkpoint)) if is_done(&args, checkpoint)));
-    let (ended, checkpoint) = ended?;
-    tell(&checkpoint, as_json)?;
-    if let RunEnd::Halted(reason) = &ended {
-        error!("stopped: {reason}; run the same command to continue");
-        return Ok(archive.exit_when_halted(reason));
-    }
-    Ok(say_end(&args, &ended, &checkpoint))
+        let target = match file {
+            None => None,
+            Some(checkpoint) => {
+                let outlet = open_bounded(settings, &archive.parts.clock).await?;
+                Some(BatchTarget { outlet, checkpoint })
+            }
+        };
+        let begun_at = earlier.position.index_offset;
+        info!("reading {} from byte {begun_at} of {index_bytes}", args.cluster_idx.display());
+        if !across_blocks {
+            info!(
+                "{} was started by an earlier version: its batches end with their index block, as \
+                 before",
+                path.display()
+            );
+        }
+        let stop = stop_on_signal();
+        let bar = Arc::new(BatchBar::new(&earlier, index_bytes, args.limit, quiet == 0));
+        let shown = bar.clone();
+        let progress = BatchProgress::new(earlier.clone(), move |now| shown.advance(now));
+        let progress = Arc::new(progress);
+        let runtime = archive.runtime(settings, None, DoorName::Batch);
+        let batcher =
+            Batcher { rules, archive: &archive.archive, target, progress: progress.clone() };
+        let process_metrics = archive.parts.process_metrics.clone();
+        let metrics = move || progress.render() + &process_metrics.render();
+        let batching = batcher.run(earlier, runtime, &stop);
+        let over = CancellationToken::new();
+        let ended = with_metrics(listener, values, metrics, over, batching).await;
+        bar.end(matches!(&ended, Ok((_, checkpoint)) if is_done(&args, checkpoint)));
+        let (ended, checkpoint) = ended?;
+        let exit = tell(&checkpoint, as_json)?;
+        if let RunEnd::Halted(reason) = &ended {
+            error!("stopped: {reason}; run the same command to continue");
+            return Ok(archive.exit_when_halted(reason));
+        }
+        if ended == RunEnd::Stopped && !is_full(&args, &checkpoint) {
+            info!("stopped; run the same command to continue");
+        }
+        if checkpoint.unread_blocks > 0 {
+            let blocks = quantity(checkpoint.unread_blocks, "block", "blocks");
+            warn!("{blocks} could not be read; see \"unread\" in {}", path.display());
+        }
+        Ok(exit)
+    })
 }
 
 /// Everything that batches depend on. The location of the archive does not matter to them.
@@ -152,7 +139,7 @@ fn checkpoint_path(args: &BatchArgs) -> PathBuf {
 
 /// Refuses to continue with other filters: half of the batches would use one set of filters, half another.
 fn refuse_another_selection(
-    args: &BatchArgs,
+    path: &Path,
     earlier: &Checkpoint,
     selection: &Json,
 ) -> Result<(), Exit> {
@@ -160,7 +147,6 @@ fn refuse_another_selection(
     if differences.is_empty() {
         return Ok(());
     }
-    let path = checkpoint_path(args);
     Err(Exit::Usage(format!(
         "the batches recorded in {} were made with another --{}; use the same value to continue, \
          or another --checkpoint to start over",
@@ -169,63 +155,36 @@ fn refuse_another_selection(
     )))
 }
 
-fn is_done(args: &BatchArgs, earlier: &Checkpoint) -> bool {
-    let is_full = args.limit.is_some_and(|limit| earlier.pages_published() >= limit);
-    earlier.is_finished || is_full
+fn is_full(args: &BatchArgs, checkpoint: &Checkpoint) -> bool {
+    args.limit.is_some_and(|limit| checkpoint.pages_published() >= limit)
 }
 
-fn say_done(args: &BatchArgs, earlier: &Checkpoint, as_json: bool) -> Result<Exit, Exit> {
-    let path = checkpoint_path(args);
-    info!("everything is already published; move {} away to publish it again", path.display());
-    tell(earlier, as_json)?;
-    Ok(exit_of(earlier))
+fn is_done(args: &BatchArgs, checkpoint: &Checkpoint) -> bool {
+    checkpoint.is_finished || is_full(args, checkpoint)
 }
 
-fn say_end(args: &BatchArgs, ended: &RunEnd, checkpoint: &Checkpoint) -> Exit {
-    let is_full = args.limit.is_some_and(|limit| checkpoint.pages_published() >= limit);
-    if *ended == RunEnd::Stopped && !is_full {
-        info!("stopped; run the same command to continue");
-    }
-    if checkpoint.unread_blocks > 0 {
-        warn!(
-            "{} could not be read; see \"unread\" in {}",
-            quantity(checkpoint.unread_blocks, "block", "blocks"),
-            checkpoint_path(args).display()
-        );
-    }
-    exit_of(checkpoint)
-}
-
-fn exit_of(checkpoint: &Checkpoint) -> Exit {
-    if checkpoint.unread_blocks > 0 { Exit::SomeFailed } else { Exit::Ok }
-}
-
-/// Prints the totals over all runs.
-fn tell(checkpoint: &Checkpoint, as_json: bool) -> Result<(), Exit> {
+/// Prints the totals over all runs, and returns the exit code that they mean.
+fn tell(checkpoint: &Checkpoint, as_json: bool) -> Result<Exit, Exit> {
     let Checkpoint { batches, counts, unread_blocks, is_finished, .. } = checkpoint;
     let pages = checkpoint.pages_published();
-    let text = if as_json {
-        let told = json!({
-            "batches": batches, "pages": pages, "blocks": counts.blocks, "bytes": counts.bytes,
-            "lines": counts.lines, "filtered": counts.filtered, "errors": counts.errors,
-            "unread_blocks": unread_blocks, "finished": is_finished,
-        });
-        format!("{told}\n")
-    } else {
-        let mut text = format!(
-            "{}, {}\nout of {} in {}\n",
-            quantity(*batches, "batch", "batches"),
-            quantity(pages, "page", "pages"),
-            quantity(counts.lines, "line", "lines"),
-            quantity(counts.blocks, "block", "blocks")
-        );
-        for (name, count) in &counts.filtered {
-            text.push_str(&format!("{count} left out by {name}\n"));
-        }
-        for (kind, count) in &counts.errors {
-            text.push_str(&format!("{count} skipped: {kind}\n"));
-        }
-        text
-    };
-    print(text.as_bytes()).map(|_| ())
+    let told = json!({
+        "batches": batches, "pages": pages, "blocks": counts.blocks, "bytes": counts.bytes,
+        "lines": counts.lines, "filtered": counts.filtered, "errors": counts.errors,
+        "unread_blocks": unread_blocks, "finished": is_finished,
+    });
+    let mut text = format!(
+        "{}, {}\nout of {} in {}\n",
+        quantity(*batches, "batch", "batches"),
+        quantity(pages, "page", "pages"),
+        quantity(counts.lines, "line", "lines"),
+        quantity(counts.blocks, "block", "blocks")
+    );
+    for (name, count) in &counts.filtered {
+        text.push_str(&format!("{count} left out by {name}\n"));
+    }
+    for (kind, count) in &counts.errors {
+        text.push_str(&format!("{count} skipped: {kind}\n"));
+    }
+    print_either(as_json, told, text)?;
+    Ok(if *unread_blocks > 0 { Exit::SomeFailed } else { Exit::Ok })
 }

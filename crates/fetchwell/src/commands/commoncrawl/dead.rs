@@ -10,7 +10,7 @@ use tracing::error;
 
 use super::args::DeadCommand;
 use crate::console::exit::Exit;
-use crate::console::output::print;
+use crate::console::output::{json_line, print, print_either};
 use crate::console::table::{plain, table};
 use crate::wiring::open_batches;
 
@@ -21,10 +21,9 @@ pub(super) async fn run(
 ) -> Result<Exit, Exit> {
     let batches = open_batches(settings, &Clock::system()).await?;
     match command {
-        DeadCommand::List(_) => print(listed(&batches.dead_batches().await?, as_json).as_bytes()),
+        DeadCommand::List(_) => print(listed(&batches.dead_batches().await?, as_json)),
         DeadCommand::Retry(args) => {
-            let names: BTreeSet<String> = args.batches.into_iter().collect();
-            let names: Vec<String> = names.into_iter().collect();
+            let names = Vec::from_iter(BTreeSet::from_iter(args.batches));
             let named = (!args.all).then_some(names.as_slice());
             let retried = batches.retry_dead(named).await?;
             say_retried(&retried, as_json)
@@ -36,11 +35,7 @@ pub(super) async fn run(
 fn say_retried(retried: &RetriedBatches, as_json: bool) -> Result<Exit, Exit> {
     let RetriedBatches { count, unknown } = retried;
     if *count > 0 || unknown.is_empty() {
-        let text = match as_json {
-            true => json!({ "retried": count }).to_string(),
-            false => format!("retried {count}"),
-        };
-        print(format!("{text}\n").as_bytes())?;
+        print_either(as_json, json!({ "retried": count }), format!("retried {count}\n"))?;
     }
     if unknown.is_empty() {
         return Ok(Exit::Ok);
@@ -57,7 +52,7 @@ fn listed(batches: &[DeadBatch], as_json: bool) -> String {
     if as_json {
         let line = |batch: &DeadBatch| {
             let DeadBatch { id, reason } = batch;
-            format!("{}\n", json!({ "id": id, "reason": reason }))
+            json_line(json!({ "id": id, "reason": reason }))
         };
         return batches.iter().map(line).collect();
     }

@@ -6,35 +6,32 @@ use fetchwell_settings::Settings;
 use serde_json::{Map, Value as Json};
 use tracing::{info, warn};
 
-use super::archive::OpenArchive;
+use super::archive::{OpenArchive, exit_of};
 use super::args::FindArgs;
-use super::lookup::exit_of;
 use crate::console::exit::Exit;
 use crate::console::output::{Running, print};
 use crate::console::terminal::printable;
 
 pub(super) fn run(settings: &Settings, args: FindArgs, as_json: bool) -> Running<'_> {
-    Box::pin(run_inner(settings, args, as_json))
-}
-
-async fn run_inner(settings: &Settings, args: FindArgs, as_json: bool) -> Result<Exit, Exit> {
-    let crawl = settings.values.commoncrawl_crawl.as_str();
-    let keys = Keys::of(&args.pattern)?;
-    let archive = OpenArchive::open_to_look(settings).await?;
-    let found = match archive.reader(settings).find(keys, args.limit).await {
-        Ok(found) => found,
-        Err(error) => return Ok(exit_of(settings, error)),
-    };
-    if found.captures.is_empty() && found.unread == 0 {
-        warn!("{crawl} has no capture of {}", args.pattern);
-        return Ok(Exit::SomeFailed);
-    }
-    let text = if as_json { json_lines(&found.captures) } else { table(&found.captures) };
-    let exit = print(text.as_bytes())?;
-    if found.has_more {
-        info!("there are more; use --limit N to print more than {}", args.limit);
-    }
-    Ok(if found.unread > 0 { Exit::SomeFailed } else { exit })
+    Box::pin(async move {
+        let crawl = settings.values.commoncrawl_crawl.as_str();
+        let keys = Keys::of(&args.pattern)?;
+        let archive = OpenArchive::open_to_look(settings).await?;
+        let found = match archive.reader(settings).find(keys, args.limit).await {
+            Ok(found) => found,
+            Err(error) => return Ok(exit_of(settings, error)),
+        };
+        if found.captures.is_empty() && found.unread == 0 {
+            warn!("{crawl} has no capture of {}", args.pattern);
+            return Ok(Exit::SomeFailed);
+        }
+        let text = if as_json { json_lines(&found.captures) } else { table(&found.captures) };
+        let exit = print(text)?;
+        if found.has_more {
+            info!("there are more; use --limit N to print more than {}", args.limit);
+        }
+        Ok(if found.unread > 0 { Exit::SomeFailed } else { exit })
+    })
 }
 
 /// The format of Common Crawl's index server: the key, the time, and all fields of the line.
@@ -57,7 +54,7 @@ fn table(captures: &[CdxRecord]) -> String {
     let line = |capture: &CdxRecord| {
         let [status, mime, length, url] =
             ["status", "mime", "length", "url"].map(|name| field(capture, name));
-        format!("{}  {status:<6}  {mime:<24}  {length:>9}  {url}\n", capture.timestamp)
+        format!("{}  {status:<6}  {mime:<24}  {length:>9}  {url}\n", printable(&capture.timestamp))
     };
     let head = format!("{:<14}  {:<6}  {:<24}  {:>9}  URL\n", "TIME", "STATUS", "TYPE", "BYTES");
     std::iter::once(head).chain(captures.iter().map(line)).collect()

@@ -3,15 +3,13 @@
 use fetchwell_archive::warc::parse_record;
 use fetchwell_commoncrawl::ReadTime;
 use fetchwell_commoncrawl::lookup::{CapturedPage, Keys};
-use fetchwell_doors::fetch::{ArchivedPage, OutputFormat, print_archived};
+use fetchwell_doors::fetch::OutputFormat;
 use fetchwell_extract::Article;
 use fetchwell_settings::Settings;
-use serde::Serialize;
 use tracing::{error, info};
 
-use super::archive::OpenArchive;
+use super::archive::{OpenArchive, exit_of};
 use super::args::GetArgs;
-use super::lookup::exit_of;
 use crate::console::exit::Exit;
 use crate::console::output::{Running, print};
 
@@ -19,39 +17,40 @@ use crate::console::output::{Running, print};
 const MAX_RECORD_BYTES: usize = 64 << 20;
 
 pub(super) fn run(settings: &Settings, args: GetArgs, as_json: bool) -> Running<'_> {
-    Box::pin(run_inner(settings, args, as_json))
-}
-
-async fn run_inner(settings: &Settings, args: GetArgs, as_json: bool) -> Result<Exit, Exit> {
-    let format = if as_json { OutputFormat::Json } else { args.format };
-    let crawl = settings.values.commoncrawl_crawl.as_str();
-    if args.url.contains('*') {
-        let find = format!("run `fetchwell commoncrawl find '{}'` to list its captures", args.url);
-        return Err(Exit::Usage(format!("only one page can be printed at a time; {find}")));
-    }
-    let keys = Keys::of(&args.url)?;
-    let archive = OpenArchive::open_to_look(settings).await?;
-    let page = match archive.reader(settings).get(keys, args.timestamp.clone()).await {
-        Ok(Some(page)) => page,
-        Ok(None) => {
-            let which = match &args.timestamp {
-                Some(time) => format!("no capture of {} at {time}", args.url),
-                None => format!("no capture of {} with status 200", args.url),
-            };
-            error!("{crawl} has {which}; run `fetchwell commoncrawl find` to list its captures");
-            return Ok(Exit::SomeFailed);
+    Box::pin(async move {
+        let format = if as_json { OutputFormat::Json } else { args.format };
+        let crawl = settings.values.commoncrawl_crawl.as_str();
+        if args.url.contains('*') {
+            let find =
+                format!("run `fetchwell commoncrawl find '{}'` to list its captures", args.url);
+            return Err(Exit::Usage(format!("only one page can be printed at a time; {find}")));
         }
-        Err(error) => return Ok(exit_of(settings, error)),
-    };
-    info!("captured at {}: {}", page.capture.timestamp, page.capture.url().unwrap_or_default());
-    let reading = ReadTime(settings.values.extract_max_time);
-    match print_archived(&ReadPage { page: &page, reading }, format) {
-        Ok(text) => print(&text),
-        Err(fault) => {
-            error!("{}: {fault}", args.url);
-            Ok(Exit::SomeFailed)
+        let keys = Keys::of(&args.url)?;
+        let archive = OpenArchive::open_to_look(settings).await?;
+        let page = match archive.reader(settings).get(keys, args.timestamp.clone()).await {
+            Ok(Some(page)) => page,
+            Ok(None) => {
+                let which = match &args.timestamp {
+                    Some(time) => format!("no capture of {} at {time}", args.url),
+                    None => format!("no capture of {} with status 200", args.url),
+                };
+                error!(
+                    "{crawl} has {which}; run `fetchwell commoncrawl find` to list its captures"
+                );
+                return Ok(Exit::SomeFailed);
+            }
+            Err(error) => return Ok(exit_of(settings, error)),
+        };
+        info!("captured at {}: {}", page.capture.timestamp, page.capture.url().unwrap_or_default());
+        let reading = ReadTime(settings.values.extract_max_time);
+        match (ReadPage { page: &page, reading }).rendered(format) {
+            Ok(text) => print(text),
+            Err(fault) => {
+                error!("{}: {fault}", args.url);
+                Ok(Exit::SomeFailed)
+            }
         }
-    }
+    })
 }
 
 /// A captured page, and the time limit for reading it.
@@ -67,6 +66,24 @@ enum PageBody {
 }
 
 impl ReadPage<'_> {
+    fn rendered(&self, format: OutputFormat) -> anyhow::Result<Vec<u8>> {
+        Ok(match format {
+            OutputFormat::Json => {
+                let mut line =
+                    serde_json::to_vec(&self.page.document(MAX_RECORD_BYTES, self.reading)?)?;
+                line.push(b'\n');
+                line
+            }
+            OutputFormat::Warc => self.page.stored.to_vec(),
+            OutputFormat::Html => match self.body()? {
+                PageBody::Html(html) => html.into_bytes(),
+                PageBody::Other(bytes) => bytes,
+            },
+            OutputFormat::Markdown => format!("{}\n", self.article()?.markdown.trim_end()).into(),
+            OutputFormat::Text => format!("{}\n", self.article()?.text.trim_end()).into(),
+        })
+    }
+
     fn body(&self) -> anyhow::Result<PageBody> {
         let bytes = self.page.record(MAX_RECORD_BYTES)?;
         let record = parse_record(&bytes)?;
@@ -80,14 +97,6 @@ impl ReadPage<'_> {
         let html = fetchwell_extract::decode(body.bytes, content_type.as_deref()).text;
         Ok(PageBody::Html(html.into_owned()))
     }
-}
-
-impl ArchivedPage for ReadPage<'_> {
-    type Error = anyhow::Error;
-
-    fn fields(&self) -> anyhow::Result<impl Serialize> {
-        Ok(self.page.document(MAX_RECORD_BYTES, self.reading)?)
-    }
 
     fn article(&self) -> anyhow::Result<Article> {
         let PageBody::Html(html) = self.body()? else {
@@ -95,17 +104,6 @@ impl ArchivedPage for ReadPage<'_> {
         };
         let url = url::Url::parse(self.page.capture.url().unwrap_or_default())?;
         self.reading.article(&html, &url).map_err(|slow| anyhow::anyhow!("{slow}"))
-    }
-
-    fn source(&self) -> anyhow::Result<Vec<u8>> {
-        Ok(match self.body()? {
-            PageBody::Html(html) => html.into_bytes(),
-            PageBody::Other(bytes) => bytes,
-        })
-    }
-
-    fn warc(&self) -> Vec<u8> {
-        self.page.stored.to_vec()
     }
 }
 
@@ -145,7 +143,7 @@ mod tests {
                 (OutputFormat::Json, "\"text\":"),
             ] {
                 let read = ReadPage { page: &page, reading: ReadTime::default() };
-                let printed = print_archived(&read, format).unwrap();
+                let printed = read.rendered(format).unwrap();
                 let printed = String::from_utf8(printed).unwrap();
                 assert!(printed.contains(want), "{format:?}: {printed}");
             }

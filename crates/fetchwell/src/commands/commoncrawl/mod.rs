@@ -7,8 +7,6 @@ mod batch_bar;
 mod dead;
 mod find;
 mod get;
-mod lookup;
-mod queue;
 mod retry_errors;
 mod work;
 

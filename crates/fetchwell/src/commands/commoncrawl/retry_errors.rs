@@ -7,41 +7,32 @@ use fetchwell_settings::Settings;
 use serde_json::json;
 use tracing::info;
 
+use super::archive::open_bounded;
 use super::args::RetryErrorsArgs;
-use super::queue::open_bounded;
 use crate::console::exit::Exit;
-use crate::console::output::{Running, print};
+use crate::console::output::{Running, print_either};
 use crate::console::signals::stop_on_signal;
 
 pub(super) fn run(settings: &Settings, args: RetryErrorsArgs, as_json: bool) -> Running<'_> {
-    Box::pin(run_inner(settings, args, as_json))
-}
-
-async fn run_inner(
-    settings: &Settings,
-    args: RetryErrorsArgs,
-    as_json: bool,
-) -> Result<Exit, Exit> {
-    let mut file = ErrorFile::open(&settings.values.commoncrawl_output)?;
-    let outlet = open_bounded(settings, &Clock::system()).await?;
-    let rules = RetryRules { kinds: args.kind, batch_size: args.batch_size };
-    let retried = retry_errors(&mut file, &rules, &outlet, &stop_on_signal()).await?;
-    if retried.is_interrupted {
-        info!("stopped; run the same command to start over: it publishes under the same ids");
-    }
-    tell(&retried, as_json)?;
-    Ok(if retried.is_interrupted { Exit::Interrupted } else { Exit::Ok })
+    Box::pin(async move {
+        let mut file = ErrorFile::open(&settings.values.commoncrawl_output)?;
+        let outlet = open_bounded(settings, &Clock::system()).await?;
+        let rules = RetryRules { kinds: args.kind, batch_size: args.batch_size };
+        let retried = retry_errors(&mut file, &rules, &outlet, &stop_on_signal()).await?;
+        if retried.is_interrupted {
+            info!("stopped; run the same command to start over: it publishes under the same ids");
+        }
+        tell(&retried, as_json)?;
+        Ok(if retried.is_interrupted { Exit::Interrupted } else { Exit::Ok })
+    })
 }
 
 fn tell(retried: &RetriedErrors, as_json: bool) -> Result<Exit, Exit> {
     let RetriedErrors { batches, pages, read, lasting, nowhere, garbage, .. } = retried;
-    if as_json {
-        let told = json!({
-            "batches": batches, "pages": pages, "already_read": read, "only_by_kind": lasting,
-            "without_a_place": nowhere, "unreadable_lines": garbage,
-        });
-        return print(format!("{told}\n").as_bytes());
-    }
+    let told = json!({
+        "batches": batches, "pages": pages, "already_read": read, "only_by_kind": lasting,
+        "without_a_place": nowhere, "unreadable_lines": garbage,
+    });
     let mut text = format!(
         "published {} in {}\n",
         quantity(*pages, "page", "pages"),
@@ -57,5 +48,5 @@ fn tell(retried: &RetriedErrors, as_json: bool) -> Result<Exit, Exit> {
             text.push_str(&format!("{count} {what}\n"));
         }
     }
-    print(text.as_bytes())
+    print_either(as_json, told, text)
 }

@@ -6,7 +6,7 @@ use fetchwell_engine::ports::queue::Ledger;
 use serde::Serialize;
 
 /// The accepted jobs of a door and their results.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Serialize)]
 pub(super) struct Account {
     /// The number of accepted jobs, as the door reported it.
     pub(super) accepted: usize,
@@ -31,6 +31,13 @@ pub(super) struct Outcome {
     pub(super) word: String,
 }
 
+impl Outcome {
+    /// The site of its URL.
+    pub(super) fn site(&self) -> &str {
+        self.url.split('/').nth(2).unwrap_or_default()
+    }
+}
+
 impl Account {
     /// Compares the accepted jobs, by key, with the results.
     pub(super) fn of(
@@ -39,33 +46,28 @@ impl Account {
         (ledger, ledger_fault): (Ledger, Option<String>),
     ) -> Account {
         let mut left: HashMap<&str, usize> = accepted.iter().map(|key| (key.as_str(), 1)).collect();
-        let mut account = Account {
-            accepted: accepted.len(),
-            results: outcomes.len(),
-            ledger,
-            ledger_fault,
-            ..Account::default()
-        };
+        let mut doubled = 0;
         for outcome in outcomes {
-            *account.by_outcome.entry(outcome.word.clone()).or_default() += 1;
             match left.get_mut(outcome.key.as_str()) {
                 Some(left) if *left > 0 => *left -= 1,
-                _ => account.doubled += 1,
+                _ => doubled += 1,
             }
         }
-        account.missing = left.values().sum();
-        account
-    }
-
-    /// Jobs that wait or are in flight, by the ledger.
-    pub(super) fn open(&self) -> i64 {
-        self.ledger.unfinished()
+        Account {
+            accepted: accepted.len(),
+            results: outcomes.len(),
+            doubled,
+            missing: left.values().sum(),
+            by_outcome: count(outcomes.iter().map(|outcome| outcome.word.clone())),
+            ledger,
+            ledger_fault,
+        }
     }
 
     /// Everything that went wrong; empty if nothing did. `what` is the noun for the jobs.
     pub(super) fn faults(&self, what: &str, stopped_early: bool) -> Vec<String> {
         let Account { accepted, doubled, missing, ledger, .. } = self;
-        let open = self.open();
+        let open = ledger.unfinished();
         let differs = |count: usize, told: i64| i64::try_from(count) != Ok(told);
         let mut faults = Vec::new();
         if let Some(fault) = &self.ledger_fault {
@@ -86,6 +88,15 @@ impl Account {
         }
         faults
     }
+}
+
+/// Counts equal words.
+pub(super) fn count(words: impl Iterator<Item = String>) -> BTreeMap<String, usize> {
+    let mut counts = BTreeMap::new();
+    for word in words {
+        *counts.entry(word).or_default() += 1;
+    }
+    counts
 }
 
 #[cfg(test)]

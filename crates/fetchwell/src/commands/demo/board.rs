@@ -14,8 +14,8 @@ use tokio::time::Instant;
 use tracing::info;
 
 use super::counters::Counters;
-use super::origin::{Judgement, Origin, Seen, by_site};
-use super::scenario::{Scenario, Trouble};
+use super::origin::{Judgement, Origin, by_site};
+use super::scenario::{DemoSite, Scenario, Trouble};
 use crate::wiring::Parts;
 
 /// The state of the demo at one moment.
@@ -95,19 +95,18 @@ impl<'a> Board<'a> {
         origin: &'a Origin,
         parts: Parts,
         counters: Counters,
+        dashboard: &str,
     ) -> Board<'a> {
-        let total = u64::try_from(scenario.pages()).unwrap_or(u64::MAX);
-        let snapshot =
-            DemoSnapshot { sites: scenario.sites.len(), total, ..DemoSnapshot::default() };
+        let snapshot = DemoSnapshot {
+            sites: scenario.sites.len(),
+            total: u64::try_from(scenario.pages()).unwrap_or(u64::MAX),
+            dashboard: dashboard.to_owned(),
+            ..DemoSnapshot::default()
+        };
         let started = Instant::now();
         let looked = None;
         let limiters = HashSet::new();
         Board { scenario, origin, parts, counters, started, looked, limiters, snapshot }
-    }
-
-    /// Sets the URL of the dashboard.
-    pub(super) fn show_address(&mut self, address: &str) {
-        self.snapshot.dashboard = address.to_owned();
     }
 
     /// Takes a snapshot.
@@ -151,12 +150,24 @@ impl<'a> Board<'a> {
     async fn troubled(&self, hits: &[Hit]) -> Vec<SiteLine> {
         let seen = by_site(hits);
         let states = self.states().await;
+        let now = self.parts.clock.now();
+        let line = |site: &DemoSite, trouble: Trouble| {
+            let seen = seen.get(site.name.as_str()).cloned().unwrap_or_default();
+            let state = states.get(&site.name).cloned().unwrap_or_default();
+            let quiet_for = self.snapshot.elapsed.saturating_sub(seen.last_at);
+            SiteLine {
+                name: site.name.clone(),
+                about: trouble.about(),
+                standing: standing(&state, now, quiet_for),
+                last_status: seen.last_status,
+                hits: seen.hits,
+                interval: self.origin.rule.interval_of(&site.name),
+            }
+        };
         let mut lines = Vec::new();
         for trouble in Trouble::ALL {
-            let sites = self.scenario.sites.iter().filter(|site| site.trouble == trouble);
-            let mut alike: Vec<SiteLine> = sites
-                .map(|site| self.line(&site.name, trouble, states.get(&site.name), &seen))
-                .collect();
+            let sites = self.scenario.sites.iter().filter(|site| site.trouble == Some(trouble));
+            let mut alike: Vec<SiteLine> = sites.map(|site| line(site, trouble)).collect();
             alike.sort_by_key(|line| line.standing.urgency());
             lines.extend(alike.into_iter().enumerate());
         }
@@ -168,36 +179,13 @@ impl<'a> Board<'a> {
     /// The stored state of the sites that misbehave. They are read concurrently, so that they share a transaction.
     async fn states(&self) -> HashMap<String, SiteState> {
         let mut looks = JoinSet::new();
-        for site in self.scenario.sites.iter().filter(|site| site.trouble != Trouble::None) {
+        for site in self.scenario.sites.iter().filter(|site| site.trouble.is_some()) {
             let Ok(key) = Site::parse(&site.name) else { continue };
             let politeness = self.parts.politeness.clone();
             let name = site.name.clone();
             looks.spawn(async move { Some((name, politeness.look(&key).await.ok()?.0?)) });
         }
         looks.join_all().await.into_iter().flatten().collect()
-    }
-
-    fn line(
-        &self,
-        name: &str,
-        trouble: Trouble,
-        state: Option<&SiteState>,
-        seen: &HashMap<&str, Seen>,
-    ) -> SiteLine {
-        let seen = seen.get(name).cloned().unwrap_or_default();
-        let quiet_for = self.snapshot.elapsed.saturating_sub(seen.last_at);
-        SiteLine {
-            name: name.to_owned(),
-            about: trouble.about(),
-            standing: standing(
-                &state.cloned().unwrap_or_default(),
-                self.parts.clock.now(),
-                quiet_for,
-            ),
-            last_status: seen.last_status,
-            hits: seen.hits,
-            interval: self.origin.interval_of(name),
-        }
     }
 }
 

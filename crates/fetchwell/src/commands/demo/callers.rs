@@ -65,9 +65,7 @@ pub(super) async fn send(
         match inbox.submit(submission).await? {
             Submitted::Accepted(ids) => accepted.extend(ids),
             Submitted::KeyUsedOtherwise => {
-                return Err(Exit::Internal(anyhow::anyhow!(
-                    "an idempotency key was used, but none was set"
-                )));
+                return Err(anyhow::anyhow!("an idempotency key was used, but none was set").into());
             }
         }
     }

@@ -5,9 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use tracing::level_filters::LevelFilter;
 use tracing_subscriber::EnvFilter;
-use tracing_subscriber::fmt::MakeWriter;
 
 /// The number of lines kept.
 const KEPT: usize = 50;
@@ -19,12 +17,11 @@ pub(super) struct Events(Arc<Mutex<VecDeque<String>>>);
 impl Events {
     /// Starts to receive the log.
     pub(super) fn listen(&self) {
-        let level = LevelFilter::INFO;
-        let filter = EnvFilter::builder()
-            .parse_lossy(format!("warn,fetchwell={level},fetchwell_engine={level}"));
+        let events = self.clone();
+        let filter = EnvFilter::builder().parse_lossy("warn,fetchwell=info,fetchwell_engine=info");
         let log = tracing_subscriber::fmt()
             .with_env_filter(filter)
-            .with_writer(self.clone())
+            .with_writer(move || events.clone())
             .with_ansi(false)
             .with_target(false)
             .with_level(false)
@@ -54,14 +51,6 @@ impl io::Write for Events {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
-    }
-}
-
-impl<'a> MakeWriter<'a> for Events {
-    type Writer = Events;
-
-    fn make_writer(&'a self) -> Events {
-        self.clone()
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::board::{DemoSnapshot, SiteLine, Standing};
 use super::origin::status_word;
-use crate::console::terminal::{ScreenLine, Tint, cut};
+use crate::console::terminal::{ScreenLine, Tint, bold, fit};
 
 /// Lines for events, if there is room.
 const EVENT_LINES: usize = 7;
@@ -18,25 +18,22 @@ pub(super) fn frame(
     height: usize,
 ) -> Vec<ScreenLine> {
     let mut lines = head(snapshot, width);
-    let foot = foot(snapshot);
     let room = height.saturating_sub(lines.len() + 1);
     // Each part has a blank line and a heading. If there is little room, the sites get it.
     let event_lines = if room > 12 { EVENT_LINES.min(room / 2 - 2) } else { 0 };
     let with_events = if event_lines > 0 { event_lines + 2 } else { 0 };
     let site_lines = room.saturating_sub(with_events + 2);
     if site_lines > 0 {
-        lines.extend([ScreenLine::new(), site_heading()]);
+        let heading = bold("SITE             STATE                LAST HITS  PACE  BEHAVIOUR");
+        lines.extend([ScreenLine::new(), heading]);
         lines.extend(snapshot.troubled.iter().take(site_lines).map(site_line));
     }
     if event_lines > 0 {
-        lines.extend([ScreenLine::new(), vec![(Tint::Bold, "EVENTS".to_owned())]]);
+        lines.extend([ScreenLine::new(), bold("EVENTS")]);
         let first = events.len().saturating_sub(event_lines);
         lines.extend(events.iter().skip(first).map(|event| event_line(event)));
     }
-    lines.resize_with(height.saturating_sub(1), ScreenLine::new);
-    lines.push(foot);
-    lines.truncate(height);
-    lines.into_iter().map(|line| cut(line, width)).collect()
+    fit(lines, foot(snapshot), width, height)
 }
 
 fn head(snapshot: &DemoSnapshot, width: usize) -> Vec<ScreenLine> {
@@ -50,7 +47,10 @@ fn head(snapshot: &DemoSnapshot, width: usize) -> Vec<ScreenLine> {
     let count = |tint, text: String| (tint, format!("{text}   "));
     vec![
         vec![(Tint::Bold, title), (Tint::Plain, " ".repeat(space)), (Tint::Dim, clock)],
-        vec![(Tint::Good, bar(share, width.saturating_sub(7))), (Tint::Plain, percent(share))],
+        vec![
+            (Tint::Good, bar(share, width.saturating_sub(7))),
+            (Tint::Plain, format!("  {:>3.0} %", (share * 100.0).floor())),
+        ],
         vec![
             count(Tint::Plain, format!("done {}", finished - skipped)),
             count(Tint::Plain, format!("skipped {skipped}")),
@@ -91,13 +91,6 @@ fn verdict_line(snapshot: &DemoSnapshot) -> ScreenLine {
         (tint, format!("{early} came too early")),
         (Tint::Dim, format!("  ({} gaps checked)", judgement.gaps_judged)),
     ]
-}
-
-fn site_heading() -> ScreenLine {
-    let site = "SITE";
-    let state = "STATE";
-    let does = "BEHAVIOUR";
-    vec![(Tint::Bold, format!("{site:<16} {state:<20} LAST HITS  PACE  {does}"))]
 }
 
 fn site_line(site: &SiteLine) -> ScreenLine {
@@ -153,10 +146,6 @@ fn foot(snapshot: &DemoSnapshot) -> ScreenLine {
 
 fn secs(span: Duration) -> String {
     format!("{:.1} s", span.as_secs_f64())
-}
-
-fn percent(share: f64) -> String {
-    format!("  {:>3.0} %", (share * 100.0).floor())
 }
 
 fn bar(share: f64, width: usize) -> String {

@@ -34,13 +34,12 @@ use crate::commands::demo::args::DemoArgs;
 use crate::commands::fetch;
 use crate::console::exit::Exit;
 use crate::console::logs::LogOptions;
-use crate::console::output::{Running, print};
+use crate::console::output::{Running, print_either};
 use crate::wiring::Parts;
 use board::Board;
 use counters::Counters;
-use dashboard_server::DashboardServer;
 use origin::Origin;
-use report::{Left, Report};
+use report::{Report, troubles};
 use scenario::{Scenario, Size};
 use service::Service;
 use show::Show;
@@ -70,46 +69,39 @@ pub(crate) fn run<'a>(
     as_json: bool,
     log_options: LogOptions,
 ) -> Running<'a> {
-    Box::pin(run_inner(args, typed, as_json, log_options))
-}
-
-async fn run_inner(
-    args: &DemoArgs,
-    typed: &Sources<'_>,
-    as_json: bool,
-    log_options: LogOptions,
-) -> Result<Exit, Exit> {
-    let folder = tempfile::Builder::new().prefix("fetchwell-demo-").tempdir()?;
-    let settings = settings(typed, folder.path(), &[])?;
-    let size = Size {
-        sites: args.sites,
-        pages: args.pages,
-        interval: Duration::from_secs_f64(1.0 / settings.values.rate),
-        seed: args.seed.unwrap_or_else(|| random_seed() % 1_000_000),
-    };
-    let scenario = Scenario::new(&size);
-    let origin = Origin::start(&scenario, size.interval)?;
-    let deadline = (scenario.takes(size.interval) + MESSAGES_WAIT).min(MESSAGES_WAIT_AT_MOST);
-    let own = [
-        ("resolve", format!("*.test={}", origin.addr())),
-        ("allow_private", "127.0.0.0/8".to_owned()),
-        ("retriever.deadline", format!("{}s", deadline.as_secs())),
-    ];
-    let settings = self::settings(typed, folder.path(), &own)?;
-    let show = Show::new(log_options, as_json, &settings, &folder);
-    let demo = Demo { size, scenario, origin, settings, folder };
-    let report = demo.run(&show).await?;
-    drop(show);
-    drop(demo);
-    tell(&report, as_json)?;
-    let faults = report.faults();
-    if faults.is_empty() {
-        return Ok(Exit::Ok);
-    }
-    let seed = report.seed;
-    let why =
-        format!("the demo found an error: {}; repeat it with --seed {seed}", faults.join("; "));
-    Err(Exit::Internal(anyhow::anyhow!(why)))
+    Box::pin(async move {
+        let folder = tempfile::Builder::new().prefix("fetchwell-demo-").tempdir()?;
+        let settings = settings(typed, folder.path(), &[])?;
+        let size = Size {
+            sites: args.sites,
+            pages: args.pages,
+            interval: Duration::from_secs_f64(1.0 / settings.values.rate),
+            seed: args.seed.unwrap_or_else(|| random_seed() % 1_000_000),
+        };
+        let scenario = Scenario::new(&size);
+        let origin = Origin::start(&scenario, size.interval)?;
+        let deadline = (scenario.takes(size.interval) + MESSAGES_WAIT).min(MESSAGES_WAIT_AT_MOST);
+        let own = [
+            ("resolve", format!("*.test={}", origin.server.addr())),
+            ("allow_private", "127.0.0.0/8".to_owned()),
+            ("retriever.deadline", format!("{}s", deadline.as_secs())),
+        ];
+        let settings = self::settings(typed, folder.path(), &own)?;
+        let show = Show::new(log_options, as_json, &settings, &folder);
+        let demo = Demo { size, scenario, origin, settings, folder };
+        let report = demo.run(&show).await?;
+        drop(show);
+        drop(demo);
+        print_either(as_json, &report, report.text())?;
+        let faults = report.faults();
+        if faults.is_empty() {
+            return Ok(Exit::Ok);
+        }
+        let seed = report.seed;
+        let why =
+            format!("the demo found an error: {}; repeat it with --seed {seed}", faults.join("; "));
+        Err(Exit::Internal(anyhow::anyhow!(why)))
+    })
 }
 
 struct Demo {
@@ -123,13 +115,12 @@ struct Demo {
 impl Demo {
     async fn run(&self, show: &Show) -> Result<Report, Exit> {
         let counters = Counters::default();
-        let parts = Parts::open(&self.settings).await?;
+        let parts = Parts::open(&self.settings).await?.counted_by(&counters.process_metrics);
         let service = Service::open(&self.settings).await?;
-        let dashboard_server =
-            DashboardServer::begin(&self.settings, &parts, &service.store, &counters).await?;
-        info!("the dashboard is at {}", dashboard_server.address);
-        let mut board = Board::new(&self.scenario, &self.origin, parts, counters.clone());
-        board.show_address(&dashboard_server.address);
+        let (address, _dashboard) =
+            dashboard_server::begin(&self.settings, &parts, &service.store).await?;
+        info!("the dashboard is at {address}");
+        let mut board = Board::new(&self.scenario, &self.origin, parts, counters.clone(), &address);
         let rows = self.folder.path().join("rows.jsonl");
         // In its own task, so that drawing does not delay it.
         let mut flows = tokio::spawn(self.flows(&rows, &service, &counters, &show.stop));
@@ -151,16 +142,18 @@ impl Demo {
         }
         let hits = self.origin.hits();
         let results = service.outcomes().await?;
-        Ok(Report::of(Left {
-            scenario: &self.scenario,
-            size: self.size,
+        let (fetch, rows) = rows::account(&self.settings, &rows, &self.scenario.urls).await?;
+        Ok(Report {
+            seed: self.size.seed,
+            sites: self.scenario.sites.len(),
+            pages: self.scenario.pages(),
             elapsed_seconds: (elapsed.as_secs_f64() * 10.0).round() / 10.0,
             stopped_early,
-            judgement: self.origin.judge(&hits),
-            hits: &hits,
-            fetch: rows::account(&self.settings, &rows, &self.scenario.urls).await?,
-            messages: (service.account(&accepted, &results).await?, results),
-        }))
+            fetch,
+            messages: service.account(&accepted, &results).await?,
+            origin: self.origin.judge(&hits),
+            troubles: troubles(&self.scenario, &hits, &rows, &results),
+        })
     }
 
     /// Runs both doors until nothing is left or `stop`. Returns the accepted messages.
@@ -215,18 +208,9 @@ fn settings(
         working_directory: folder,
         own_names_of: &[],
     };
-    let settings = Settings::load(&sources).map_err(|faults| Exit::Usage(faults.to_string()))?;
+    let settings = Settings::load(&sources)?;
     if settings.values.rate == 0.0 {
         return Err(Exit::Usage("the demo needs pacing: use a --rate above 0".into()));
     }
     Ok(settings)
-}
-
-fn tell(report: &Report, json: bool) -> Result<(), Exit> {
-    let text = if json {
-        serde_json::to_string(report).map_err(|error| Exit::Internal(error.into()))? + "\n"
-    } else {
-        report.text()
-    };
-    print(text.as_bytes()).map(|_| ())
 }

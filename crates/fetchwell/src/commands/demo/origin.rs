@@ -1,6 +1,6 @@
 //! The simulated web on its own port, and its verdict on the requests.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -14,9 +14,10 @@ use super::scenario::Scenario;
 
 /// The simulated web. It has its own threads, so that it records requests without delay.
 pub(super) struct Origin {
-    server: Server,
+    pub(super) server: Server,
     control: Control,
-    rule: Rule,
+    /// The required interval between two requests to each site.
+    pub(super) rule: Rule,
     runtime: Option<Runtime>,
 }
 
@@ -42,8 +43,6 @@ pub(super) struct Seen {
     pub(super) last_at: Duration,
     /// The status of the last response; `None` if the connection was dropped.
     pub(super) last_status: Option<u16>,
-    /// The number of responses by status.
-    pub(super) answers: BTreeMap<String, usize>,
 }
 
 impl Origin {
@@ -61,15 +60,6 @@ impl Origin {
         };
         let control = Control::start(&server);
         Ok(Origin { server, control, rule, runtime: Some(runtime) })
-    }
-
-    pub(super) fn addr(&self) -> SocketAddr {
-        self.server.addr()
-    }
-
-    /// The required interval between two requests to a site.
-    pub(super) fn interval_of(&self, site: &str) -> Duration {
-        self.rule.interval_of(site)
     }
 
     /// All requests so far, except those of the control sender.
@@ -109,7 +99,6 @@ pub(super) fn by_site(hits: &[Hit]) -> HashMap<&str, Seen> {
         let seen = sites.entry(&hit.site).or_default();
         seen.hits += 1;
         (seen.last_at, seen.last_status) = (hit.at, hit.status);
-        *seen.answers.entry(status_word(hit.status)).or_default() += 1;
     }
     sites
 }

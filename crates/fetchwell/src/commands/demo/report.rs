@@ -1,13 +1,14 @@
 //! The report at the end of the demo, based on its output and not on counters kept on the way.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashSet};
 
 use fetchwell_engine::ports::inbox::FetchResult;
+use fetchwell_simweb::Hit;
 use serde::Serialize;
 
-use super::account::{Account, Outcome};
-use super::origin::{Judgement, by_site};
-use super::scenario::{Scenario, Size, Trouble};
+use super::account::{Account, Outcome, count};
+use super::origin::{Judgement, status_word};
+use super::scenario::{Scenario, Trouble};
 
 /// The report, as `--json` prints it.
 #[derive(Debug, Serialize)]
@@ -41,33 +42,7 @@ pub(super) struct Troubled {
     pub(super) messages: BTreeMap<String, usize>,
 }
 
-/// What a report is made from.
-pub(super) struct Left<'a> {
-    pub(super) scenario: &'a Scenario,
-    pub(super) size: Size,
-    pub(super) elapsed_seconds: f64,
-    pub(super) stopped_early: bool,
-    pub(super) judgement: Judgement,
-    pub(super) hits: &'a [fetchwell_simweb::Hit],
-    pub(super) fetch: (Account, Vec<Outcome>),
-    pub(super) messages: (Account, Vec<Outcome>),
-}
-
 impl Report {
-    pub(super) fn of(left: Left<'_>) -> Report {
-        Report {
-            seed: left.size.seed,
-            sites: left.scenario.sites.len(),
-            pages: left.scenario.pages(),
-            elapsed_seconds: left.elapsed_seconds,
-            stopped_early: left.stopped_early,
-            troubles: troubles(&left),
-            fetch: left.fetch.0,
-            messages: left.messages.0,
-            origin: left.judgement,
-        }
-    }
-
     /// Everything that went wrong; empty if nothing did.
     pub(super) fn faults(&self) -> Vec<String> {
         let mut faults = self.fetch.faults("URLs", self.stopped_early);
@@ -110,11 +85,8 @@ impl Report {
             format!("ledgers     fetch: {}", balance(fetch)),
             format!("            messages: {}", balance(messages)),
         ];
-        for line in lines {
-            text.push_str(&line);
-            text.push('\n');
-        }
-        text.push_str("\nSites that misbehave: responses, and results of their URLs:\n");
+        text.push_str(&lines.join("\n"));
+        text.push_str("\n\nSites that misbehave: responses, and results of their URLs:\n");
         for troubled in &self.troubles {
             text.push_str(&troubled.text());
         }
@@ -129,7 +101,7 @@ impl Report {
         let [fetched, skipped] =
             words.map(|word| account.by_outcome.get(word).copied().unwrap_or_default());
         let failed = account.results - fetched - skipped;
-        let waiting = match account.open() {
+        let waiting = match account.ledger.unfinished() {
             0 => String::new(),
             open => format!(", {open} still waiting"),
         };
@@ -143,17 +115,9 @@ impl Report {
 }
 
 fn balance(account: &Account) -> String {
-    let ledger = &account.ledger;
-    format!(
-        "accepted {} = done {} + skipped {} + queued {} + in flight {} + delayed {} + dead {}",
-        ledger.accepted,
-        ledger.done,
-        ledger.skipped,
-        ledger.queued,
-        ledger.in_flight,
-        ledger.delayed,
-        ledger.dead
-    )
+    let state = |(name, count): (&str, i64)| format!("{} {count}", name.replace('_', " "));
+    let [accepted, states @ ..] = account.ledger.states().map(state);
+    format!("{accepted} = {}", states.join(" + "))
 }
 
 impl Troubled {
@@ -177,46 +141,30 @@ impl Troubled {
     }
 }
 
-fn troubles(left: &Left<'_>) -> Vec<Troubled> {
-    let seen = by_site(left.hits);
-    let outcomes = words_by_site(&left.fetch.1);
-    let messages = words_by_site(&left.messages.1);
-    let of = |trouble| {
-        let mut troubled = Troubled {
+/// The results by trouble, from the requests that the sites recorded, the rows of `fetch` and the results of messages.
+pub(super) fn troubles(
+    scenario: &Scenario,
+    hits: &[Hit],
+    rows: &[Outcome],
+    results: &[Outcome],
+) -> Vec<Troubled> {
+    let of = |trouble: Trouble| {
+        let sites = scenario.sites.iter().filter(|site| site.trouble == Some(trouble));
+        let sites: HashSet<&str> = sites.map(|site| site.name.as_str()).collect();
+        let words = |outcomes: &[Outcome]| {
+            let theirs = outcomes.iter().filter(|outcome| sites.contains(outcome.site()));
+            count(theirs.map(|outcome| outcome.word.clone()))
+        };
+        let hits = hits.iter().filter(|hit| sites.contains(&*hit.site));
+        Troubled {
             trouble,
             about: trouble.about(),
-            sites: 0,
-            requests: 0,
-            answers: BTreeMap::new(),
-            outcomes: BTreeMap::new(),
-            messages: BTreeMap::new(),
-        };
-        for site in left.scenario.sites.iter().filter(|site| site.trouble == trouble) {
-            let name = site.name.as_str();
-            troubled.sites += 1;
-            if let Some(seen) = seen.get(name) {
-                troubled.requests += seen.hits;
-                add(&mut troubled.answers, Some(&seen.answers));
-            }
-            add(&mut troubled.outcomes, outcomes.get(name));
-            add(&mut troubled.messages, messages.get(name));
+            sites: sites.len(),
+            requests: hits.clone().count(),
+            answers: count(hits.map(|hit| status_word(hit.status))),
+            outcomes: words(rows),
+            messages: words(results),
         }
-        troubled
     };
     Trouble::ALL.into_iter().map(of).collect()
-}
-
-fn words_by_site(outcomes: &[Outcome]) -> HashMap<&str, BTreeMap<String, usize>> {
-    let mut words: HashMap<&str, BTreeMap<String, usize>> = HashMap::new();
-    for outcome in outcomes {
-        let site = outcome.url.split('/').nth(2).unwrap_or_default();
-        *words.entry(site).or_default().entry(outcome.word.clone()).or_default() += 1;
-    }
-    words
-}
-
-fn add(sums: &mut BTreeMap<String, usize>, counts: Option<&BTreeMap<String, usize>>) {
-    for (name, count) in counts.into_iter().flatten() {
-        *sums.entry(name.clone()).or_default() += count;
-    }
 }

@@ -19,7 +19,6 @@ pub(super) enum Trouble {
     Redirects,
     Robots,
     Dead,
-    None,
 }
 
 impl Trouble {
@@ -48,7 +47,6 @@ impl Trouble {
             Trouble::Redirects => "redirects",
             Trouble::Robots => "robots",
             Trouble::Dead => "dead",
-            Trouble::None => "site",
         }
     }
 
@@ -64,7 +62,6 @@ impl Trouble {
             Trouble::Redirects => "redirects to other sites",
             Trouble::Robots => "robots.txt blocks pages",
             Trouble::Dead => "never answers",
-            Trouble::None => "behaves",
         }
     }
 
@@ -91,7 +88,8 @@ pub(super) struct Size {
 #[derive(Debug)]
 pub(super) struct DemoSite {
     pub(super) name: String,
-    pub(super) trouble: Trouble,
+    /// `None` if it behaves.
+    pub(super) trouble: Option<Trouble>,
     script: SiteScript,
     pages: usize,
 }
@@ -129,7 +127,7 @@ impl Scenario {
                 let name = format!("{}-{number:02}.test", trouble.word());
                 let pages = pages_of(trouble, size.interval);
                 let script = script(&name, trouble, size.interval, elsewhere);
-                DemoSite { script, name, trouble, pages }
+                DemoSite { script, name, trouble: Some(trouble), pages }
             })
             .collect();
         sites.extend((first_sound..size.sites).map(|at| {
@@ -141,7 +139,7 @@ impl Scenario {
                 5 => script.fails_first("/page/5", 1, 500),
                 _ => script,
             };
-            DemoSite { name, trouble: Trouble::None, script, pages: 0 }
+            DemoSite { name, trouble: None, script, pages: 0 }
         }));
         let left = size.pages.saturating_sub(sites.iter().map(|site| site.pages).sum());
         share_out(left, &mut sites[first_sound..], size);
@@ -200,7 +198,6 @@ fn script(
         }),
         Trouble::Robots => site.robots("User-agent: *\nDisallow: /page/1\n"),
         Trouble::Dead => site.outage(Duration::ZERO..Duration::MAX, OutageKind::Refuse),
-        Trouble::None => site,
     }
 }
 
@@ -261,7 +258,10 @@ mod tests {
             let all = scenario.urls.iter().chain(&scenario.messages);
             assert_eq!(all.collect::<HashSet<_>>().len(), pages);
             for trouble in Trouble::ALL {
-                assert!(scenario.sites.iter().any(|site| site.trouble == trouble), "{trouble:?}");
+                assert!(
+                    scenario.sites.iter().any(|site| site.trouble == Some(trouble)),
+                    "{trouble:?}"
+                );
             }
         }
     }

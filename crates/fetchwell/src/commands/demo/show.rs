@@ -40,10 +40,8 @@ impl Show {
         settings: &Settings,
         folder: &TempDir,
     ) -> Show {
-        let no_color =
-            log_options.no_color || std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
         let is_watched = !as_json && log_options.quiet == 0 && terminal::is_watched();
-        let wanted = is_watched && !no_color && Screen::is_possible();
+        let wanted = is_watched && !log_options.no_color && Screen::is_possible();
         let screen = wanted.then(Screen::open).and_then(Result::ok);
         let folder = folder.path().to_owned();
         let left_behind = folder.clone();
@@ -74,8 +72,7 @@ impl Show {
             }
             self.stop.cancel();
         }
-        let (width, height) = Screen::size();
-        Screen::draw(&frame(snapshot, &events.last(EVENTS_SHOWN), width, height))
+        draw(snapshot, events)
     }
 
     /// Keeps the last frame and the dashboard until a key is pressed or a signal arrives. Returns at once if nobody is
@@ -90,8 +87,7 @@ impl Show {
         };
         while !self.stop.is_cancelled() {
             // Drawn repeatedly, because the terminal may be resized.
-            let (width, height) = Screen::size();
-            Screen::draw(&frame(last, &events.last(EVENTS_SHOWN), width, height))?;
+            draw(last, events)?;
             if !Screen::keys().is_empty() {
                 break;
             }
@@ -99,6 +95,10 @@ impl Show {
         }
         Ok(())
     }
+}
+
+fn draw(snapshot: &DemoSnapshot, events: &Events) -> io::Result<()> {
+    Screen::draw(|width, height| frame(snapshot, &events.last(EVENTS_SHOWN), width, height))
 }
 
 /// Waits for a line on standard input, or its end.

@@ -8,7 +8,7 @@ use fetchwell_service::views::letters::letter_line;
 use tempfile::NamedTempFile;
 
 use crate::console::exit::Exit;
-use crate::console::output::print;
+use crate::console::output::{folder_of, print};
 
 pub(super) async fn to_standard_output(letters: &dyn DeadLetters) -> Result<Exit, Exit> {
     export(letters, |lines| print(lines).map(drop)).await?;
@@ -23,9 +23,7 @@ pub(super) async fn to_file(letters: &dyn DeadLetters, path: &Path) -> Result<Ex
             path.display()
         ))
     };
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let mut file =
-        NamedTempFile::new_in(folder.unwrap_or_else(|| Path::new("."))).map_err(fault)?;
+    let mut file = NamedTempFile::new_in(folder_of(path)).map_err(fault)?;
     let exported = export(letters, |lines| file.write_all(lines).map_err(fault)).await?;
     file.as_file().sync_all().map_err(fault)?;
     file.persist(path).map_err(|error| fault(error.error))?;

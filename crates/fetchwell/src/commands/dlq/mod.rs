@@ -14,25 +14,23 @@ use serde_json::json;
 
 use crate::commands::dlq::args::{DlqCommand, ListArgs, Which};
 use crate::console::exit::Exit;
-use crate::console::output::{Running, print};
+use crate::console::output::{Running, print, print_either};
 use crate::wiring::open_list;
 
 pub(crate) fn run(settings: &Settings, command: DlqCommand, as_json: bool) -> Running<'_> {
-    Box::pin(run_inner(settings, command, as_json))
-}
-
-async fn run_inner(settings: &Settings, command: DlqCommand, as_json: bool) -> Result<Exit, Exit> {
-    // Nothing is fetched here, so the store is not bound to a politeness store.
-    let queue = open_list(settings, false).await?;
-    let letters: &dyn DeadLetters = &*queue;
-    match command {
-        DlqCommand::List(args) => list(letters, &args, as_json).await,
-        DlqCommand::Show { url } => show(letters, &url, as_json).await,
-        DlqCommand::Retry(which) => revise(letters, &which, Revision::Retry, as_json).await,
-        DlqCommand::Drop(which) => revise(letters, &which, Revision::Drop, as_json).await,
-        DlqCommand::Export { file: Some(path) } => export::to_file(letters, &path).await,
-        DlqCommand::Export { file: None } => export::to_standard_output(letters).await,
-    }
+    Box::pin(async move {
+        // Nothing is fetched here, so the store is not bound to a politeness store.
+        let queue = open_list(settings, false).await?;
+        let letters: &dyn DeadLetters = &*queue;
+        match command {
+            DlqCommand::List(args) => list(letters, &args, as_json).await,
+            DlqCommand::Show { url } => show(letters, &url, as_json).await,
+            DlqCommand::Retry(which) => revise(letters, &which, Revision::Retry, as_json).await,
+            DlqCommand::Drop(which) => revise(letters, &which, Revision::Drop, as_json).await,
+            DlqCommand::Export { file: Some(path) } => export::to_file(letters, &path).await,
+            DlqCommand::Export { file: None } => export::to_standard_output(letters).await,
+        }
+    })
 }
 
 async fn list(letters: &dyn DeadLetters, args: &ListArgs, as_json: bool) -> Result<Exit, Exit> {
@@ -45,10 +43,10 @@ async fn list(letters: &dyn DeadLetters, args: &ListArgs, as_json: bool) -> Resu
         let mut groups: Vec<(DeadGroup, GroupSize)> =
             letters.dead_groups().await?.into_iter().filter(|(group, _)| is_meant(group)).collect();
         groups.sort_by_key(|(_, size)| std::cmp::Reverse(size.letters));
-        return print(print::groups(&groups, args.limit, as_json).as_bytes());
+        return print(print::groups(&groups, args.limit, as_json));
     }
     let found = find(letters, args.limit, |letter| is_meant(&letter.group)).await?;
-    print(print::letters(&found, as_json).as_bytes())
+    print(print::letters(&found, as_json))
 }
 
 async fn find(
@@ -74,7 +72,7 @@ async fn show(letters: &dyn DeadLetters, url: &str, as_json: bool) -> Result<Exi
     if found.is_empty() {
         return Ok(nothing_there(&Letters::OfUrl(url.to_owned())));
     }
-    print(print::in_full(&found, as_json).as_bytes())
+    print(print::in_full(&found, as_json))
 }
 
 async fn revise(
@@ -92,9 +90,7 @@ async fn revise(
         Revision::Retry => "retried",
         Revision::Drop => "dropped",
     };
-    let text =
-        if as_json { json!({ done: revised }).to_string() } else { format!("{done} {revised}") };
-    print(format!("{text}\n").as_bytes())
+    print_either(as_json, json!({ done: revised }), format!("{done} {revised}\n"))
 }
 
 /// Nothing failed, but a user who named something must learn that it does not exist.

@@ -4,6 +4,7 @@ use fetchwell_engine::ports::dead_letters::{DeadGroup, DeadLetter, GroupSize};
 use fetchwell_service::views::letters::{details_of, letter_line, site_name};
 use serde_json::{Value, json};
 
+use crate::console::output::json_line;
 use crate::console::table::{plain, table};
 
 pub(super) fn groups(groups: &[(DeadGroup, GroupSize)], limit: usize, as_json: bool) -> String {
@@ -64,10 +65,9 @@ pub(super) fn in_full(letters: &[DeadLetter], as_json: bool) -> String {
 
 fn group_line(group: &DeadGroup, size: &GroupSize) -> String {
     let GroupSize { letters, sample_url } = size;
-    let line = json!({
+    json_line(json!({
         "reason": group.reason, "site": group.site, "letters": letters, "sample_url": sample_url,
-    });
-    format!("{line}\n")
+    }))
 }
 
 #[cfg(test)]

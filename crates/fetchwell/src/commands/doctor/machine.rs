@@ -11,6 +11,7 @@ use fetchwell_policy::url::WebUrl;
 use fetchwell_settings::Settings;
 use fetchwell_stores::finding::Finding;
 
+use crate::console::output::folder_of;
 use crate::wiring::Parts;
 
 /// With less free space than this on its disk, a store is soon full.
@@ -58,34 +59,29 @@ fn open_files(settings: &Settings, descriptors: Descriptors) -> Finding {
 /// The disk of an embedded store.
 fn disk(settings: &Settings) -> Option<Finding> {
     let path = settings.values.store.file()?;
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.unwrap_or(Path::new("."));
-    let space = match rustix::fs::statvfs(folder) {
-        Ok(space) => space,
-        Err(error) => {
-            return Some(Finding::fail(
-                "disk",
-                format!("cannot examine {}: {error}", folder.display()),
-                "the store cannot be created there",
-                "create the folder, or use another one with --store",
-            ));
-        }
-    };
-    Some(judge_disk(folder, space.f_bavail.saturating_mul(space.f_frsize)))
+    let folder = folder_of(path);
+    Some(match rustix::fs::statvfs(folder) {
+        Ok(space) => judge_disk(folder, space.f_bavail.saturating_mul(space.f_frsize)),
+        Err(error) => Finding::fail(
+            "disk",
+            format!("cannot examine {}: {error}", folder.display()),
+            "the store cannot be created there",
+            "create the folder, or use another one with --store",
+        ),
+    })
 }
 
 fn judge_disk(folder: &Path, free_bytes: u64) -> Finding {
-    let folder = folder.display();
-    let free_mib = free_bytes >> 20;
+    let what = format!("{} MiB free in {}", free_bytes >> 20, folder.display());
     if free_bytes < LEAST_FREE_BYTES {
         return Finding::warn(
             "disk",
-            format!("{free_mib} MiB free in {folder}"),
+            what,
             "when the disk is full, the store accepts nothing and fetching stops",
             "free some space, or move the store",
         );
     }
-    Finding::ok("disk", format!("{free_mib} MiB free in {folder}"))
+    Finding::ok("disk", what)
 }
 
 /// The monotonic clock, on which all decisions are based, must not go back; the wall clock should be about right.

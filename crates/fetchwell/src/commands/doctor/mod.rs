@@ -22,30 +22,27 @@ use crate::console::exit::Exit;
 use crate::console::output::{Running, print as print_bytes};
 
 pub(crate) fn run<'a>(sources: &'a Sources<'a>, as_json: bool) -> Running<'a> {
-    Box::pin(run_inner(sources, as_json))
-}
-
-async fn run_inner(sources: &Sources<'_>, as_json: bool) -> Result<Exit, Exit> {
-    // The setting names of a design apply only to its door, and all doors are checked.
-    let loaded = Settings::load(&Sources { own_names_of: &[], ..*sources });
-    let pages = Settings::load(&Sources { own_names_of: &[EnvAliasGroup::Pages], ..*sources });
-    let commoncrawl =
-        Settings::load(&Sources { own_names_of: &[EnvAliasGroup::CommonCrawl], ..*sources });
-    let (findings, failed) = match (loaded, pages, commoncrawl) {
-        (Ok(settings), Ok(pages), Ok(commoncrawl)) => {
-            let doors = Doors { settings, pages, commoncrawl };
-            (examine(&doors).await, Exit::Unreachable as fn(String) -> Exit)
+    Box::pin(async move {
+        // The setting names of a design apply only to its door, and all doors are checked.
+        let load = |own_names_of| Settings::load(&Sources { own_names_of, ..*sources });
+        let pages = load(&[EnvAliasGroup::Pages]);
+        let commoncrawl = load(&[EnvAliasGroup::CommonCrawl]);
+        let (findings, failed) = match (load(&[]), pages, commoncrawl) {
+            (Ok(settings), Ok(pages), Ok(commoncrawl)) => {
+                let doors = Doors { settings, pages, commoncrawl };
+                (examine(&doors).await, Exit::Unreachable as fn(String) -> Exit)
+            }
+            (Err(faults), ..) | (_, Err(faults), _) | (.., Err(faults)) => {
+                (settings::faults(&faults), Exit::Usage as fn(String) -> Exit)
+            }
+        };
+        print_bytes(print::text(&findings, as_json))?;
+        let failures = findings.iter().filter(|finding| finding.verdict == Verdict::Fail).count();
+        match failures {
+            0 => Ok(Exit::Ok),
+            _ => Err(failed(format!("failed checks: {failures}; each says how to fix it"))),
         }
-        (Err(faults), ..) | (_, Err(faults), _) | (.., Err(faults)) => {
-            (settings::faults(&faults), Exit::Usage as fn(String) -> Exit)
-        }
-    };
-    print_bytes(print::text(&findings, as_json).as_bytes())?;
-    let failures = findings.iter().filter(|finding| finding.verdict == Verdict::Fail).count();
-    match failures {
-        0 => Ok(Exit::Ok),
-        _ => Err(failed(format!("failed checks: {failures}; each says how to fix it"))),
-    }
+    })
 }
 
 /// The settings as seen by the doors that have their own setting names.

@@ -1,7 +1,5 @@
 //! Prints findings, as text or JSON.
 
-use std::fmt::Write;
-
 use fetchwell_stores::finding::{Finding, Verdict};
 use serde_json::json;
 
@@ -17,33 +15,22 @@ pub(super) fn text(findings: &[Finding], as_json: bool) -> String {
         return format!("{all:#}\n");
     }
     let widest = findings.iter().map(|finding| finding.check.chars().count()).max().unwrap_or(0);
-    let mut text = String::new();
-    for finding in findings {
-        add(&mut text, finding, widest);
-    }
-    line(&mut text, format_args!("ok: {ok}, warnings: {warnings}, failed: {failures}"));
-    text
-}
-
-fn add(text: &mut String, finding: &Finding, widest: usize) {
-    let Finding { check, verdict, what, why, mend } = finding;
-    let word = match verdict {
-        Verdict::Ok => "ok  ",
-        Verdict::Warn => "warn",
-        Verdict::Fail => "FAIL",
-    };
-    line(text, format_args!("{word}  {check:<widest$}  {what}"));
     let indent = " ".repeat(widest + 8);
-    for (label, more) in [("why", why), ("fix", mend)] {
-        if !more.is_empty() {
-            line(text, format_args!("{indent}{label}: {more}"));
+    let mut text = String::new();
+    for Finding { check, verdict, what, why, mend } in findings {
+        let word = match verdict {
+            Verdict::Ok => "ok  ",
+            Verdict::Warn => "warn",
+            Verdict::Fail => "FAIL",
+        };
+        text.push_str(&format!("{word}  {check:<widest$}  {what}\n"));
+        for (label, more) in [("why", why), ("fix", mend)] {
+            if !more.is_empty() {
+                text.push_str(&format!("{indent}{label}: {more}\n"));
+            }
         }
     }
-}
-
-fn line(text: &mut String, words: std::fmt::Arguments<'_>) {
-    // Writing to a string cannot fail.
-    writeln!(text, "{words}").ok();
+    text + &format!("ok: {ok}, warnings: {warnings}, failed: {failures}\n")
 }
 
 #[cfg(test)]

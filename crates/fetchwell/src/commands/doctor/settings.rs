@@ -23,7 +23,7 @@ pub(super) fn faults(faults: &SettingsFaults) -> Vec<Finding> {
 
 /// The finding for valid settings.
 pub(super) fn sound(settings: &Settings) -> Finding {
-    let given = settings.effective().iter().filter(|setting| !settings.is_default(&setting.key));
+    let given = settings.effective.iter().filter(|setting| !settings.is_default(&setting.key));
     Finding::ok("settings", format!("all are valid; {} are set", given.count()))
 }
 
@@ -37,29 +37,25 @@ pub(super) fn unknown(settings: &Settings) -> Vec<Finding> {
             warning.wrong.mend.clone(),
         )
     };
-    settings.warnings().iter().map(finding).collect()
+    settings.warnings.iter().map(finding).collect()
 }
 
 /// The operator of a site should be able to contact the person who fetches from it.
 pub(super) fn contact(settings: &Settings) -> Finding {
     let user_agent = crate::wiring::user_agent(settings);
-    match &settings.values.user_agent {
-        None if settings.is_default("contact") => Finding::warn(
-            "user agent",
-            format!("{user_agent} has no contact address"),
-            "site operators who have a problem with your requests cannot contact you, only block \
-             you",
-            "set contact to your web or email address",
-        ),
-        Some(own) if !own.contains(['@', ':']) => Finding::warn(
-            "user agent",
-            format!("{own} has no contact address"),
-            "site operators who have a problem with your requests cannot contact you, only block \
-             you",
-            "add a web or email address to user_agent: \"MyBot/1.0 (+https://example.com/bot)\"",
-        ),
-        _ => Finding::ok("user agent", user_agent),
-    }
+    let fix = match &settings.values.user_agent {
+        None if settings.is_default("contact") => "set contact to your web or email address",
+        Some(own) if !own.contains(['@', ':']) => {
+            "add a web or email address to user_agent: \"MyBot/1.0 (+https://example.com/bot)\""
+        }
+        _ => return Finding::ok("user agent", user_agent),
+    };
+    Finding::warn(
+        "user agent",
+        format!("{user_agent} has no contact address"),
+        "site operators who have a problem with your requests cannot contact you, only block you",
+        fix,
+    )
 }
 
 /// Doors with different politeness stores do not know of each other's requests.
@@ -75,11 +71,9 @@ pub(super) fn politeness(settings: &Settings, pages: &Settings) -> Finding {
             format!("set politeness = \"{other}\", so that all commands share one pace"),
         );
     }
-    match one.file() {
-        Some(_) => Finding::ok(
-            "politeness",
-            format!("{one}; shared by all processes on this machine that use this file"),
-        ),
-        None => Finding::ok("politeness", format!("{one}; shared by all processes that use it")),
-    }
+    let who = match one.file() {
+        Some(_) => "all processes on this machine that use this file",
+        None => "all processes that use it",
+    };
+    Finding::ok("politeness", format!("{one}; shared by {who}"))
 }

@@ -24,6 +24,7 @@ use fetchwell_policy::robots::{Robots, product_token};
 use fetchwell_policy::site::SiteState;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{UrlFault, WebUrl};
+use fetchwell_service::sites::OrderRow;
 use fetchwell_settings::Settings;
 use fetchwell_telemetry::metrics::DoorName;
 use serde::Serialize;
@@ -32,7 +33,7 @@ use serde_json::json;
 use crate::commands::explain::args::ExplainArgs;
 use crate::commands::fetch::with_own_defaults;
 use crate::console::exit::Exit;
-use crate::console::output::{self, Running};
+use crate::console::output::{Running, print_either};
 use crate::console::signals::stop_on_signal;
 use crate::console::terminal::printable;
 use crate::console::url_lists::assume_https;
@@ -48,7 +49,7 @@ struct Explanation {
     pace: PacePart,
     breaker: BreakerPart,
     /// Set if an operator has paused the site.
-    paused: Option<PausedPart>,
+    paused: Option<OrderRow>,
     /// What the next page of the site waits for, as `sites show` names it.
     held_up_by: Option<&'static str>,
     /// `None` while the site is paused.
@@ -76,59 +77,47 @@ struct PacePart {
 }
 
 #[derive(Debug, Serialize)]
-struct PausedPart {
-    by: String,
-    for_seconds: f64,
-}
-
-#[derive(Debug, Serialize)]
 struct BreakerPart {
     state: &'static str,
     next_probe_in_seconds: Option<f64>,
 }
 
 pub(crate) fn run<'a>(settings: &'a Settings, args: &'a ExplainArgs, json: bool) -> Running<'a> {
-    Box::pin(run_inner(settings, args, json))
-}
-
-async fn run_inner(settings: &Settings, args: &ExplainArgs, json: bool) -> Result<Exit, Exit> {
-    let given = assume_https(&args.url);
-    let url = match WebUrl::parse(&given) {
-        Ok(url) => url,
-        Err(
-            fault
-            @ (UrlFault::UnsupportedScheme(_) | UrlFault::UserInfo | UrlFault::BlockedPort(_)),
-        ) => return refused(&given, &fault, json),
-        Err(fault) => {
-            return Err(Exit::Usage(format!("cannot explain {given}: {fault}")));
-        }
-    };
-    let settings = with_own_defaults(settings);
-    let mut explanation = match &args.robots {
-        Some(path) => offline(&settings, &url, path)?,
-        None => online(&settings, &url).await?,
-    };
-    explanation.url = given;
-    print(&explanation, json)?;
-    let goes = explanation.allowed && explanation.refused_because.is_none();
-    Ok(if goes { Exit::Ok } else { Exit::Refused })
+    Box::pin(async move {
+        let given = assume_https(&args.url);
+        let url = match WebUrl::parse(&given) {
+            Ok(url) => url,
+            Err(
+                fault @ (UrlFault::UnsupportedScheme(_)
+                | UrlFault::UserInfo
+                | UrlFault::BlockedPort(_)),
+            ) => return refused(&given, &fault, json),
+            Err(fault) => {
+                return Err(Exit::Usage(format!("cannot explain {given}: {fault}")));
+            }
+        };
+        let settings = with_own_defaults(settings);
+        let mut explanation = match &args.robots {
+            Some(path) => offline(&settings, &url, path)?,
+            None => online(&settings, &url).await?,
+        };
+        explanation.url = given;
+        print_either(json, &explanation, in_words(&explanation))?;
+        let goes = explanation.allowed && explanation.refused_because.is_none();
+        Ok(if goes { Exit::Ok } else { Exit::Refused })
+    })
 }
 
 /// A URL that is never fetched: there is nothing to explain about its site.
 fn refused(url: &str, fault: &UrlFault, as_json: bool) -> Result<Exit, Exit> {
     let why = fault.to_string();
-    let text = match as_json {
-        true => {
-            let explanation = json!({
-                "url": url, "site": null, "allowed": false, "robots": null, "pace": null,
-                "breaker": null, "paused": null, "held_up_by": null, "next_slot_in_seconds": null,
-                "addresses": [], "refused_because": why,
-            });
-            format!("{explanation}\n")
-        }
-        false => format!("{}\n  may be fetched  no: {why}\n", printable(url)),
-    };
-    output::print(text.as_bytes())?;
+    let explanation = json!({
+        "url": url, "site": null, "allowed": false, "robots": null, "pace": null, "breaker": null,
+        "paused": null, "held_up_by": null, "next_slot_in_seconds": null, "addresses": [],
+        "refused_because": why,
+    });
+    let text = format!("{}\n  may be fetched  no: {why}\n", printable(url));
+    print_either(as_json, explanation, text)?;
     Ok(Exit::Refused)
 }
 
@@ -173,15 +162,13 @@ async fn learn(
     let origin = url.origin();
     let known = parts.politeness.robots(&origin).await?;
     let state = parts.politeness.look(&url.site()).await?.0.unwrap_or_default();
-    let view = gate.view(known.as_ref(), Some(&state));
-    let refused = parts.client.addresses(url).await.is_err();
     // No request goes to a site that is paused or down.
-    let is_closed = state.orders.paused.is_some() || state.breaker.blocked_until().is_some();
-    if is_closed {
+    if state.orders.paused.is_some() || state.breaker.blocked_until().is_some() {
         let view = gate.view(known.as_ref(), None);
         return Ok((known, view));
     }
-    if refused || !matches!(view, RobotsView::Fetch) {
+    let view = gate.view(known.as_ref(), Some(&state));
+    if !matches!(view, RobotsView::Fetch) || parts.client.addresses(url).await.is_err() {
         return Ok((known, view));
     }
     let mut robots_fetch = RobotsFetch::new(origin.clone(), known.clone());
@@ -267,8 +254,9 @@ fn explain(
     let robots = view.robots();
     let verdict = robots.map(|robots| robots.verdict(url.path_and_query()));
     let crawl_delay = robots.and_then(Robots::crawl_delay);
-    let (rate, source) = gate.rate_under_orders(&state, &site, crawl_delay);
-    let outlook = gate.outlook(&state, rate, record, (store_now, now));
+    let rules = &gate.rules;
+    let (rate, source) = rules.ordered(&state, rules.rate(&site, crawl_delay));
+    let outlook = rules.outlook(&state, rate, record, (store_now, now));
     let (breaker, probe_at) = match state.breaker.state {
         State::Closed => ("closed", None),
         State::Open { probe_at, .. } => ("open", Some(probe_at)),
@@ -293,7 +281,7 @@ fn explain(
             state: breaker,
             next_probe_in_seconds: probe_at.map(|at| at.since(store_now).as_secs_f64()),
         },
-        paused: state.orders.paused.as_ref().map(|given| PausedPart {
+        paused: state.orders.paused.as_ref().map(|given| OrderRow {
             by: given.by.clone(),
             for_seconds: store_now.since(given.at).as_secs_f64(),
         }),
@@ -346,60 +334,47 @@ fn state_of(record: Option<&RobotsRecord>, view: &RobotsView) -> String {
     }
 }
 
-fn print(explanation: &Explanation, json: bool) -> Result<(), Exit> {
-    let text = if json {
-        serde_json::to_string(explanation).map_err(anyhow::Error::from)? + "\n"
-    } else {
-        in_words(explanation)
-    };
-    output::print(text.as_bytes()).map(|_| ())
-}
-
 fn in_words(explanation: &Explanation) -> String {
     let Explanation { robots, pace, breaker, .. } = explanation;
+    let mut text = format!("{}\n", printable(&explanation.url));
+    let mut line = |name: &str, value: String| text.push_str(&format!("  {name:<14}  {value}\n"));
     let verdict = match (&explanation.refused_because, explanation.allowed) {
         (Some(why), _) => format!("no: {why}"),
         (None, true) => "yes".to_owned(),
         (None, false) => "no".to_owned(),
     };
+    line("may be fetched", verdict);
+    line("site", explanation.site.clone());
     let rule = match (robots.line, &robots.rule) {
         (Some(line), Some(rule)) => format!(", line {line}: {}", rule.escape_debug()),
         _ => String::new(),
     };
     let age = robots.age_seconds.map_or(String::new(), |age| format!(", {age:.0} s old"));
+    line("robots.txt", format!("{}{rule}{age}", robots.state));
     let delay = robots.crawl_delay_seconds.map_or("none".into(), |delay| format!("{delay} s"));
-    let probe = breaker
-        .next_probe_in_seconds
-        .map_or(String::new(), |probe| format!(", next probe in {probe:.0} s"));
-    let paused = explanation.paused.as_ref().map_or(String::new(), |paused| {
-        let by = &paused.by;
-        let seconds = paused.for_seconds;
-        format!("  paused          by {}, {seconds:.0} s ago\n", by.escape_debug())
-    });
-    let slot = explanation.next_slot_in_seconds.map_or("none while it is paused".into(), |wait| {
-        let because = match explanation.held_up_by {
-            Some("breaker") => ", after a probe",
-            Some("penalty") => ", the site asked us to wait",
-            Some("robots") => ", when robots.txt is tried again",
-            _ => "",
-        };
-        format!("in {wait:.1} s{because}")
-    });
+    line("Crawl-delay", delay);
+    line("pace", format!("one request every {} s ({})", pace.interval_seconds, pace.source));
+    if let Some(OrderRow { by, for_seconds }) = &explanation.paused {
+        line("paused", format!("by {}, {for_seconds:.0} s ago", by.escape_debug()));
+    }
+    let probe = breaker.next_probe_in_seconds;
+    let probe = probe.map_or(String::new(), |probe| format!(", next probe in {probe:.0} s"));
+    line("breaker", format!("{}{probe}", breaker.state));
+    let because = match explanation.held_up_by {
+        Some("breaker") => ", after a probe",
+        Some("penalty") => ", the site asked us to wait",
+        Some("robots") => ", when robots.txt is tried again",
+        _ => "",
+    };
+    let slot = explanation.next_slot_in_seconds;
+    line(
+        "next slot",
+        slot.map_or("none while it is paused".into(), |wait| format!("in {wait:.1} s{because}")),
+    );
     let addresses = match explanation.addresses.as_slice() {
         [] => "not looked up".to_owned(),
         found => found.join(", "),
     };
-    format!(
-        "{url}\n  may be fetched  {verdict}\n  site            {site}\n  \
-         robots.txt      {state_of_robots}{rule}{age}\n  Crawl-delay     {delay}\n  \
-         pace            one request every {interval} s ({source})\n{paused}  \
-         breaker         {state}{probe}\n  next slot       {slot}\n  \
-         addresses       {addresses}\n",
-        url = printable(&explanation.url),
-        site = explanation.site,
-        state_of_robots = robots.state,
-        interval = pace.interval_seconds,
-        source = pace.source,
-        state = breaker.state,
-    )
+    line("addresses", addresses);
+    text
 }

@@ -7,7 +7,7 @@ use fetchwell_doors::feeds::FeedRules;
 use fetchwell_settings::{Flag, Values};
 
 use super::subscriptions::DEFAULT_CATEGORY;
-use crate::commands::args::flag;
+use crate::commands::args::given;
 
 /// `fetchwell feeds`.
 #[derive(Debug, Args)]
@@ -22,7 +22,7 @@ pub(crate) struct FeedsArgs {
 impl FeedsArgs {
     /// The flags that override settings.
     pub(crate) fn settings(&self) -> Vec<Flag<'static>> {
-        flag("feeds.opml", "--opml", self.opml.as_ref()).into_iter().collect()
+        given([("feeds.opml", "--opml", &self.opml)])
     }
 }
 

@@ -16,7 +16,7 @@ use serde_json::json;
 use super::print;
 use super::subscriptions::{everything, of_list, subscribed};
 use crate::console::exit::Exit;
-use crate::console::output::print;
+use crate::console::output::{print, print_either};
 use crate::console::terminal::printable;
 use crate::console::url_lists;
 use crate::wiring::open_feeds;
@@ -62,12 +62,10 @@ async fn subscribe(
     let new = ports.feeds.subscribe(subscriptions).await?;
     resume(ports, subscriptions).await?;
     let known = subscriptions.len() as u64 - new;
-    print(
-        match as_json {
-            true => format!("{}\n", json!({"added": new, "already_there": known})),
-            false => format!("feeds added: {new}, already subscribed: {known}\n"),
-        }
-        .as_bytes(),
+    print_either(
+        as_json,
+        json!({"added": new, "already_there": known}),
+        format!("feeds added: {new}, already subscribed: {known}\n"),
     )
 }
 
@@ -75,11 +73,9 @@ async fn subscribe(
 async fn resume(ports: &FeedPorts, subscriptions: &[Subscription]) -> Result<(), Exit> {
     let urls: Vec<&str> = subscriptions.iter().map(|some| some.url.as_str()).collect();
     let memories = ports.feeds.memories(&urls).await?;
-    let paused = urls
-        .iter()
-        .zip(memories)
-        .filter(|(_, memory)| memory.as_ref().is_some_and(|memory| memory.paused.is_some()));
-    let paused: Vec<&str> = paused.map(|(url, _)| *url).collect();
+    let both = urls.into_iter().zip(memories);
+    let paused: Vec<&str> =
+        both.filter_map(|(url, memory)| memory?.paused.is_some().then_some(url)).collect();
     Ok(ports.feeds.forget(&paused).await?)
 }
 
@@ -111,13 +107,8 @@ pub(super) async fn remove(
             }
         }));
     }
-    print(
-        match as_json {
-            true => format!("{}\n", json!({"removed": removed})),
-            false => format!("removed {} from {removed} categories\n", printable(url)),
-        }
-        .as_bytes(),
-    )
+    let text = format!("removed {} from {removed} categories\n", printable(url));
+    print_either(as_json, json!({"removed": removed}), text)
 }
 
 pub(super) async fn list(settings: &Settings, as_json: bool) -> Result<Exit, Exit> {
@@ -127,14 +118,12 @@ pub(super) async fn list(settings: &Settings, as_json: bool) -> Result<Exit, Exi
     let memories = ports.feeds.memories(&urls).await?;
     let mut both: Vec<_> = feeds.into_iter().zip(memories).collect();
     both.sort_by(|(a, _), (b, _)| (&a.categories, &a.url).cmp(&(&b.categories, &b.url)));
-    print(print::list(&both, Clock::system().wall(), as_json).as_bytes())
+    print(print::list(&both, Clock::system().wall(), as_json))
 }
 
 /// Subscribes to the feeds of an OPML file.
 pub(super) async fn import(settings: &Settings, file: &Path, as_json: bool) -> Result<Exit, Exit> {
-    let mut subscriptions = of_list(file)?;
-    subscriptions.sort_unstable();
-    subscriptions.dedup_by(|a, b| (&a.url, &a.category) == (&b.url, &b.category));
+    let subscriptions = distinct(of_list(file)?);
     let ports = open_feeds(settings).await?;
     subscribe(&ports, &subscriptions, as_json).await
 }
@@ -142,11 +131,8 @@ pub(super) async fn import(settings: &Settings, file: &Path, as_json: bool) -> R
 /// Prints all feeds as OPML.
 pub(super) async fn export(settings: &Settings) -> Result<Exit, Exit> {
     let ports = open_feeds(settings).await?;
-    let mut all: Vec<Subscription> =
-        everything(settings, &ports).await?.into_iter().map(|(_, some)| some).collect();
-    all.sort_unstable();
-    all.dedup_by(|a, b| (&a.url, &a.category) == (&b.url, &b.category));
-    let outlines: Vec<Outline> = all
+    let all = everything(settings, &ports).await?.into_iter().map(|(_, some)| some);
+    let outlines: Vec<Outline> = distinct(all.collect())
         .into_iter()
         .map(|Subscription { category, url, interval, title }| Outline {
             url,
@@ -155,5 +141,12 @@ pub(super) async fn export(settings: &Settings) -> Result<Exit, Exit> {
             interval,
         })
         .collect();
-    print(opml::write("Feeds of Fetchwell", &outlines).as_bytes())
+    print(opml::write("Feeds of Fetchwell", &outlines))
+}
+
+/// Sorts subscriptions, and keeps one per category and URL.
+fn distinct(mut subscriptions: Vec<Subscription>) -> Vec<Subscription> {
+    subscriptions.sort_unstable();
+    subscriptions.dedup_by(|a, b| (&a.url, &a.category) == (&b.url, &b.category));
+    subscriptions
 }

@@ -25,31 +25,25 @@ use crate::wiring::{MetricsTarget, Parts, gate_rules, open_feeds};
 use subscriptions::subscribed;
 
 pub(crate) fn run(settings: &Settings, command: FeedsCommand, as_json: bool) -> Running<'_> {
-    Box::pin(run_inner(settings, command, as_json))
-}
-
-async fn run_inner(
-    settings: &Settings,
-    command: FeedsCommand,
-    as_json: bool,
-) -> Result<Exit, Exit> {
-    match command {
-        FeedsCommand::Add { urls, category, interval } => {
-            commands::add(settings, &urls, &category, interval.as_deref(), as_json).await
+    Box::pin(async move {
+        match command {
+            FeedsCommand::Add { urls, category, interval } => {
+                commands::add(settings, &urls, &category, interval.as_deref(), as_json).await
+            }
+            FeedsCommand::Remove { url, category } => {
+                commands::remove(settings, &url, category.as_deref(), as_json).await
+            }
+            FeedsCommand::List => commands::list(settings, as_json).await,
+            FeedsCommand::Test { url } => trial::run(settings, &url, as_json).await,
+            FeedsCommand::Ingest { all } => {
+                let ingested =
+                    ingest(settings, all, &MetricsTarget::default(), &stop_on_signal()).await?;
+                crate::console::output::print(print::ingested(&ingested, as_json))
+            }
+            FeedsCommand::Import { file } => commands::import(settings, &file, as_json).await,
+            FeedsCommand::Export => commands::export(settings).await,
         }
-        FeedsCommand::Remove { url, category } => {
-            commands::remove(settings, &url, category.as_deref(), as_json).await
-        }
-        FeedsCommand::List => commands::list(settings, as_json).await,
-        FeedsCommand::Test { url } => trial::run(settings, &url, as_json).await,
-        FeedsCommand::Ingest { all } => {
-            let ingested =
-                ingest(settings, all, &MetricsTarget::default(), &stop_on_signal()).await?;
-            crate::console::output::print(print::ingested(&ingested, as_json).as_bytes())
-        }
-        FeedsCommand::Import { file } => commands::import(settings, &file, as_json).await,
-        FeedsCommand::Export => commands::export(settings).await,
-    }
+    })
 }
 
 /// Reads the feeds that are due, or with `all` every feed, once. Failures of single feeds are logged and counted; they

@@ -12,6 +12,7 @@ use fetchwell_policy::units::{format_duration, quantity};
 use fetchwell_policy::url::WebUrl;
 use serde_json::json;
 
+use crate::console::output::json_line;
 use crate::console::table::{plain, table};
 use crate::console::terminal::printable;
 
@@ -20,11 +21,10 @@ pub(super) fn ingested(ingested: &Ingested, as_json: bool) -> String {
     let Ingested { read, unchanged, disallowed, failed, not_reached, not_due, new_links } =
         ingested;
     if as_json {
-        let line = json!({
+        return json_line(json!({
             "read": read, "unchanged": unchanged, "disallowed": disallowed, "failed": failed,
             "not_reached": not_reached, "not_due": not_due, "new_links": new_links,
-        });
-        return format!("{line}\n");
+        }));
     }
     let links = quantity(*new_links, "new link", "new links");
     let feeds = quantity(*read, "feed", "feeds");
@@ -94,7 +94,7 @@ fn state(memory: &FeedMemory) -> String {
 
 fn line(feed: &Subscribed, memory: Option<&FeedMemory>) -> String {
     let known = |get: fn(&FeedMemory) -> Option<String>| memory.and_then(get);
-    let line = json!({
+    json_line(json!({
         "url": feed.url,
         "title": feed.title,
         "categories": feed.categories,
@@ -106,8 +106,7 @@ fn line(feed: &Subscribed, memory: Option<&FeedMemory>) -> String {
         "problem": known(|memory| memory.problem.clone()),
         "paused": known(|memory| memory.paused.clone()),
         "moved_to": known(|memory| memory.moved_to.clone()),
-    });
-    format!("{line}\n")
+    }))
 }
 
 /// The entries of a feed, as they would be added.
@@ -131,11 +130,10 @@ pub(super) fn trial(
                 json!({"url": page(&entry.link), "title": entry.title, "published": published})
             })
             .collect();
-        let line = json!({
+        return json_line(json!({
             "url": url, "format": feed.format.to_string(), "title": feed.title,
             "moved_to": moved_to.map(WebUrl::as_str), "problem": feed.gaps.to_string(), "entries": entries,
-        });
-        return format!("{line}\n");
+        }));
     }
     let mut text = format!(
         "{}: {}, {:?}, {}\n",

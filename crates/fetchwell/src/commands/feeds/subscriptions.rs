@@ -1,5 +1,6 @@
 //! The subscriptions in the settings, in an OPML file and in the store.
 
+use std::fmt::Display;
 use std::path::Path;
 
 use fetchwell_doors::feeds::{FeedPorts, Subscribed};
@@ -42,7 +43,7 @@ pub(super) async fn everything(
 }
 
 fn of_settings(settings: &Settings) -> impl Iterator<Item = Subscription> {
-    settings.categories().iter().flat_map(|(category, table)| {
+    settings.categories.iter().flat_map(|(category, table)| {
         table.feeds.iter().map(|url| Subscription {
             category: category.clone(),
             url: url.clone(),
@@ -80,17 +81,10 @@ fn read_file(path: &Path) -> std::io::Result<Vec<u8>> {
 
 fn subscription(outline: Outline) -> Option<Subscription> {
     let Outline { url, title, category, interval } = outline;
-    if let Err(fault) = WebUrl::parse(&url) {
-        warn!("skipped {url}: {fault}");
-        return None;
-    }
-    let category = match category_name(category.as_deref().unwrap_or(DEFAULT_CATEGORY)) {
-        Ok(category) => category,
-        Err(error) => {
-            warn!("skipped {url}: {error}");
-            return None;
-        }
-    };
+    let skipped = |why: &dyn Display| warn!("skipped {url}: {why}");
+    WebUrl::parse(&url).inspect_err(|fault| skipped(fault)).ok()?;
+    let category = category_name(category.as_deref().unwrap_or(DEFAULT_CATEGORY));
+    let category = category.inspect_err(|error| skipped(error)).ok()?;
     Some(Subscription { category, url, interval: interval.filter(|every| !every.is_zero()), title })
 }
 

@@ -24,7 +24,7 @@ pub(super) async fn run(settings: &Settings, url: &str, as_json: bool) -> Result
         Some(FeedReading::Read { feed, moved_to, .. }) => {
             let resolved = trial.resolve(url, &feed).await?;
             let text = print::trial(url, &feed, moved_to.as_ref(), &resolved, as_json);
-            crate::console::output::print(text.as_bytes())
+            crate::console::output::print(text)
         }
         Some(reading) => Ok(refusal(url, &reading)),
         None => Ok(Exit::SomeFailed),

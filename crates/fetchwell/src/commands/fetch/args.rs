@@ -9,7 +9,7 @@ use fetchwell_policy::time::Time;
 use fetchwell_policy::units::with_unit;
 use fetchwell_settings::{Flag, Values};
 
-use crate::commands::args::{flag, output_format};
+use crate::commands::args::{given, output_format};
 use crate::wiring::read_limits;
 
 /// `fetchwell fetch`.
@@ -47,7 +47,7 @@ impl FetchArgs {
     /// The flags that override settings.
     pub(crate) fn settings(&self) -> Vec<Flag<'static>> {
         let after = self.give_up_after.as_ref().map(|after| with_unit(after, "s"));
-        flag("fetch.give_up_after", "--give-up-after", after.as_ref()).into_iter().collect()
+        given([("fetch.give_up_after", "--give-up-after", &after)])
     }
 }
 

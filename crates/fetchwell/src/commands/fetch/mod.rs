@@ -16,7 +16,7 @@ use fetchwell_engine::finish::{Observed, SinkThenSettle};
 use fetchwell_engine::pipeline;
 use fetchwell_engine::ports::dead_letters::{DeadLetters, LETTERS_PER_PAGE, Revision};
 use fetchwell_engine::ports::error::StoreError;
-use fetchwell_engine::ports::finish::Finish;
+use fetchwell_engine::ports::finish::{Finish, Settled};
 use fetchwell_engine::ports::job::LeaseId;
 use fetchwell_engine::ports::queue::Queue;
 use fetchwell_engine::ports::source::Source;
@@ -54,28 +54,21 @@ const CHUNK: usize = 10_000;
 const PASSING: &str = "fetch:passing:";
 
 pub(crate) fn run(settings: &Settings, args: FetchArgs, json: bool, quiet: u8) -> Running<'_> {
-    Box::pin(run_inner(settings, args, json, quiet))
-}
-
-async fn run_inner(
-    settings: &Settings,
-    args: FetchArgs,
-    json: bool,
-    quiet: u8,
-) -> Result<Exit, Exit> {
-    let urls = read_pages(&args.urls)?;
-    if urls.is_empty() {
-        warn!("the list is empty: there is nothing to fetch");
-    }
-    let format = format(&args, json, urls.len())?;
-    let signal = stop_on_signal();
-    let stop = signal.child_token();
-    let onlooker = Onlooker::default();
-    let run = Run { settings, format, several: urls.len() > 1, quiet, signal, stop, onlooker };
-    match &args.output {
-        Some(path) => run.to_file(path, urls, args.resume).await,
-        None => run.to_stdout(urls).await,
-    }
+    Box::pin(async move {
+        let urls = read_pages(&args.urls)?;
+        if urls.is_empty() {
+            warn!("the list is empty: there is nothing to fetch");
+        }
+        let format = format(&args, json, urls.len())?;
+        let signal = stop_on_signal();
+        let stop = signal.child_token();
+        let onlooker = Onlooker::default();
+        let run = Run { settings, format, several: urls.len() > 1, quiet, signal, stop, onlooker };
+        match &args.output {
+            Some(path) => run.to_file(path, urls, args.resume).await,
+            None => run.to_stdout(urls).await,
+        }
+    })
 }
 
 /// The requested format, or else the one that the output's name implies, or else a default by the number of URLs.
@@ -124,9 +117,11 @@ impl Run<'_> {
     async fn to_stdout(&self, urls: Vec<String>) -> Result<Exit, Exit> {
         let db = open_queue_db(self.settings).await?;
         SqliteQueue::discard_abandoned(&db, PASSING, &sqlite::clock(&db).await?).await?;
-        let queue = self.queue(db, &format!("{PASSING}{:016x}", random_seed())).await?;
+        let queue =
+            open_queue(self.settings, db, &format!("{PASSING}{:016x}", random_seed())).await?;
         let instance = Arc::new(queue.instance());
-        let sink = Stdout::new(renderer(self.format, self.several), self.stop.clone());
+        let render = renderer(self.format, self.several);
+        let sink = Stdout { render, stop: self.stop.clone() };
         let finish = SinkThenSettle { sink, source: instance.clone() };
         queue.enqueue(jobs(&urls)).await?;
         let estimate = || self.estimate(urls.iter());
@@ -144,7 +139,7 @@ impl Run<'_> {
     ) -> Result<Exit, Exit> {
         let db = open_queue_db(self.settings).await?;
         let name = output::queue_name(path)?;
-        let queue = self.queue(db.clone(), &name).await?;
+        let queue = open_queue(self.settings, db.clone(), &name).await?;
         if resume {
             self.resume(&queue, path, &mut urls).await?;
         } else {
@@ -225,8 +220,7 @@ impl Run<'_> {
     /// Prepares a new run, unless an unfinished one uses the file.
     async fn begin(&self, db: &Db, queue: &SqliteQueue, path: &Path) -> Result<(), Exit> {
         let in_use = queue.is_in_use().await?;
-        let ledger = queue.ledger().await?;
-        let left = ledger.unfinished();
+        let left = queue.ledger().await?.unfinished();
         if left > 0 && !in_use && path.exists() {
             return Err(Exit::Usage(format!(
                 "{} is the output of a run with {} left; use --resume to continue it, or remove \
@@ -259,12 +253,6 @@ impl Run<'_> {
         Estimate::of(urls, Rate::per_second(self.settings.values.rate, 1).interval)
     }
 
-    async fn queue(&self, db: Db, name: &str) -> Result<SqliteQueue, Exit> {
-        let lease_ttl = self.settings.values.lease_ttl;
-        let clock = sqlite::clock(&db).await?;
-        Ok(SqliteQueue::open(db, name, clock, lease_ttl, true).await?)
-    }
-
     async fn flow(
         &self,
         queue: &SqliteQueue,
@@ -286,7 +274,9 @@ impl Run<'_> {
         let finish = Arc::new(Observed {
             inner: Arc::new(finish),
             on_settled: Box::new(move |finished, settled| {
-                counts.settled(finished, settled, format);
+                if settled == Settled::Confirmed {
+                    finished.records.iter().for_each(|row| counts.advance(row, format));
+                }
             }),
         });
         let door = fetch::door(instance.clone(), finish, rules, clock);
@@ -301,8 +291,7 @@ impl Run<'_> {
         let left = instance.leave().await;
         ended.map_err(|fault| self.gave_up(fault, &health, to_file))?;
         left?;
-        let ledger = queue.ledger().await?;
-        let left = ledger.unfinished();
+        let left = queue.ledger().await?.unfinished();
         if self.quiet == 0 {
             info!("{}", progress.summary(left, began.elapsed()));
         }
@@ -342,6 +331,11 @@ impl Run<'_> {
             _ => Exit::Internal(anyhow::Error::msg(text)),
         }
     }
+}
+
+async fn open_queue(settings: &Settings, db: Db, name: &str) -> Result<SqliteQueue, StoreError> {
+    let clock = sqlite::clock(&db).await?;
+    SqliteQueue::open(db, name, clock, settings.values.lease_ttl, true).await
 }
 
 /// The defaults of this command, which differ because a person is waiting.

@@ -4,17 +4,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 use fetchwell_doors::fetch::OutputFormat;
-use fetchwell_engine::clock::Clock;
 use fetchwell_engine::pipeline::EventSink;
 use fetchwell_engine::ports::queue::{Ledger, LedgerMismatch, Queue};
 use fetchwell_engine::web::Web;
 use fetchwell_settings::Settings;
-use fetchwell_stores::sqlite::SqliteQueue;
 use fetchwell_telemetry::metrics::Metrics;
 use tokio_util::sync::CancellationToken;
 
 use super::progress::FetchProgress;
-use super::{Run, output};
+use super::{Run, open_queue, output};
 use crate::console::exit::Exit;
 use crate::wiring::open_queue_db;
 
@@ -57,8 +55,7 @@ pub(crate) async fn run_to_file(
     let signal = CancellationToken::new(); // The caller handles signals and cancels `stop`.
     let format = OutputFormat::Json;
     let run = Run { settings, format, several: true, quiet: 1, signal, stop, onlooker };
-    run.to_file(path, urls, false).await?;
-    Ok(())
+    run.to_file(path, urls, false).await.map(drop)
 }
 
 /// Counts the URLs of an output by state, and compares them with the ledger.
@@ -68,7 +65,5 @@ pub(crate) async fn audit(
 ) -> Result<Result<Ledger, LedgerMismatch>, Exit> {
     let db = open_queue_db(settings).await?;
     let name = output::queue_name(path)?;
-    let lease_ttl = settings.values.lease_ttl;
-    let queue = SqliteQueue::open(db, &name, Clock::system(), lease_ttl, true).await?;
-    Ok(queue.audit().await?)
+    Ok(open_queue(settings, db, &name).await?.audit().await?)
 }

@@ -17,18 +17,13 @@ use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::console::exit::Exit;
+use crate::console::output::folder_of;
 
 /// Standard output as a sink.
 pub(super) struct Stdout {
-    render: fn(&FetchRow) -> Vec<u8>,
+    pub(super) render: fn(&FetchRow) -> Vec<u8>,
     /// Cancelled when the reader has gone.
-    stop: CancellationToken,
-}
-
-impl Stdout {
-    pub(super) fn new(render: fn(&FetchRow) -> Vec<u8>, stop: CancellationToken) -> Stdout {
-        Stdout { render, stop }
-    }
+    pub(super) stop: CancellationToken,
 }
 
 #[async_trait]
@@ -50,11 +45,7 @@ impl Sink<FetchRow> for Stdout {
 
 /// The queue name of an output file: always the same for the same file.
 pub(super) fn queue_name(path: &Path) -> Result<String, Exit> {
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    let folder = folder.canonicalize().map_err(|error| cannot(path, &error))?;
+    let folder = folder_of(path).canonicalize().map_err(|error| cannot(path, &error))?;
     let name = path.file_name().unwrap_or_default();
     Ok(format!("fetch:{}", folder.join(name).display()))
 }
@@ -86,7 +77,10 @@ pub(super) async fn repair(
     let mut to_open = OpenOptions::new();
     to_open.create(true).truncate(false).write(true);
     to_open.open(path).map_err(|error| cannot(path, &error))?;
-    refuse_another_format(path, format)?;
+    let is_other = Earlier::open(path, format).and_then(|mut rows| rows.is_of_another_format());
+    if is_other.map_err(|error| cannot(path, &error))? {
+        return Err(not_ours(path));
+    }
     let repaired = Arc::new(Mutex::new(Repaired::default()));
     let noted = repaired.clone();
     let output = path.to_owned();
@@ -143,14 +137,6 @@ fn write_without(path: &Path, parts: &[Range<u64>]) -> io::Result<u64> {
         File::open(folder)?.sync_all()?;
     }
     Ok(new.metadata()?.len())
-}
-
-/// Refuses to continue a file in another format.
-fn refuse_another_format(path: &Path, format: OutputFormat) -> Result<(), Exit> {
-    let is_other = Earlier::open(path, format)
-        .and_then(|mut earlier| earlier.is_of_another_format())
-        .map_err(|error| cannot(path, &error))?;
-    if is_other { Err(not_ours(path)) } else { Ok(()) }
 }
 
 fn write_preamble(file: &File, preamble: &[u8]) -> io::Result<u64> {

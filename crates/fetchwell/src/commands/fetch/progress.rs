@@ -6,7 +6,6 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use fetchwell_doors::fetch::{Earlier, FetchRow, OutputFormat, RowOutcome};
-use fetchwell_engine::ports::finish::{Finished, Settled};
 use fetchwell_engine::ports::queue::Ledger;
 use fetchwell_policy::units::quantity;
 use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
@@ -121,19 +120,8 @@ impl FetchProgress {
         }
     }
 
-    /// Counts the rows of a lease that is settled.
-    pub(super) fn settled(
-        &self,
-        finished: &Finished<FetchRow>,
-        settled: Settled,
-        format: OutputFormat,
-    ) {
-        if settled == Settled::Confirmed {
-            finished.records.iter().for_each(|row| self.advance(row, format));
-        }
-    }
-
-    fn advance(&self, row: &FetchRow, format: OutputFormat) {
+    /// Counts a row, and shows it on the bar.
+    pub(super) fn advance(&self, row: &FetchRow, format: OutputFormat) {
         self.count(row.outcome);
         if let Some(Bar { bar, estimate }) = self.bar.get() {
             estimate.lock().ended(&row.url, row.interval());

@@ -12,24 +12,22 @@ use crate::console::output::{Running, print};
 use crate::wiring::{open_queues, open_retriever_if_any};
 
 pub(crate) fn run<'a>(settings: &'a Settings, args: &'a LedgerArgs, as_json: bool) -> Running<'a> {
-    Box::pin(run_inner(settings, args, as_json))
-}
-
-async fn run_inner(settings: &Settings, args: &LedgerArgs, as_json: bool) -> Result<Exit, Exit> {
-    let queues = match open_retriever_if_any(settings).await? {
-        Some((store, _)) => of_database(&*store.oversight, args.check).await?,
-        None => of_queues(settings, args.check).await?,
-    };
-    let wrong: Vec<String> = queues.iter().filter_map(wrong_with).collect();
-    print(lines::ledger(queues, as_json).as_bytes())?;
-    if wrong.is_empty() {
-        return Ok(Exit::Ok);
-    }
-    Err(Exit::Internal(anyhow!(
-        "the ledger does not add up: {}; keep a copy of the store, and check what else writes to \
-         it",
-        wrong.join("; ")
-    )))
+    Box::pin(async move {
+        let queues = match open_retriever_if_any(settings).await? {
+            Some((store, _)) => of_database(&*store.oversight, args.check).await?,
+            None => of_queues(settings, args.check).await?,
+        };
+        let wrong: Vec<String> = queues.iter().filter_map(wrong_with).collect();
+        print(lines::ledger(queues, as_json))?;
+        if wrong.is_empty() {
+            return Ok(Exit::Ok);
+        }
+        Err(Exit::Internal(anyhow!(
+            "the ledger does not add up: {}; keep a copy of the store, and check what else writes to \
+             it",
+            wrong.join("; ")
+        )))
+    })
 }
 
 async fn of_database(oversight: &dyn Oversight, check: bool) -> Result<Vec<Recount>, StoreError> {

@@ -8,9 +8,9 @@ use fetchwell_service::views::oversight::{
     ActedView, CountView, FailuresView, MessageDetailView, MessageSummaryView,
 };
 use fetchwell_service::views::standing::QueueView;
-use serde::Serialize;
 use serde_json::json;
 
+use crate::console::output::json_line;
 use crate::console::table::{plain, table};
 
 /// A list of messages, one line each.
@@ -20,7 +20,7 @@ pub(super) fn messages(found: MessageSummaries, as_json: bool) -> String {
         return found
             .messages
             .into_iter()
-            .map(|seen| line(&MessageSummaryView::from(seen)))
+            .map(|seen| json_line(MessageSummaryView::from(seen)))
             .collect();
     }
     if found.messages.is_empty() {
@@ -49,7 +49,7 @@ pub(super) fn messages(found: MessageSummaries, as_json: bool) -> String {
 
 pub(super) fn count(count: Count, as_json: bool) -> String {
     if as_json {
-        return line(&CountView::from(count));
+        return json_line(CountView::from(count));
     }
     let at_least = if count.is_exact { "" } else { "at least " };
     format!("{at_least}{} as of {}\n", count.found, rfc3339(count.as_of))
@@ -59,7 +59,7 @@ pub(super) fn count(count: Count, as_json: bool) -> String {
 pub(super) fn failures(failures: Failures, as_json: bool) -> String {
     let view = FailuresView::from(failures);
     if as_json {
-        return view.groups.iter().map(line).collect();
+        return view.groups.iter().map(json_line).collect();
     }
     if view.groups.is_empty() {
         return format!("no failed messages as of {}\n", view.as_of);
@@ -79,7 +79,7 @@ pub(super) fn failures(failures: Failures, as_json: bool) -> String {
 pub(super) fn detail(detail: MessageDetail, as_json: bool) -> String {
     let view = MessageDetailView::from(detail);
     if as_json {
-        return line(&view);
+        return json_line(view);
     }
     let seen = &view.message;
     let mut text = format!("{}\n", seen.id);
@@ -129,7 +129,7 @@ pub(super) fn detail(detail: MessageDetail, as_json: bool) -> String {
 /// The result of an action on messages.
 pub(super) fn acted(act: Action, acted: &Acted, as_json: bool) -> String {
     if as_json {
-        return format!("{}\n", json!(ActedView::from(acted)));
+        return json_line(json!(ActedView::from(acted)));
     }
     let mut text = String::new();
     for (id, deed) in &acted.deeds {
@@ -145,23 +145,13 @@ pub(super) fn acted(act: Action, acted: &Acted, as_json: bool) -> String {
 
 /// The ledgers of all queues.
 pub(super) fn ledger(queues: Vec<Recount>, as_json: bool) -> String {
-    let views: Vec<QueueView> = queues.into_iter().map(|one| one.told.into()).collect();
     if as_json {
-        return views.iter().map(line).collect();
+        return queues.into_iter().map(|queue| json_line(QueueView::from(queue.told))).collect();
     }
-    let rows = views.iter().map(|view| {
-        let numbers = [
-            view.accepted,
-            view.done,
-            view.skipped,
-            view.queued,
-            view.in_flight,
-            view.delayed,
-            view.dead,
-        ];
+    let rows = queues.iter().map(|Recount { told, .. }| {
         let [accepted, done, skipped, queued, in_flight, delayed, dead] =
-            numbers.map(|number| number.to_string());
-        [plain(&view.queue), accepted, done, skipped, queued, in_flight, delayed, dead]
+            told.ledger.states().map(|(_, count)| count.to_string());
+        [plain(&told.queue), accepted, done, skipped, queued, in_flight, delayed, dead]
     });
     let head = [
         "queue",
@@ -174,9 +164,4 @@ pub(super) fn ledger(queues: Vec<Recount>, as_json: bool) -> String {
         "+ dead",
     ];
     table(head, &rows.collect::<Vec<_>>())
-}
-
-/// A value as a line of JSON.
-pub(super) fn line(value: &impl Serialize) -> String {
-    format!("{}\n", serde_json::to_string(value).unwrap_or_default())
 }

@@ -13,33 +13,22 @@ use crate::console::exit::Exit;
 use crate::console::output::{Running, print};
 use crate::wiring::open_retriever;
 
-/// The caller in the audit log.
-const CALLER: &str = "cli";
-/// The origin in the audit log.
-const FROM: &str = "command line";
-
 pub(crate) fn run(settings: &Settings, command: MessagesCommand, as_json: bool) -> Running<'_> {
-    Box::pin(run_inner(settings, command, as_json))
-}
-
-async fn run_inner(
-    settings: &Settings,
-    command: MessagesCommand,
-    as_json: bool,
-) -> Result<Exit, Exit> {
-    let (store, clock) = open_retriever(settings).await?;
-    let oversight = &*store.oversight;
-    let audit = AuditLog::of_store(store.inbox.clone(), clock);
-    match command {
-        MessagesCommand::List(args) => list(oversight, &args, as_json).await,
-        MessagesCommand::Show { id } => show(oversight, &id, as_json).await,
-        MessagesCommand::Retry(which) => {
-            act(oversight, &audit, Action::Retry, &which, as_json).await
+    Box::pin(async move {
+        let (store, clock) = open_retriever(settings).await?;
+        let oversight = &*store.oversight;
+        let audit = AuditLog::of_store(store.inbox.clone(), clock);
+        match command {
+            MessagesCommand::List(args) => list(oversight, &args, as_json).await,
+            MessagesCommand::Show { id } => show(oversight, &id, as_json).await,
+            MessagesCommand::Retry(which) => {
+                act(oversight, &audit, Action::Retry, &which, as_json).await
+            }
+            MessagesCommand::Cancel(which) => {
+                act(oversight, &audit, Action::Cancel, &which, as_json).await
+            }
         }
-        MessagesCommand::Cancel(which) => {
-            act(oversight, &audit, Action::Cancel, &which, as_json).await
-        }
-    }
+    })
 }
 
 async fn list(
@@ -49,15 +38,15 @@ async fn list(
 ) -> Result<Exit, Exit> {
     if args.groups {
         let failures = oversight.failures().await?;
-        return print(lines::failures(failures, as_json).as_bytes());
+        return print(lines::failures(failures, as_json));
     }
     let filter = which::filter(&args.filter)?;
     if args.count {
         let count = oversight.count(&filter).await?;
-        return print(lines::count(count, as_json).as_bytes());
+        return print(lines::count(count, as_json));
     }
     let found = find(oversight, filter, args.limit).await?;
-    print(lines::messages(found, as_json).as_bytes())
+    print(lines::messages(found, as_json))
 }
 
 /// Up to `most` messages. The store returns a limited number per call, so several calls may be needed.
@@ -66,27 +55,23 @@ async fn find(
     mut filter: MessageFilter,
     most: usize,
 ) -> Result<MessageSummaries, Exit> {
-    let mut found: Option<MessageSummaries> = None;
+    let mut messages = Vec::new();
+    let mut from = None;
     loop {
-        let (have, from) =
-            found.as_ref().map_or((0, None), |found| (found.messages.len(), found.next));
-        let wanted = u32::try_from(most - have).unwrap_or(u32::MAX).min(MESSAGES_PER_PAGE);
-        let mut page = oversight.list(&filter, from, wanted).await?;
+        let left = u32::try_from(most - messages.len()).unwrap_or(u32::MAX);
+        let mut page = oversight.list(&filter, from, left.min(MESSAGES_PER_PAGE)).await?;
         filter.as_of = Some(page.as_of);
-        if let Some(mut before) = found.take() {
-            before.messages.append(&mut page.messages);
-            page.messages = before.messages;
+        messages.append(&mut page.messages);
+        if page.next.is_none() || messages.len() >= most {
+            return Ok(MessageSummaries { messages, ..page });
         }
-        if page.next.is_none() || page.messages.len() >= most {
-            return Ok(page);
-        }
-        found = Some(page);
+        from = page.next;
     }
 }
 
 async fn show(oversight: &dyn Oversight, id: &str, as_json: bool) -> Result<Exit, Exit> {
     match oversight.detail(which::message(id)?).await? {
-        Some(detail) => print(lines::detail(detail, as_json).as_bytes()),
+        Some(detail) => print(lines::detail(detail, as_json)),
         None => {
             tracing::error!("there is no message {id}; run `fetchwell messages list` to see all");
             Ok(Exit::SomeFailed)
@@ -111,8 +96,8 @@ async fn act(
             typed.ids.iter().map(|id| which::message(id)).collect::<Result<_, _>>()?;
         (act_on_all(oversight, act, &ids).await?, typed.ids.join(" "))
     };
-    audit.note_act(CALLER, act, &acted, &what, FROM).await?;
-    print(lines::acted(act, &acted, as_json).as_bytes())?;
+    audit.note_act("cli", act, &acted, &what, "command line").await?;
+    print(lines::acted(act, &acted, as_json))?;
     // Nothing failed, but a user who named a message must learn that it was not changed.
     let untouched = acted.done == 0 && (acted.left_alone > 0 || !typed.ids.is_empty());
     Ok(if untouched { Exit::SomeFailed } else { Exit::Ok })

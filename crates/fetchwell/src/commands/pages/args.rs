@@ -5,7 +5,7 @@ use fetchwell_doors::pages::{PageDoorRules, PageRules};
 use fetchwell_policy::retry::{Backoff, RetryRule};
 use fetchwell_settings::{Flag, Values};
 
-use crate::commands::args::flag;
+use crate::commands::args::given;
 
 /// `fetchwell pages`.
 #[derive(Debug, Args)]
@@ -25,13 +25,10 @@ pub(crate) struct PagesArgs {
 impl PagesArgs {
     /// The flags that override settings.
     pub(crate) fn settings(&self) -> Vec<Flag<'static>> {
-        let metrics = self.metrics_listen.as_ref();
-        let dashboard = self.dashboard.as_ref();
-        let flags = [
-            flag("pages.metrics_listen", "--metrics-listen", metrics),
-            flag("pages.dashboard_listen", "--dashboard", dashboard),
-        ];
-        flags.into_iter().flatten().collect()
+        given([
+            ("pages.metrics_listen", "--metrics-listen", &self.metrics_listen),
+            ("pages.dashboard_listen", "--dashboard", &self.dashboard),
+        ])
     }
 }
 

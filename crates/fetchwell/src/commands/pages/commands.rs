@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use fetchwell_doors::pages::cache_key;
+use fetchwell_engine::ports::event_log::LogEvent;
 use fetchwell_engine::ports::url_queue::Unparked;
 use fetchwell_policy::units::quantity;
 use fetchwell_policy::url::{UrlFault, WebUrl};
@@ -11,7 +12,7 @@ use serde_json::{Value, json};
 use tracing::{error, warn};
 
 use crate::console::exit::Exit;
-use crate::console::output::print;
+use crate::console::output::{json_line, print, print_either};
 use crate::console::signals::stop_on_signal;
 use crate::console::terminal::printable;
 use crate::console::url_lists;
@@ -36,13 +37,8 @@ pub(super) async fn add(
     open_list(settings, true).await?.push(&urls).await?;
     let added = urls.len();
     let list = &settings.values.pages_input_queue;
-    print(
-        match as_json {
-            true => format!("{}\n", json!({"added": added, "list": list})),
-            false => format!("added {added} to {list}\n"),
-        }
-        .as_bytes(),
-    )
+    let text = format!("added {added} to {list}\n");
+    print_either(as_json, json!({"added": added, "list": list}), text)
 }
 
 fn reject_unusable(urls: &[String]) -> Result<(), Exit> {
@@ -84,8 +80,7 @@ pub(super) async fn events(
     loop {
         let most = u32::try_from(left.min(EVENTS_AT_ONCE)).unwrap_or(u32::MAX);
         let reading = log.read(after, most).await?;
-        let line = |(cursor, event): &(i64, _)| line(*cursor, event);
-        print(reading.events.iter().map(line).collect::<String>().as_bytes())?;
+        print(reading.events.iter().map(line).collect::<String>())?;
         left -= reading.events.len();
         after = reading.next;
         let is_over = reading.events.is_empty() && !follow;
@@ -98,14 +93,14 @@ pub(super) async fn events(
     }
 }
 
-fn line(cursor: i64, event: &fetchwell_engine::ports::event_log::LogEvent) -> String {
+fn line((cursor, event): &(i64, LogEvent)) -> String {
     let value: Value = serde_json::from_str(&event.value).unwrap_or_default();
-    format!("{}\n", json!({"cursor": cursor, "id": event.id, "event": value}))
+    json_line(json!({"cursor": cursor, "id": event.id, "event": value}))
 }
 
 pub(super) async fn show(settings: &Settings, url: &str) -> Result<Exit, Exit> {
     match open_page_cache(settings).await?.get(&cache_key(url)).await? {
-        Some(page) => print(&page),
+        Some(page) => print(page),
         None => {
             error!(
                 "{url} is not in the cache: it has not been fetched yet, or has expired \
@@ -133,10 +128,9 @@ pub(super) async fn unpark(settings: &Settings, as_json: bool) -> Result<Exit, E
         );
     }
     let list = &settings.values.pages_input_queue;
-    let text = match as_json {
-        true => json!({"unparked": urls, "list": list, "instances_at_work": at_work, "held": held})
-            .to_string(),
-        false => format!("put {urls} back on {list}"),
-    };
-    print(format!("{text}\n").as_bytes())
+    print_either(
+        as_json,
+        json!({"unparked": urls, "list": list, "instances_at_work": at_work, "held": held}),
+        format!("put {urls} back on {list}\n"),
+    )
 }

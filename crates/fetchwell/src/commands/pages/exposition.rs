@@ -23,7 +23,9 @@ pub(super) struct Exposition {
     pub(super) queue: Arc<dyn UrlQueue>,
     pub(super) metrics: Arc<PageMetrics>,
     pub(super) process_metrics: Arc<Metrics>,
-    pub(super) stores: Stores,
+    pub(super) health: Arc<StoreHealth>,
+    /// Events go to Kafka, which is not part of the store.
+    pub(super) events_elsewhere: bool,
     pub(super) log: Arc<WatchedLog>,
     /// How long the event log may fail before the instance counts as not ready.
     pub(super) unready_after: Duration,
@@ -33,29 +35,11 @@ pub(super) struct Exposition {
 /// The last backlog and when it was read; `None` if the queue could not be read.
 pub(super) type LastBacklog = Mutex<Option<(Instant, Option<Backlog>)>>;
 
-/// The stores of this process and their health.
-pub(super) struct Stores {
-    pub(super) health: Arc<StoreHealth>,
-    /// Events go to Kafka, which is not part of the store.
-    pub(super) events_elsewhere: bool,
-}
-
-impl Stores {
-    /// The failing store call that makes this instance not ready. While Kafka fails, every settlement fails, too: this
-    /// counts only after `unready_after`.
-    fn failing(&self, log_fails: bool) -> Option<Failing> {
-        let is_of_log =
-            |call: StoreCall| self.events_elsewhere && log_fails && call == StoreCall::Finish;
-        let counts = |call: StoreCall| call.is_storing() && !is_of_log(call);
-        self.health.fatal().or_else(|| self.health.failing_anywhere(counts))
-    }
-}
-
 impl Exposition {
-    /// Serves until `stop`.
+    /// Serves until `stop`. Without a listener it returns at once.
     pub(super) async fn serve(
         self,
-        listener: TcpListener,
+        listener: Option<TcpListener>,
         rules: ConnectionRules,
         stop: CancellationToken,
     ) {
@@ -69,7 +53,17 @@ impl Exposition {
             let asked = asked.clone();
             Box::pin(async move { asked.ready().await })
         });
-        metrics_server::serve(Some(listener), rules, text, Some(readiness), stop).await;
+        metrics_server::serve(listener, rules, text, Some(readiness), stop).await;
+    }
+
+    /// The failing store call that makes this instance not ready. While Kafka fails, every settlement fails, too: this
+    /// counts only after `unready_after`.
+    fn failing(&self) -> Option<Failing> {
+        let log_fails = self.log.away_for(Duration::ZERO).is_some();
+        let is_of_log =
+            |call: StoreCall| self.events_elsewhere && log_fails && call == StoreCall::Finish;
+        let counts = |call: StoreCall| call.is_storing() && !is_of_log(call);
+        self.health.fatal().or_else(|| self.health.failing_anywhere(counts))
     }
 
     async fn text(&self) -> String {
@@ -81,8 +75,7 @@ impl Exposition {
         if self.backlog().await.is_none() {
             return Err("the queue cannot be reached".to_owned());
         }
-        let log_fails = self.log.away_for(Duration::ZERO).is_some();
-        if let Some(Failing { call, fault, .. }) = self.stores.failing(log_fails) {
+        if let Some(Failing { call, fault, .. }) = self.failing() {
             return Err(format!("{}: {fault}", call.means()));
         }
         match self.log.away_for(self.unready_after) {
@@ -140,7 +133,8 @@ mod tests {
             queue: Arc::new(queue.unwrap()),
             metrics: Arc::default(),
             process_metrics: Arc::default(),
-            stores: Stores { health: health.clone(), events_elsewhere: true },
+            health: health.clone(),
+            events_elsewhere: true,
             log: log.clone(),
             unready_after: Duration::ZERO,
             last: LastBacklog::default(),
@@ -149,7 +143,7 @@ mod tests {
         let address = listener.local_addr().unwrap();
         let rules = ConnectionRules { per_address: 64, trusted_proxies: Vec::new() };
         let stop = CancellationToken::new();
-        let serving = tokio::spawn(told.serve(listener, rules, stop.clone()));
+        let serving = tokio::spawn(told.serve(Some(listener), rules, stop.clone()));
         let ready = async || {
             let answer = ask(address, "", "GET /readyz", &[], "").await.unwrap();
             (answer.status, String::from_utf8(answer.body).unwrap())

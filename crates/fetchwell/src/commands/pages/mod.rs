@@ -13,26 +13,19 @@ mod status;
 use fetchwell_settings::Settings;
 
 use crate::commands::pages::args::PagesCommand;
-use crate::console::exit::Exit;
 use crate::console::output::Running;
 
 pub(crate) fn run(settings: &Settings, command: Option<PagesCommand>, json: bool) -> Running<'_> {
-    Box::pin(run_inner(settings, command, json))
-}
-
-async fn run_inner(
-    settings: &Settings,
-    command: Option<PagesCommand>,
-    json: bool,
-) -> Result<Exit, Exit> {
-    match command {
-        None => serve::serve(settings).await,
-        Some(PagesCommand::Add { urls }) => commands::add(settings, &urls, json).await,
-        Some(PagesCommand::Events { after, limit, follow }) => {
-            commands::events(settings, after, limit, follow).await
+    Box::pin(async move {
+        match command {
+            None => serve::serve(settings).await,
+            Some(PagesCommand::Add { urls }) => commands::add(settings, &urls, json).await,
+            Some(PagesCommand::Events { after, limit, follow }) => {
+                commands::events(settings, after, limit, follow).await
+            }
+            Some(PagesCommand::Show { url }) => commands::show(settings, &url).await,
+            Some(PagesCommand::Status) => status::status(settings, json).await,
+            Some(PagesCommand::Unpark) => commands::unpark(settings, json).await,
         }
-        Some(PagesCommand::Show { url }) => commands::show(settings, &url).await,
-        Some(PagesCommand::Status) => status::status(settings, json).await,
-        Some(PagesCommand::Unpark) => commands::unpark(settings, json).await,
-    }
+    })
 }

@@ -8,7 +8,7 @@ use tracing::{info, warn};
 
 use super::args;
 use super::dashboard_server;
-use super::exposition::{Exposition, LastBacklog, Stores};
+use super::exposition::{Exposition, LastBacklog};
 use crate::console::exit::Exit;
 use crate::console::signals::stop_on_signal;
 use crate::wiring::{Parts, connection_rules, listen_for_metrics, open_pages};
@@ -35,29 +35,20 @@ pub(super) async fn serve(settings: &Settings) -> Result<Exit, Exit> {
     let door = PageDoor::new(ports);
     let gate = parts.gate(settings, None);
     let runtime = parts.runtime(settings, gate, DoorName::Pages, door.metrics.event_sink());
-    let metrics_server = async {
-        if let Some(listener) = listener {
-            let stores = Stores {
-                health: parts.health.clone(),
-                events_elsewhere: values.pages_kafka_bootstrap_servers.is_some(),
-            };
-            let told = Exposition {
-                queue: door.ports.queue.clone(),
-                metrics: door.metrics.clone(),
-                process_metrics: parts.process_metrics.clone(),
-                stores,
-                log: door.log.clone(),
-                unready_after: values.pages_unready_after,
-                last: LastBacklog::default(),
-            };
-            told.serve(listener, connection_rules(values), stop.clone()).await;
-        }
+    let told = Exposition {
+        queue: door.ports.queue.clone(),
+        metrics: door.metrics.clone(),
+        process_metrics: parts.process_metrics.clone(),
+        health: parts.health.clone(),
+        events_elsewhere: values.pages_kafka_bootstrap_servers.is_some(),
+        log: door.log.clone(),
+        unready_after: values.pages_unready_after,
+        last: LastBacklog::default(),
     };
-    let shown = dashboard_server::DashboardServer { settings, ports: &door.ports, parts: &parts };
     let (ended, (), shown) = tokio::join!(
         door.run(args::rules(values), runtime, &parts.health, &stop),
-        metrics_server,
-        shown.serve(shown_at, &stop),
+        told.serve(listener, connection_rules(values), stop.clone()),
+        dashboard_server::serve(settings, &door.ports, &parts, shown_at, &stop),
     );
     ended?;
     shown?;

@@ -9,7 +9,7 @@ use fetchwell_settings::Settings;
 use serde_json::json;
 
 use crate::console::exit::Exit;
-use crate::console::output::print;
+use crate::console::output::{json_line, print};
 use crate::console::table::table;
 use crate::wiring::{open_list, open_politeness};
 
@@ -21,85 +21,67 @@ pub(super) async fn status(settings: &Settings, as_json: bool) -> Result<Exit, E
     let missing_hosts = missing_hosts(&*open_politeness(settings).await?).await?;
     let values = &settings.values;
     let names = (values.pages_input_queue.as_str(), values.pages_dlq_queue.as_str());
-    let status = Status::of(&backlog, waited, missing_hosts);
+    let status = Status::of(backlog, waited, missing_hosts);
     let text = if as_json { status.json(names) } else { status.text(names) };
-    print(text.as_bytes())
+    print(text)
 }
 
-/// The number of URLs by state. `waiting` is the sum of `on_list`, `queued`, `delayed` and `leased`.
-#[derive(Clone, Debug, PartialEq)]
+/// The number of URLs by state. Of the backlog, those `waiting` are on the list, queued, delayed or `leased`.
 struct Status {
-    waiting: u64,
-    /// On the list that other programs push to.
-    on_list: Option<u64>,
-    queued: i64,
-    delayed: i64,
+    backlog: Backlog,
     /// Held by an instance that has not started them.
     leased: i64,
     under_way: i64,
-    dead: u64,
     waited: Option<Duration>,
     /// Sites that failed in the last hour because their host names do not exist.
     missing_hosts: Vec<String>,
 }
 
 impl Status {
-    fn of(backlog: &Backlog, waited: Option<Duration>, missing_hosts: Vec<String>) -> Status {
-        let Backlog { ledger, on_list, waiting, dead } = *backlog;
+    fn of(backlog: Backlog, waited: Option<Duration>, missing_hosts: Vec<String>) -> Status {
+        let Backlog { ledger, on_list, waiting, .. } = backlog;
         let all = i64::try_from(waiting).unwrap_or(i64::MAX);
         let listed = i64::try_from(on_list.unwrap_or(0)).unwrap_or(i64::MAX);
         let leased = (all - listed - ledger.waiting()).clamp(0, ledger.in_flight);
-        Status {
-            waiting,
-            on_list,
-            queued: ledger.queued,
-            delayed: ledger.delayed,
-            leased,
-            under_way: ledger.in_flight - leased,
-            dead,
-            waited,
-            missing_hosts,
-        }
+        Status { backlog, leased, under_way: ledger.in_flight - leased, waited, missing_hosts }
     }
 
     fn json(&self, (list, dead_letters): (&str, &str)) -> String {
-        let status = json!({
+        let Backlog { ledger, on_list, waiting, dead } = self.backlog;
+        json_line(json!({
             "list": list,
-            "waiting": self.waiting,
-            "on_list": self.on_list,
-            "queued": self.queued,
-            "delayed": self.delayed,
+            "waiting": waiting,
+            "on_list": on_list,
+            "queued": ledger.queued,
+            "delayed": ledger.delayed,
             "leased": self.leased,
             "under_way": self.under_way,
             "oldest_waiting_seconds": self.waited.map(|waited| waited.as_secs_f64()),
-            "dead_letters": self.dead,
+            "dead_letters": dead,
             "dead_letter_list": dead_letters,
             "missing_hosts": self.missing_hosts,
-        });
-        format!("{status}\n")
+        }))
     }
 
     fn text(&self, (list, dead_letters): (&str, &str)) -> String {
-        let row = |count: String, what: String| [count, what];
-        let mut rows =
-            vec![row(self.waiting.to_string(), format!("waiting for {list}, of these:"))];
-        if let Some(on_list) = self.on_list {
-            rows.push(row(on_list.to_string(), "  on the list".to_owned()));
+        let Backlog { ledger, on_list, waiting, dead } = self.backlog;
+        let mut rows = vec![[waiting.to_string(), format!("waiting for {list}, of these:")]];
+        if let Some(on_list) = on_list {
+            rows.push([on_list.to_string(), "  on the list".to_owned()]);
         }
-        for (count, what) in [
-            (self.queued, "  queued by site"),
-            (self.delayed, "  delayed"),
+        let states = [
+            (ledger.queued, "  queued by site"),
+            (ledger.delayed, "  delayed"),
             (self.leased, "  leased, not yet in flight"),
             (self.under_way, "in flight"),
-        ] {
-            rows.push(row(count.to_string(), what.to_owned()));
-        }
-        rows.push(row(self.dead.to_string(), format!("dead letters on {dead_letters}")));
+        ];
+        rows.extend(states.map(|(count, what)| [count.to_string(), what.to_owned()]));
+        rows.push([dead.to_string(), format!("dead letters on {dead_letters}")]);
         let waited = match self.waited {
             Some(waited) => format_duration(Duration::from_secs(waited.as_secs())),
             None => "-".to_owned(),
         };
-        rows.push(row(waited, "since the oldest was accepted".to_owned()));
+        rows.push([waited, "since the oldest was accepted".to_owned()]);
         let mut text = table(["URLs", ""], &rows);
         if !self.missing_hosts.is_empty() {
             text.push_str(
@@ -132,7 +114,7 @@ mod tests {
         };
         for (on_list, waiting) in [(Some(7), 18), (None, 11)] {
             let backlog = Backlog { ledger, on_list, waiting, dead: 2 };
-            let status = Status::of(&backlog, Some(Duration::from_millis(61_500)), Vec::new());
+            let status = Status::of(backlog, Some(Duration::from_millis(61_500)), Vec::new());
             assert_eq!((status.leased, status.under_way), (4, 2));
             let names = ("crawler_queue", "page_fetcher_dlq");
             let told: serde_json::Value = serde_json::from_str(&status.json(names)).unwrap();

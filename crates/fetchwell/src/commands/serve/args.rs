@@ -7,7 +7,7 @@ use fetchwell_service::api::Rules;
 use fetchwell_settings::{Flag, Settings, Values};
 
 use super::retailers;
-use crate::commands::args::flag;
+use crate::commands::args::given;
 use crate::wiring::read_limits;
 
 /// `fetchwell serve`.
@@ -21,7 +21,7 @@ pub(crate) struct ServeArgs {
 impl ServeArgs {
     /// The flags that override settings.
     pub(crate) fn settings(&self) -> Vec<Flag<'static>> {
-        flag("retriever.listen", "--listen", self.listen.as_ref()).into_iter().collect()
+        given([("retriever.listen", "--listen", &self.listen)])
     }
 }
 

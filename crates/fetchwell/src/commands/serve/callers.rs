@@ -10,54 +10,48 @@ use serde_json::json;
 
 use crate::commands::serve::args::CallersCommand;
 use crate::console::exit::Exit;
-use crate::console::output::{Running, print};
+use crate::console::output::{Running, json_line, print};
 use crate::wiring::open_retriever;
 
 /// The origin in the audit log.
 const FROM: &str = "command line";
 
 pub(crate) fn run(settings: &Settings, command: CallersCommand, as_json: bool) -> Running<'_> {
-    Box::pin(run_inner(settings, command, as_json))
-}
-
-async fn run_inner(
-    settings: &Settings,
-    command: CallersCommand,
-    as_json: bool,
-) -> Result<Exit, Exit> {
-    let (store, clock) = open_retriever(settings).await?;
-    let inbox = &*store.inbox;
-    let audit = AuditLog::of_store(store.inbox.clone(), clock);
-    match command {
-        CallersCommand::Add { name, role } => {
-            check_name(&name)?;
-            let role = Role::parse(&role).unwrap_or(Role::Caller);
-            let caller = Caller { name, role };
-            let added = add(inbox, &audit, &caller, FROM).await?.ok_or_else(|| {
-                let name = &caller.name;
-                Exit::Usage(format!(
-                    "the caller {name} already exists; to give it a new token, run `fetchwell \
-                     callers revoke {name}` first"
-                ))
-            })?;
-            print(added.text(&caller, as_json).as_bytes())
-        }
-        CallersCommand::List => print(list(&inbox.callers().await?, as_json).as_bytes()),
-        CallersCommand::Revoke { name } => {
-            check_name(&name)?;
-            if !inbox.revoke_caller(&name).await? {
-                return Err(Exit::Usage(format!(
-                    "there is no caller {name} with a token; run `fetchwell callers list` to see \
-                     all"
-                )));
+    Box::pin(async move {
+        let (store, clock) = open_retriever(settings).await?;
+        let inbox = &*store.inbox;
+        let audit = AuditLog::of_store(store.inbox.clone(), clock);
+        match command {
+            CallersCommand::Add { name, role } => {
+                check_name(&name)?;
+                let role = Role::parse(&role).unwrap_or(Role::Caller);
+                let caller = Caller { name, role };
+                let added = add(inbox, &audit, &caller, FROM).await?.ok_or_else(|| {
+                    let name = &caller.name;
+                    Exit::Usage(format!(
+                        "the caller {name} already exists; to give it a new token, run `fetchwell \
+                         callers revoke {name}` first"
+                    ))
+                })?;
+                print(added.text(&caller, as_json))
             }
-            let detail = "its token was revoked".to_owned();
-            audit.note(&name, "revoke_caller", detail, FROM).await?;
-            // Servers cache valid tokens: wait until none of them accepts this one any more.
-            tokio::time::sleep(TOKEN_CACHE).await;
-            print(format!("revoked {name}\n").as_bytes())
+            CallersCommand::List => print(list(&inbox.callers().await?, as_json)),
+            CallersCommand::Revoke { name } => {
+                check_name(&name)?;
+                if !inbox.revoke_caller(&name).await? {
+                    return Err(Exit::Usage(format!(
+                        "there is no caller {name} with a token; run `fetchwell callers list` to see \
+                         all"
+                    )));
+                }
+                let detail = "its token was revoked".to_owned();
+                audit.note(&name, "revoke_caller", detail, FROM).await?;
+                // Servers cache valid tokens: wait until none of them accepts this one any more.
+                tokio::time::sleep(TOKEN_CACHE).await;
+                print(format!("revoked {name}\n"))
+            }
         }
-    }
+    })
 }
 
 /// The secrets of a new caller, which are shown once.
@@ -90,9 +84,9 @@ impl Added {
         let name = &caller.name;
         let role = caller.role.as_str();
         if as_json {
-            let line =
-                json!({"name": name, "role": role, "token": token, "webhook_secret": secret});
-            return format!("{line}\n");
+            return json_line(
+                json!({"name": name, "role": role, "token": token, "webhook_secret": secret}),
+            );
         }
         format!(
             "added {name} ({role}). These are shown only once:\n\n  token           {token}\n  \
@@ -115,14 +109,11 @@ fn check_name(name: &str) -> Result<(), Exit> {
 fn list(callers: &[CallerRecord], as_json: bool) -> String {
     if as_json {
         let line = |record: &CallerRecord| {
-            let revoked_at = record.revoked_at.map(rfc3339);
-            let name = &record.caller.name;
-            let role = record.caller.role.as_str();
-            let created_at = rfc3339(record.created_at);
-            let line = json!({
-                "name": name, "role": role, "created_at": created_at, "revoked_at": revoked_at,
-            });
-            format!("{line}\n")
+            let CallerRecord { caller, created_at, revoked_at } = record;
+            json_line(json!({
+                "name": caller.name, "role": caller.role.as_str(),
+                "created_at": rfc3339(*created_at), "revoked_at": revoked_at.map(rfc3339),
+            }))
         };
         return callers.iter().map(line).collect();
     }

@@ -1,6 +1,6 @@
 //! The first start: creates a caller, because nobody could use the API without one, and prints its token.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use fetchwell_engine::ports::inbox::{Caller, Inbox, Role};
 use fetchwell_service::audit::AuditLog;
@@ -23,7 +23,7 @@ pub(super) async fn welcome(
     let caller = Caller { name: NAME.to_owned(), role: Role::Operator };
     // Another process on the store may have created it first, and printed the token.
     if let Some(added) = add(inbox, audit, &caller, "first start").await? {
-        print(text(added.token.reveal(), &added.secret.reveal(), listens_on).as_bytes())?;
+        print(text(added.token.reveal(), &added.secret.reveal(), listens_on))?;
     }
     Ok(())
 }
@@ -54,15 +54,12 @@ To create more tokens: fetchwell callers add NAME
 
 /// An address at which this machine can reach itself.
 fn home(listens_on: SocketAddr) -> String {
-    let address = match listens_on.ip() {
-        IpAddr::V4(ip) if ip.is_unspecified() => {
-            SocketAddr::from(([127, 0, 0, 1], listens_on.port()))
-        }
-        IpAddr::V6(ip) if ip.is_unspecified() => {
-            SocketAddr::new(IpAddr::V6(std::net::Ipv6Addr::LOCALHOST), listens_on.port())
-        }
-        _ => listens_on,
-    };
+    let mut address = listens_on;
+    match listens_on.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),
+        IpAddr::V6(ip) if ip.is_unspecified() => address.set_ip(Ipv6Addr::LOCALHOST.into()),
+        _ => {}
+    }
     format!("http://{address}")
 }
 

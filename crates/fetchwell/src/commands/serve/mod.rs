@@ -1,11 +1,10 @@
 //! `fetchwell serve`, with `fetchwell callers` and `fetchwell migrate`: accepts messages through an API and fetches
 //! their pages.
 //!
-//! `run` is the service, `fetching` the flow that it shares with the demo, and `first_start` creates the first caller.
+//! `run` is the service, with the flow that it shares with the demo, and `first_start` creates the first caller.
 
 pub(crate) mod args;
 mod callers;
-mod fetching;
 mod first_start;
 #[cfg(feature = "postgres")]
 mod migrate;
@@ -16,6 +15,5 @@ mod retailers;
 mod run;
 
 pub(crate) use callers::{add as add_caller, run as callers};
-pub(crate) use fetching::messages;
 pub(crate) use migrate::run as migrate;
-pub(crate) use run::run;
+pub(crate) use run::{messages, run};

@@ -8,7 +8,7 @@ use fetchwell_policy::pace::Rate;
 use fetchwell_settings::Settings;
 
 pub(super) fn timeouts(settings: &Settings, default: Timeouts) -> HashMap<String, Timeouts> {
-    let own = settings.retailers().iter().map(|(name, own)| {
+    let own = settings.retailers.iter().map(|(name, own)| {
         let connect = own.connection_timeout.or(default.connect);
         let request = own.request_timeout.or(default.request);
         (name.clone(), Timeouts { connect, request })
@@ -22,14 +22,14 @@ pub(super) fn pace(settings: &Settings) -> GroupPace {
     let values = &settings.values;
     let per_second = values.retriever_default_rate_limit;
     let burst = values.retriever_default_burst_size;
-    let named = settings.retailers().iter().map(|(name, own)| {
+    let named = settings.retailers.iter().map(|(name, own)| {
         let rate = Rate::per_second(
             own.requests_per_second.unwrap_or(per_second),
             own.burst_size.unwrap_or(burst),
         );
         (name.clone(), rate)
     });
-    let at_sites = settings.retailers().iter().filter_map(|(name, own)| {
+    let at_sites = settings.retailers.iter().filter_map(|(name, own)| {
         let rate = Rate::per_second(own.requests_per_second?, own.burst_size.unwrap_or(1));
         Some((name.clone(), rate))
     });

@@ -17,39 +17,28 @@ use crate::console::output::{Running, print};
 use crate::wiring::{open_politeness, open_retriever_if_any, open_sites, store_clock};
 
 pub(crate) fn run(settings: &Settings, command: SitesCommand, as_json: bool) -> Running<'_> {
-    Box::pin(run_inner(settings, command, as_json))
-}
-
-async fn run_inner(
-    settings: &Settings,
-    command: SitesCommand,
-    as_json: bool,
-) -> Result<Exit, Exit> {
-    let service = open(settings).await?;
-    match command {
-        SitesCommand::List(args) => list(&service, &args, as_json).await,
-        SitesCommand::Show { site } => {
-            let row = service.row(&named(&site)?).await?;
-            print(print::in_full(&row, as_json).as_bytes())
-        }
-        SitesCommand::Pause { site } => order(&service, &site, Order::Pause, as_json).await,
-        SitesCommand::Resume { site } => order(&service, &site, Order::Resume, as_json).await,
-        SitesCommand::SetRate { site, per_second, clear: _ } => {
-            let wanted = match per_second {
-                Some(rate) => service.order_of_rate(rate).map_err(|why| {
+    Box::pin(async move {
+        let service = open(settings).await?;
+        let (site, wanted) = match command {
+            SitesCommand::List(args) => return list(&service, &args, as_json).await,
+            SitesCommand::Show { site } => {
+                let row = service.row(&named(&site)?).await?;
+                return print(print::in_full(&row, as_json));
+            }
+            SitesCommand::Pause { site } => (site, Order::Pause),
+            SitesCommand::Resume { site } => (site, Order::Resume),
+            SitesCommand::SetRate { site, per_second: Some(rate), .. } => {
+                let wanted = service.order_of_rate(rate).map_err(|why| {
                     Exit::Usage(format!("cannot set {rate} requests per second: {why}"))
-                })?,
-                None => Order::ClearInterval,
-            };
-            order(&service, &site, wanted, as_json).await
-        }
-        SitesCommand::ResetBreaker { site } => {
-            order(&service, &site, Order::ResetBreaker, as_json).await
-        }
-        SitesCommand::RefetchRobots { site } => {
-            order(&service, &site, Order::ForgetRobots, as_json).await
-        }
-    }
+                })?;
+                (site, wanted)
+            }
+            SitesCommand::SetRate { site, per_second: None, .. } => (site, Order::ClearInterval),
+            SitesCommand::ResetBreaker { site } => (site, Order::ResetBreaker),
+            SitesCommand::RefetchRobots { site } => (site, Order::ForgetRobots),
+        };
+        order(&service, &site, wanted, as_json).await
+    })
 }
 
 async fn open(settings: &Settings) -> Result<SiteService, Exit> {
@@ -77,7 +66,7 @@ async fn list(service: &SiteService, args: &SitesListArgs, as_json: bool) -> Res
             break;
         }
     }
-    print(print::list(&rows, query.after.as_deref(), as_json).as_bytes())
+    print(print::list(&rows, query.after.as_deref(), as_json))
 }
 
 async fn order(
@@ -95,7 +84,7 @@ async fn order(
     }
     let operator = Operator { name: "cli".to_owned(), from: "command line".to_owned() };
     let obeyed = service.order(&site, order, &operator).await?;
-    print(print::obeyed(order, &obeyed, as_json).as_bytes())
+    print(print::obeyed(order, &obeyed, as_json))
 }
 
 fn named(site: &str) -> Result<Site, Exit> {

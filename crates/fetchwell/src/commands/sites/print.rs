@@ -5,16 +5,17 @@ use fetchwell_policy::units::quantity;
 use fetchwell_service::sites::{Obeyed, PaceRow, RobotsRow, SiteRow};
 use serde_json::json;
 
+use crate::console::output::json_line;
 use crate::console::table::{plain, table};
 
 /// A list of sites, one line each.
 pub(super) fn list(rows: &[SiteRow], next: Option<&str>, as_json: bool) -> String {
     if as_json {
-        return rows.iter().map(|row| format!("{}\n", json!(row))).collect();
+        return rows.iter().map(|row| json_line(json!(row))).collect();
     }
-    let more =
-        next.map(|name| format!("there are more; use --after {} to show them\n", plain(name)));
-    let more = more.unwrap_or_default();
+    let more = next.map_or(String::new(), |name| {
+        format!("there are more; use --after {} to show them\n", plain(name))
+    });
     if rows.is_empty() {
         return format!("no matching sites\n{more}");
     }
@@ -36,7 +37,7 @@ pub(super) fn list(rows: &[SiteRow], next: Option<&str>, as_json: bool) -> Strin
 /// All details of a site.
 pub(super) fn in_full(row: &SiteRow, as_json: bool) -> String {
     if as_json {
-        return format!("{}\n", json!(row));
+        return json_line(json!(row));
     }
     let mut text = format!("{}\n", row.site);
     let mut line = |name: &str, value: &str| {
@@ -69,8 +70,7 @@ pub(super) fn in_full(row: &SiteRow, as_json: bool) -> String {
 pub(super) fn obeyed(order: Order, obeyed: &Obeyed, as_json: bool) -> String {
     let Obeyed { changed, row } = obeyed;
     if as_json {
-        let line = json!({"order": order.as_str(), "changed": changed, "site": row});
-        return format!("{line}\n");
+        return json_line(json!({"order": order.as_str(), "changed": changed, "site": row}));
     }
     let site = &row.site;
     if !changed {

@@ -2,7 +2,7 @@
 
 use super::snapshot::{FailureLine, QueueLine, SiteLine, StoreSnapshot};
 use super::view::View;
-use crate::console::terminal::{ScreenLine, Tint, cut, printable};
+use crate::console::terminal::{ScreenLine, Tint, bold, fit, printable};
 
 /// Lines for failures, if there is room.
 const FAILURE_LINES: usize = 6;
@@ -32,11 +32,7 @@ pub(super) fn frame(
         lines.extend([ScreenLine::new(), bold("RECENT FAILURES")]);
         lines.extend(snapshot.failures.iter().take(failures).map(failure_line));
     }
-    lines.truncate(height.saturating_sub(1));
-    lines.resize_with(height.saturating_sub(1), ScreenLine::new);
-    lines.push(foot(view));
-    lines.truncate(height);
-    lines.into_iter().map(|line| cut(line, width)).collect()
+    fit(lines, foot(view), width, height)
 }
 
 /// Everything, at full height, for `--once`.
@@ -58,10 +54,6 @@ fn head(snapshot: &StoreSnapshot, view: &View, width: usize) -> ScreenLine {
     vec![(Tint::Bold, title), (Tint::Plain, " ".repeat(space.max(2))), (Tint::Dim, right)]
 }
 
-fn bold(text: &str) -> ScreenLine {
-    vec![(Tint::Bold, text.to_owned())]
-}
-
 fn queue_heading() -> ScreenLine {
     bold(
         "QUEUE                 ACCEPTED      DONE   SKIPPED    QUEUED IN FLIGHT   DELAYED      DEAD    IN/s   OUT/s  OLDEST",
@@ -70,14 +62,12 @@ fn queue_heading() -> ScreenLine {
 
 fn queue_line(line: &QueueLine) -> ScreenLine {
     let rate = |rate: Option<f64>| rate.map_or("-".to_owned(), |rate| format!("{rate:.1}"));
-    let dead = if line.dead > 0 { Tint::Warning } else { Tint::Plain };
-    let counts =
-        [line.accepted, line.done, line.skipped, line.queued, line.in_flight, line.delayed];
-    let counts: String = counts.map(|count| format!("{count:>10}")).concat();
+    let [counts @ .., (_, dead)] = line.ledger.states();
+    let counts: String = counts.map(|(_, count)| format!("{count:>10}")).concat();
     vec![
         (Tint::Plain, format!("{:<20}", shortened(&line.queue, 20))),
         (Tint::Plain, counts),
-        (dead, format!("{:>10}", line.dead)),
+        (if dead > 0 { Tint::Warning } else { Tint::Plain }, format!("{dead:>10}")),
         (Tint::Plain, format!("{:>8}", rate(line.accepted_per_second))),
         (Tint::Good, format!("{:>8}", rate(line.ended_per_second))),
         (Tint::Plain, format!("{:>8}", line.oldest_waiting_seconds.map_or("-".to_owned(), span))),
@@ -85,10 +75,9 @@ fn queue_line(line: &QueueLine) -> ScreenLine {
 }
 
 fn site_heading(snapshot: &StoreSnapshot, view: &View, shown: usize) -> ScreenLine {
-    let site = "SITE";
-    let state = "STATE";
-    let mut line =
-        bold(&format!("{site:<32} {state:<22}  WAITING    NEXT    PACE  429 FAIL  FROM"));
+    let mut line = bold(
+        "SITE                             STATE                   WAITING    NEXT    PACE  429 FAIL  FROM",
+    );
     let of = if snapshot.has_all_sites { "" } else { "or more " };
     let mut about = format!("   {shown} {of}by {}", view.sort.word());
     if !view.filter.is_empty() {

@@ -25,13 +25,8 @@ pub(super) struct StoreSnapshot {
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(super) struct QueueLine {
     pub(super) queue: String,
-    pub(super) accepted: i64,
-    pub(super) done: i64,
-    pub(super) skipped: i64,
-    pub(super) queued: i64,
-    pub(super) in_flight: i64,
-    pub(super) delayed: i64,
-    pub(super) dead: i64,
+    #[serde(flatten)]
+    pub(super) ledger: Ledger,
     /// Since the previous glance; `None` for the first.
     pub(super) accepted_per_second: Option<f64>,
     /// Done, skipped and dead, since the previous glance.
@@ -71,17 +66,7 @@ pub(super) struct FailureLine {
 
 impl QueueLine {
     pub(super) fn of(queue: &str, ledger: &Ledger) -> QueueLine {
-        QueueLine {
-            queue: queue.to_owned(),
-            accepted: ledger.accepted,
-            done: ledger.done,
-            skipped: ledger.skipped,
-            queued: ledger.queued,
-            in_flight: ledger.in_flight,
-            delayed: ledger.delayed,
-            dead: ledger.dead,
-            ..QueueLine::default()
-        }
+        QueueLine { queue: queue.to_owned(), ledger: *ledger, ..QueueLine::default() }
     }
 
     /// Sets how long the oldest has waited.
@@ -93,13 +78,9 @@ impl QueueLine {
     /// Adds URLs that wait on a list and are not in the ledger yet.
     pub(super) fn with_list(mut self, on_list: u64) -> QueueLine {
         let on_list = i64::try_from(on_list).unwrap_or(i64::MAX);
-        self.accepted = self.accepted.saturating_add(on_list);
-        self.queued = self.queued.saturating_add(on_list);
+        self.ledger.accepted = self.ledger.accepted.saturating_add(on_list);
+        self.ledger.queued = self.ledger.queued.saturating_add(on_list);
         self
-    }
-
-    fn ended(&self) -> i64 {
-        self.done + self.skipped + self.dead
     }
 }
 
@@ -116,8 +97,8 @@ impl StoreSnapshot {
             };
             // Retention deletes finished jobs, so a counter may go down: that is not a rate.
             let rate = |now: i64, then: i64| Some((now - then).max(0) as f64 / seconds);
-            line.accepted_per_second = rate(line.accepted, then.accepted);
-            line.ended_per_second = rate(line.ended(), then.ended());
+            line.accepted_per_second = rate(line.ledger.accepted, then.ledger.accepted);
+            line.ended_per_second = rate(line.ledger.ended(), then.ledger.ended());
         }
     }
 }
@@ -136,7 +117,7 @@ mod tests {
         let ledger = Ledger { accepted: 9, done: 4, queued: 2, delayed: 3, ..Ledger::default() };
         for (on_list, expected) in [(0, (9, 2)), (7, (16, 9))] {
             let line = QueueLine::of("crawler_queue", &ledger).with_list(on_list);
-            assert_eq!((line.accepted, line.queued), expected);
+            assert_eq!((line.ledger.accepted, line.ledger.queued), expected);
         }
     }
 

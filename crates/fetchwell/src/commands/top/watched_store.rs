@@ -59,7 +59,7 @@ impl WatchedStore {
     pub(super) async fn look(&self, filter: &str) -> Result<StoreSnapshot, StoreError> {
         let (sites, has_all_sites) = self.look_at_sites(filter).await?;
         let mut queues = self.ledgers().await?;
-        queues.retain(|line| line.accepted > 0);
+        queues.retain(|line| line.ledger.accepted > 0);
         Ok(StoreSnapshot {
             at: rfc3339(self.clock.wall()),
             store: self.store.clone(),
@@ -73,8 +73,7 @@ impl WatchedStore {
     async fn look_at_sites(&self, filter: &str) -> Result<(Vec<SiteLine>, bool), StoreError> {
         let text = (!filter.is_empty()).then(|| filter.to_owned());
         let mut found = BTreeMap::new();
-        let mut query =
-            SiteQuery { text: text.clone(), most: SITES_PER_PAGE, ..SiteQuery::default() };
+        let mut query = SiteQuery { text, most: SITES_PER_PAGE, ..SiteQuery::default() };
         let has_all = loop {
             let page = self.sites.page(&query).await?;
             found.extend(page.rows.iter().map(|row| (row.site.clone(), line_of(row))));
@@ -84,9 +83,7 @@ impl WatchedStore {
             }
         };
         for condition in TROUBLES.into_iter().filter(|_| !has_all) {
-            let text = text.clone();
-            let condition = Some(condition);
-            let query = SiteQuery { text, condition, most: SITES_PER_PAGE, ..SiteQuery::default() };
+            let query = SiteQuery { after: None, condition: Some(condition), ..query.clone() };
             let page = self.sites.page(&query).await?;
             found.extend(page.rows.iter().map(|row| (row.site.clone(), line_of(row))));
         }

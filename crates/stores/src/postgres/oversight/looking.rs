@@ -11,12 +11,11 @@ use fetchwell_engine::ports::oversight::{
 };
 use fetchwell_engine::ports::queue::Ledger;
 use fetchwell_policy::time::Time;
-use sqlx::postgres::{PgArguments, PgRow};
-use sqlx::query::Query;
-use sqlx::{AssertSqlSafe, Postgres, Row};
+use sqlx::postgres::PgRow;
+use sqlx::{AssertSqlSafe, Row};
 
-use crate::postgres::database::Database;
-use crate::postgres::moves::QueueId;
+use crate::postgres::connections::PgQuery;
+use crate::postgres::queue::PostgresQueue;
 use crate::postgres::reading::{result_of, url_of};
 use crate::shared::job_state::{JobState, sql};
 use crate::shared::looking::{
@@ -107,8 +106,7 @@ fn place(among: Among) -> (&'static str, &'static str) {
 }
 
 async fn stretch(
-    db: &Database,
-    queue: QueueId,
+    queue: &PostgresQueue,
     among: Among,
     from: Option<i64>,
 ) -> Result<Stretch, StoreError> {
@@ -134,22 +132,19 @@ async fn stretch(
             return Ok(Stretch { first: 0, last: from, is_last: true });
         }
     };
-    let rows = db.read(sqlx::query(query).bind(queue).bind(from).bind(most)).await?;
-    let found = rows.first().map(|row| {
-        let bounds: (Option<LeaseId>, Option<LeaseId>) = (row.try_get(0)?, row.try_get(1)?);
-        Ok(match bounds {
-            (Some(first), Some(last)) => Stretch { first, last, is_last: row.try_get(2)? },
-            _ => Stretch { first: 0, last: 0, is_last: true },
-        })
-    });
-    let found = found.transpose().map_err(|error| db.fault(error))?;
-    Ok(found.unwrap_or(Stretch { first: 0, last: 0, is_last: true }))
+    let query = sqlx::query(query).bind(queue.id).bind(from).bind(most);
+    let found: Vec<(Option<LeaseId>, Option<LeaseId>, bool)> = queue.db.read_as(query).await?;
+    Ok(match found.first() {
+        Some((Some(first), Some(last), is_last)) => {
+            Stretch { first: *first, last: *last, is_last: *is_last }
+        }
+        _ => Stretch { first: 0, last: 0, is_last: true },
+    })
 }
 
 /// Messages that match, newest first.
 pub(super) async fn list(
-    db: &Database,
-    queue: QueueId,
+    queue: &PostgresQueue,
     look: &Look,
     ledger: &Ledger,
     from: Option<i64>,
@@ -157,14 +152,12 @@ pub(super) async fn list(
 ) -> Result<MessageSummaries, StoreError> {
     let most = most.clamp(1, MESSAGES_PER_PAGE) as usize;
     let among = look.among(ledger);
-    let stretch = stretch(db, queue, among, from).await?;
+    let stretch = stretch(queue, among, from).await?;
     let (place, order) = place(among);
     let summary = sql!(summary!());
     let sql = format!("{summary}{place}{MATCHES} ORDER BY {order} LIMIT $13");
-    let rows = db.read(asked(&sql, queue, look, &stretch, most + 1)).await?;
-    let read = |row: &PgRow| Ok((row.try_get("id")?, summary_of(row)?));
-    let seen: sqlx::Result<Vec<(LeaseId, MessageSummary)>> = rows.iter().map(read).collect();
-    let mut seen = seen.map_err(|error| db.fault(error))?;
+    let query = asked(sql, queue, look, &stretch, most + 1);
+    let mut seen = queue.db.read(query, summary_by_id).await?;
     let next = match seen.get(most) {
         Some((id, _)) => Some(*id),
         None => (!stretch.is_last).then_some(stretch.first - 1),
@@ -176,61 +169,46 @@ pub(super) async fn list(
 
 /// The number of matches, as far as one query reaches.
 pub(super) async fn count(
-    db: &Database,
-    queue: QueueId,
+    queue: &PostgresQueue,
     look: &Look,
     ledger: &Ledger,
 ) -> Result<Count, StoreError> {
     let among = look.among(ledger);
-    let stretch = stretch(db, queue, among, None).await?;
+    let stretch = stretch(queue, among, None).await?;
     let (place, _) = place(among);
     let sql = format!("SELECT count(*) FROM (SELECT 1 {place}{MATCHES} LIMIT $13) AS found");
     let most = usize::try_from(MOST_COUNTED).unwrap_or(usize::MAX);
-    let rows = db.read(asked(&sql, queue, look, &stretch, most + 1)).await?;
-    let found: sqlx::Result<i64> = rows.first().map_or(Ok(0), |row| row.try_get(0));
-    let found = found.map_err(|error| db.fault(error))?;
-    let found = u64::try_from(found).unwrap_or(0);
+    let query = asked(sql, queue, look, &stretch, most + 1);
+    let found: Vec<(i64,)> = queue.db.read_as(query).await?;
+    let found = found.first().map_or(0, |(found,)| u64::try_from(*found).unwrap_or(0));
     let is_exact = stretch.is_last && found <= MOST_COUNTED;
     Ok(Count { found: found.min(MOST_COUNTED), is_exact, as_of: look.as_of })
 }
 
 /// The details of a message.
 pub(super) async fn detail(
-    db: &Database,
-    queue: QueueId,
+    queue: &PostgresQueue,
     id: MessageId,
 ) -> Result<Option<MessageDetail>, StoreError> {
-    let rows = db.read(sqlx::query(MESSAGE_DETAIL).bind(queue).bind(id.0.to_vec())).await?;
-    let detail = rows.first().map(detail_of).transpose();
-    detail.map_err(|error| db.fault(error))
+    let query = sqlx::query(MESSAGE_DETAIL).bind(queue.id).bind(id.0.to_vec());
+    Ok(queue.db.read(query, detail_of).await?.pop())
 }
 
 /// The newest failures that have not been retried, by reason and site.
-pub(super) async fn failures(
-    db: &Database,
-    queue: QueueId,
-    as_of: Time,
-) -> Result<Failures, StoreError> {
-    let stretch = stretch(db, queue, Among::Failed, None).await?;
+pub(super) async fn failures(queue: &PostgresQueue, as_of: Time) -> Result<Failures, StoreError> {
+    let stretch = stretch(queue, Among::Failed, None).await?;
     let query = sqlx::query(FAILURES)
-        .bind(queue)
+        .bind(queue.id)
         .bind(stretch.first)
         .bind(stretch.last)
         .bind(FetchResult::CANCELLED)
         .bind(MOST_GROUPS + 1);
-    let rows = db.read(query).await?;
-    let groups: sqlx::Result<Vec<(String, String, i64, LeaseId)>> = rows
-        .iter()
-        .map(|row| Ok((row.try_get(0)?, row.try_get(1)?, row.try_get(2)?, row.try_get(3)?)))
-        .collect();
-    let groups = groups.map_err(|error| db.fault(error))?;
+    let groups: Vec<(String, String, i64, LeaseId)> = queue.db.read_as(query).await?;
     let is_exact = stretch.is_last && groups.len() as i64 <= MOST_GROUPS;
     let newest: Vec<LeaseId> = groups.iter().map(|(.., id)| *id).collect();
     let sql = sql!(concat!(summary!(), "FROM fetchwell_job AS job WHERE job.id = ANY($1)"));
-    let rows = db.read(sqlx::query(sql).bind(newest)).await?;
-    let samples: sqlx::Result<HashMap<LeaseId, MessageSummary>> =
-        rows.iter().map(|row| Ok((row.try_get("id")?, summary_of(row)?))).collect();
-    let mut samples = samples.map_err(|error| db.fault(error))?;
+    let samples = queue.db.read(sqlx::query(sql).bind(newest), summary_by_id).await?;
+    let mut samples: HashMap<LeaseId, MessageSummary> = samples.into_iter().collect();
     let groups = groups
         .into_iter()
         .take(usize::try_from(MOST_GROUPS).unwrap_or(0))
@@ -243,17 +221,17 @@ pub(super) async fn failures(
     Ok(Failures { groups, is_exact, as_of })
 }
 
-fn asked<'q>(
-    sql: &'q str,
-    queue: QueueId,
+fn asked(
+    sql: String,
+    queue: &PostgresQueue,
     look: &Look,
     stretch: &Stretch,
     most: usize,
-) -> Query<'q, Postgres, PgArguments> {
+) -> PgQuery<'static> {
     let filter = look.filter.clone();
     let states = look.states();
-    sqlx::query(AssertSqlSafe(sql.to_owned()))
-        .bind(queue)
+    sqlx::query(AssertSqlSafe(sql))
+        .bind(queue.id)
         .bind(stretch.first)
         .bind(stretch.last)
         .bind(states.map(|(one, _)| i64::from(one.number())))
@@ -280,6 +258,10 @@ fn detail_of(row: &PgRow) -> sqlx::Result<MessageDetail> {
         attempts: attempts_of(&story.unwrap_or_default()),
         outbox: result_of(row)?,
     })
+}
+
+fn summary_by_id(row: &PgRow) -> sqlx::Result<(LeaseId, MessageSummary)> {
+    Ok((row.try_get("id")?, summary_of(row)?))
 }
 
 fn summary_of(row: &PgRow) -> sqlx::Result<MessageSummary> {

@@ -2,14 +2,13 @@
 
 mod acting;
 mod looking;
-mod overview;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use fetchwell_engine::ports::error::StoreError;
-use fetchwell_engine::ports::inbox::{MessageId, ResultNotifier};
+use fetchwell_engine::ports::inbox::MessageId;
 use fetchwell_engine::ports::oversight::{
     Action, ActionResult, Count, Failures, InstanceView, MESSAGES_PER_ACT, MessageDetail,
     MessageFilter, MessageSummaries, OutboxExtent, Oversight, QueueLedger, Recount,
@@ -17,21 +16,14 @@ use fetchwell_engine::ports::oversight::{
 use fetchwell_engine::ports::queue::Queue;
 use fetchwell_policy::time::Time;
 use sqlx::Row;
+use sqlx::postgres::PgRow;
 
-use super::database::Database;
-use super::moment::StoreClock;
-use super::moves::Moves;
+use super::inbox::PostgresRetriever;
+use super::ledger;
+use super::moves::{Moves, QueueId};
 use super::queue::PostgresQueue;
+use crate::shared::job_state::sql;
 use crate::shared::looking::{Look, told_by_ledger};
-
-/// The messages of a database, as operators see them.
-pub(super) struct PostgresOversight {
-    pub(super) db: Database,
-    pub(super) clock: StoreClock,
-    pub(super) messages: PostgresQueue,
-    pub(super) deliveries: PostgresQueue,
-    pub(super) results: ResultNotifier,
-}
 
 /// A time such that everything with an earlier timestamp is committed: no transaction in progress read the clock before
 /// it.
@@ -41,11 +33,11 @@ const SETTLED: &str = "
         WHERE datname = current_database() AND application_name = 'fetchwell'
             AND pid <> pg_backend_pid()))) * 1000000)::BIGINT)";
 
-impl PostgresOversight {
+impl PostgresRetriever {
     async fn moment(&self) -> Result<Time, StoreError> {
-        let rows = self.db.read(sqlx::query(SETTLED).bind(self.clock.given())).await?;
-        let micros = rows.first().map_or(Ok(0), |row| row.try_get(0));
-        micros.map(Time::from_micros).map_err(|error| self.db.fault(error))
+        let PostgresQueue { db, clock, .. } = &self.messages;
+        let times: Vec<(i64,)> = db.read_as(sqlx::query(SETTLED).bind(clock.given())).await?;
+        Ok(times.first().map_or(Time::EPOCH, |(micros,)| Time::from_micros(*micros)))
     }
 
     async fn look(&self, filter: &MessageFilter) -> Result<Look, StoreError> {
@@ -55,10 +47,15 @@ impl PostgresOversight {
         };
         Ok(Look { filter: filter.clone(), as_of })
     }
+
+    async fn queues(&self) -> Result<Vec<(QueueId, String)>, StoreError> {
+        let query = sqlx::query("SELECT id, name FROM fetchwell_queue ORDER BY name");
+        self.messages.db.read_as(query).await
+    }
 }
 
 #[async_trait]
-impl Oversight for PostgresOversight {
+impl Oversight for PostgresRetriever {
     async fn list(
         &self,
         filter: &MessageFilter,
@@ -67,7 +64,7 @@ impl Oversight for PostgresOversight {
     ) -> Result<MessageSummaries, StoreError> {
         let look = self.look(filter).await?;
         let ledger = self.messages.ledger().await?;
-        looking::list(&self.db, self.messages.queue, &look, &ledger, from, most).await
+        looking::list(&self.messages, &look, &ledger, from, most).await
     }
 
     async fn count(&self, filter: &MessageFilter) -> Result<Count, StoreError> {
@@ -75,17 +72,16 @@ impl Oversight for PostgresOversight {
         let ledger = self.messages.ledger().await?;
         match told_by_ledger(&look, &ledger) {
             Some(found) => Ok(Count { found, is_exact: true, as_of: look.as_of }),
-            None => looking::count(&self.db, self.messages.queue, &look, &ledger).await,
+            None => looking::count(&self.messages, &look, &ledger).await,
         }
     }
 
     async fn detail(&self, id: MessageId) -> Result<Option<MessageDetail>, StoreError> {
-        looking::detail(&self.db, self.messages.queue, id).await
+        looking::detail(&self.messages, id).await
     }
 
     async fn failures(&self) -> Result<Failures, StoreError> {
-        let as_of = self.moment().await?;
-        looking::failures(&self.db, self.messages.queue, as_of).await
+        looking::failures(&self.messages, self.moment().await?).await
     }
 
     async fn act_on(
@@ -95,37 +91,75 @@ impl Oversight for PostgresOversight {
         as_of: Option<Time>,
     ) -> Result<Vec<ActionResult>, StoreError> {
         let ids = ids.get(..MESSAGES_PER_ACT).unwrap_or(ids);
-        let moves = Moves::begin(&self.db, &self.clock).await?;
-        let queues = (self.messages.queue, self.deliveries.queue);
-        let acted = acting::act_on(moves, queues, act, ids, as_of).await;
-        let (deeds, callers) = acted.map_err(|error| self.db.fault(error))?;
+        let mut moves = Moves::begin(&self.messages).await?;
+        let acted = moves.act_on(self.deliveries.id, act, ids, as_of).await;
+        let (deeds, callers) = moves.end(acted).await?;
         self.messages.news.notify_one();
-        for caller in callers {
-            self.deliveries.news.notify_one();
-            self.results.notify(&caller);
-        }
+        self.notify(&callers);
         Ok(deeds)
     }
 
     async fn instances(&self) -> Result<Vec<InstanceView>, StoreError> {
-        overview::instances(&self.db).await
+        let query = sqlx::query(sql!(
+            "SELECT epoch, queue.name, who, since, heartbeat_at, expires_at,
+                 (SELECT count(*) FROM fetchwell_job AS job
+                  WHERE job.state = {leased} AND job.epoch = instance.epoch)
+             FROM fetchwell_instance AS instance
+             JOIN fetchwell_queue AS queue ON queue.id = instance.queue ORDER BY queue.name, epoch"
+        ));
+        let time = |micros: Option<i64>| micros.map(Time::from_micros);
+        let instance = |row: &PgRow| {
+            Ok(InstanceView {
+                epoch: row.try_get(0)?,
+                queue: row.try_get(1)?,
+                who: row.try_get(2)?,
+                since: time(row.try_get(3)?),
+                last_heartbeat: time(row.try_get(4)?),
+                expires_at: Time::from_micros(row.try_get(5)?),
+                in_flight: u64::try_from(row.try_get::<i64, _>(6)?).unwrap_or(0),
+            })
+        };
+        self.messages.db.read(query, instance).await
     }
 
     async fn outboxes(&self) -> Result<Vec<OutboxExtent>, StoreError> {
-        overview::outboxes(&self.db).await
+        let query = sqlx::query("SELECT name, pruned, results FROM fetchwell_caller ORDER BY name");
+        let outbox = |row: &PgRow| {
+            let caller = row.try_get(0)?;
+            Ok(OutboxExtent { caller, pruned: row.try_get(1)?, newest: row.try_get(2)? })
+        };
+        self.messages.db.read(query, outbox).await
     }
 
     async fn ledgers(&self) -> Result<Vec<QueueLedger>, StoreError> {
-        overview::ledgers(&self.db).await
+        let mut ledgers = Vec::new();
+        for (id, queue) in self.queues().await? {
+            let ledger = ledger::read(&self.messages.db, id).await?;
+            ledgers.push(QueueLedger { queue, ledger });
+        }
+        Ok(ledgers)
     }
 
+    /// Ids are in order of acceptance. `id + 0` keeps PostgreSQL from scanning all ended jobs for the first one that
+    /// waits.
     async fn oldest_waiting(&self) -> Result<BTreeMap<String, Duration>, StoreError> {
-        let since = overview::waiting_since(&self.db).await?;
+        let query = sqlx::query(sql!(
+            "SELECT queue.name, job.accepted_at FROM fetchwell_queue AS queue
+             JOIN fetchwell_job AS job ON job.id = (
+                 SELECT min(id + 0) FROM fetchwell_job WHERE queue = queue.id AND state < {leased})"
+        ));
+        let since: Vec<(String, i64)> = self.messages.db.read_as(query).await?;
         let now = self.moment().await?;
-        Ok(since.into_iter().map(|(queue, at)| (queue, now.since(at))).collect())
+        let age = |(queue, at)| (queue, now.since(Time::from_micros(at)));
+        Ok(since.into_iter().map(age).collect())
     }
 
     async fn recount(&self) -> Result<Vec<Recount>, StoreError> {
-        overview::recount(&self.db).await
+        let mut recounts = Vec::new();
+        for (id, queue) in self.queues().await? {
+            let (ledger, difference) = ledger::recount(&self.messages.db, id).await?;
+            recounts.push(Recount { told: QueueLedger { queue, ledger }, difference });
+        }
+        Ok(recounts)
     }
 }

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, HashSet};
 
 use fetchwell_engine::ports::articles::{ARTICLE_TTL, Articles, Counts, Fields, Status, Wanted};
 use fetchwell_engine::ports::error::StoreError;
-use redis::Cmd;
 
 use super::{LINKS_AT_ONCE, RedisArticles, names};
+use crate::redis::link::{members_of, sets_with_prefix};
 
 /// The field with the time of the fetch.
 const FETCHED: &str = "fetched_ts";
@@ -47,53 +47,31 @@ impl RedisArticles {
     pub(super) async fn count_all(&self) -> Result<Counts, StoreError> {
         let mut by_category = BTreeMap::new();
         for key in self.category_keys().await? {
-            let articles: u64 = self.ask(redis::cmd("SCARD").arg(&key)).await?;
+            let articles: u64 = self.link.query(redis::cmd("SCARD").arg(&key)).await?;
             by_category.insert(key.trim_start_matches(names::BY_CATEGORY).to_owned(), articles);
         }
         Ok(Counts {
-            articles: self.ask(redis::cmd("ZCARD").arg(names::INDEX)).await?,
-            attempted: self.ask(redis::cmd("SCARD").arg(names::ATTEMPTED)).await?,
+            articles: self.link.query(redis::cmd("ZCARD").arg(names::INDEX)).await?,
+            attempted: self.link.query(redis::cmd("SCARD").arg(names::ATTEMPTED)).await?,
             by_category,
             failures: self.count_failures().await?,
         })
     }
 
-    /// The keys of all categories that have articles.
+    /// The keys of all categories that have articles. Some may occur twice.
     pub(super) async fn category_keys(&self) -> Result<Vec<String>, StoreError> {
-        let mut keys = redis::cmd("SCAN");
-        keys.cursor_arg(0).arg("MATCH").arg(format!("{}*", names::BY_CATEGORY));
-        keys.arg("COUNT").arg(LINKS_AT_ONCE).arg("TYPE").arg("set");
-        self.scan(keys).await
+        self.link.scan(sets_with_prefix(names::BY_CATEGORY, LINKS_AT_ONCE)).await
     }
 
-    /// All members of a set.
+    /// The members of a set. Some may occur twice.
     pub(super) async fn members(&self, key: &str) -> Result<Vec<String>, StoreError> {
-        let mut members = redis::cmd("SSCAN");
-        members.arg(key).cursor_arg(0).arg("COUNT").arg(LINKS_AT_ONCE);
-        self.scan(members).await
-    }
-
-    /// All distinct results of a scan.
-    async fn scan(&self, scan: Cmd) -> Result<Vec<String>, StoreError> {
-        let mut connection = self.link.standing().await?.connection;
-        let found = async {
-            let mut items = scan.iter_async::<String>(&mut connection).await?;
-            let mut found = HashSet::new();
-            while let Some(item) = items.next_item().await {
-                found.insert(item?);
-            }
-            Ok(found.into_iter().collect())
-        };
-        match found.await {
-            Ok(found) => Ok(found),
-            Err(error) => Err(self.link.fault(error).await),
-        }
+        self.link.scan(members_of(key, LINKS_AT_ONCE)).await
     }
 
     async fn places_of_articles(&self, category: Option<&str>) -> Result<Vec<Place>, StoreError> {
         let mut all = redis::cmd("ZRANGE");
         all.arg(names::INDEX).arg(0).arg(-1).arg("WITHSCORES");
-        let all: Vec<(String, f64)> = self.ask(&all).await?;
+        let all: Vec<(String, f64)> = self.link.query(&all).await?;
         let of_category: Option<HashSet<String>> = match category {
             Some(name) => Some(self.members(&names::category(name)).await?.into_iter().collect()),
             None => None,
@@ -109,7 +87,7 @@ impl RedisArticles {
         let since = (self.now().await? - ARTICLE_TTL).as_micros() / 1_000_000;
         let mut recent = redis::cmd("ZRANGEBYSCORE");
         recent.arg(names::FAILURES).arg(since).arg("+inf").arg("WITHSCORES");
-        let recent: Vec<(String, f64)> = self.ask(&recent).await?;
+        let recent: Vec<(String, f64)> = self.link.query(&recent).await?;
         let place = |(name, score): (String, f64)| {
             Some(Place { at: seconds(score), uid: split(&name)?.0, status: Status::Failure })
         };
@@ -122,7 +100,7 @@ impl RedisArticles {
         loop {
             let mut page = redis::cmd("ZRANGE");
             page.arg(names::FAILURES).arg(cursor).arg(cursor + LINKS_AT_ONCE as u64 - 1);
-            let page: Vec<String> = self.ask(&page).await?;
+            let page: Vec<String> = self.link.query(&page).await?;
             cursor += page.len() as u64;
             for (_, code) in page.iter().filter_map(|name| split(name)) {
                 *failures.entry(code).or_default() += 1;

@@ -7,9 +7,9 @@ use super::{LINKS_AT_ONCE, RedisArticles, names};
 impl RedisArticles {
     pub(super) async fn forget_attempts(&self) -> Result<(), StoreError> {
         loop {
-            let mut call = self.call(&self.scripts.forget);
+            let mut call = self.call(script!("forget.lua"));
             call.arg(LINKS_AT_ONCE);
-            if self.run::<usize>(&call).await? < LINKS_AT_ONCE {
+            if self.link.run::<usize>(&call).await? < LINKS_AT_ONCE {
                 return Ok(());
             }
         }
@@ -18,15 +18,15 @@ impl RedisArticles {
     /// Other programs record attempts without a time. They are detected by comparing sizes, because checking each entry
     /// is expensive.
     pub(super) async fn time_the_untimed(&self) -> Result<(), StoreError> {
-        let noted: u64 = self.ask(redis::cmd("SCARD").arg(names::ATTEMPTED)).await?;
-        let timed: u64 = self.ask(redis::cmd("ZCARD").arg(names::ATTEMPTED_AT)).await?;
+        let noted: u64 = self.link.query(redis::cmd("SCARD").arg(names::ATTEMPTED)).await?;
+        let timed: u64 = self.link.query(redis::cmd("ZCARD").arg(names::ATTEMPTED_AT)).await?;
         if noted == timed {
             return Ok(());
         }
         for uids in self.members(names::ATTEMPTED).await?.chunks(LINKS_AT_ONCE) {
-            let mut call = self.call(&self.scripts.first_sight);
+            let mut call = self.call(script!("first_sight.lua"));
             call.arg(uids);
-            self.run::<()>(&call).await?;
+            self.link.run::<()>(&call).await?;
         }
         Ok(())
     }
@@ -36,7 +36,7 @@ impl RedisArticles {
         loop {
             let mut oldest = redis::cmd("ZRANGE");
             oldest.arg(names::INDEX).arg(0).arg(LINKS_AT_ONCE - 1);
-            let uids: Vec<String> = self.ask(&oldest).await?;
+            let uids: Vec<String> = self.link.query(&oldest).await?;
             if self.drop_expired(names::INDEX, "ZREM", &uids).await? == 0 {
                 return Ok(());
             }
@@ -58,11 +58,11 @@ impl RedisArticles {
         command: &str,
         uids: &[String],
     ) -> Result<usize, StoreError> {
-        let mut call = self.call(&self.scripts.drop_expired);
+        let mut call = self.call(script!("drop_expired.lua"));
         call.key(index).arg(command);
         for uid in uids {
             call.key(names::article(uid)).arg(uid);
         }
-        self.run(&call).await
+        self.link.run(&call).await
     }
 }

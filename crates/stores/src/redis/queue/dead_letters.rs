@@ -12,10 +12,10 @@ use fetchwell_engine::ports::dead_letters::{
 };
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::job::LeaseId;
-use serde::Serialize;
+use serde_json::json;
 
 use super::job::{site_of, url_of};
-use super::{AtMost, MOST_PER_SCRIPT, RedisQueue};
+use super::{MOST_PER_SCRIPT, RedisQueue};
 
 /// Entries of the index and of the list that are read at once.
 const STRETCH: usize = 1_000;
@@ -23,19 +23,6 @@ const STRETCH: usize = 1_000;
 const AFTER_URL: usize = 17;
 /// The reason of letters that another program put on the list.
 const FOREIGN: &str = "put on the list by another program";
-
-#[derive(Serialize)]
-struct Asked {
-    ids: Vec<String>,
-    retry: bool,
-}
-
-#[derive(Serialize)]
-struct Following {
-    sites: Vec<String>,
-    adopts: bool,
-    reason: &'static str,
-}
 
 /// Index entry, id, URL, site, reason, details.
 type Row = (Vec<u8>, LeaseId, Vec<u8>, String, String, Option<Vec<u8>>);
@@ -68,9 +55,9 @@ impl DeadLetters for RedisQueue {
     }
 
     async fn take_off(&self, letters: &[LeaseId], revision: Revision) -> Result<usize, StoreError> {
-        let ids = letters.iter().map(LeaseId::to_string).collect();
-        let asked = Asked { ids, retry: revision == Revision::Retry };
-        let revised = self.scripts.run(&self.scripts.revise, &asked).await?;
+        let ids: Vec<String> = letters.iter().map(LeaseId::to_string).collect();
+        let asked = json!({ "ids": ids, "retry": revision == Revision::Retry });
+        let revised = self.scripts.run(script!("revise.lua"), &asked).await?;
         self.news.notify_one();
         Ok(revised)
     }
@@ -85,7 +72,7 @@ impl RedisQueue {
     ) -> Result<LettersPage, StoreError> {
         let scripts = &self.scripts;
         let rows: Vec<Row> =
-            scripts.run_with(&scripts.letters, &AtMost { most }, &[from, to]).await?;
+            scripts.run_with(script!("letters.lua"), &json!({ "most": most }), &[from, to]).await?;
         let next = rows.get(most.wrapping_sub(1)).map(|last| last.0.clone());
         let letters = rows.into_iter().map(|(_, id, url, site, reason, details)| DeadLetter {
             id,
@@ -131,29 +118,23 @@ impl RedisQueue {
 
     /// Makes the index agree with the list for these URLs.
     async fn follow_list(&self, urls: &[Vec<u8>], adopts: bool) -> Result<(), StoreError> {
-        let sites = urls.iter().map(|url| site_of(url)).collect();
-        let asked = Following { sites, adopts, reason: FOREIGN };
-        let urls: Vec<&[u8]> = urls.iter().map(Vec::as_slice).collect();
-        self.scripts.run_with(&self.scripts.follow_list, &asked, &urls).await
+        let sites: Vec<String> = urls.iter().map(|url| site_of(url)).collect();
+        let asked = json!({ "sites": sites, "adopts": adopts, "reason": FOREIGN });
+        self.scripts.run_with(script!("follow_list.lua"), &asked, urls).await
     }
 
     /// Reads the next part; `false` at the end.
     async fn read_stretch(&self, stretch: &mut Stretch) -> Result<bool, StoreError> {
-        #[derive(Serialize)]
-        struct Asked {
-            at: usize,
-            most: usize,
-        }
         let from = match stretch.places.last() {
             Some(last) => [b"(", last.as_slice()].concat(),
             None if stretch.at == 0 => b"-".to_vec(),
             // The index has been read to its end, the list has not.
             None => b"+".to_vec(),
         };
-        let asked = Asked { at: stretch.at, most: STRETCH };
+        let asked = json!({ "at": stretch.at, "most": STRETCH });
         let scripts = &self.scripts;
         let read: (Vec<Vec<u8>>, Vec<Vec<u8>>) =
-            scripts.run_with(&scripts.dead_stretch, &asked, &[&from]).await?;
+            scripts.run_with(script!("dead_stretch.lua"), &asked, &from).await?;
         stretch.places = read.0;
         stretch.urls = read.1;
         stretch.at += STRETCH;

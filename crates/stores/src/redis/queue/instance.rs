@@ -14,6 +14,7 @@ use fetchwell_engine::ports::url_queue::UrlQueue;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::Site;
 use serde::Serialize;
+use serde_json::json;
 use tokio::sync::{Mutex, Notify};
 use tracing::warn;
 
@@ -49,14 +50,6 @@ struct Wanted<'a> {
     most_per_site: usize,
 }
 
-#[derive(Serialize)]
-struct GivenBack {
-    epoch: i64,
-    known: Vec<String>,
-    most: usize,
-    leaves: bool,
-}
-
 /// What remains to be done after one renewal.
 struct Left {
     /// Dead instances may hold more leases.
@@ -90,26 +83,22 @@ impl RedisInstance {
 
     async fn give_back(&self, known: &[LeaseId], leaves: bool) -> Result<(), StoreError> {
         let scripts = &self.queue.scripts;
-        let known = known.iter().map(LeaseId::to_string).collect();
-        let asked = GivenBack { epoch: self.epoch(), known, most: MOST_PER_SCRIPT, leaves };
-        while scripts.run::<usize>(&scripts.give_back, &asked).await? == MOST_PER_SCRIPT {}
+        let known: Vec<String> = known.iter().map(LeaseId::to_string).collect();
+        let epoch = self.epoch();
+        let most = MOST_PER_SCRIPT;
+        let asked = json!({ "epoch": epoch, "known": known, "most": most, "leaves": leaves });
+        while scripts.run::<usize>(script!("give_back.lua"), &asked).await? == MOST_PER_SCRIPT {}
         Ok(())
     }
 
     /// Renews once, and rescues as many leases as one script call allows.
     async fn renew_once(&self) -> Result<Left, StoreError> {
-        #[derive(Serialize)]
-        struct Asked {
-            epoch: i64,
-            ttl: u64,
-            most: usize,
-        }
         let epoch = self.epoch();
         let scripts = &self.queue.scripts;
         let ttl = u64::try_from(self.queue.lease_ttl.as_micros()).unwrap_or(u64::MAX);
-        let asked = Asked { epoch, ttl, most: MOST_PER_SCRIPT };
+        let asked = json!({ "epoch": epoch, "ttl": ttl, "most": MOST_PER_SCRIPT });
         let (now_ours, has_more, held, rescued, is_behind): (i64, bool, usize, u64, bool) =
-            scripts.run(&scripts.renew, &asked).await?;
+            scripts.run(script!("renew.lua"), &asked).await?;
         self.rescued.fetch_add(rescued, Ordering::Relaxed);
         if now_ours != epoch {
             self.held.let_all_go();
@@ -171,7 +160,7 @@ impl Source for RedisInstance {
             most_per_site: demand.most_per_site,
         };
         self.held.take_begins();
-        let mut answer: Answer = scripts.run(&scripts.take, &wanted).await?;
+        let mut answer: Answer = scripts.run(script!("take.lua"), &wanted).await?;
         let moment = scripts.clock.moment(answer.0);
         let rows = std::mem::take(&mut answer.4);
         let leases: Vec<Lease> = rows.into_iter().map(|row| lease_of(row, moment)).collect();
@@ -190,7 +179,7 @@ impl Source for RedisInstance {
         }
         let scripts = &self.queue.scripts;
         let ids = leases.iter().map(LeaseId::to_string).collect();
-        scripts.run(&scripts.started, &Asked { epoch: self.epoch(), ids }).await
+        scripts.run(script!("started.lua"), &Asked { epoch: self.epoch(), ids }).await
     }
 
     async fn renew(&self) -> Result<Renewal, StoreError> {
@@ -216,12 +205,12 @@ impl Source for RedisInstance {
     }
 
     /// Hands everything back. The last instance to leave also puts waiting URLs back on the list. If it is not yet
-    /// known whether it is the last, [`RedisQueue::unparking_when_alone`] finds out.
+    /// known whether it is the last, [`RedisQueue::unparking`] finds out.
     async fn leave(&self) -> Result<(), StoreError> {
         self.give_back(&[], true).await?;
         self.epoch.store(NO_EPOCH, Ordering::Relaxed);
         self.held.let_all_go();
-        self.queue.unparking_when_alone().step().await?;
+        self.queue.unparking(true).step().await?;
         Ok(())
     }
 
@@ -258,7 +247,7 @@ impl SettleWithDetails for RedisInstance {
             Ending::of(lease, settlement, details.as_deref(), &scripts.clock)
         });
         let asked = Asked { epoch: self.epoch(), ends: ends.collect() };
-        let confirmed: Vec<bool> = scripts.run(&scripts.settle, &asked).await?;
+        let confirmed: Vec<bool> = scripts.run(script!("settle.lua"), &asked).await?;
         self.held.let_go(batch.iter().map(|(lease, ..)| lease.id));
         let settled = |confirmed| if confirmed { Settled::Confirmed } else { Settled::Stale };
         Ok(confirmed.into_iter().map(settled).collect())

@@ -55,21 +55,33 @@ impl Extras {
     }
 }
 
-/// How a lease ends.
+/// A lease, and how it ends.
 #[derive(Serialize)]
 pub(super) struct Ending<'a> {
     id: String,
-    how: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    at: Option<i64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    history: Option<Past>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    extras: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    details: Option<&'a str>,
+    #[serde(flatten)]
+    how: How<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "how", rename_all = "snake_case")]
+enum How<'a> {
+    Done,
+    Skipped,
+    Retry {
+        at: i64,
+        history: Past,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        extras: Option<String>,
+    },
+    Dead {
+        reason: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        details: Option<&'a str>,
+    },
+    HandBack {
+        at: i64,
+    },
 }
 
 /// A [`History`] with durations instead of times.
@@ -89,31 +101,18 @@ impl<'a> Ending<'a> {
         details: Option<&'a str>,
         clock: &StoreClock,
     ) -> Ending<'a> {
-        let end = |how| Ending {
-            id: lease.id.to_string(),
-            how,
-            at: None,
-            history: None,
-            extras: None,
-            reason: None,
-            details: None,
-        };
-        let at = |at: &Time| Some(clock.span_us(*at));
-        let extras = |payload: &Option<Vec<u8>>| {
-            payload.as_ref().and_then(|payload| Extras::text(&lease.job.lane, payload))
-        };
-        match settlement {
-            Settlement::Done => end("done"),
-            Settlement::Skipped => end("skipped"),
-            Settlement::Retry { at: then, history, payload } => Ending {
-                at: at(then),
-                history: Some(Past::of(history, clock)),
-                extras: extras(payload),
-                ..end("retry")
+        let how = match settlement {
+            Settlement::Done => How::Done,
+            Settlement::Skipped => How::Skipped,
+            Settlement::Retry { at, history, payload } => How::Retry {
+                at: clock.span_us(*at),
+                history: Past::of(history, clock),
+                extras: payload.as_ref().and_then(|new| Extras::text(&lease.job.lane, new)),
             },
-            Settlement::Dead { reason } => Ending { reason: Some(reason), details, ..end("dead") },
-            Settlement::HandBack { at: then } => Ending { at: at(then), ..end("hand_back") },
-        }
+            Settlement::Dead { reason } => How::Dead { reason, details },
+            Settlement::HandBack { at } => How::HandBack { at: clock.span_us(*at) },
+        };
+        Ending { id: lease.id.to_string(), how }
     }
 }
 

@@ -21,7 +21,6 @@ mod names;
 mod rounds;
 mod scripts;
 mod unparking;
-mod waiting;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,9 +29,12 @@ use async_trait::async_trait;
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::job::{LeaseId, NewJob};
 use fetchwell_engine::ports::queue::{Instance, Ledger, LedgerMismatch, Queue};
+use fetchwell_engine::ports::sites::Waiting;
 use fetchwell_engine::ports::url_queue::{Backlog, DeadLetterWorker, Unparked, UrlQueue};
 use fetchwell_policy::time::Time;
+use fetchwell_policy::url::Site;
 use serde::Serialize;
+use serde_json::json;
 use tokio::sync::Notify;
 
 use super::link::RedisConnection;
@@ -40,7 +42,7 @@ use crate::StoreClock;
 pub use instance::RedisInstance;
 use job::{Entry, site_of};
 pub use names::QueueNames;
-use scripts::{Nothing, Scripts};
+use scripts::Scripts;
 pub use unparking::{UnparkStep, Unparking};
 
 /// How often to check an idle list by default. No blocking command is used: the list is polled, as the parked jobs have
@@ -62,16 +64,6 @@ pub struct RedisQueue {
     lease_ttl: Duration,
     run_once: bool,
     poll: Duration,
-}
-
-#[derive(Serialize)]
-struct AtMost {
-    most: usize,
-}
-
-#[derive(Serialize)]
-struct Filings {
-    filings: Vec<Filing>,
 }
 
 /// An id, and the site of its URL.
@@ -106,26 +98,26 @@ impl RedisQueue {
 
     /// The time, and when the oldest URL that has not ended was accepted, by the server's clock.
     async fn oldest(&self) -> Result<(Time, Option<Time>), StoreError> {
-        let asked = AtMost { most: MOST_PER_SCRIPT };
+        let asked = json!({ "most": MOST_PER_SCRIPT });
         let (now_us, oldest_us): (i64, Option<i64>) =
-            self.scripts.run(&self.scripts.oldest, &asked).await?;
+            self.scripts.run(script!("oldest.lua"), &asked).await?;
         Ok((Time::from_micros(now_us), oldest_us.map(Time::from_micros)))
     }
 
     /// Moves URLs from the head of the list. They still have to be filed.
     async fn move_heads(&self) -> Result<Vec<Filing>, StoreError> {
-        self.to_be_filed(&self.scripts.move_heads).await
+        self.to_be_filed(script!("move.lua")).await
     }
 
     /// Files URLs that were moved but not filed. If the instance that moved them is about to file them, one of the two
     /// does it.
     async fn file_the_unfiled(&self) -> Result<(), StoreError> {
         loop {
-            let filings = self.to_be_filed(&self.scripts.unfiled).await?;
+            let filings = self.to_be_filed(script!("unfiled.lua")).await?;
             let is_last = filings.len() < MOST_PER_SCRIPT;
             if !filings.is_empty() {
-                let asked = Filings { filings };
-                self.scripts.run::<()>(&self.scripts.file, &asked).await?;
+                let asked = json!({ "filings": filings });
+                self.scripts.run::<()>(script!("file.lua"), &asked).await?;
             }
             if is_last {
                 return Ok(());
@@ -134,7 +126,7 @@ impl RedisQueue {
     }
 
     async fn to_be_filed(&self, script: &redis::Script) -> Result<Vec<Filing>, StoreError> {
-        let asked = AtMost { most: MOST_PER_SCRIPT };
+        let asked = json!({ "most": MOST_PER_SCRIPT });
         let urls: Vec<(LeaseId, Vec<u8>)> = self.scripts.run(script, &asked).await?;
         Ok(urls.into_iter().map(|(id, url)| (id.to_string(), site_of(&url))).collect())
     }
@@ -142,7 +134,7 @@ impl RedisQueue {
     /// The ledger, the counts of the keys themselves, and the number of waiting URLs.
     async fn count(&self) -> Result<(Ledger, Counted, i64), StoreError> {
         let (told, counted, waiting): ([i64; 7], [i64; 9], i64) =
-            self.scripts.run(&self.scripts.count, &Nothing {}).await?;
+            self.scripts.run(script!("count.lua"), &json!({})).await?;
         let [accepted, done, skipped, queued, in_flight, delayed, dead] = told;
         let ledger = Ledger { accepted, done, skipped, queued, in_flight, delayed, dead };
         let [list, unfiled, parked, delayed, leased, dead, jobs, dead_list, under_way] = counted;
@@ -163,7 +155,7 @@ impl Queue for RedisQueue {
         let mut accepted = 0;
         for jobs in jobs.chunks(MOST_PER_SCRIPT) {
             let jobs = jobs.iter().map(|new| Entry::of(new, &self.scripts.clock)).collect();
-            accepted += self.scripts.run::<usize>(&self.scripts.enqueue, &Asked { jobs }).await?;
+            accepted += self.scripts.run::<usize>(script!("enqueue.lua"), &Asked { jobs }).await?;
         }
         self.news.notify_one();
         Ok(accepted)
@@ -203,8 +195,7 @@ impl UrlQueue for RedisQueue {
     /// Pushes to the list, like other producers.
     async fn push(&self, urls: &[String]) -> Result<(), StoreError> {
         for urls in urls.chunks(MOST_PER_SCRIPT) {
-            let urls: Vec<&[u8]> = urls.iter().map(String::as_bytes).collect();
-            self.scripts.run_with::<()>(&self.scripts.push, &Nothing {}, &urls).await?;
+            self.scripts.run_with::<()>(script!("push.lua"), &json!({}), urls).await?;
         }
         self.news.notify_one();
         Ok(())
@@ -237,9 +228,17 @@ impl UrlQueue for RedisQueue {
     }
 
     async fn unpark(&self, only_when_alone: bool) -> Result<Option<Unparked>, StoreError> {
-        let unparking =
-            if only_when_alone { self.unparking_when_alone() } else { self.unparking() };
-        unparking.finish().await.map(Some)
+        self.unparking(only_when_alone).finish().await.map(Some)
+    }
+}
+
+/// URLs that are still on the list are not filed under a site yet, and do not count.
+#[async_trait]
+impl Waiting for RedisQueue {
+    async fn waiting_for(&self, sites: &[Site], most: u32) -> Result<Vec<u64>, StoreError> {
+        let asked = json!({ "sites": sites });
+        let counts: Vec<u64> = self.scripts.run(script!("waiting_for.lua"), &asked).await?;
+        Ok(counts.into_iter().map(|count| count.min(most.into())).collect())
     }
 }
 

@@ -5,30 +5,21 @@ use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::rounds::{MEMORY, Put, Round, Rounds};
 use fetchwell_engine::ports::url_queue::UrlQueue;
 use fetchwell_policy::time::Time;
-use serde::Serialize;
+use serde_json::json;
 
 use super::RedisQueue;
-use super::scripts::Nothing;
 
 /// Entries per script call.
 const MOST_PER_LOOK: usize = 1_000;
-
-#[derive(Serialize)]
-struct Asked<'a> {
-    entry: &'a str,
-    due: i64,
-    forgotten: i64,
-    max_waiting: u64,
-}
 
 #[async_trait]
 impl Rounds for RedisQueue {
     async fn last_rounds(&self, entries: &[&str]) -> Result<Vec<Option<Time>>, StoreError> {
         let mut last = Vec::with_capacity(entries.len());
         for entries in entries.chunks(MOST_PER_LOOK) {
-            let entries: Vec<&[u8]> = entries.iter().map(|entry| entry.as_bytes()).collect();
             let scripts = &self.scripts;
-            let due: Vec<i64> = scripts.run_with(&scripts.rounds, &Nothing {}, &entries).await?;
+            let due: Vec<i64> =
+                scripts.run_with(script!("rounds.lua"), &json!({}), entries).await?;
             last.extend(due.into_iter().map(|due| (due >= 0).then(|| Time::from_micros(due))));
         }
         Ok(last)
@@ -45,15 +36,14 @@ impl Rounds for RedisQueue {
         urls: &[String],
         max_waiting: u64,
     ) -> Result<Put, StoreError> {
-        let asked = Asked {
-            entry: &round.entry,
-            due: round.due.as_micros(),
-            forgotten: (round.due - MEMORY).as_micros(),
-            max_waiting,
-        };
-        let urls: Vec<&[u8]> = urls.iter().map(String::as_bytes).collect();
+        let asked = json!({
+            "entry": round.entry,
+            "due": round.due.as_micros(),
+            "forgotten": (round.due - MEMORY).as_micros(),
+            "max_waiting": max_waiting,
+        });
         let (what, waiting): (i64, u64) =
-            self.scripts.run_with(&self.scripts.put_round, &asked, &urls).await?;
+            self.scripts.run_with(script!("put_round.lua"), &asked, urls).await?;
         Ok(match what {
             0 => Put::Before,
             1 => Put::Done,

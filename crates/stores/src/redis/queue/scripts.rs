@@ -1,93 +1,32 @@
-//! The scripts. Each is one change, and declares all the keys of the queue.
+//! Runs the scripts. Each is one change, and declares all the keys of the queue.
 
 use fetchwell_engine::ports::error::StoreError;
-use redis::{FromRedisValue, Script};
+use redis::{FromRedisValue, Script, ToRedisArgs};
 use serde::Serialize;
 
 use super::names::QueueNames;
 use crate::StoreClock;
 use crate::redis::link::RedisConnection;
 
-/// The scripts of one queue, and the server that runs them.
+/// The server that runs the scripts of one queue.
 pub(super) struct Scripts {
     link: RedisConnection,
     keys: Vec<String>,
     pub(super) clock: StoreClock,
-    pub(super) move_heads: Script,
-    pub(super) unfiled: Script,
-    pub(super) file: Script,
-    pub(super) take: Script,
-    pub(super) started: Script,
-    pub(super) settle: Script,
-    pub(super) renew: Script,
-    pub(super) rescue: Script,
-    pub(super) instances: Script,
-    pub(super) give_back: Script,
-    pub(super) push: Script,
-    pub(super) enqueue: Script,
-    pub(super) unpark: Script,
-    pub(super) count: Script,
-    pub(super) oldest: Script,
-    pub(super) letters: Script,
-    pub(super) dead_stretch: Script,
-    pub(super) follow_list: Script,
-    pub(super) revise: Script,
-    pub(super) rounds: Script,
-    pub(super) put_round: Script,
-    pub(super) waiting_for: Script,
-}
-
-/// The argument of scripts that need none.
-#[derive(Serialize)]
-pub(super) struct Nothing {}
-
-macro_rules! script {
-    ($file:literal) => {
-        Script::new(concat!(include_str!("prelude.lua"), include_str!($file)))
-    };
 }
 
 impl Scripts {
     pub(super) fn new(link: RedisConnection, names: &QueueNames, clock: StoreClock) -> Scripts {
-        Scripts {
-            link,
-            keys: names.keys(),
-            clock,
-            move_heads: script!("move.lua"),
-            unfiled: script!("unfiled.lua"),
-            file: script!("file.lua"),
-            take: script!("take.lua"),
-            started: script!("started.lua"),
-            settle: script!("settle.lua"),
-            renew: script!("renew.lua"),
-            rescue: script!("rescue.lua"),
-            instances: script!("instances.lua"),
-            give_back: script!("give_back.lua"),
-            push: script!("push.lua"),
-            enqueue: script!("enqueue.lua"),
-            unpark: script!("unpark.lua"),
-            count: script!("count.lua"),
-            oldest: script!("oldest.lua"),
-            letters: script!("letters.lua"),
-            dead_stretch: script!("dead_stretch.lua"),
-            follow_list: script!("follow_list.lua"),
-            revise: script!("revise.lua"),
-            rounds: script!("rounds.lua"),
-            put_round: script!("put_round.lua"),
-            waiting_for: script!("waiting_for.lua"),
-        }
+        Scripts { link, keys: names.keys(), clock }
     }
 
     /// Writes a value unless there is one, and returns the stored one. Needs no script: SETNX decides atomically who is
     /// first.
     pub(super) async fn settle_on(&self, key: &str, value: &str) -> Result<String, StoreError> {
-        let mut connection = self.link.standing().await?.connection;
         let mut both = redis::pipe();
         both.cmd("SETNX").arg(key).arg(value).ignore().cmd("GET").arg(key);
-        match both.query_async::<(Option<String>,)>(&mut connection).await {
-            Ok((there,)) => Ok(there.unwrap_or_else(|| value.to_owned())),
-            Err(error) => Err(self.link.fault(error).await),
-        }
+        let (there,): (Option<String>,) = self.link.query_all(&both).await?;
+        Ok(there.unwrap_or_else(|| value.to_owned()))
     }
 
     pub(super) async fn run<T: FromRedisValue>(
@@ -95,32 +34,22 @@ impl Scripts {
         script: &Script,
         asked: &impl Serialize,
     ) -> Result<T, StoreError> {
-        self.run_with(script, asked, &[]).await
+        self.run_with(script, asked, None::<&str>).await
     }
 
-    /// Runs a script with additional arguments that may be any bytes.
+    /// Runs a script with additional arguments, each of which may be any bytes.
     pub(super) async fn run_with<T: FromRedisValue>(
         &self,
         script: &Script,
         asked: &impl Serialize,
-        bytes: &[&[u8]],
+        more: impl ToRedisArgs,
     ) -> Result<T, StoreError> {
         let asked = serde_json::to_string(asked)
             .map_err(|error| StoreError::bug("cannot encode a request").with_source(error))?;
         let now = self.clock.given().map_or_else(String::new, |micros| micros.to_string());
         let mut call = script.prepare_invoke();
-        for key in &self.keys {
-            call.key(key);
-        }
-        call.arg(now).arg(asked);
-        for bytes in bytes {
-            call.arg(*bytes);
-        }
-        let mut connection = self.link.standing().await?.connection;
-        match call.invoke_async(&mut connection).await {
-            Ok(answer) => Ok(answer),
-            Err(error) => Err(self.link.fault(error).await),
-        }
+        call.key(&self.keys).arg(now).arg(asked).arg(more);
+        self.link.run(&call).await
     }
 }
 

@@ -8,11 +8,10 @@ use std::time::Duration;
 
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::url_queue::Unparked;
-use serde::Serialize;
+use serde_json::json;
 use tracing::info;
 
-use super::scripts::Nothing;
-use super::{AtMost, MOST_PER_SCRIPT, RedisQueue};
+use super::{MOST_PER_SCRIPT, RedisQueue};
 
 /// How often to check whether an instance has renewed its lease.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -56,29 +55,22 @@ type Instance = (Epoch, i64, i64, u64);
 impl RedisQueue {
     /// Puts waiting URLs back at the end of the list, site by site. They are accepted again from there, so their
     /// history is lost. Jobs that a list cannot represent (with a key, a deadline, a lane or a payload) stay.
-    pub fn unparking(&self) -> Unparking {
-        Unparking::new(self, false)
-    }
-
-    /// The same, unless another instance is alive.
-    pub fn unparking_when_alone(&self) -> Unparking {
-        Unparking::new(self, true)
+    ///
+    /// With `only_when_alone`, does nothing if another instance is alive.
+    pub fn unparking(&self, only_when_alone: bool) -> Unparking {
+        let at_work = HashSet::new();
+        Unparking { queue: self.clone(), only_when_alone, urls: 0, seen: None, at_work }
     }
 
     async fn unpark_now(&self, only_when_alone: bool) -> Result<u64, StoreError> {
-        #[derive(Serialize)]
-        struct Asked {
-            most: usize,
-            only_when_alone: bool,
-        }
         self.rescue().await?;
         self.file_the_unfiled().await?;
-        let asked = Asked { most: MOST_PER_SCRIPT, only_when_alone };
+        let asked = json!({ "most": MOST_PER_SCRIPT, "only_when_alone": only_when_alone });
         let mut from = b"-".to_vec();
         let mut unparked = 0;
         while !from.is_empty() {
             let step: (Vec<u8>, u64) =
-                self.scripts.run_with(&self.scripts.unpark, &asked, &[&from]).await?;
+                self.scripts.run_with(script!("unpark.lua"), &asked, &from).await?;
             from = step.0;
             unparked += step.1;
         }
@@ -87,18 +79,13 @@ impl RedisQueue {
 
     /// Requeues the leases of expired instances.
     async fn rescue(&self) -> Result<(), StoreError> {
-        let asked = AtMost { most: MOST_PER_SCRIPT };
-        while self.scripts.run::<usize>(&self.scripts.rescue, &asked).await? == MOST_PER_SCRIPT {}
+        let asked = json!({ "most": MOST_PER_SCRIPT });
+        while self.scripts.run::<usize>(script!("rescue.lua"), &asked).await? == MOST_PER_SCRIPT {}
         Ok(())
     }
 }
 
 impl Unparking {
-    fn new(queue: &RedisQueue, only_when_alone: bool) -> Unparking {
-        let at_work = HashSet::new();
-        Unparking { queue: queue.clone(), only_when_alone, urls: 0, seen: None, at_work }
-    }
-
     /// Takes steps until there is nothing left to wait for.
     pub(super) async fn finish(mut self) -> Result<Unparked, StoreError> {
         let mut is_said = false;
@@ -127,7 +114,7 @@ impl Unparking {
         let scripts = &self.queue.scripts;
         // Read before anything is put back: an instance that is gone by then holds nothing that this step would miss.
         let (instances, in_no_hands): (Vec<Instance>, i64) =
-            scripts.run(&scripts.instances, &Nothing {}).await?;
+            scripts.run(script!("instances.lua"), &json!({})).await?;
         self.recognize(&instances);
         self.urls += self.queue.unpark_now(self.only_when_alone).await?;
         let is_at_work = |(epoch, ..): &&Instance| self.at_work.contains(epoch);

@@ -11,7 +11,10 @@ use fetchwell_engine::ports::articles::{
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_policy::time::Time;
 use fetchwell_sqlite::db::Db;
-use rusqlite::{Connection, OptionalExtension};
+use fetchwell_sqlite::statements::Statements;
+use rusqlite::Connection;
+
+use super::clock::write_at;
 
 /// Articles in a SQLite file.
 pub struct SqliteArticles {
@@ -34,42 +37,35 @@ impl Articles for SqliteArticles {
 
     async fn pending(&self, uids: &[String], run: Time) -> Result<Vec<bool>, StoreError> {
         let uids = uids.to_vec();
-        let clock = self.clock.clone();
-        self.db
-            .write(move |tx| {
-                let books = Books { tx, now: clock.now(), run };
-                uids.iter().map(|uid| books.is_pending(uid)).collect()
-            })
-            .await
+        write_at(&self.db, &self.clock, move |tx, now| {
+            let books = Books { tx, now, run };
+            uids.iter().map(|uid| books.is_pending(uid)).collect()
+        })
+        .await
     }
 
     async fn keep(&self, article_results: &[&ArticleResult], run: Time) -> Result<(), StoreError> {
         let article_results: Vec<ArticleResult> =
             article_results.iter().map(|one| (*one).clone()).collect();
-        let clock = self.clock.clone();
-        self.db
-            .write(move |tx| {
-                let books = Books { tx, now: clock.now(), run };
-                article_results.iter().try_for_each(|article_result| books.keep(article_result))
-            })
-            .await
+        write_at(&self.db, &self.clock, move |tx, now| {
+            let books = Books { tx, now, run };
+            article_results.iter().try_for_each(|article_result| books.keep(article_result))
+        })
+        .await
     }
 
     async fn trim(&self) -> Result<(), StoreError> {
-        let clock = self.clock.clone();
-        self.db.write(move |tx| trim(tx, clock.now())).await
+        write_at(&self.db, &self.clock, trim).await
     }
 
     async fn find(&self, uid: &str) -> Result<Option<Fields>, StoreError> {
         let uid = uid.to_owned();
-        let clock = self.clock.clone();
-        self.db.write(move |tx| reading::find(tx, &uid, clock.now())).await
+        write_at(&self.db, &self.clock, move |tx, now| reading::find(tx, &uid, now)).await
     }
 
     async fn list(&self, wanted: &Wanted) -> Result<Vec<Fields>, StoreError> {
         let wanted = wanted.clone();
-        let clock = self.clock.clone();
-        self.db.write(move |tx| reading::list(tx, &wanted, clock.now())).await
+        write_at(&self.db, &self.clock, move |tx, now| reading::list(tx, &wanted, now)).await
     }
 
     async fn count(&self) -> Result<Counts, StoreError> {
@@ -86,11 +82,8 @@ struct Books<'a> {
 
 impl Books<'_> {
     fn is_pending(&self, uid: &str) -> rusqlite::Result<bool> {
-        let attempted = self
-            .tx
-            .prepare_cached("SELECT 1 FROM attempted WHERE uid = ?1 AND at > ?2")?
-            .exists((uid, (self.now - ATTEMPTED_FOR).as_micros()))?;
-        if attempted {
+        let attempted = "SELECT 1 FROM attempted WHERE uid = ?1 AND at > ?2";
+        if self.tx.has(attempted, (uid, (self.now - ATTEMPTED_FOR).as_micros()))? {
             return Ok(false);
         }
         if self.has_article(uid)? {
@@ -110,16 +103,13 @@ impl Books<'_> {
 
     fn keep_article(&self, article_result: &ArticleResult) -> rusqlite::Result<()> {
         self.write(article_result)?;
-        let mut file = self.tx.prepare_cached(
-            "INSERT INTO article_category VALUES (?1, ?2) ON CONFLICT DO NOTHING",
-        )?;
+        let uid = &article_result.uid;
+        let file = "INSERT INTO article_category VALUES (?1, ?2) ON CONFLICT DO NOTHING";
         for category in &article_result.categories {
-            file.execute((category, &article_result.uid))?;
+            self.tx.run(file, (category, uid))?;
         }
-        self.tx
-            .prepare_cached("DELETE FROM site_failure WHERE uid = ?1")?
-            .execute([&article_result.uid])?;
-        self.note_attempt(&article_result.uid)
+        self.tx.run("DELETE FROM site_failure WHERE uid = ?1", [uid])?;
+        self.note_attempt(uid)
     }
 
     fn keep_failure(
@@ -132,12 +122,11 @@ impl Books<'_> {
             return self.note_attempt(uid);
         }
         self.write(article_result)?;
-        self.tx
-            .prepare_cached(
-                "INSERT INTO article_failure VALUES (?1, ?2, ?3)
-                 ON CONFLICT (uid, code) DO UPDATE SET at = excluded.at",
-            )?
-            .execute((uid, failure.code, article_result.fetched_ts))?;
+        self.tx.run(
+            "INSERT INTO article_failure VALUES (?1, ?2, ?3)
+             ON CONFLICT (uid, code) DO UPDATE SET at = excluded.at",
+            (uid, failure.code, article_result.fetched_ts),
+        )?;
         if failure.is_of_site && self.count_site_failure(uid)? < RUNS_UNTIL_ATTEMPTED {
             return Ok(());
         }
@@ -150,69 +139,60 @@ impl Books<'_> {
         if last_at.is_some_and(|at| at >= self.run) {
             return Ok(runs);
         }
-        self.tx
-            .prepare_cached(
-                "INSERT INTO site_failure VALUES (?1, ?2, ?3)
-                 ON CONFLICT (uid) DO UPDATE SET runs = excluded.runs, at = excluded.at",
-            )?
-            .execute((uid, runs + 1, self.now.as_micros()))?;
+        self.tx.run(
+            "INSERT INTO site_failure VALUES (?1, ?2, ?3)
+             ON CONFLICT (uid) DO UPDATE SET runs = excluded.runs, at = excluded.at",
+            (uid, runs + 1, self.now.as_micros()),
+        )?;
         Ok(runs + 1)
     }
 
     fn site_failures(&self, uid: &str) -> rusqlite::Result<(u32, Option<Time>)> {
-        let found = self
-            .tx
-            .prepare_cached("SELECT runs, at FROM site_failure WHERE uid = ?1 AND at > ?2")?
-            .query_row((uid, (self.now - SITE_FAILURES_TTL).as_micros()), |row| {
-                Ok((row.get(0)?, Some(Time::from_micros(row.get(1)?))))
-            })
-            .optional()?;
+        let found = self.tx.find(
+            "SELECT runs, at FROM site_failure WHERE uid = ?1 AND at > ?2",
+            (uid, (self.now - SITE_FAILURES_TTL).as_micros()),
+            |row| Ok((row.get(0)?, Some(Time::from_micros(row.get(1)?)))),
+        )?;
         Ok(found.unwrap_or_default())
     }
 
     fn has_article(&self, uid: &str) -> rusqlite::Result<bool> {
-        self.tx
-            .prepare_cached(
-                "SELECT 1 FROM article WHERE uid = ?1 AND NOT is_failure AND expires_at > ?2",
-            )?
-            .exists((uid, self.now.as_micros()))
+        self.tx.has(
+            "SELECT 1 FROM article WHERE uid = ?1 AND NOT is_failure AND expires_at > ?2",
+            (uid, self.now.as_micros()),
+        )
     }
 
     fn note_attempt(&self, uid: &str) -> rusqlite::Result<()> {
-        self.tx
-            .prepare_cached(
-                "INSERT INTO attempted VALUES (?1, ?2)
-                 ON CONFLICT (uid) DO UPDATE SET at = excluded.at",
-            )?
-            .execute((uid, self.now.as_micros()))?;
+        self.tx.run(
+            "INSERT INTO attempted VALUES (?1, ?2)
+             ON CONFLICT (uid) DO UPDATE SET at = excluded.at",
+            (uid, self.now.as_micros()),
+        )?;
         Ok(())
     }
 
     fn write(&self, article_result: &ArticleResult) -> rusqlite::Result<()> {
         let ArticleResult { uid, fields, fetched_ts, failure, categories } = article_result;
-        self.tx
-            .prepare_cached("INSERT OR REPLACE INTO article VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?
-            .execute((
-            uid,
-            failure.is_some(),
-            categories.first(),
-            fetched_ts,
-            reading::json(fields)?,
-            (self.now + ARTICLE_TTL).as_micros(),
-        ))?;
+        let fields = reading::json(fields)?;
+        let expires_at = (self.now + ARTICLE_TTL).as_micros();
+        self.tx.run(
+            "INSERT OR REPLACE INTO article VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            (uid, failure.is_some(), categories.first(), fetched_ts, fields, expires_at),
+        )?;
         Ok(())
     }
 }
 
 fn trim(tx: &Connection, now: Time) -> rusqlite::Result<()> {
-    let over = |statement: &str, at: Time| tx.prepare_cached(statement)?.execute([at.as_micros()]);
+    let over = |statement: &str, at: Time| tx.run(statement, [at.as_micros()]);
     over("DELETE FROM article WHERE expires_at <= ?1", now)?;
     over("DELETE FROM attempted WHERE at <= ?1", now - ATTEMPTED_FOR)?;
     over("DELETE FROM site_failure WHERE at <= ?1", now - SITE_FAILURES_TTL)?;
-    tx.prepare_cached(
+    tx.run(
         "DELETE FROM article_category WHERE NOT EXISTS (
              SELECT 1 FROM article WHERE article.uid = article_category.uid AND NOT is_failure)",
-    )?
-    .execute([])?;
+        [],
+    )?;
     Ok(())
 }

@@ -4,32 +4,32 @@ use std::collections::BTreeMap;
 
 use fetchwell_engine::ports::articles::{Counts, Fields, Status, Wanted};
 use fetchwell_policy::time::Time;
-use rusqlite::{Connection, OptionalExtension, Row};
+use fetchwell_sqlite::statements::Statements;
+use rusqlite::{Connection, Row};
 
 pub(super) fn find(tx: &Connection, uid: &str, now: Time) -> rusqlite::Result<Option<Fields>> {
-    tx.prepare_cached("SELECT fields FROM article WHERE uid = ?1 AND expires_at > ?2")?
-        .query_row((uid, now.as_micros()), fields_of)
-        .optional()
+    let select = "SELECT fields FROM article WHERE uid = ?1 AND expires_at > ?2";
+    tx.find(select, (uid, now.as_micros()), fields_of)
 }
 
 pub(super) fn list(tx: &Connection, wanted: &Wanted, now: Time) -> rusqlite::Result<Vec<Fields>> {
     let is_failure = wanted.status.map(|status| status == Status::Failure);
-    tx.prepare_cached(
+    tx.list(
         "SELECT fields FROM article WHERE expires_at > ?1 AND (?2 IS NULL OR is_failure = ?2)
              AND (?3 IS NULL OR category = ?3 OR EXISTS (
                  SELECT 1 FROM article_category
                  WHERE article_category.category = ?3 AND article_category.uid = article.uid))
          ORDER BY fetched_ts DESC, uid LIMIT ?4",
-    )?
-    .query_map((now.as_micros(), is_failure, &wanted.category, wanted.most), fields_of)?
-    .collect()
+        (now.as_micros(), is_failure, &wanted.category, wanted.most),
+        fields_of,
+    )
 }
 
 pub(super) fn count(tx: &Connection) -> rusqlite::Result<Counts> {
-    let one = |statement: &str| tx.prepare_cached(statement)?.query_row([], |row| row.get(0));
+    let one = |statement: &str| tx.one(statement, [], |row| row.get(0));
     let groups = |statement: &str| -> rusqlite::Result<BTreeMap<String, u64>> {
-        let mut select = tx.prepare_cached(statement)?;
-        select.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+        let groups: Vec<(String, u64)> = tx.list(statement, [], |row| row.try_into())?;
+        Ok(groups.into_iter().collect())
     };
     Ok(Counts {
         articles: one("SELECT count(*) FROM article WHERE NOT is_failure")?,

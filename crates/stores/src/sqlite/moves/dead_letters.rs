@@ -2,7 +2,7 @@
 
 use fetchwell_engine::ports::dead_letters::Revision;
 use fetchwell_engine::ports::job::LeaseId;
-use fetchwell_policy::retry::History;
+use fetchwell_sqlite::statements::Statements;
 
 use super::Moves;
 use crate::shared::job_state::sql;
@@ -19,7 +19,8 @@ impl Moves<'_> {
             Revision::Retry => {
                 sql!(
                     "UPDATE job SET reason = NULL, details = NULL, interruptions = 0,
-                         ended_at = NULL
+                         ended_at = NULL, url_failures = 0, site_failures = 0, paced = 0,
+                         first_site_failure = NULL
                      WHERE id = ?1 AND queue = ?2 AND state = {dead}"
                 )
             }
@@ -27,15 +28,12 @@ impl Moves<'_> {
                 sql!("DELETE FROM job WHERE id = ?1 AND queue = ?2 AND state = {dead}")
             }
         };
-        if self.tx.prepare_cached(sql)?.execute((id, self.queue))? == 0 {
+        if self.tx.run(sql, (id, self.queue))? == 0 {
             return Ok(false);
         }
         self.change.dead -= 1;
         match revision {
-            Revision::Retry => {
-                self.rewrite(id, &History::default(), None)?;
-                self.wait(id, self.now)?;
-            }
+            Revision::Retry => self.wait(id, self.now)?,
             Revision::Drop => self.change.skipped += 1,
         }
         Ok(true)

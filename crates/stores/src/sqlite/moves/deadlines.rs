@@ -6,7 +6,7 @@
 use fetchwell_engine::ports::job::{Lease, LeaseId};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::Site;
-use rusqlite::OptionalExtension;
+use fetchwell_sqlite::statements::Statements;
 
 use super::{LaneId, Moves, lease_of};
 use crate::shared::job_state::{JobState, sql};
@@ -21,13 +21,8 @@ struct Run {
     last: LeaseId,
 }
 
-/// An overdue job, with its state, site and lane.
-struct Late {
-    lease: Lease,
-    state: JobState,
-    site: String,
-    lane: LaneId,
-}
+/// An overdue job and its state, with its room: its site and lane.
+type Late = ((Lease, JobState), (String, LaneId));
 
 impl Moves<'_> {
     /// Records the deadline of a waiting job.
@@ -40,12 +35,11 @@ impl Moves<'_> {
     /// Writes the runs of jobs that were accepted here.
     pub(super) fn enter_runs(&mut self) -> rusqlite::Result<()> {
         for (deadline, (first, last)) in std::mem::take(&mut self.runs) {
-            self.tx
-                .prepare_cached(
-                    "INSERT INTO expiry VALUES (?1, ?2, ?3, ?4)
-                     ON CONFLICT DO UPDATE SET last = max(last, excluded.last)",
-                )?
-                .execute((self.queue, deadline.as_micros(), first, last))?;
+            self.tx.run(
+                "INSERT INTO expiry VALUES (?1, ?2, ?3, ?4)
+                 ON CONFLICT DO UPDATE SET last = max(last, excluded.last)",
+                (self.queue, deadline.as_micros(), first, last),
+            )?;
         }
         Ok(())
     }
@@ -69,14 +63,14 @@ impl Moves<'_> {
             // Leased jobs are skipped: their holder watches the deadline, and they get a run again when they are
             // requeued.
             let seen = match late.last() {
-                Some(late_job) if late.len() == left => late_job.lease.id,
+                Some(((lease, _), _)) if late.len() == left => lease.id,
                 _ => last,
             };
             to_look_at -= seen - run.first + 1;
             self.shorten(&run, seen + 1)?;
-            for Late { lease, state, site, lane } in late {
-                found.push((lease, state));
-                rooms.push((site, lane));
+            for (job, room) in late {
+                found.push(job);
+                rooms.push(room);
             }
         }
         let leases = self.take(epoch, found)?;
@@ -91,13 +85,14 @@ impl Moves<'_> {
         let mut to_look_at = MAX_LOOKED_AT;
         while let Some(run) = self.first_run()? {
             let last = run.last.min(run.first + to_look_at - 1);
-            let first: Option<LeaseId> = self
-                .tx
-                .prepare_cached(sql!(
+            let first: Option<LeaseId> = self.tx.one(
+                sql!(
                     "SELECT min(id) FROM job
                      WHERE id BETWEEN ?1 AND ?2 AND state < {dead} AND deadline = ?3"
-                ))?
-                .query_row((run.first, last, run.deadline.as_micros()), |row| row.get(0))?;
+                ),
+                (run.first, last, run.deadline.as_micros()),
+                |row| row.get(0),
+            )?;
             if let Some(first) = first {
                 self.shorten(&run, first)?;
                 return Ok(Some(run.deadline));
@@ -112,35 +107,29 @@ impl Moves<'_> {
     }
 
     fn first_run(&self) -> rusqlite::Result<Option<Run>> {
-        self.tx
-            .prepare_cached(
-                "SELECT deadline, first, last FROM expiry WHERE queue = ?1
-                 ORDER BY deadline, first LIMIT 1",
-            )?
-            .query_row([self.queue], |row| {
-                let deadline = Time::from_micros(row.get(0)?);
-                Ok(Run { deadline, first: row.get(1)?, last: row.get(2)? })
-            })
-            .optional()
+        let select = "SELECT deadline, first, last FROM expiry WHERE queue = ?1
+             ORDER BY deadline, first LIMIT 1";
+        self.tx.find(select, [self.queue], |row| {
+            let deadline = Time::from_micros(row.get(0)?);
+            Ok(Run { deadline, first: row.get(1)?, last: row.get(2)? })
+        })
     }
 
     /// Makes a run begin at `first`, or deletes it if it ends before that. A run that begins there already belongs to a
     /// job that was requeued late, and is part of this one.
     fn shorten(&self, run: &Run, first: LeaseId) -> rusqlite::Result<()> {
-        let of = (self.queue, run.deadline.as_micros(), run.first);
+        let deadline = run.deadline.as_micros();
         if first > run.last {
-            self.tx
-                .prepare_cached(
-                    "DELETE FROM expiry WHERE queue = ?1 AND deadline = ?2 AND first = ?3",
-                )?
-                .execute(of)?;
+            self.tx.run(
+                "DELETE FROM expiry WHERE queue = ?1 AND deadline = ?2 AND first = ?3",
+                (self.queue, deadline, run.first),
+            )?;
         } else if first > run.first {
-            self.tx
-                .prepare_cached(
-                    "UPDATE OR REPLACE expiry SET first = ?4
-                     WHERE queue = ?1 AND deadline = ?2 AND first = ?3",
-                )?
-                .execute((of.0, of.1, of.2, first))?;
+            self.tx.run(
+                "UPDATE OR REPLACE expiry SET first = ?4
+                 WHERE queue = ?1 AND deadline = ?2 AND first = ?3",
+                (self.queue, deadline, run.first, first),
+            )?;
         }
         Ok(())
     }
@@ -152,19 +141,19 @@ impl Moves<'_> {
         last: LeaseId,
         most: usize,
     ) -> rusqlite::Result<Vec<Late>> {
-        self.tx
-            .prepare_cached(sql!(concat!(
+        self.tx.list(
+            sql!(concat!(
                 super::select_lease!(),
                 " WHERE id BETWEEN ?1 AND ?2 AND queue = ?3 AND state < {leased} AND deadline <= ?4
                  ORDER BY id LIMIT ?5"
-            )))?
-            .query_map((first, last, self.queue, self.now.as_micros(), most), |row| {
+            )),
+            (first, last, self.queue, self.now.as_micros(), most),
+            |row| {
                 let site: String = row.get(2)?;
                 let lane: LaneId = row.get(3)?;
                 let parsed = Site::parse(&site).ok();
-                let (lease, state) = lease_of(row, parsed, self.lane_named(lane)?)?;
-                Ok(Late { lease, state, site, lane })
-            })?
-            .collect()
+                Ok((lease_of(row, parsed, self.lane_named(lane)?)?, (site, lane)))
+            },
+        )
     }
 }

@@ -17,7 +17,8 @@ use fetchwell_policy::retry::History;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::Site;
 use fetchwell_sqlite::errors::own_error;
-use rusqlite::{Connection, OptionalExtension, Row};
+use fetchwell_sqlite::statements::Statements;
+use rusqlite::{Connection, Row};
 
 use crate::shared::job_state::{JobState, sql};
 
@@ -38,9 +39,9 @@ use select_lease;
 
 /// Moves in one queue, at one time, in one transaction.
 pub(super) struct Moves<'a> {
-    tx: &'a Connection,
-    queue: i64,
-    now: Time,
+    pub(super) tx: &'a Connection,
+    pub(super) queue: i64,
+    pub(super) now: Time,
     change: Ledger,
     /// Rooms that were opened here, and when they are due, so that they are not opened again for each job.
     opened: HashMap<(String, LaneId), Time>,
@@ -85,19 +86,17 @@ impl<'a> Moves<'a> {
     }
 
     /// Writes the changes to the ledger.
-    pub(super) fn enter(mut self) -> rusqlite::Result<Ledger> {
+    pub(super) fn enter(mut self) -> rusqlite::Result<()> {
         self.enter_runs()?;
         let Ledger { accepted, done, skipped, queued, in_flight, delayed, dead } = self.change;
         if self.change != Ledger::default() {
-            let entered = self
-                .tx
-                .prepare_cached(
-                    "UPDATE queue SET accepted = accepted + ?2, done = done + ?3,
-                         skipped = skipped + ?4, queued = queued + ?5,
-                         in_flight = in_flight + ?6, delayed = delayed + ?7, dead = dead + ?8
-                     WHERE id = ?1",
-                )?
-                .execute((self.queue, accepted, done, skipped, queued, in_flight, delayed, dead))?;
+            let entered = self.tx.run(
+                "UPDATE queue SET accepted = accepted + ?2, done = done + ?3,
+                     skipped = skipped + ?4, queued = queued + ?5,
+                     in_flight = in_flight + ?6, delayed = delayed + ?7, dead = dead + ?8
+                 WHERE id = ?1",
+                (self.queue, accepted, done, skipped, queued, in_flight, delayed, dead),
+            )?;
             if entered == 0 {
                 // Otherwise the new jobs would belong to no queue.
                 let gone = StoreError::incompatible("another process has discarded this queue")
@@ -106,11 +105,14 @@ impl<'a> Moves<'a> {
             }
         }
         for (lane, came) in self.messages {
-            self.tx
-                .prepare_cached("UPDATE lane SET messages = messages + ?2 WHERE id = ?1")?
-                .execute((lane, came))?;
+            self.tx.run("UPDATE lane SET messages = messages + ?2 WHERE id = ?1", (lane, came))?;
         }
-        Ok(self.change)
+        Ok(())
+    }
+
+    /// Inserts the jobs whose keys do not exist yet. Returns how many.
+    pub(super) fn accept_all(&mut self, jobs: &[NewJob]) -> rusqlite::Result<usize> {
+        jobs.iter().map(|new| self.accept(new).map(usize::from)).sum()
     }
 
     /// Inserts a job unless its key exists already. Returns whether it did.
@@ -119,14 +121,11 @@ impl<'a> Moves<'a> {
         let due = due.unwrap_or(self.now);
         let lane = self.lane_id(&job.lane)?;
         let site = job.site.as_ref().map_or("", Site::as_str);
-        let inserted = self
-            .tx
-            .prepare_cached(
-                "INSERT INTO job
-                     (queue, key, url, site, lane, payload, deadline, state, due, accepted_at)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) ON CONFLICT DO NOTHING",
-            )?
-            .execute((
+        let inserted = self.tx.run(
+            "INSERT INTO job
+                 (queue, key, url, site, lane, payload, deadline, state, due, accepted_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) ON CONFLICT DO NOTHING",
+            (
                 self.queue,
                 key.as_ref().map(<[u8; 16]>::as_slice),
                 &job.url,
@@ -134,17 +133,17 @@ impl<'a> Moves<'a> {
                 lane,
                 &job.payload,
                 job.deadline.map(Time::as_micros),
-                if due > self.now { JobState::Delayed } else { JobState::Queued },
+                self.state_until(due),
                 due.as_micros(),
                 self.now.as_micros(),
-            ))?;
+            ),
+        )?;
         if inserted == 1 {
             self.change.accepted += 1;
             if let Some(deadline) = job.deadline {
                 self.expires(self.tx.last_insert_rowid(), deadline);
             }
-            self.count_waiting(due);
-            self.open_room(site, lane, due)?;
+            self.begin_waiting(site, lane, due)?;
         }
         Ok(inserted == 1)
     }
@@ -164,24 +163,23 @@ impl<'a> Moves<'a> {
         to: LaneId,
         most: usize,
     ) -> rusqlite::Result<Vec<BusyLane>> {
-        self.tx
-            .prepare_cached(
-                "WITH RECURSIVE busy (id) AS (
-                     SELECT min(lane) FROM room WHERE queue = ?1 AND lane >= ?2 AND lane < ?3
-                     UNION ALL
-                     SELECT (SELECT min(lane) FROM room
-                             WHERE queue = ?1 AND lane > busy.id AND lane < ?3)
-                     FROM busy WHERE busy.id IS NOT NULL
-                     LIMIT ?4)
-                 SELECT busy.id, coalesce(grp, ''), coalesce(party, ''),
-                     (SELECT min(due) FROM room WHERE queue = ?1 AND lane = busy.id)
-                 FROM busy LEFT JOIN lane ON lane.id = busy.id WHERE busy.id IS NOT NULL",
-            )?
-            .query_map((self.queue, from, to, most), |row| {
+        self.tx.list(
+            "WITH RECURSIVE busy (id) AS (
+                 SELECT min(lane) FROM room WHERE queue = ?1 AND lane >= ?2 AND lane < ?3
+                 UNION ALL
+                 SELECT (SELECT min(lane) FROM room
+                         WHERE queue = ?1 AND lane > busy.id AND lane < ?3)
+                 FROM busy WHERE busy.id IS NOT NULL
+                 LIMIT ?4)
+             SELECT busy.id, coalesce(grp, ''), coalesce(party, ''),
+                 (SELECT min(due) FROM room WHERE queue = ?1 AND lane = busy.id)
+             FROM busy LEFT JOIN lane ON lane.id = busy.id WHERE busy.id IS NOT NULL",
+            (self.queue, from, to, most),
+            |row| {
                 let lane = lane_of(row.get(1)?, row.get(2)?);
                 Ok(BusyLane { id: row.get(0)?, lane, due: Time::from_micros(row.get(3)?) })
-            })?
-            .collect()
+            },
+        )
     }
 
     /// Hands out jobs that are due: lanes share equally, in this order, and each site gives up to its limit.
@@ -213,50 +211,32 @@ impl<'a> Moves<'a> {
         most_per_site: usize,
         leases: &mut Vec<Lease>,
     ) -> rusqlite::Result<()> {
-        let rooms: Vec<String> = self
-            .tx
-            .prepare_cached(
-                "SELECT site FROM room WHERE queue = ?1 AND lane = ?2 AND due <= ?3
-                 ORDER BY due LIMIT ?4",
-            )?
-            .query_map(
-                (self.queue, busy.id, self.now.as_micros(), share.min(MAX_ROOMS_PER_TAKE)),
-                |row| row.get(0),
-            )?
-            .collect::<rusqlite::Result<_>>()?;
+        let rooms: Vec<String> = self.tx.list(
+            "SELECT site FROM room WHERE queue = ?1 AND lane = ?2 AND due <= ?3
+             ORDER BY due LIMIT ?4",
+            (self.queue, busy.id, self.now.as_micros(), share.min(MAX_ROOMS_PER_TAKE)),
+            |row| row.get(0),
+        )?;
         let full = leases.len() + share;
         for site in rooms {
             let most = most_per_site.min(full - leases.len());
             if most == 0 {
                 break;
             }
-            leases.extend(self.lease_from(epoch, &site, busy, most)?);
+            let parsed = Site::parse(&site).ok();
+            let found = self.tx.list(
+                sql!(concat!(
+                    select_lease!(),
+                    " WHERE queue = ?1 AND site = ?2 AND lane = ?3 AND state < {leased}
+                         AND due <= ?4 ORDER BY due, id LIMIT ?5"
+                )),
+                (self.queue, &site, busy.id, self.now.as_micros(), most),
+                |row| lease_of(row, parsed.clone(), busy.lane.clone()),
+            )?;
+            leases.extend(self.take(epoch, found)?);
+            self.close_room_after_lease(&site, busy.id)?;
         }
         Ok(())
-    }
-
-    fn lease_from(
-        &mut self,
-        epoch: i64,
-        site: &str,
-        busy: &BusyLane,
-        most: usize,
-    ) -> rusqlite::Result<Vec<Lease>> {
-        let parsed = Site::parse(site).ok();
-        let found = self
-            .tx
-            .prepare_cached(sql!(concat!(
-                select_lease!(),
-                " WHERE queue = ?1 AND site = ?2 AND lane = ?3 AND state < {leased} AND due <= ?4
-                 ORDER BY due, id LIMIT ?5"
-            )))?
-            .query_map((self.queue, site, busy.id, self.now.as_micros(), most), |row| {
-                lease_of(row, parsed.clone(), busy.lane.clone())
-            })?
-            .collect::<rusqlite::Result<Vec<_>>>()?;
-        let leases = self.take(epoch, found)?;
-        self.close_room_after_lease(site, busy.id)?;
-        Ok(leases)
     }
 
     fn lane_id(&mut self, lane: &Lane) -> rusqlite::Result<LaneId> {
@@ -268,30 +248,20 @@ impl<'a> Moves<'a> {
         }
         let name =
             (self.queue, lane.group.as_deref().unwrap_or(""), lane.party.as_deref().unwrap_or(""));
-        let found = self
-            .tx
-            .prepare_cached("SELECT id FROM lane WHERE queue = ?1 AND grp = ?2 AND party = ?3")?
-            .query_row(name, |row| row.get(0))
-            .optional()?;
-        let id = match found {
+        let select = "SELECT id FROM lane WHERE queue = ?1 AND grp = ?2 AND party = ?3";
+        let insert = "INSERT INTO lane (queue, grp, party) VALUES (?1, ?2, ?3) RETURNING id";
+        let id = match self.tx.find(select, name, |row| row.get(0))? {
             Some(id) => id,
-            None => self
-                .tx
-                .prepare_cached(
-                    "INSERT INTO lane (queue, grp, party) VALUES (?1, ?2, ?3) RETURNING id",
-                )?
-                .query_row(name, |row| row.get(0))?,
+            None => self.tx.one(insert, name, |row| row.get(0))?,
         };
         self.lanes.insert(lane.clone(), id);
         Ok(id)
     }
 
     fn lane_named(&self, id: LaneId) -> rusqlite::Result<Lane> {
-        let name = self
-            .tx
-            .prepare_cached("SELECT grp, party FROM lane WHERE id = ?1")?
-            .query_row([id], |row| Ok(lane_of(row.get(0)?, row.get(1)?)))
-            .optional()?;
+        let name = self.tx.find("SELECT grp, party FROM lane WHERE id = ?1", [id], |row| {
+            Ok(lane_of(row.get(0)?, row.get(1)?))
+        })?;
         Ok(name.unwrap_or_default())
     }
 
@@ -301,37 +271,32 @@ impl<'a> Moves<'a> {
         ))?;
         for (lease, state) in &found {
             update.execute((lease.id, epoch))?;
-            match *state {
-                JobState::Delayed => self.change.delayed -= 1,
-                _ => self.change.queued -= 1,
-            }
+            *state.waiting(&mut self.change) -= 1;
             self.change.in_flight += 1;
         }
         Ok(found.into_iter().map(|(lease, _)| lease).collect())
     }
 
     pub(super) fn close_room_after_lease(&self, site: &str, lane: LaneId) -> rusqlite::Result<()> {
-        let next: Option<i64> = self
-            .tx
-            .prepare_cached(sql!(
+        let next: Option<i64> = self.tx.find(
+            sql!(
                 "SELECT due FROM job
                  WHERE queue = ?1 AND site = ?2 AND lane = ?3 AND state < {leased}
                  ORDER BY due, id LIMIT 1"
-            ))?
-            .query_row((self.queue, site, lane), |row| row.get(0))
-            .optional()?;
+            ),
+            (self.queue, site, lane),
+            |row| row.get(0),
+        )?;
         match next {
-            Some(due) => self
-                .tx
-                .prepare_cached(
-                    "UPDATE room SET due = max(?4, closed_until)
-                     WHERE queue = ?1 AND site = ?2 AND lane = ?3",
-                )?
-                .execute((self.queue, site, lane, due))?,
-            None => self
-                .tx
-                .prepare_cached("DELETE FROM room WHERE queue = ?1 AND site = ?2 AND lane = ?3")?
-                .execute((self.queue, site, lane))?,
+            Some(due) => self.tx.run(
+                "UPDATE room SET due = max(?4, closed_until)
+                 WHERE queue = ?1 AND site = ?2 AND lane = ?3",
+                (self.queue, site, lane, due),
+            )?,
+            None => self.tx.run(
+                "DELETE FROM room WHERE queue = ?1 AND site = ?2 AND lane = ?3",
+                (self.queue, site, lane),
+            )?,
         };
         Ok(())
     }
@@ -343,9 +308,18 @@ impl<'a> Moves<'a> {
         id: LeaseId,
         settlement: &Settlement,
     ) -> rusqlite::Result<Settled> {
+        let held = (id, epoch);
         let is_ours = match settlement {
-            Settlement::Done | Settlement::Skipped => self.forget(epoch, id)?,
-            _ => self.is_held(epoch, id)?,
+            Settlement::Done | Settlement::Skipped => {
+                let delete =
+                    sql!("DELETE FROM job WHERE id = ?1 AND state = {leased} AND epoch = ?2");
+                self.tx.run(delete, held)? == 1
+            }
+            _ => {
+                let select =
+                    sql!("SELECT 1 FROM job WHERE id = ?1 AND state = {leased} AND epoch = ?2");
+                self.tx.has(select, held)?
+            }
         };
         if !is_ours {
             return Ok(Settled::Stale);
@@ -356,15 +330,22 @@ impl<'a> Moves<'a> {
             Settlement::Skipped => self.change.skipped += 1,
             Settlement::Dead { reason } => {
                 self.change.dead += 1;
-                self.tx
-                    .prepare_cached(sql!(
+                self.tx.run(
+                    sql!(
                         "UPDATE job SET state = {dead}, epoch = NULL, reason = ?2, ended_at = ?3
                          WHERE id = ?1"
-                    ))?
-                    .execute((id, reason, self.now.as_micros()))?;
+                    ),
+                    (id, reason, self.now.as_micros()),
+                )?;
             }
             Settlement::Retry { at, history, payload } => {
-                self.rewrite(id, history, payload.as_deref())?;
+                let History { url_failures, site_failures, paced, first_site_failure } = *history;
+                let first_site_failure = first_site_failure.map(Time::as_micros);
+                self.tx.run(
+                    "UPDATE job SET url_failures = ?2, site_failures = ?3, paced = ?4,
+                         first_site_failure = ?5, payload = coalesce(?6, payload) WHERE id = ?1",
+                    (id, url_failures, site_failures, paced, first_site_failure, payload),
+                )?;
                 self.wait(id, *at)?;
             }
             Settlement::HandBack { at } => self.wait(id, *at)?,
@@ -384,11 +365,8 @@ impl<'a> Moves<'a> {
                 [epoch],
             )?;
         }
-        let orphans: Vec<LeaseId> = self
-            .tx
-            .prepare_cached(sql!("SELECT id FROM job WHERE state = {leased} AND epoch = ?1"))?
-            .query_map([epoch], |row| row.get(0))?
-            .collect::<rusqlite::Result<_>>()?;
+        let select = sql!("SELECT id FROM job WHERE state = {leased} AND epoch = ?1");
+        let orphans: Vec<LeaseId> = self.tx.list(select, [epoch], |row| row.get(0))?;
         for id in &orphans {
             self.change.in_flight -= 1;
             self.wait(*id, self.now)?;
@@ -410,75 +388,32 @@ impl<'a> Moves<'a> {
         Ok(())
     }
 
-    fn is_held(&self, epoch: i64, id: LeaseId) -> rusqlite::Result<bool> {
-        self.tx
-            .prepare_cached(sql!(
-                "SELECT 1 FROM job WHERE id = ?1 AND state = {leased} AND epoch = ?2"
-            ))?
-            .exists((id, epoch))
-    }
-
-    /// Deletes a job if the epoch holds it. Returns whether it did.
-    fn forget(&self, epoch: i64, id: LeaseId) -> rusqlite::Result<bool> {
-        let forgotten = self
-            .tx
-            .prepare_cached(sql!(
-                "DELETE FROM job WHERE id = ?1 AND state = {leased} AND epoch = ?2"
-            ))?
-            .execute((id, epoch))?;
-        Ok(forgotten == 1)
-    }
-
-    fn rewrite(
-        &self,
-        id: LeaseId,
-        history: &History,
-        payload: Option<&[u8]>,
-    ) -> rusqlite::Result<()> {
-        self.tx
-            .prepare_cached(
-                "UPDATE job SET url_failures = ?2, site_failures = ?3, paced = ?4,
-                     first_site_failure = ?5, payload = coalesce(?6, payload) WHERE id = ?1",
-            )?
-            .execute((
-                id,
-                history.url_failures,
-                history.site_failures,
-                history.paced,
-                history.first_site_failure.map(Time::as_micros),
-                payload,
-            ))?;
-        Ok(())
-    }
-
     /// Makes a leased or dead job wait until `due`.
     fn wait(&mut self, id: LeaseId, due: Time) -> rusqlite::Result<()> {
-        let state = if due > self.now { JobState::Delayed } else { JobState::Queued };
-        let (site, lane, deadline): (String, LaneId, Option<i64>) = self
-            .tx
-            .prepare_cached(
-                "UPDATE job SET state = ?2, due = ?3, epoch = NULL, started = 0 WHERE id = ?1
-                 RETURNING site, lane, deadline",
-            )?
-            .query_row((id, state, due.as_micros()), |row| {
-                Ok((row.get(0)?, row.get(1)?, row.get(2)?))
-            })?;
+        let (site, lane, deadline): (String, LaneId, Option<i64>) = self.tx.one(
+            "UPDATE job SET state = ?2, due = ?3, epoch = NULL, started = 0 WHERE id = ?1
+             RETURNING site, lane, deadline",
+            (id, self.state_until(due), due.as_micros()),
+            |row| row.try_into(),
+        )?;
         // Before the deadline, the run of the job still exists; afterwards it may have been deleted while the job was
         // leased.
         match deadline.map(Time::from_micros) {
             Some(deadline) if deadline <= self.now => self.expires(id, deadline),
             _ => {}
         }
-        self.count_waiting(due);
-        self.open_room(&site, lane, due)
+        self.begin_waiting(&site, lane, due)
     }
 
-    fn count_waiting(&mut self, due: Time) {
-        if due > self.now {
-            self.change.delayed += 1;
-        } else {
-            self.change.queued += 1;
-        }
+    /// The state of a job that waits until `due`.
+    fn state_until(&self, due: Time) -> JobState {
+        if due > self.now { JobState::Delayed } else { JobState::Queued }
+    }
+
+    /// Counts a job that waits until `due`, and opens its room.
+    fn begin_waiting(&mut self, site: &str, lane: LaneId, due: Time) -> rusqlite::Result<()> {
+        *self.state_until(due).waiting(&mut self.change) += 1;
+        self.open_room(site, lane, due)
     }
 
     /// Makes a room open when its first job is due, unless its site is closed, which holds for all lanes.
@@ -488,17 +423,16 @@ impl<'a> Moves<'a> {
             return Ok(());
         }
         self.opened.insert(room, due);
-        self.tx
-            .prepare_cached(
-                "INSERT INTO room (queue, site, lane, due, closed_until)
-                 SELECT ?1, ?2, ?3, max(?4, closed_until), closed_until FROM (
-                     SELECT coalesce(max(closed_until), 0) AS closed_until
-                     FROM room WHERE queue = ?1 AND site = ?2)
-                 WHERE true
-                 ON CONFLICT (queue, site, lane) DO UPDATE
-                 SET due = max(?4, closed_until) WHERE max(?4, closed_until) < due",
-            )?
-            .execute((self.queue, site, lane, due.as_micros()))?;
+        self.tx.run(
+            "INSERT INTO room (queue, site, lane, due, closed_until)
+             SELECT ?1, ?2, ?3, max(?4, closed_until), closed_until FROM (
+                 SELECT coalesce(max(closed_until), 0) AS closed_until
+                 FROM room WHERE queue = ?1 AND site = ?2)
+             WHERE true
+             ON CONFLICT (queue, site, lane) DO UPDATE
+             SET due = max(?4, closed_until) WHERE max(?4, closed_until) < due",
+            (self.queue, site, lane, due.as_micros()),
+        )?;
         Ok(())
     }
 }

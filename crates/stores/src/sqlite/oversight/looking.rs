@@ -1,7 +1,5 @@
 //! Lists, counts and groups messages. Ids grow with time, so the newest messages have the highest ids.
 
-use std::collections::HashMap;
-
 use fetchwell_engine::ports::inbox::{FetchResult, MessageId, attempts_of};
 use fetchwell_engine::ports::job::LeaseId;
 use fetchwell_engine::ports::oversight::{
@@ -9,11 +7,12 @@ use fetchwell_engine::ports::oversight::{
     MessageSummaries, MessageSummary,
 };
 use fetchwell_policy::time::Time;
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use fetchwell_sqlite::statements::Statements;
+use rusqlite::{Connection, Row, params};
 
 use crate::shared::job_state::{JobState, sql};
 use crate::shared::looking::{
-    Among, FAILURES_PER_LOOK, Look, MOST_GROUPS, ROWS_PER_LOOK, state_of,
+    Among, FAILURES_PER_LOOK, Look, MOST_GROUPS, ROWS_PER_LOOK, state_of, told_by_ledger,
 };
 use crate::sqlite::outbox;
 use crate::sqlite::queue::read_ledger;
@@ -22,7 +21,7 @@ const SIGHTING: &str = sql!(
     "SELECT job.id, key, url, site, grp, correlation_id, party, state, reason,
     created_at, due, ended_at,
     CASE WHEN state > {dead} THEN attempts ELSE url_failures + site_failures + paced END,
-    retry_of, retried_as, deadline, callback_url, follows, story "
+    retry_of, retried_as, deadline, callback_url, story "
 );
 
 /// The filter. ?1 is the queue; ?2 and ?3 are the bounds of the ids. CROSS JOIN makes SQLite read jobs first, then
@@ -61,34 +60,32 @@ fn stretch(
     from: Option<i64>,
 ) -> rusqlite::Result<Stretch> {
     let from = from.unwrap_or(LeaseId::MAX);
-    let (first, last): (Option<LeaseId>, Option<LeaseId>) = match among {
+    let (newest, most) = match among {
         // Starts at the newest existing row, so that deleted ids are not scanned.
-        Among::All => tx
-            .prepare_cached("SELECT max(id) FROM job WHERE id <= ?1")?
-            .query_row([from], |row| row.get(0))
-            .map(|last: Option<LeaseId>| (last.map(|last| last - ROWS_PER_LOOK + 1), last))?,
-        Among::Failed => tx
-            .prepare_cached(
-                "SELECT min(id), max(id) FROM (
-                     SELECT id FROM job INDEXED BY job_failed
-                     WHERE queue = ?1 AND reason IS NOT NULL AND id <= ?2 ORDER BY id DESC LIMIT ?3)",
-            )?
-            .query_row((queue, from, FAILURES_PER_LOOK), |row| Ok((row.get(0)?, row.get(1)?)))?,
-        Among::Waiting | Among::Leased => (Some(0), Some(from)),
-    };
-    let (Some(first), Some(last)) = (first, last) else {
-        return Ok(Stretch { first: 0, last: 0, is_last: true });
-    };
-    let before = match among {
-        Among::All => "SELECT 1 FROM job WHERE id < ?2 AND ?1 = ?1",
-        Among::Failed => {
-            "SELECT 1 FROM job INDEXED BY job_failed
-             WHERE queue = ?1 AND reason IS NOT NULL AND id < ?2"
+        Among::All => (
+            "SELECT last - ?3 + 1, last, NOT EXISTS (SELECT 1 FROM job WHERE id < last - ?3 + 1)
+             FROM (SELECT max(id) AS last FROM job WHERE id <= ?2)",
+            ROWS_PER_LOOK,
+        ),
+        Among::Failed => (
+            "SELECT first, last, NOT EXISTS (
+                 SELECT 1 FROM job INDEXED BY job_failed
+                 WHERE queue = ?1 AND reason IS NOT NULL AND id < first)
+             FROM (SELECT min(id) AS first, max(id) AS last FROM (
+                 SELECT id FROM job INDEXED BY job_failed
+                 WHERE queue = ?1 AND reason IS NOT NULL AND id <= ?2 ORDER BY id DESC LIMIT ?3))",
+            FAILURES_PER_LOOK,
+        ),
+        Among::Waiting | Among::Leased => {
+            return Ok(Stretch { first: 0, last: from, is_last: true });
         }
-        Among::Waiting | Among::Leased => return Ok(Stretch { first, last, is_last: true }),
     };
-    let is_last = !tx.prepare_cached(before)?.exists((queue, first))?;
-    Ok(Stretch { first, last, is_last })
+    let bounds: (Option<LeaseId>, Option<LeaseId>, bool) =
+        tx.one(newest, (queue, from, most), |row| row.try_into())?;
+    Ok(match bounds {
+        (Some(first), Some(last), is_last) => Stretch { first, last, is_last },
+        _ => Stretch { first: 0, last: 0, is_last: true },
+    })
 }
 
 /// Messages that match, newest first.
@@ -117,9 +114,13 @@ pub(super) fn list(
     Ok(MessageSummaries { messages, next, as_of: look.as_of })
 }
 
-/// The number of matches, as far as one query reaches.
+/// The number of matches, by the ledger or as far as one query reaches.
 pub(super) fn count(tx: &Connection, queue: i64, look: &Look) -> rusqlite::Result<Count> {
-    let among = look.among(&read_ledger(tx, queue)?);
+    let ledger = read_ledger(tx, queue)?;
+    if let Some(found) = told_by_ledger(look, &ledger) {
+        return Ok(Count { found, is_exact: true, as_of: look.as_of });
+    }
+    let among = look.among(&ledger);
     let stretch = stretch(tx, queue, among, None)?;
     let (place, condition) = place(among);
     let sql = format!("SELECT count(*) FROM (SELECT 1 {place}{MATCHES}{condition} LIMIT ?13)");
@@ -137,65 +138,43 @@ pub(super) fn detail(
     id: MessageId,
 ) -> rusqlite::Result<Option<MessageDetail>> {
     let sql = format!(
-        "{SIGHTING} FROM job JOIN lane ON lane.id = job.lane WHERE job.queue = ?1 AND key = ?2"
+        "{SIGHTING}, (SELECT key FROM job AS leader WHERE leader.id = job.follows)
+         FROM job JOIN lane ON lane.id = job.lane WHERE job.queue = ?1 AND key = ?2"
     );
-    let found = tx
-        .prepare_cached(&sql)?
-        .query_row((queue, id.0), |row| {
-            let job: LeaseId = row.get(0)?;
-            let follows: Option<LeaseId> = row.get(17)?;
-            let story: Option<String> = row.get(18)?;
-            let detail = MessageDetail {
-                message: summary_of(row)?,
-                deadline: row.get::<_, Option<i64>>(15)?.map(Time::from_micros),
-                callback_url: row.get(16)?,
-                follows: None,
-                attempts: attempts_of(&story.unwrap_or_default()),
-                outbox: None,
-            };
-            Ok((job, follows, detail))
+    tx.find(&sql, (queue, id.0), |row| {
+        let story: Option<String> = row.get(17)?;
+        Ok(MessageDetail {
+            message: summary_of(row)?,
+            deadline: row.get::<_, Option<i64>>(15)?.map(Time::from_micros),
+            callback_url: row.get(16)?,
+            follows: row.get::<_, Option<[u8; 16]>>(18)?.map(MessageId),
+            attempts: attempts_of(&story.unwrap_or_default()),
+            outbox: outbox::of_job(tx, row.get(0)?)?,
         })
-        .optional()?;
-    let Some((job, follows, detail)) = found else { return Ok(None) };
-    let follows = match follows {
-        Some(leader) => tx
-            .prepare_cached("SELECT key FROM job WHERE id = ?1")?
-            .query_row([leader], |row| row.get(0))
-            .optional()?
-            .map(MessageId),
-        None => None,
-    };
-    Ok(Some(MessageDetail { follows, outbox: outbox::of_job(tx, job)?, ..detail }))
+    })
 }
 
 /// The newest failures that have not been retried, by reason and site.
 pub(super) fn failures(tx: &Connection, queue: i64, as_of: Time) -> rusqlite::Result<Failures> {
     let stretch = stretch(tx, queue, Among::Failed, None)?;
-    let groups: Vec<(String, String, u64, LeaseId)> = tx
-        .prepare_cached(
-            "SELECT reason, site, count(*), max(id) FROM job INDEXED BY job_failed
-             WHERE queue = ?1 AND reason IS NOT NULL AND id BETWEEN ?2 AND ?3
-                 AND reason <> ?4 AND retried_as IS NULL
-             GROUP BY reason, site ORDER BY count(*) DESC, reason, site LIMIT ?5",
-        )?
-        .query_map(
-            (queue, stretch.first, stretch.last, FetchResult::CANCELLED, MOST_GROUPS + 1),
-            |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)),
-        )?
-        .collect::<rusqlite::Result<_>>()?;
+    let groups: Vec<(String, String, u64, LeaseId)> = tx.list(
+        "SELECT reason, site, count(*), max(id) FROM job INDEXED BY job_failed
+         WHERE queue = ?1 AND reason IS NOT NULL AND id BETWEEN ?2 AND ?3
+             AND reason <> ?4 AND retried_as IS NULL
+         GROUP BY reason, site ORDER BY count(*) DESC, reason, site LIMIT ?5",
+        (queue, stretch.first, stretch.last, FetchResult::CANCELLED, MOST_GROUPS + 1),
+        |row| row.try_into(),
+    )?;
     let is_exact = stretch.is_last && groups.len() as i64 <= MOST_GROUPS;
-    let mut samples = HashMap::new();
     let sql = format!("{SIGHTING} FROM job JOIN lane ON lane.id = job.lane WHERE job.id = ?1");
-    for (.., id) in &groups {
-        samples.insert(*id, tx.prepare_cached(&sql)?.query_row([id], summary_of)?);
-    }
     let groups = groups
         .into_iter()
         .take(usize::try_from(MOST_GROUPS).unwrap_or(0))
-        .filter_map(|(reason, site, messages, id)| {
-            Some(FailureGroup { reason, site, messages, sample: samples.remove(&id)? })
+        .map(|(reason, site, messages, id)| {
+            let sample = tx.one(&sql, [id], summary_of)?;
+            Ok(FailureGroup { reason, site, messages, sample })
         })
-        .collect();
+        .collect::<rusqlite::Result<_>>()?;
     Ok(Failures { groups, is_exact, as_of })
 }
 
@@ -210,26 +189,25 @@ fn select<T>(
 ) -> rusqlite::Result<Vec<T>> {
     let filter = &look.filter;
     let states = look.states();
-    tx.prepare_cached(sql)?
-        .query_map(
-            params![
-                queue,
-                stretch.first,
-                stretch.last,
-                states.map(|(one, _)| one),
-                states.map(|(_, other)| other),
-                filter.site,
-                filter.reason,
-                filter.retailer,
-                filter.caller,
-                filter.url_contains,
-                filter.correlation_id,
-                look.as_of.as_micros(),
-                most,
-            ],
-            read,
-        )?
-        .collect()
+    tx.list(
+        sql,
+        params![
+            queue,
+            stretch.first,
+            stretch.last,
+            states.map(|(one, _)| one),
+            states.map(|(_, other)| other),
+            filter.site,
+            filter.reason,
+            filter.retailer,
+            filter.caller,
+            filter.url_contains,
+            filter.correlation_id,
+            look.as_of.as_micros(),
+            most,
+        ],
+        read,
+    )
 }
 
 fn summary_of(row: &Row<'_>) -> rusqlite::Result<MessageSummary> {

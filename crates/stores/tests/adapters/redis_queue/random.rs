@@ -130,7 +130,7 @@ impl History<'_> {
         let group = queue.dead_groups().await.unwrap().into_keys().next();
         let some = group.map(|group| Letters::OfGroup { group, most: 2 });
         match (self.below(4), some) {
-            (0, _) => drop(queue.unparking().step().await.unwrap()),
+            (0, _) => drop(queue.unparking(false).step().await.unwrap()),
             (1, _) => drop(queue.revise(&Letters::All, Revision::Retry).await.unwrap()),
             (2, Some(some)) => drop(queue.revise(&some, Revision::Retry).await.unwrap()),
             (3, Some(some)) => drop(queue.revise(&some, Revision::Drop).await.unwrap()),

@@ -83,12 +83,12 @@ impl Rig {
 
     /// Unparks to the end. While that waits, a second passes each time, and these instances renew.
     pub(crate) async fn unpark(&self, renewing: &[&RedisInstance]) -> Unparked {
-        self.finish(self.queue.unparking(), renewing).await
+        self.finish(self.queue.unparking(false), renewing).await
     }
 
     /// The same for one that has left, and may be the last.
     pub(crate) async fn unpark_when_alone(&self, renewing: &[&RedisInstance]) -> Unparked {
-        self.finish(self.queue.unparking_when_alone(), renewing).await
+        self.finish(self.queue.unparking(true), renewing).await
     }
 
     async fn finish(&self, mut unparking: Unparking, renewing: &[&RedisInstance]) -> Unparked {

@@ -101,7 +101,7 @@ async fn what_a_dead_instance_holds_goes_back_when_its_lease_has_ended() {
     dead.started(&[leases[0].id]).await.unwrap();
     // Its lease has ended long ago, and nobody was there to rescue what it held.
     rig.clock.advance(LEASE_TTL * 3);
-    let step = rig.queue.unparking().step().await.unwrap();
+    let step = rig.queue.unparking(false).step().await.unwrap();
     let all = Unparked { urls: 3, ..Unparked::default() };
     assert_eq!(step, UnparkStep::Over(all), "there is nothing to wait for");
     assert_eq!(rig.list().await.len(), 3);
@@ -115,7 +115,7 @@ async fn leases_that_have_not_ended_are_waited_for_unless_they_are_renewed() {
     let dead = rig.worker().await;
     let alive = rig.worker().await;
     assert_eq!((take(&dead, 1).await.len(), take(&alive, 1).await.len()), (1, 1));
-    let mut unparking = rig.queue.unparking();
+    let mut unparking = rig.queue.unparking(false);
     let UnparkStep::Wait { instances, held, at_most } = unparking.step().await.unwrap() else {
         panic!("nobody can know yet which of the two is dead")
     };
@@ -154,7 +154,7 @@ async fn one_that_is_not_the_last_leaves_everything_to_the_others() {
     assert_eq!(rig.list().await.len(), 2);
     let silent = rig.worker().await;
     assert!(take(&silent, 0).await.is_empty(), "it only moves what is on the list");
-    let mut unparking = rig.queue.unparking_when_alone();
+    let mut unparking = rig.queue.unparking(true);
     assert!(matches!(unparking.step().await.unwrap(), UnparkStep::Wait { .. }));
     let _newcomer = rig.worker().await;
     assert!(matches!(unparking.step().await.unwrap(), UnparkStep::Over(Unparked { urls: 0, .. })));

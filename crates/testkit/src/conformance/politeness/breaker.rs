@@ -5,8 +5,8 @@ use std::time::Duration;
 use fetchwell_engine::ports::politeness::SiteReport;
 use fetchwell_policy::breaker::{Breaker, BreakerRule, State, Transition};
 use fetchwell_policy::health::FailedProbes;
-use fetchwell_policy::outcome::SiteFault;
-use fetchwell_policy::site::{Because, Mark, Permit, Spend, Verdict};
+use fetchwell_policy::outcome::{Mark, SiteFault};
+use fetchwell_policy::site::{Because, Permit, Spend, Verdict};
 
 use super::PolitenessStore;
 use super::trial::{Trial, ask, report, rule, secs};

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use fetchwell_policy::health::FailedProbes;
 use fetchwell_policy::orders::Order;
-use fetchwell_policy::site::{Because, Mark, Spend};
+use fetchwell_policy::outcome::Mark;
+use fetchwell_policy::site::{Because, Spend};
 
 use super::PolitenessStore;
 use super::keeping::{full_record, origin};

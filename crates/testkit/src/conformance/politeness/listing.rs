@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use fetchwell_engine::ports::politeness::SiteAsk;
 use fetchwell_engine::ports::sites::{Condition, KnownSite, SITES_PER_PAGE, SiteQuery};
 use fetchwell_policy::orders::Order;
-use fetchwell_policy::site::Mark;
+use fetchwell_policy::outcome::Mark;
 use fetchwell_policy::url::Site;
 
 use super::PolitenessStore;

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use fetchwell_engine::ports::politeness::{ORDERS_TOLD_FOR, SiteAsk};
 use fetchwell_policy::orders::Order;
+use fetchwell_policy::outcome::Mark;
 use fetchwell_policy::pace::Rate;
-use fetchwell_policy::site::{Because, Mark, Spend, Verdict};
+use fetchwell_policy::site::{Because, Spend, Verdict};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::Site;
 

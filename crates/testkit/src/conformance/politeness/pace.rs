@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use fetchwell_engine::ports::politeness::{SiteAsk, SiteReport};
+use fetchwell_policy::outcome::Mark;
 use fetchwell_policy::pace::Rate;
-use fetchwell_policy::site::{Because, HORIZON, Mark, Spend, Verdict};
+use fetchwell_policy::site::{Because, HORIZON, Spend, Verdict};
 use fetchwell_policy::time::Time;
 
 use super::PolitenessStore;

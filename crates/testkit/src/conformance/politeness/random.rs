@@ -6,9 +6,9 @@ use std::time::Duration;
 use fetchwell_engine::ports::politeness::{SiteAsk, SiteReport};
 use fetchwell_policy::breaker::Transition;
 use fetchwell_policy::orders::Order;
-use fetchwell_policy::outcome::SiteFault;
+use fetchwell_policy::outcome::{Mark, SiteFault};
 use fetchwell_policy::pace::Rate;
-use fetchwell_policy::site::{Mark, Permit, SiteState, Spend, Verdict};
+use fetchwell_policy::site::{Permit, SiteState, Spend, Verdict};
 
 use super::PolitenessStore;
 use super::trial::{Trial, report, rule, site};

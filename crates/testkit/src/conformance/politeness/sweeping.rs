@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use fetchwell_engine::ports::politeness::SiteAsk;
 use fetchwell_policy::orders::Order;
-use fetchwell_policy::site::{Because, Mark, Permit};
+use fetchwell_policy::outcome::Mark;
+use fetchwell_policy::site::{Because, Permit};
 
 use super::PolitenessStore;
 use super::keeping::{full_record, origin};

@@ -7,8 +7,9 @@ use fetchwell_engine::ports::politeness::{SiteAsk, SiteReport, Turn};
 use fetchwell_engine::ports::sites::Sites;
 use fetchwell_policy::breaker::{BreakerRule, Transition};
 use fetchwell_policy::orders::Order;
+use fetchwell_policy::outcome::Mark;
 use fetchwell_policy::pace::Rate;
-use fetchwell_policy::site::{Because, Mark, Permit, Report, SiteState, Spend, Verdict};
+use fetchwell_policy::site::{Because, Permit, Report, SiteState, Spend, Verdict};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::Site;
 

@@ -12,23 +12,20 @@ use std::fmt;
 
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::store_url::StoreUrl;
-use fetchwell_policy::time::Time;
 use fetchwell_stores::finding::{Finding, StoreUse};
-use fetchwell_stores::open::{Opened, Store};
+use fetchwell_stores::open::Store;
 
 use super::Doors;
 use crate::wiring::politeness_store;
 use skew::skew;
 
 pub(super) async fn examine(doors: &Doors) -> Vec<Finding> {
-    let mut asked: Vec<(String, StoreUrl)> = Vec::new();
+    let places = places(doors);
     let mut findings = Vec::new();
-    for (check, place) in places(doors) {
-        if asked.iter().any(|(_, known)| *known == place) {
-            continue;
+    for (at, (check, place)) in places.into_iter().enumerate() {
+        if !places[..at].iter().any(|(_, known)| *known == place) {
+            findings.extend(store(check, place, StoreUse::Store).await);
         }
-        findings.extend(store(&check, &place, StoreUse::Store).await);
-        asked.push((check, place));
     }
     if let Some(cache) = &doors.pages.values.pages_cache {
         findings.extend(store("page cache", cache, StoreUse::Cache).await);
@@ -41,12 +38,13 @@ pub(super) async fn examine(doors: &Doors) -> Vec<Finding> {
 }
 
 /// The stores for URLs, results and the pace of sites, each with its name in the report.
-fn places(doors: &Doors) -> Vec<(String, StoreUrl)> {
-    let mut places = vec![("store", &doors.settings.values.store)];
-    places.push(("politeness", politeness_store(&doors.settings)));
-    places.push(("store of \"pages\"", &doors.pages.values.store));
-    places.push(("politeness of \"pages\"", politeness_store(&doors.pages)));
-    places.into_iter().map(|(check, place)| (check.to_owned(), place.clone())).collect()
+fn places(doors: &Doors) -> [(&'static str, &StoreUrl); 4] {
+    [
+        ("store", &doors.settings.values.store),
+        ("politeness", politeness_store(&doors.settings)),
+        ("store of \"pages\"", &doors.pages.values.store),
+        ("politeness of \"pages\"", politeness_store(&doors.pages)),
+    ]
 }
 
 async fn store(check: &str, place: &StoreUrl, used_as: StoreUse) -> Vec<Finding> {
@@ -56,24 +54,20 @@ async fn store(check: &str, place: &StoreUrl, used_as: StoreUse) -> Vec<Finding>
     }
     let clock = Clock::system();
     let before = clock.now();
-    let mut findings = match examine_store(check, place, used_as).await {
+    let examined = match Store::new(place, None) {
+        Ok(store) => store.examine(check, used_as).await,
+        Err(error) => Err(error),
+    };
+    let mut findings = match examined {
         Ok((mut findings, now)) => {
             findings.extend(now.map(|now| skew(check, now, before, clock.now())));
             findings
         }
         Err(error) => vec![unreachable(check, &error)],
     };
+    let modes = place.file().map(file_modes::read);
+    findings.extend(modes.and_then(|modes| file_modes::judge(check, &modes)));
     findings
-        .extend(place.file().and_then(|path| file_modes::judge(check, &file_modes::read(path))));
-    findings
-}
-
-async fn examine_store(
-    check: &str,
-    place: &StoreUrl,
-    used_as: StoreUse,
-) -> Opened<(Vec<Finding>, Option<Time>)> {
-    Store::new(place, None)?.examine(check, used_as).await
 }
 
 fn unreachable(check: &str, fault: &impl fmt::Display) -> Finding {
