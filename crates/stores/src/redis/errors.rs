@@ -38,6 +38,7 @@ const TEXTS: &[(&str, StoreErrorKind)] = &[
     ("is not an integer", Corrupt),
     ("is not a valid float", Corrupt),
     ("exceeds maximum allowed size", TooLarge),
+    ("invalid bulk length", TooLarge),
     ("syntax error", Bug),
     ("wrong number of arguments", Bug),
     ("Error compiling script", Bug),
@@ -146,6 +147,7 @@ mod tests {
             ("ERR user_script:64: q:jobs has lost job 2; was it evicted?", Corrupt),
             ("ERR hash value is not an integer", Corrupt),
             ("ERR string exceeds maximum allowed size (512MB)", TooLarge),
+            ("ERR Protocol error: invalid bulk length", TooLarge),
             ("ERR syntax error", Bug),
             ("ERR wrong number of arguments for 'get' command", Bug),
         ] {
