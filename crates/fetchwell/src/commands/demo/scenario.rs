@@ -54,7 +54,7 @@ impl Trouble {
     pub(super) fn about(self) -> &'static str {
         match self {
             Trouble::CrawlDelay => "Crawl-delay of 2 s",
-            Trouble::Limiter => "429 above half our rate",
+            Trouble::Limiter => "429 if we go too fast",
             Trouble::Unavailable => "503 for a while",
             Trouble::Cuts => "drops connections",
             Trouble::Flapping => "up and down, repeatedly",
@@ -187,7 +187,7 @@ fn script(
     let site = SiteScript::new(name).page_bytes(2_000);
     match trouble {
         Trouble::CrawlDelay => site.crawl_delay(2 * second),
-        Trouble::Limiter => site.strict_limiter(2 * interval, Some(second)),
+        Trouble::Limiter => site.strict_limiter(second.max(2 * interval), Some(second)),
         Trouble::Unavailable => site.outage(from..OUTAGE_TO, unavailable),
         Trouble::Cuts => site.outage(from..OUTAGE_TO, OutageKind::Refuse),
         Trouble::Flapping => site.flapping(3 * second, 4 * second, unavailable),
