@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 use fetchwell_engine::http::HttpLimits;
 use fetchwell_policy::chance::Chance;
 use fetchwell_testkit::DEADLINE;
-use fetchwell_testkit::crash::{count_or, is_soak, seed};
 use fetchwell_testkit::held::Held;
 use fetchwell_testkit::hostile::{
     Good, HostileServer, HostileVisitor, RobotsAre, Target, short_limits,
 };
+use fetchwell_testkit::replay::{count_or, is_soak, seed};
 use futures::{StreamExt, stream};
 use tokio::time::timeout;
 

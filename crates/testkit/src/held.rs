@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 
 use crate::DEADLINE;
-use crate::crash::is_soak;
+use crate::replay::is_soak;
 
 /// How long an idle machine may take to release tasks and descriptors.
 const SOON: Duration = Duration::from_secs(10);

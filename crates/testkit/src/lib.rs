@@ -20,6 +20,7 @@ pub mod namespace;
 pub mod plain_http;
 pub mod python;
 pub mod range_server;
+pub mod replay;
 pub mod rig;
 pub mod samples;
 pub mod scene;

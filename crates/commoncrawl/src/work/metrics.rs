@@ -4,8 +4,7 @@ use fetchwell_engine::ports::finish::{Settled, Settlement};
 use fetchwell_telemetry::metric_set;
 use fetchwell_telemetry::registry::{IntCounter, IntCounterVec, Registry};
 
-use super::output::Written;
-use super::record::WorkRecord;
+use super::record::{WorkRecord, Written};
 
 metric_set! {
     /// The metrics of this process.

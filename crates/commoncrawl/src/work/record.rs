@@ -52,3 +52,16 @@ impl BrokenPage {
         }
     }
 }
+
+/// What writing the documents of a batch did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Written {
+    /// Documents that are new.
+    pub(super) documents: u64,
+    /// Documents that were already there, because their batch was delivered again.
+    pub(super) repeated: u64,
+    /// The length of the segment now.
+    pub(super) segment_bytes: u64,
+    /// The bytes added to it.
+    pub(super) new_bytes: u64,
+}

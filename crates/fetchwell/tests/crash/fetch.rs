@@ -7,10 +7,9 @@ use std::time::Duration;
 use fetchwell_policy::chance::Chance;
 use fetchwell_simweb::{SiteScript, site_name};
 use fetchwell_testkit::DEADLINE;
-use fetchwell_testkit::crash::{
-    ControlSender, OutsideLedger, Process, Program, TestWeb, count_or, seed,
-};
+use fetchwell_testkit::crash::{ControlSender, OutsideLedger, Process, Program, TestWeb};
 use fetchwell_testkit::eventually::eventually;
+use fetchwell_testkit::replay::{count_or, seed};
 use serde_json::Value;
 use tokio::time::sleep;
 

@@ -6,7 +6,8 @@ use std::time::Duration;
 use fetchwell_simweb::{SiteScript, site_name, zipf_urls};
 use fetchwell_testkit::DEADLINE;
 use fetchwell_testkit::alone::alone;
-use fetchwell_testkit::crash::{ControlSender, OutsideLedger, Program, TestWeb, is_soak, seed};
+use fetchwell_testkit::crash::{ControlSender, OutsideLedger, Program, TestWeb};
+use fetchwell_testkit::replay::{is_soak, seed};
 
 fn sites(count: usize) -> impl Iterator<Item = SiteScript> {
     (1..=count).map(|rank| SiteScript::new(&site_name(rank)).page_bytes(1_000))

@@ -14,8 +14,9 @@ use fetchwell_testkit::DEADLINE;
 use fetchwell_testkit::alone::alone;
 use fetchwell_testkit::crash::{
     ControlSender, DispatchLog, FalseClock, OutsideLedger, OwnServer, Process, ProcessEnd, Program,
-    TestWeb, is_soak, seed,
+    TestWeb,
 };
+use fetchwell_testkit::replay::{is_soak, seed};
 use tokio::time::sleep;
 
 const HOUR: Duration = Duration::from_secs(3_600);

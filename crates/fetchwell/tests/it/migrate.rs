@@ -6,8 +6,9 @@ use std::time::Duration;
 use fetchwell_simweb::SiteScript;
 use fetchwell_testkit::DEADLINE;
 use fetchwell_testkit::conformance::servers::unused_postgres;
-use fetchwell_testkit::crash::{Program, Service, TestWeb, count_or};
+use fetchwell_testkit::crash::{Program, Service, TestWeb};
 use fetchwell_testkit::plain_http;
+use fetchwell_testkit::replay::count_or;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 

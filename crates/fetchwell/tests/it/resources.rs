@@ -6,9 +6,10 @@ use std::process::Stdio;
 
 use fetchwell_simweb::SiteScript;
 use fetchwell_testkit::DEADLINE;
-use fetchwell_testkit::crash::{Program, TestWeb, is_soak};
+use fetchwell_testkit::crash::{Program, TestWeb};
 use fetchwell_testkit::eventually::eventually_ok;
 use fetchwell_testkit::plain_http::ask;
+use fetchwell_testkit::replay::is_soak;
 use fetchwell_testkit::skip::skipped;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

@@ -7,7 +7,7 @@ use fetchwell_engine::ports::inbox::MessageId;
 
 use super::identity::Identity;
 use super::problems::{CallerProblems, MessageProblems, StoreProblems};
-use super::routes::json;
+use super::respond::json;
 use super::{Api, ApiResult, PathName};
 use crate::problem::{Problem, ProblemKind};
 use crate::views::messages::MessageView;

@@ -32,6 +32,7 @@ mod parameters;
 mod prefer;
 mod problems;
 mod public;
+mod respond;
 mod routes;
 mod sites;
 mod submit;

@@ -15,7 +15,7 @@ use super::memory::Held;
 use super::parameters::{CURSOR, cursor, limit, whole};
 use super::prefer::MAX_WAIT_SECONDS;
 use super::problems::{CallerProblems, QueryProblems, StoreProblems};
-use super::routes::json;
+use super::respond::json;
 use super::waiting::Waiting;
 use super::{Api, ApiResult, events, parameters};
 use crate::problem::{PROBLEM_JSON, Problem, ProblemBody};

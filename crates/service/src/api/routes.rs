@@ -11,7 +11,6 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Extension, Router};
 use http::header::CONTENT_TYPE;
-use serde::Serialize;
 use tower_http::catch_panic::CatchPanicLayer;
 use tracing::error;
 use utoipa_axum::router::OpenApiRouter;
@@ -50,17 +49,6 @@ pub(super) fn documented() -> OpenApiRouter<Arc<Api>> {
         .routes(routes!(public::metrics))
         .merge(oversight::routes())
         .merge(sites::routes())
-}
-
-/// A response with a JSON body.
-pub(super) fn json(value: &impl Serialize) -> Response {
-    match serde_json::to_vec(value) {
-        Ok(body) => ([(CONTENT_TYPE, "application/json")], body).into_response(),
-        Err(fault) => {
-            error!("could not encode a response as JSON: {fault}");
-            Problem::new(ProblemKind::INTERNAL).into_response()
-        }
-    }
 }
 
 async fn openapi_json(Extension(document): Extension<Bytes>) -> Response {

@@ -18,7 +18,7 @@ use super::problems::{
     BodyProblems, CallerProblems, OperatorProblems, QueryProblems, SiteProblems, StoreProblems,
     ViewerProblems,
 };
-use super::routes::json;
+use super::respond::json;
 use super::{Api, ApiResult, PathName, body, parameters};
 use crate::problem::{FieldError, PROBLEM_JSON, Problem, ProblemBody, ProblemKind};
 use crate::sites::{Obeyed, RowsPage, SiteRow};

@@ -15,7 +15,7 @@ use super::fields::FetchRequest;
 use super::identity::Identity;
 use super::json::Json;
 use super::problems::{BodyProblems, CallerProblems, SenderProblems, SizeProblems, StoreProblems};
-use super::routes::json;
+use super::respond::json;
 use super::{Api, ApiResult, body, prefer, waiting};
 use crate::problem::{PROBLEM_JSON, Problem, ProblemBody, ProblemKind};
 use crate::views::messages::{self, MessageView};

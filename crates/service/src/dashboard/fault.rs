@@ -1,14 +1,13 @@
-//! Error pages of the dashboard.
+//! Renders a page, or an error page if that fails.
 
 use askama::Template;
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::{Html, IntoResponse, Redirect, Response};
 use fetchwell_engine::ports::error::StoreError;
 use http::StatusCode;
 use tracing::{error, warn};
 use url::form_urlencoded;
 
 use super::assets::{ASSETS, Assets};
-use super::layout::html;
 
 /// The response of a page, or why it cannot be shown.
 pub(super) type PageResult = Result<Response, PageError>;
@@ -68,6 +67,15 @@ impl IntoResponse for PageError {
         let page = html(&FaultPage { assets: &ASSETS, title, text: &text });
         (status, page.unwrap_or_else(|_| title.into_response())).into_response()
     }
+}
+
+/// Renders a template as a response.
+pub(super) fn html(template: &impl Template) -> PageResult {
+    Ok(Html(render(template)?).into_response())
+}
+
+pub(super) fn render(template: &impl Template) -> Result<String, PageError> {
+    template.render().map_err(|error| PageError::Internal(error.to_string()))
 }
 
 fn log_in(wanted: &str) -> Response {

@@ -1,11 +1,10 @@
 //! The layout of all pages.
 
 use askama::Template;
-use axum::response::{Html, IntoResponse};
 
 use super::access::Visitor;
 use super::assets::{ASSETS, Assets};
-use super::fault::{PageError, PageResult};
+use super::fault::{PageResult, html, render};
 
 /// An entry of the navigation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,13 +62,4 @@ pub(super) fn page(
         version: env!("CARGO_PKG_VERSION"),
         content,
     })
-}
-
-/// Renders a template as a response.
-pub(super) fn html(template: &impl Template) -> PageResult {
-    Ok(Html(render(template)?).into_response())
-}
-
-fn render(template: &impl Template) -> Result<String, PageError> {
-    template.render().map_err(|error| PageError::Internal(error.to_string()))
 }

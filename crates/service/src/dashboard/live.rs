@@ -18,7 +18,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, sleep};
 
 use super::Dashboard;
-use super::access::Visitor;
+use super::access::{IsLive, Visitor};
 
 /// How often a page is rendered again.
 const INTERVAL: Duration = Duration::from_secs(2);
@@ -30,10 +30,6 @@ pub(super) const MOST_WATCHED: usize = 64;
 const MOST_BYTES: usize = 8 << 20;
 /// Tells the browser to reload the page, which then shows why the stream ended.
 const OVER: &str = "event: over\ndata:\n\n";
-
-/// Marks a request of an automatic refresh.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct IsLive;
 
 /// Responds with a stream if the client requests one.
 pub(super) async fn stream(

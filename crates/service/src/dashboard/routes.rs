@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::Request;
+use axum::extract::{Path, Request};
 use axum::middleware::{self, Next};
 use axum::response::Response;
 use axum::routing::{get, post};
@@ -14,7 +14,7 @@ use http::header::{
 };
 
 use super::access::login;
-use super::fault::PageError;
+use super::fault::{PageError, PageResult};
 use super::{
     Dashboard, articles, assets, common_crawl, dead_letters, live, messages, overview, sites,
     system,
@@ -57,7 +57,7 @@ pub(crate) fn router<S: Clone + Send + Sync + 'static>(dashboard: &Arc<Dashboard
         .route("/dashboard/login", get(login::form).post(login::log_in))
         .route("/dashboard/logout", post(login::log_out))
         .route("/dashboard/theme", post(login::choose_theme))
-        .route("/dashboard/assets/{name}", get(assets::asset))
+        .route("/dashboard/assets/{name}", get(asset))
         .layer(middleware::from_fn(harden))
         .with_state(dashboard.clone())
 }
@@ -66,6 +66,10 @@ pub(crate) fn router<S: Clone + Send + Sync + 'static>(dashboard: &Arc<Dashboard
 pub fn alone(dashboard: &Arc<Dashboard>) -> Router {
     let unknown = async || PageError::NotFound("there is no such page");
     router(dashboard).fallback(unknown).layer(middleware::from_fn(harden))
+}
+
+async fn asset(Path(name): Path<String>) -> PageResult {
+    assets::asset(&name).ok_or(PageError::NotFound("there is no such file"))
 }
 
 async fn harden(request: Request, next: Next) -> Response {

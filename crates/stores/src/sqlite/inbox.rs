@@ -17,11 +17,11 @@ use fetchwell_engine::ports::retriever_store::{RetrieverStore, Station};
 use fetchwell_sqlite::db::{Db, Durability};
 use fetchwell_sqlite::statements::Statements;
 
-use super::moves::{MessageEnding, Moves};
-use super::outbox::{self, MessageFinish};
+use super::finish::MessageFinish;
 use super::oversight::SqliteOversight;
 use super::queue::read_ledger;
-use super::{SqliteQueue, callers, message_row, open, retention};
+use super::retriever_queues::RetrieverQueues;
+use super::{SqliteQueue, callers, message_row, open, outbox, retention};
 use crate::shared::coalescer::{BatchRule, Coalescer};
 
 /// Opens everything that a retriever needs in a SQLite file. Checks every `poll` for jobs from other processes.
@@ -57,43 +57,6 @@ pub async fn open_retriever(
         deliveries: Station { source: deliverer, finish: Arc::new(nothing_to_write) },
         results,
     })
-}
-
-/// The queues of a retriever, and those who wait for results.
-#[derive(Clone)]
-pub(super) struct RetrieverQueues {
-    pub(super) messages: SqliteQueue,
-    pub(super) deliveries: SqliteQueue,
-    pub(super) results: ResultNotifier,
-}
-
-impl RetrieverQueues {
-    /// Runs `work` in one transaction, and then notifies the callers whose messages it ended.
-    pub(super) async fn transact<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&mut Moves<'_>, &mut MessageEnding<'_>) -> rusqlite::Result<T>
-        + Send
-        + 'static,
-    ) -> Result<T, StoreError> {
-        let deliveries = self.deliveries.queue;
-        let clock = self.messages.clock.clone();
-        let (done, callers) = self
-            .messages
-            .transact(move |moves| {
-                let deliveries = Moves::new(moves.tx, deliveries, moves.now);
-                let mut ending =
-                    MessageEnding { wall: clock.wall(), deliveries, callers: Vec::new() };
-                let done = work(moves, &mut ending)?;
-                ending.deliveries.enter()?;
-                Ok((done, ending.callers))
-            })
-            .await?;
-        for caller in callers {
-            self.deliveries.news.notify_one();
-            self.results.notify(&caller);
-        }
-        Ok(done)
-    }
 }
 
 struct SqliteInbox {

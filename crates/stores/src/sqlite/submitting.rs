@@ -11,8 +11,8 @@ use fetchwell_sqlite::statements::Statements;
 use rusqlite::{Connection, ErrorCode};
 
 use super::callers;
-use super::inbox::RetrieverQueues;
 use super::moves::{MessageEnding, Moves};
+use super::retriever_queues::RetrieverQueues;
 use crate::shared::coalescer::RunBatch;
 use crate::shared::submit_audit;
 

@@ -13,16 +13,9 @@ use redis::AsyncCommands;
 
 use super::adapters::SqliteStore;
 use super::articles::ArticlesStore;
-use super::hand_clock::HandClock;
+use super::hand_clock::{Ageing, HandClock};
 use super::links::LinksStore;
 use super::servers::RedisStore;
-
-/// A store in which time can be advanced.
-#[async_trait]
-pub trait Ageing: Send + Sync {
-    /// Advances the time, so that everything gets older by this much and expired data is gone.
-    async fn let_pass(&self, span: Duration);
-}
 
 /// A SQLite file with a manual clock.
 pub struct AgeingSqlite {

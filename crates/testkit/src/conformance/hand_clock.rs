@@ -4,11 +4,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use fetchwell_engine::clock::Clock;
 use fetchwell_policy::time::Time;
 
 /// The start time: any time that is far from both limits.
 const START: Time = Time::from_secs(1_700_000_000);
+
+/// A store in which time can be advanced.
+#[async_trait]
+pub trait Ageing: Send + Sync {
+    /// Advances the time, so that everything gets older by this much and expired data is gone.
+    async fn let_pass(&self, span: Duration);
+}
 
 /// A clock that stands still until it is moved. Clones share the time.
 #[derive(Clone)]

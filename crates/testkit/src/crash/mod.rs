@@ -11,7 +11,6 @@ mod origin;
 mod own_server;
 mod process;
 mod program;
-mod replay;
 mod service;
 
 pub use control::ControlSender;
@@ -22,5 +21,4 @@ pub use origin::TestWeb;
 pub use own_server::OwnServer;
 pub use process::{Process, ProcessEnd};
 pub use program::Program;
-pub use replay::{count_or, is_soak, seed};
 pub use service::Service;

@@ -4,8 +4,8 @@ use std::process::Stdio;
 use tempfile::TempDir;
 use tokio::process::Command;
 
-use super::is_soak;
 use crate::conformance::servers::server_url;
+use crate::replay::is_soak;
 
 /// How often to try to start a crashed server.
 const RESTARTS: usize = 20;

@@ -12,22 +12,10 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension};
 use super::lines::{Line, Lines};
 use super::segment::{Segment, append};
 use super::{ERRORS, MANIFEST};
+use crate::work::record::Written;
 
 /// A good trade-off between size and speed, and zstd's default.
 const COMPRESSION_LEVEL: i32 = 3;
-
-/// The result of a write.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in super::super) struct Written {
-    /// Documents that are new.
-    pub(in super::super) documents: u64,
-    /// Documents that were already there, because their batch was delivered again.
-    pub(in super::super) repeated: u64,
-    /// The length of the segment now.
-    pub(in super::super) segment_bytes: u64,
-    /// The bytes added to it.
-    pub(in super::super) new_bytes: u64,
-}
 
 /// The `user_version` of the manifest. Raise it with a change that this program would misread.
 const VERSION: i64 = 0;

@@ -38,7 +38,6 @@ use tracing::warn;
 pub(super) use self::errors::ErrorEntry;
 pub use self::errors::ErrorFile;
 use self::lines::Lines;
-pub(super) use self::manifest::Written;
 use self::segment::Segment;
 pub use self::segment::SegmentFormat;
 pub use self::target::OutputTarget;

@@ -9,8 +9,8 @@ mod politeness;
 use std::time::Duration;
 
 use fetchwell_policy::chance::Chance;
-use fetchwell_testkit::crash::{count_or, is_soak, seed};
 use fetchwell_testkit::eventually::eventually;
+use fetchwell_testkit::replay::{count_or, is_soak, seed};
 use tokio::time::sleep;
 
 use fleet::{Fleet, INSTANCES, Load};

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use fetchwell_policy::chance::Chance;
 use fetchwell_testkit::alone::alone;
-use fetchwell_testkit::crash::{ControlSender, is_soak, seed};
+use fetchwell_testkit::crash::ControlSender;
 use fetchwell_testkit::eventually::eventually;
+use fetchwell_testkit::replay::{is_soak, seed};
 use tokio::time::sleep;
 
 use super::below;

@@ -14,7 +14,8 @@ use std::time::Duration;
 
 use fetchwell_policy::chance::Chance;
 use fetchwell_testkit::DEADLINE;
-use fetchwell_testkit::crash::{OwnServer, count_or, is_soak, seed};
+use fetchwell_testkit::crash::OwnServer;
+use fetchwell_testkit::replay::{count_or, is_soak, seed};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 

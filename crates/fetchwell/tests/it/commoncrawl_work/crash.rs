@@ -11,9 +11,10 @@ use fetchwell_engine::ports::batches::BatchQueue;
 use fetchwell_policy::chance::Chance;
 use fetchwell_testkit::DEADLINE;
 use fetchwell_testkit::conformance::rabbitmq::RabbitStore;
-use fetchwell_testkit::crash::{OwnServer, count_or, seed};
+use fetchwell_testkit::crash::OwnServer;
 use fetchwell_testkit::eventually::eventually_ok;
 use fetchwell_testkit::range_server::RangeServer;
+use fetchwell_testkit::replay::{count_or, seed};
 use tokio::time::{Instant, sleep};
 
 use super::archive::TestArchive;

@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use fetchwell_testkit::crash::{Program, Service, is_soak};
+use fetchwell_testkit::crash::{Program, Service};
 use fetchwell_testkit::eventually::eventually;
 use fetchwell_testkit::python::python;
+use fetchwell_testkit::replay::is_soak;
 use fetchwell_testkit::skip::skipped;
 use rusqlite::Connection;
 use serde_json::json;

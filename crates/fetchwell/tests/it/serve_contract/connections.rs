@@ -3,8 +3,9 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use fetchwell_testkit::crash::{Service, is_soak};
+use fetchwell_testkit::crash::Service;
 use fetchwell_testkit::eventually::eventually;
+use fetchwell_testkit::replay::is_soak;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 

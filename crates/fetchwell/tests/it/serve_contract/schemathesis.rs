@@ -10,8 +10,9 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use fetchwell_simweb::SiteScript;
-use fetchwell_testkit::crash::{Program, Service, TestWeb, count_or, is_soak};
+use fetchwell_testkit::crash::{Program, Service, TestWeb};
 use fetchwell_testkit::python::python;
+use fetchwell_testkit::replay::{count_or, is_soak};
 use futures::future::join_all;
 use serde_json::Value;
 use tokio::process::Command;

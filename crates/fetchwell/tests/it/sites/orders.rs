@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use fetchwell_simweb::{Hit, HitKind, SiteScript};
 use fetchwell_testkit::DEADLINE;
-use fetchwell_testkit::crash::{ControlSender, OutsideLedger, Process, Program, TestWeb, is_soak};
+use fetchwell_testkit::crash::{ControlSender, OutsideLedger, Process, Program, TestWeb};
 use fetchwell_testkit::eventually::eventually_ok;
+use fetchwell_testkit::replay::is_soak;
 use tokio::time::Instant;
 
 const INTERVAL: Duration = Duration::from_millis(200);

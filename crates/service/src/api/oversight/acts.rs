@@ -10,7 +10,7 @@ use crate::api::problems::{
     BodyProblems, CallerProblems, InvalidFieldProblems, OperatorProblems, PartlyDoneProblems,
     SizeProblems, StoreProblems,
 };
-use crate::api::routes::json;
+use crate::api::respond::json;
 use crate::api::{ApiResult, body};
 use crate::problem::{FieldError, Problem};
 use crate::views::oversight::ActedView;

@@ -8,7 +8,7 @@ use crate::api::messages::message_id;
 use crate::api::problems::{
     CallerProblems, MessageProblems, QueryProblems, StoreProblems, ViewerProblems,
 };
-use crate::api::routes::json;
+use crate::api::respond::json;
 use crate::api::{ApiResult, PathName};
 use crate::problem::{Problem, ProblemKind};
 use crate::views::oversight::{CountView, FailuresView, MessageDetailView, MessageSummariesView};

@@ -8,7 +8,7 @@ use super::query::Asked;
 use crate::api::ApiResult;
 use crate::api::identity::Viewer;
 use crate::api::problems::{CallerProblems, QueryProblems, StoreProblems, ViewerProblems};
-use crate::api::routes::json;
+use crate::api::respond::json;
 use crate::views::standing::{AuditLine, InstanceDetails, QueueView};
 
 /// The running instances.

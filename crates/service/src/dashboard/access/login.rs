@@ -18,8 +18,7 @@ use super::sessions::LIFETIME;
 use super::visitor::{Theme, Visitor};
 use crate::dashboard::Dashboard;
 use crate::dashboard::assets::{ASSETS, Assets};
-use crate::dashboard::fault::{PageError, PageResult};
-use crate::dashboard::layout::html;
+use crate::dashboard::fault::{PageError, PageResult, html};
 use crate::server::Peer;
 
 #[derive(Template)]

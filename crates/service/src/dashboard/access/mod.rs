@@ -15,4 +15,4 @@ pub use authenticator::Authenticator;
 pub(super) use form::Form;
 pub(super) use order::Order;
 pub(super) use sessions::Sessions;
-pub(super) use visitor::Visitor;
+pub(super) use visitor::{IsLive, Visitor};

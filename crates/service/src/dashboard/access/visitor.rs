@@ -13,7 +13,6 @@ use super::form::Form;
 use super::sessions::Notice;
 use crate::dashboard::Dashboard;
 use crate::dashboard::fault::PageError;
-use crate::dashboard::live::IsLive;
 
 /// The color theme of a user.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,6 +43,10 @@ impl Theme {
         cookies::value(&parts.headers, cookies::THEME).map(Theme::parse).unwrap_or_default()
     }
 }
+
+/// Marks a request of an automatic refresh.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct IsLive;
 
 /// A user who may view the dashboard, with the request for one of its pages.
 pub(in super::super) struct Visitor {

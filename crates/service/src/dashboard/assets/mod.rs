@@ -2,12 +2,9 @@
 
 use std::sync::LazyLock;
 
-use axum::extract::Path;
-use axum::response::IntoResponse;
+use axum::response::{IntoResponse, Response};
 use fetchwell_policy::digest::sha256_hex;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
-
-use super::fault::{PageError, PageResult};
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("live.js");
@@ -31,13 +28,14 @@ fn path(name: &str, content: &str) -> String {
     format!("/dashboard/assets/{name}?{}", &sha256_hex(content.as_bytes())[..16])
 }
 
-pub(super) async fn asset(Path(name): Path<String>) -> PageResult {
-    let (kind, content) = match name.as_str() {
+/// The asset of this name.
+pub(super) fn asset(name: &str) -> Option<Response> {
+    let (kind, content) = match name {
         "style.css" => ("text/css; charset=utf-8", STYLE),
         "live.js" => ("text/javascript; charset=utf-8", SCRIPT),
         "icon.svg" => ("image/svg+xml", ICON),
-        _ => return Err(PageError::NotFound("there is no such file")),
+        _ => return None,
     };
     let headers = [(CONTENT_TYPE, kind), (CACHE_CONTROL, "public, max-age=31536000, immutable")];
-    Ok((headers, content).into_response())
+    Some((headers, content).into_response())
 }

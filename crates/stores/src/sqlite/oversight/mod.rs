@@ -17,7 +17,7 @@ use fetchwell_engine::ports::oversight::{
 use fetchwell_policy::time::Time;
 use fetchwell_sqlite::db::Db;
 
-use super::inbox::RetrieverQueues;
+use super::retriever_queues::RetrieverQueues;
 use crate::shared::looking::Look;
 
 /// The messages of a file, as operators see them.

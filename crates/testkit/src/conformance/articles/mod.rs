@@ -10,7 +10,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use fetchwell_engine::ports::articles::Articles;
 
-use super::ageing::Ageing;
+use super::hand_clock::Ageing;
 
 /// A store of articles, empty at first.
 #[async_trait]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use fetchwell_engine::ports::links::CategoryLinks;
 
-use super::ageing::Ageing;
+use super::hand_clock::Ageing;
 
 /// A store of links, empty at first.
 #[async_trait]

@@ -13,7 +13,7 @@ use fetchwell_policy::site::{Permit, SiteState, Spend, Verdict};
 use super::PolitenessStore;
 use super::trial::{Trial, report, rule, site};
 use crate::conformance::replay::{Dice, for_each_seed};
-use crate::crash::is_soak;
+use crate::replay::is_soak;
 
 const SEEDS: std::ops::Range<u64> = 0..4;
 /// The length of each history: in the test command, and in `scripts/soak`.

@@ -14,7 +14,7 @@ use super::model::{Hold, Model, number_of};
 use super::trial::{Trial, Worker, site};
 use super::{LEASE_TTL, QueueStore};
 use crate::conformance::replay::{Dice, for_each_seed};
-use crate::crash::is_soak;
+use crate::replay::is_soak;
 
 const SEEDS: std::ops::Range<u64> = 0..4;
 /// The length of each history: in the test command, and in `scripts/soak`.
