@@ -63,9 +63,10 @@ impl StoreCall {
         }
     }
 
-    /// Whether a failure keeps work from being taken, or results from being stored.
-    pub fn is_storing(self) -> bool {
-        matches!(self, StoreCall::Take | StoreCall::Finish | StoreCall::Renew)
+    /// Whether a failure keeps work from being taken, pages from being requested, or results from being stored.
+    pub fn stops_work(self) -> bool {
+        let is_of_queue = matches!(self, StoreCall::Take | StoreCall::Finish | StoreCall::Renew);
+        is_of_queue || self.is_politeness()
     }
 
     /// Whether it is a call to the politeness store.
@@ -358,7 +359,7 @@ mod tests {
         let failing = flow.failing().unwrap();
         assert_eq!((failing.call, failing.lasts), (StoreCall::Finish, Duration::from_secs(9)));
         assert!(health.failing().is_none(), "it is the other pipeline's");
-        assert!(health.failing_anywhere(StoreCall::is_storing).is_some());
+        assert!(health.failing_anywhere(StoreCall::stops_work).is_some());
         assert!(health.failing_anywhere(StoreCall::is_politeness).is_none());
         tokio::time::advance(RECENT + Duration::from_secs(1)).await;
         assert!(flow.failing().is_none(), "nobody has tried since");

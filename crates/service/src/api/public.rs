@@ -35,7 +35,7 @@ pub(super) async fn livez() -> &'static str {
     "ok\n"
 }
 
-/// Check whether messages are accepted and results stored
+/// Check whether messages are accepted and fetched, and results stored
 #[utoipa::path(
     get, path = "/readyz", tag = "Operations",
     responses(
@@ -55,7 +55,7 @@ pub(super) async fn readyz(State(api): State<Arc<Api>>) -> Result<&'static str, 
         Some(ready) => ready,
         None => {
             let fatal = api.on.health.fatal();
-            let failing = || api.on.health.failing_anywhere(StoreCall::is_storing);
+            let failing = || api.on.health.failing_anywhere(StoreCall::stops_work);
             let ready = match fatal.or_else(failing) {
                 Some(failing) => Err(Some(failing.call)),
                 None if api.stored(api.on.inbox.check().await).is_err() => Err(None),

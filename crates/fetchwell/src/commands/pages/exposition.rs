@@ -62,7 +62,7 @@ impl Exposition {
         let log_fails = self.log.away_for(Duration::ZERO).is_some();
         let is_of_log =
             |call: StoreCall| self.events_elsewhere && log_fails && call == StoreCall::Finish;
-        let counts = |call: StoreCall| call.is_storing() && !is_of_log(call);
+        let counts = |call: StoreCall| call.stops_work() && !is_of_log(call);
         self.health.fatal().or_else(|| self.health.failing_anywhere(counts))
     }
 

@@ -1,7 +1,7 @@
 //! A service whose store goes away.
 
 use fetchwell_testkit::crash::{OwnServer, Service};
-use fetchwell_testkit::eventually::eventually_ok;
+use fetchwell_testkit::eventually::{eventually, eventually_ok};
 
 use super::place::{accepted, get, message, no_way_out, post};
 
@@ -45,6 +45,27 @@ async fn without_its_store_it_says_503_and_when_to_come_again() {
     until(&service, &own, 200).await;
     assert_eq!(accepted(&service).await, 1.0);
     post(service.address, token, "/fetch", &[], &body).await.expect(200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_its_politeness_store_it_accepts_messages_and_is_not_ready() {
+    let Some(server) = OwnServer::start("redis").await else { return };
+    let service = Service::start(no_way_out().flags(["--politeness", server.url()])).await;
+    until(&service, "/readyz", 200).await;
+    server.stop().await;
+    let body = message().to_string();
+    post(service.address, &service.token, "/fetch", &[], &body).await.expect(200);
+    until(&service, "/readyz", 503).await;
+    let down = get(service.address, "", "/readyz").await.expect(503).json();
+    assert!(down["detail"].as_str().unwrap().starts_with("The store is failing: "), "{down}");
+
+    server.restart().await;
+    until(&service, "/readyz", 200).await;
+    eventually("its result", async || {
+        let outbox = get(service.address, &service.token, "/outbox").await.expect(200).json();
+        outbox["messages"].as_array().unwrap().len() == 1
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
