@@ -337,7 +337,7 @@ mod on_rabbitmq {
     }
 
     #[tokio::test]
-    async fn a_message_over_the_limit_is_too_large_and_a_restart_transient() {
+    async fn a_broker_that_restarts_is_transient_and_a_message_over_its_limit_too_large() {
         let Some(server) = OwnServer::start("rabbitmq").await else { return };
         let store = RabbitStore::on(server.url().to_owned());
         let queue = store.open(Clock::system()).await;
