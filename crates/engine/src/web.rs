@@ -232,6 +232,9 @@ pub struct PermitTime {
     pub at: Instant,
     /// How long before that the decision may have been made.
     pub decided_before: Duration,
+    /// A head that is later than this is not written: the steps before it take this long only if the process was held
+    /// up.
+    pub in_time: Duration,
 }
 
 /// The web as seen by the pipeline: the real one, or a simulated one in tests.

@@ -31,6 +31,15 @@ const LEAST_GOOD_FOR: Duration = Duration::from_millis(20);
 /// …and a maximum, because a longer answer means that the process or the store was suspended.
 const MOST_GOOD_FOR: Duration = Duration::from_millis(250);
 
+/// A head leaves at most this much after its permit…
+const MOST_LATE: Duration = Duration::from_millis(100);
+
+/// …and so early that half of the interval to the next head remains, unless the interval is so short that no machine
+/// could do that. `decided_before` is how long before the permit arrived the store may have decided.
+fn in_time(interval: Duration, decided_before: Duration) -> Duration {
+    (interval / 2).saturating_sub(decided_before).clamp(LEAST_GOOD_FOR, MOST_LATE)
+}
+
 /// How many times a permit is spent when each answer arrives too late to use; after that it is given back.
 const MOST_SPENDINGS: u32 = 4;
 
@@ -136,13 +145,17 @@ impl GatePermit {
         Some(SiteReport { site: self.site.clone(), report })
     }
 
+    fn permitted(&mut self, decided_before: Duration) {
+        let in_time = in_time(self.rate.interval, decided_before);
+        self.given = Some(PermitTime { at: Instant::now(), decided_before, in_time });
+    }
+
     /// When the head may be written, by the store's clock, which is now. `None` if it may not.
     async fn settle_time(&mut self) -> Option<Time> {
         let now = self.clock.now();
         match self.free_until {
             Some(until) if now <= until => {
-                self.given =
-                    Some(PermitTime { at: Instant::now(), decided_before: Duration::ZERO });
+                self.permitted(Duration::ZERO);
                 self.word = Some((self.permit.slot.at + now.since(self.at), Instant::now()));
                 Some(self.permit.slot.at)
             }
@@ -174,8 +187,7 @@ impl GatePermit {
                     self.permit.lead = lead_for(took);
                 }
                 Ok((Spend::Go, now)) => {
-                    self.given =
-                        Some(PermitTime { at: Instant::now(), decided_before: asked.elapsed() });
+                    self.permitted(asked.elapsed());
                     self.word = Some((now, asked));
                     return Some(now);
                 }
@@ -235,5 +247,26 @@ impl SendPermit for GatePermit {
 
     fn given(&self) -> Option<PermitTime> {
         self.given
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_of_the_interval_remains_after_a_late_head() {
+        for (interval, decided_before, expected) in [
+            (5_000, 0, 100),
+            (1_000, 100, 100),
+            (150, 0, 75),
+            (100, 20, 30),
+            (100, 40, 20),
+            (1, 0, 20),
+        ] {
+            let found =
+                in_time(Duration::from_millis(interval), Duration::from_millis(decided_before));
+            assert_eq!(found, Duration::from_millis(expected), "{interval} {decided_before}");
+        }
     }
 }

@@ -18,8 +18,6 @@ use tokio::sync::Notify;
 use super::breach::causes;
 use crate::web::PermitTime;
 
-/// A head that is later than this is not written: the steps take this long only if the process was held up.
-const IN_TIME: Duration = Duration::from_millis(100);
 /// A head that is later than this is reported, so that the next head keeps its distance.
 const ON_TIME: Duration = Duration::from_millis(2);
 
@@ -60,7 +58,7 @@ impl Departure {
     /// Writes if it is not too late. Only the first write, which is the head, is checked.
     fn depart<T>(&self, write: impl FnOnce() -> Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         let Some(given) = self.replace(None) else { return write() };
-        if given.at.elapsed() > IN_TIME {
+        if given.at.elapsed() > given.in_time {
             return Poll::Ready(Err(io::Error::other(Overslept)));
         }
         let written = write();
@@ -159,8 +157,10 @@ mod tests {
 
     use super::*;
 
+    const IN_TIME: Duration = Duration::from_millis(100);
+
     fn now() -> Option<PermitTime> {
-        Some(PermitTime { at: Instant::now(), decided_before: Duration::ZERO })
+        Some(PermitTime { at: Instant::now(), decided_before: Duration::ZERO, in_time: IN_TIME })
     }
 
     #[tokio::test(start_paused = true)]

@@ -92,7 +92,8 @@ impl SendPermit for ThenStopped {
         #[expect(clippy::disallowed_methods, reason = "it is to keep the thread to itself")]
         let something_else = async { std::thread::sleep(SHORT) };
         tokio::spawn(something_else);
-        self.0 = Some(PermitTime { at: Instant::now(), decided_before: Duration::ZERO });
+        let in_time = SHORT / 2;
+        self.0 = Some(PermitTime { at: Instant::now(), decided_before: Duration::ZERO, in_time });
         true
     }
 
