@@ -31,13 +31,15 @@ const LEAST_GOOD_FOR: Duration = Duration::from_millis(20);
 /// …and a maximum, because a longer answer means that the process or the store was suspended.
 const MOST_GOOD_FOR: Duration = Duration::from_millis(250);
 
-/// A head leaves at most this much after its permit…
+/// A head that is later than this is not written, whatever the interval…
 const MOST_LATE: Duration = Duration::from_millis(100);
+/// …and one that is no later than this always is, because no machine is more punctual.
+const LEAST_LATE: Duration = Duration::from_millis(20);
 
-/// …and so early that half of the interval to the next head remains, unless the interval is so short that no machine
-/// could do that. `decided_before` is how long before the permit arrived the store may have decided.
+/// How late a head may leave, so that at least half of the interval to the next head remains. The store may have
+/// granted the permit up to `decided_before` before it arrived.
 fn in_time(interval: Duration, decided_before: Duration) -> Duration {
-    (interval / 2).saturating_sub(decided_before).clamp(LEAST_GOOD_FOR, MOST_LATE)
+    (interval / 2).saturating_sub(decided_before).clamp(LEAST_LATE, MOST_LATE)
 }
 
 /// How many times a permit is spent when each answer arrives too late to use; after that it is given back.

@@ -6,7 +6,7 @@ use fetchwell_engine::ports::inbox::ResultNotifier;
 use super::SqliteQueue;
 use super::moves::{MessageEnding, Moves};
 
-/// The queues of a retriever, and those who wait for results.
+/// The queues of a retriever, and the callers that wait for results.
 #[derive(Clone)]
 pub(super) struct RetrieverQueues {
     pub(super) messages: SqliteQueue,

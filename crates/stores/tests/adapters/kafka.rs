@@ -103,7 +103,7 @@ async fn a_topic_that_goes_is_a_fault_that_says_how_to_make_it_and_passes_when_i
     let unknown = RDKafkaRespErr::RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
     cluster.topic_error("webpage_log", unknown).unwrap();
     cluster.request_errors(RDKafkaApiKey::Produce, &[unknown; 1_000]);
-    // The client may first give up a connection to this broker in favour of another one, which fails the event.
+    // The client may first replace its connection to the broker, and then the first event fails.
     eventually_ok("the fault", async || {
         let fault = log.publish(&[event(1)]).await.unwrap_err();
         assert!(fault.is_transient(), "{fault:?}");
@@ -166,7 +166,7 @@ async fn until_more(counter: &AtomicUsize, more: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_broker_that_crashes_under_load_loses_nothing_confirmed_and_a_full_one_is_transient() {
+async fn a_broker_that_crashes_under_load_loses_nothing_confirmed_and_a_full_disk_is_transient() {
     let Some(server) = OwnServer::start("kafka").await else { return };
     let topic = unused_topic();
     let log = KafkaLog::open(server.url(), &topic).await.unwrap();
