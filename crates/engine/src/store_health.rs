@@ -65,8 +65,8 @@ impl StoreCall {
 
     /// Whether a failure keeps work from being taken, pages from being requested, or results from being stored.
     pub fn stops_work(self) -> bool {
-        let is_of_queue = matches!(self, StoreCall::Take | StoreCall::Finish | StoreCall::Renew);
-        is_of_queue || self.is_politeness()
+        let is_queue_call = matches!(self, StoreCall::Take | StoreCall::Finish | StoreCall::Renew);
+        is_queue_call || self.is_politeness()
     }
 
     /// Whether it is a call to the politeness store.
@@ -367,5 +367,12 @@ mod tests {
         assert_eq!(flow.failing().unwrap().lasts, Duration::ZERO);
         flow.worked(StoreCall::Finish);
         assert!(health.failing_anywhere(|_| true).is_none());
+    }
+
+    #[test]
+    fn only_calls_that_work_needs_stop_it() {
+        use StoreCall::{Answer, Finish, Look, Note, Pace, Prune, Renew, Robots, Take};
+        assert!([Take, Finish, Renew, Pace, Robots].into_iter().all(StoreCall::stops_work));
+        assert!(![Note, Look, Answer, Prune].into_iter().any(StoreCall::stops_work));
     }
 }

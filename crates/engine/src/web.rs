@@ -232,8 +232,8 @@ pub struct PermitTime {
     pub at: Instant,
     /// How long before that the decision may have been made.
     pub decided_before: Duration,
-    /// A head that is later than this is not written: the steps before it take this long only if the process was held
-    /// up.
+    /// A head that would leave later than this after `at` is not written, because the next head could follow too
+    /// closely.
     pub in_time: Duration,
 }
 

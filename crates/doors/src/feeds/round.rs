@@ -305,8 +305,8 @@ fn tell(url: &str, reading: &FeedReading) {
     }
 }
 
-/// Also queues the links to resolve. The leases are settled after that: otherwise the queue might look empty and end
-/// the flow.
+/// Stores the records and queues the links to resolve. Leases are settled only afterwards; otherwise the queue might
+/// look empty and end the flow.
 #[async_trait]
 impl Sink<FeedRecord> for FeedRound {
     async fn write(&self, records: &[&FeedRecord]) -> Result<(), StoreError> {

@@ -29,9 +29,9 @@ pub enum RowOutcome {
     UrlFailure,
     SiteFailure,
     RateLimited,
-    #[default]
     Refused,
     /// An internal error. Not a final result: a resumed run removes the row and retries.
+    #[default]
     Internal,
 }
 

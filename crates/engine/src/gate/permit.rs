@@ -148,7 +148,9 @@ impl GatePermit {
     }
 
     fn permitted(&mut self, decided_before: Duration) {
-        let in_time = in_time(self.rate.interval, decided_before);
+        // The store counts a head with a lead as leaving that much later.
+        let unaccounted = decided_before.saturating_sub(self.permit.lead);
+        let in_time = in_time(self.rate.interval, unaccounted);
         self.given = Some(PermitTime { at: Instant::now(), decided_before, in_time });
     }
 

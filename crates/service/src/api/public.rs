@@ -35,7 +35,7 @@ pub(super) async fn livez() -> &'static str {
     "ok\n"
 }
 
-/// Check whether messages are accepted and fetched, and results stored
+/// Check whether messages are accepted and fetched, and whether results are stored
 #[utoipa::path(
     get, path = "/readyz", tag = "Operations",
     responses(

@@ -175,7 +175,7 @@ impl Connection {
             self.place.touch();
             return self.route(request).await;
         }
-        // All requests in a reserved place are refused.
+        // A reserved place is for health checks only.
         if let Some(refusal) = self.place.refusal() {
             return closing(over_limit(refusal));
         }

@@ -20,15 +20,15 @@ const LEAST_WAIT: Duration = Duration::from_millis(1);
 /// The capacity of the channel; further calls wait in their callers.
 const MAX_WAITING: usize = 1_024;
 
-/// The maximum number of calls in a round trip. Politeness stores change this many sites at once, so that a batch that
-/// fails has changed nothing.
+/// The maximum number of calls in a round trip. A politeness store changes this many sites in one request, so a batch
+/// needs only one request unless another process changes the same sites.
 #[cfg(any(feature = "postgres", feature = "redis"))]
 pub(crate) const MAX_PER_ROUND_TRIP: usize = 500;
 
 /// Runs batches of calls.
 pub(crate) trait RunBatch<Call, T>: Send + Sync + 'static {
-    /// Returns one result for each call, in order. A call that is refused does not affect the others; a store that
-    /// fails, fails them all.
+    /// Returns one result for each call, in order. A refused call does not affect the others. If the store fails, all
+    /// calls fail.
     fn run(&self, batch: Vec<Call>) -> impl Future<Output = Vec<Result<T, StoreError>>> + Send;
 }
 

@@ -35,8 +35,10 @@ impl RetrieverQueues {
                 Ok((done, ending.callers))
             })
             .await?;
-        for caller in callers {
+        if !callers.is_empty() {
             self.deliveries.news.notify_one();
+        }
+        for caller in callers {
             self.results.notify(&caller);
         }
         Ok(done)
