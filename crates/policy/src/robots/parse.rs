@@ -110,24 +110,44 @@ fn within_limit(body: &[u8]) -> &[u8] {
 impl<'a> Line<'a> {
     fn read(number: u32, line: &'a [u8]) -> Option<Line<'a>> {
         let text = line.split(|octet| *octet == b'#').next()?.trim_ascii();
-        let colon = text.iter().position(|octet| *octet == b':')?;
-        let key = Key::read(text[..colon].trim_ascii())?;
-        Some(Line { number, key, value: text[colon + 1..].trim_ascii(), text })
+        let (key, value) = split_line(text)?;
+        let key = Key::read(key.trim_ascii())?;
+        Some(Line { number, key, value: value.trim_ascii(), text })
     }
 }
 
+/// Splits a line at its colon. Some authors forget it, so white space separates two words as well.
+fn split_line(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    if let Some(colon) = text.iter().position(|octet| *octet == b':') {
+        return Some((&text[..colon], &text[colon + 1..]));
+    }
+    let space = text.iter().position(u8::is_ascii_whitespace)?;
+    let value = text[space..].trim_ascii();
+    (!value.iter().any(u8::is_ascii_whitespace)).then_some((&text[..space], value))
+}
+
 impl Key {
+    /// A key may be followed by more letters (`Disallowed`) and misspelled in the ways that Google's parser accepts.
     fn read(key: &[u8]) -> Option<Key> {
-        const KEYS: [(&str, Key); 5] = [
-            ("user-agent", Key::UserAgent),
-            ("allow", Key::Allow),
-            ("disallow", Key::Disallow),
-            ("crawl-delay", Key::CrawlDelay),
-            ("sitemap", Key::Sitemap),
+        const SPELLINGS: [(&[u8], Key); 13] = [
+            (b"user-agent", Key::UserAgent),
+            (b"useragent", Key::UserAgent),
+            (b"user agent", Key::UserAgent),
+            (b"allow", Key::Allow),
+            (b"disallow", Key::Disallow),
+            (b"dissallow", Key::Disallow),
+            (b"dissalow", Key::Disallow),
+            (b"disalow", Key::Disallow),
+            (b"diasllow", Key::Disallow),
+            (b"disallaw", Key::Disallow),
+            (b"crawl-delay", Key::CrawlDelay),
+            (b"sitemap", Key::Sitemap),
+            (b"site-map", Key::Sitemap),
         ];
-        KEYS.iter()
-            .find(|(spelling, _)| key.eq_ignore_ascii_case(spelling.as_bytes()))
-            .map(|(_, key)| *key)
+        let begins_with = |spelling: &[u8]| {
+            key.get(..spelling.len()).is_some_and(|start| start.eq_ignore_ascii_case(spelling))
+        };
+        SPELLINGS.iter().find(|(spelling, _)| begins_with(spelling)).map(|(_, key)| *key)
     }
 }
 
@@ -198,8 +218,6 @@ mod tests {
             (b" \tUser-agent \t:\t * \n  Disallow  :  /x  ", false),
             (b"User-agent: *\nDisallow: /x# not here", false),
             (b"User-agent: *\n#Disallow: /x", true),
-            (b"User-agent: *\nDisallow /x", true),
-            (b"User-agent *\nDisallow: /x", true),
             (b"User-agent: *\nDisallow:: /x", true),
             (b"User-agent: *\nDis allow: /x", true),
             (b"User-agent: *\n\xFF\xFE\x00: \x80\nDisallow: /x", false),
@@ -210,6 +228,40 @@ mod tests {
         for (body, allowed) in cases {
             assert_eq!(otto_may(body, "/x"), *allowed, "{}", body.escape_ascii());
         }
+    }
+
+    /// Each case says whether OttoBot may fetch `/x`. The expectations are those of Google's parser (google/robotstxt,
+    /// `robots.cc`: `KeyIs…` for the spellings, `GetKeyAndValueFrom` for the missing colon).
+    #[test]
+    fn common_mistakes() {
+        let cases: &[(&str, bool)] = &[
+            ("User agent: *\nDisallow: /x", false),
+            ("useragent: *\nDisallow: /x", false),
+            ("User-agents: *\nDisallow: /x", false),
+            ("User_agent: *\nDisallow: /x", true),
+            ("User-agent: *\nDissallow: /x", false),
+            ("User-agent: *\nDISSALOW: /x", false),
+            ("User-agent: *\nDisalow: /x", false),
+            ("User-agent: *\nDiasllow: /x", false),
+            ("User-agent: *\nDisallaw: /x", false),
+            ("User-agent: *\nDisallowed: /x", false),
+            ("User-agent: *\nDisalllow: /x", true),
+            ("User-agent: *\nDisallow: /\nAllowed: /x", true),
+            ("User-agent: *\nDisallow: /\nAlow: /x", false),
+            // A missing colon.
+            ("User-agent: *\nDisallow /x", false),
+            ("User-agent *\nDisallow\t /x", false),
+            ("User-agent: *\nDisallow /y /x", true),
+            ("User-agent: *\nDisallow", true),
+            ("User agent *\nDisallow: /x", true),
+        ];
+        for (body, allowed) in cases {
+            assert_eq!(otto_may(body.as_bytes(), "/x"), *allowed, "{body}");
+        }
+        let robots = Robots::parse(b"Site-map: /a\nSitemaps: /b\nSitemap /c", "OttoBot");
+        assert_eq!(robots.sitemaps(), ["/a", "/b", "/c"]);
+        let robots = Robots::parse(b"User-agent: *\nCrawl-delay 5", "OttoBot");
+        assert_eq!(robots.crawl_delay(), Some(Duration::from_secs(5)));
     }
 
     #[test]
