@@ -16,6 +16,8 @@ pub(crate) struct Draft {
     pub(crate) page: Option<WebUrl>,
     /// Another link to it, such as a GUID that is a URL.
     pub(crate) otherwise: Option<WebUrl>,
+    /// Its ID, if that is a URL. It need not lead to the page, so any link is better.
+    pub(crate) id: Option<WebUrl>,
     pub(crate) published: Option<Time>,
     /// Not the publication date, but better than none.
     pub(crate) updated: Option<Time>,
@@ -24,7 +26,7 @@ pub(crate) struct Draft {
 impl Draft {
     /// The entry; `None` without a link.
     pub(crate) fn entry(self) -> Option<Entry> {
-        let link = self.original.or(self.page).or(self.otherwise)?;
+        let link = self.original.or(self.page).or(self.otherwise).or(self.id)?;
         let published = self.published.or(self.updated);
         Some(Entry { link, title: plain(&self.title), published })
     }

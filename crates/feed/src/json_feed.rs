@@ -32,7 +32,8 @@ fn draft(item: &Value, found_at: &WebUrl) -> Draft {
     Draft {
         title: text("title").unwrap_or_default().to_owned(),
         page: address("url").or_else(|| address("external_url")),
-        otherwise: id.and_then(|id| link(id, found_at)),
+        otherwise: None,
+        id: id.and_then(|id| link(id, found_at)),
         published: text("date_published").and_then(date::read),
         updated: text("date_modified").and_then(date::read),
         original: None,

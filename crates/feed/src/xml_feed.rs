@@ -3,6 +3,7 @@
 //! The root element tells the formats apart; otherwise they are so similar that one reader serves both. It matches the
 //! names of elements and ignores their namespaces, which a third of all feeds get wrong.
 
+use base64::prelude::{BASE64_STANDARD, Engine as _};
 use fetchwell_policy::url::WebUrl;
 
 use crate::date;
@@ -65,10 +66,11 @@ struct Frame<'a> {
 enum Field {
     FeedTitle,
     FeedPage,
-    Title,
+    Title { is_own: bool },
     Link,
     OriginalLink,
     Guid { is_link: bool },
+    Id,
     Published,
     Updated,
 }
@@ -78,6 +80,8 @@ struct Capture {
     field: Field,
     /// The number of open elements around it.
     outside: usize,
+    /// Atom 0.3 allows text as Base64.
+    is_base64: bool,
     text: String,
 }
 
@@ -118,7 +122,9 @@ impl<'a> Reader<'a> {
         }
         if let Some(field) = field {
             let outside = self.stack.len();
-            self.capture = Some(Capture { field, outside, text: String::new() });
+            let mode = attributes.get("mode").unwrap_or_default();
+            let is_base64 = mode.trim().eq_ignore_ascii_case("base64");
+            self.capture = Some(Capture { field, outside, is_base64, text: String::new() });
         }
         self.push(name, base);
     }
@@ -178,9 +184,9 @@ impl<'a> Reader<'a> {
         let name = local(name).to_ascii_lowercase();
         match &self.draft {
             Some((_, outside)) if depth == outside + 1 => entry_field(&name, is_own, attributes),
-            None if is_own && is_feed(parent.name) => match name.as_str() {
+            None if is_feed(parent.name) => match name.as_str() {
                 "title" if self.feed.title.is_empty() => Some(Field::FeedTitle),
-                "link" if attributes.get("href").is_none() => Some(Field::FeedPage),
+                "link" if is_own && attributes.get("href").is_none() => Some(Field::FeedPage),
                 _ => None,
             },
             _ => None,
@@ -188,8 +194,9 @@ impl<'a> Reader<'a> {
     }
 
     fn end_capture(&mut self) {
-        let Some(Capture { field, outside, text }) = self.capture.take() else { return };
+        let Some(Capture { field, outside, is_base64, text }) = self.capture.take() else { return };
         let Some(frame) = self.stack.get(outside) else { return };
+        let text = if is_base64 { from_base64(&text).unwrap_or(text) } else { text };
         let found = link(&text, &frame.base);
         match (field, &found) {
             (Field::FeedTitle, _) => self.feed.title = plain(&text),
@@ -209,13 +216,14 @@ fn is_feed(name: &str) -> bool {
 
 fn entry_field(name: &str, is_own: bool, attributes: Attributes<'_>) -> Option<Field> {
     Some(match name {
-        "title" if is_own => Field::Title,
+        "title" => Field::Title { is_own },
         "link" if is_own && attributes.get("href").is_none() => Field::Link,
         "origlink" => Field::OriginalLink,
         "guid" if is_own => {
             let word = attributes.get("isPermaLink").unwrap_or_default();
             Field::Guid { is_link: !word.trim().eq_ignore_ascii_case("false") }
         }
+        "id" if is_own => Field::Id,
         "pubdate" | "published" | "issued" | "date" => Field::Published,
         "updated" | "modified" => Field::Updated,
         _ => return None,
@@ -225,17 +233,25 @@ fn entry_field(name: &str, is_own: bool, attributes: Attributes<'_>) -> Option<F
 fn keep(draft: &mut Draft, field: Field, text: String, found: Option<WebUrl>) {
     match field {
         Field::FeedTitle | Field::FeedPage => {}
-        Field::Title => draft.title = text,
+        // `dc:title` and `media:title` count only in place of a missing title.
+        Field::Title { is_own: false } if !draft.title.trim().is_empty() => {}
+        Field::Title { .. } => draft.title = text,
         Field::Link => draft.page = draft.page.take().or(found),
         Field::OriginalLink => draft.original = found,
-        // Some GUIDs are not URLs but would parse as relative ones.
-        Field::Guid { is_link } if is_link && text.trim_start().starts_with("http") => {
-            draft.otherwise = draft.otherwise.take().or(found);
-        }
-        Field::Guid { .. } => {}
+        // Some GUIDs and IDs are not URLs but would parse as relative ones.
+        Field::Guid { .. } | Field::Id if !text.trim_start().starts_with("http") => {}
+        Field::Guid { is_link: true } => draft.otherwise = draft.otherwise.take().or(found),
+        Field::Guid { is_link: false } => {}
+        Field::Id => draft.id = found,
         Field::Published => draft.published = draft.published.or_else(|| date::read(&text)),
         Field::Updated => draft.updated = draft.updated.or_else(|| date::read(&text)),
     }
+}
+
+fn from_base64(text: &str) -> Option<String> {
+    let digits: String = text.split_whitespace().collect();
+    let bytes = BASE64_STANDARD.decode(digits).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// Links in attributes, which RSS borrows from Atom: `<atom:link rel="alternate" href="…"/>`.

@@ -217,7 +217,9 @@ fn the_page_is_chosen_among_the_links_of_an_entry() {
         (atom("<link xml:base='http://b.test/x/' href='1'/>"), "http://b.test/x/1"),
         (atom("<source><link href='no'/></source><link href='1'/>"), "http://a.test/blog/1"),
         (atom("<link rel='edit' href='1'/><content src='2'/>"), "http://a.test/blog/2"),
-        (atom("<id>http://a.test/id</id><link rel='enclosure' href='1.mp3'/>"), ""),
+        (atom("<id>http://a.test/id</id><link rel='enclosure' href='1.mp3'/>"), "http://a.test/id"),
+        (atom("<id>http://a.test/id</id><link href='1'/>"), "http://a.test/blog/1"),
+        (atom("<id>tag:a.test,2023:1</id>"), ""),
         (
             atom("<content type='xhtml'><div><link href='no'/></div></content><link href='1'/>"),
             "http://a.test/blog/1",
@@ -249,11 +251,50 @@ fn bytes_are_read_in_the_charset_that_is_said() {
         let feed = read(&body(declared), content_type, &found_at).unwrap();
         assert_eq!(feed.entries[0].title, "café", "{declared} {content_type:?}");
     }
-    let utf_16: Vec<u8> = "\u{feff}<rss><item><title>é</title><link>/1</link></item></rss>"
-        .encode_utf16()
-        .flat_map(u16::to_le_bytes)
-        .collect();
-    assert_eq!(read(&utf_16, None, &found_at).unwrap().entries[0].title, "é");
+}
+
+/// XML tells UTF-16 and UTF-32 by the zeros around its first characters (XML 1.0, appendix F).
+#[test]
+fn wide_characters_are_read_with_and_without_a_byte_order_mark() {
+    let found_at = WebUrl::parse("http://a.test/").unwrap();
+    for mark in ["", "\u{feff}"] {
+        let feed = format!("{mark}<rss><item><title>é😀</title><link>/1</link></item></rss>");
+        let utf_16 = || feed.encode_utf16();
+        let utf_32 = || feed.chars().map(u32::from);
+        let bodies: [(&str, Vec<u8>); 4] = [
+            ("UTF-16LE", utf_16().flat_map(u16::to_le_bytes).collect()),
+            ("UTF-16BE", utf_16().flat_map(u16::to_be_bytes).collect()),
+            ("UTF-32LE", utf_32().flat_map(u32::to_le_bytes).collect()),
+            ("UTF-32BE", utf_32().flat_map(u32::to_be_bytes).collect()),
+        ];
+        for (charset, body) in bodies {
+            for content_type in [None, Some("application/rss+xml; charset=utf-8")] {
+                let feed = read(&body, content_type, &found_at).unwrap();
+                assert_eq!(feed.entries[0].title, "é😀", "{charset} {mark:?} {content_type:?}");
+            }
+        }
+    }
+}
+
+/// The titles that feedparser finds: those of Dublin Core and of Media RSS stand in for a missing one, and Atom 0.3 may
+/// write text as Base64.
+#[test]
+fn titles_are_found_under_other_names() {
+    let entry = |inner: &str| format!("<feed><entry>{inner}<link href='/1'/></entry></feed>");
+    for (inner, want) in [
+        ("<dc:title>a</dc:title>", "a"),
+        ("<media:title type='plain'>a</media:title>", "a"),
+        ("<dc:title>b</dc:title><title>a</title>", "a"),
+        ("<title>a</title><media:title>b</media:title>", "a"),
+        ("<title> </title><dc:title>a</dc:title>", "a"),
+        ("<media:group><media:title>b</media:title></media:group>", ""),
+        ("<title type='text/plain' mode='base64'>\n w6kg\n YiBj </title>", "é b c"),
+        ("<title mode='base64'>not Base64!</title>", "not Base64!"),
+    ] {
+        assert_eq!(found(&entry(inner)).unwrap().entries[0].title, want, "{inner}");
+    }
+    let feed = found("<rss><channel><dc:title>News</dc:title><item/></channel></rss>").unwrap();
+    assert_eq!(feed.title, "News");
 }
 
 #[test]
