@@ -19,16 +19,25 @@ const DETECTION_SAMPLE_BYTES: usize = 16 * 1024;
 pub struct Decoded<'a> {
     /// The text, without byte order mark; NULs and malformed bytes are U+FFFD.
     pub text: Cow<'a, str>,
-    /// The WHATWG name of the encoding that was used (`UTF-8`, `windows-1252`, …).
+    /// The WHATWG name of the encoding that was used (`UTF-8`, `windows-1252`, …), or that of UTF-32.
     pub charset: &'static str,
 }
 
-/// Decodes a body by the first of: byte order mark, valid UTF-8 with non-ASCII characters (which is hardly ever
+/// Decodes a body by the first of: byte order mark, zeros around the first character, valid UTF-8 with non-ASCII characters (which is hardly ever
 /// accidental, whatever is declared), `Content-Type` header, declaration in the body, detection.
 #[must_use]
 pub fn decode<'a>(body: &'a [u8], content_type: Option<&str>) -> Decoded<'a> {
+    if let Some(decoded) = decoded_utf_32(body) {
+        return decoded;
+    }
     if let Some((encoding, mark_bytes)) = Encoding::for_bom(body) {
         return decoded(body.get(mark_bytes..).unwrap_or_default(), encoding);
+    }
+    // The first two characters of a document are ASCII.
+    match body {
+        [1..128, 0, 1..128, 0, ..] => return decoded(body, UTF_16LE),
+        [0, 1..128, 0, 1..128, ..] => return decoded(body, UTF_16BE),
+        _ => {}
     }
     let text = simdutf8::basic::from_utf8(body).ok();
     if let Some(text) = text.filter(|text| !text.is_ascii()) {
@@ -47,20 +56,56 @@ fn decoded<'a>(body: &'a [u8], encoding: &'static Encoding) -> Decoded<'a> {
     Decoded { text: without_nul(text), charset: encoding.name() }
 }
 
-/// The encoding that the body declares in a `<meta>` element or in its XML declaration.
+/// The text of a body in UTF-32, which begins with a byte order mark or an ASCII character.
+fn decoded_utf_32(body: &[u8]) -> Option<Decoded<'_>> {
+    let (charset, character): (_, fn([u8; 4]) -> u32) = match body {
+        [0xFF, 0xFE, 0, 0, ..] | [1..128, 0, 0, 0, ..] => ("UTF-32LE", u32::from_le_bytes),
+        [0, 0, 0xFE, 0xFF, ..] | [0, 0, 0, 1..128, ..] => ("UTF-32BE", u32::from_be_bytes),
+        _ => return None,
+    };
+    let (characters, rest) = body.as_chunks();
+    let mut text = String::with_capacity(body.len() / 2);
+    text.extend(
+        characters
+            .iter()
+            .map(|bytes| char::from_u32(character(*bytes)).unwrap_or(char::REPLACEMENT_CHARACTER))
+            .skip_while(|c| *c == '\u{FEFF}'),
+    );
+    if !rest.is_empty() {
+        text.push(char::REPLACEMENT_CHARACTER);
+    }
+    Some(Decoded { text: without_nul(Cow::Owned(text)), charset })
+}
+
+/// The encoding that the body declares in its XML declaration or in a `<meta>` element. A label that is not known does
+/// not count.
 fn declared(body: &[u8]) -> Option<&'static Encoding> {
     let head = body.get(..DECLARATION_BYTES).unwrap_or(body).to_ascii_lowercase();
     let head = String::from_utf8_lossy(&head);
-    let label = match head.strip_prefix("<?xml") {
-        Some(rest) => label_after(rest.split('>').next()?, "encoding"),
-        None => head
-            .split("<meta")
-            .skip(1)
-            .find_map(|rest| label_after(rest.split('>').next()?, "charset")),
-    }?;
-    let encoding = Encoding::for_label_no_replacement(label.as_bytes())?;
+    let encoding = |tag: &str, key| {
+        let label = label_after(tag.split('>').next()?, key)?;
+        Encoding::for_label_no_replacement(label.as_bytes())
+    };
+    let in_xml = head.strip_prefix("<?xml").and_then(|rest| encoding(rest, "encoding"));
+    let in_meta = || {
+        outside_comments(&head)
+            .flat_map(|markup| markup.split("<meta").skip(1))
+            .find_map(|rest| encoding(rest, "charset"))
+    };
+    let encoding = in_xml.or_else(in_meta)?;
     // The declaration was readable as ASCII, so the body is not UTF-16.
     Some(if encoding == UTF_16LE || encoding == UTF_16BE { UTF_8 } else { encoding })
+}
+
+/// The markup between comments. A comment without an end goes on to the end.
+fn outside_comments(markup: &str) -> impl Iterator<Item = &str> {
+    let mut parts = markup.split("<!--");
+    let first = parts.next();
+    // `<!-->` is a whole comment.
+    let after = parts.filter_map(|comment| {
+        comment.strip_prefix('>').or_else(|| Some(comment.split_once("-->")?.1))
+    });
+    first.into_iter().chain(after)
 }
 
 fn label_after<'t>(tag: &'t str, key: &str) -> Option<&'t str> {
@@ -134,9 +179,36 @@ mod tests {
         assert_eq!(decode(b"<meta charset=utf-16>", None).charset, "UTF-8");
     }
 
+    /// As the HTML standard prescribes ("prescan a byte stream to determine its encoding"): comments are skipped, and a
+    /// label that is not known does not count.
     #[test]
-    fn an_unknown_label_is_passed_over() {
+    fn declarations_in_comments_and_unknown_labels_are_skipped() {
+        for (head, charset) in [
+            ("<!-- <meta charset=koi8-r> --><meta charset=windows-1251>", "windows-1251"),
+            ("<!--><meta charset=koi8-r><!-- --><meta charset=windows-1251>", "KOI8-R"),
+            ("<!-- a -- b > <meta charset=koi8-r> --><meta charset=greek>", "ISO-8859-7"),
+            ("<meta charset=klingon><meta charset=koi8-r>", "KOI8-R"),
+            ("<?xml version='1.0' encoding='klingon'?><meta charset=koi8-r>", "KOI8-R"),
+        ] {
+            assert_eq!(decode(head.as_bytes(), None).charset, charset, "{head}");
+            let header = Some("text/html; charset=klingon");
+            assert_eq!(decode(head.as_bytes(), header).charset, charset, "{head}");
+        }
+        let unended = [b"<!-- <meta charset=koi8-r>".as_slice(), b"caf\xE9"].concat();
+        assert_eq!(decode(&unended, None).charset, "windows-1252");
         check("é".as_bytes(), Some("text/html; charset=klingon"), "é", "UTF-8");
+    }
+
+    /// The zeros around the first characters tell (XML 1.0, appendix F).
+    #[test]
+    fn wide_characters_need_no_byte_order_mark() {
+        check(b"h\0i\0\xE9\0", Some("text/html; charset=utf-8"), "hié", "UTF-16LE");
+        check(b"\0h\0i\0\xE9", None, "hié", "UTF-16BE");
+        check(b"h\0\0\0\xE9\0\0\0", None, "hé", "UTF-32LE");
+        check(b"\0\0\0h\0\0\0\xE9\0", None, "hé\u{FFFD}", "UTF-32BE");
+        check(b"\xFF\xFE\0\0h\0\0\0\0\xD8\0\0", None, "h\u{FFFD}", "UTF-32LE");
+        check(b"\0\0\xFE\xFF\0\0\0h", None, "h", "UTF-32BE");
+        check(b"h\0i", None, "h\u{FFFD}i", "UTF-8");
     }
 
     #[test]
