@@ -124,6 +124,12 @@ pub(crate) fn read_head(bytes: &[u8]) -> Result<Head<'_>, HeadFault> {
     Err(if is_whole_input { HeadFault::Unended } else { HeadFault::TooLong })
 }
 
+/// The head that is all of the input: its blank line is missing.
+pub(crate) fn whole_head(bytes: &[u8]) -> Head<'_> {
+    let (first_line, headers) = bytes.split_at(line_bytes(bytes));
+    Head { first_line: first_line.trim_ascii_end(), headers: Headers(headers), end: bytes.len() }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

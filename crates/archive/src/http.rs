@@ -1,7 +1,7 @@
 //! The HTTP message in a record.
 
 use crate::body::{Body, Wrapping};
-use crate::headers::{HeadFault, Headers, MAX_HEAD_BYTES, read_head};
+use crate::headers::{HeadFault, Headers, MAX_HEAD_BYTES, read_head, whole_head};
 
 /// A captured message, borrowing the record that holds it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,21 +18,18 @@ pub enum HttpFault {
     /// The first line is neither `HTTP/x.y STATUS …` nor `METHOD TARGET HTTP/x.y`.
     #[error("the block begins with neither an HTTP status line nor a request line")]
     FirstLine,
-    /// There is no blank line after the headers.
-    #[error("the message's headers are cut off")]
-    HeadCutOff,
     /// The headers are too long.
     #[error("the message's headers are longer than {MAX_HEAD_BYTES} bytes")]
     HeadTooLong,
 }
 
 impl<'a> HttpMessage<'a> {
-    /// Splits a block into its head and its body.
+    /// Splits a block into its head and its body. A head without its final blank line has no body.
     pub fn parse(block: &'a [u8]) -> Result<HttpMessage<'a>, HttpFault> {
         let head = match read_head(block) {
             Ok(head) => head,
             Err(_) if !has_first_line(block) => return Err(HttpFault::FirstLine),
-            Err(HeadFault::Unended) => return Err(HttpFault::HeadCutOff),
+            Err(HeadFault::Unended) => whole_head(block),
             Err(HeadFault::TooLong) => return Err(HttpFault::HeadTooLong),
         };
         let raw_body = block.get(head.end..).unwrap_or_default();
@@ -98,6 +95,19 @@ mod tests {
         assert_eq!((request.status(), request.raw_body), (None, b"x".as_slice()));
     }
 
+    /// Some crawlers leave out the last blank line of a response without a body; warcio reads it nevertheless.
+    #[test]
+    fn a_head_may_end_without_its_blank_line() {
+        for block in
+            ["HTTP/1.1 301 Moved\r\nA: b\r\n", "HTTP/1.1 301\nA: b", "HTTP/1.1 301\nA: b\n\r"]
+        {
+            let http = HttpMessage::parse(block.as_bytes()).unwrap();
+            assert_eq!((http.status(), http.raw_body), (Some(301), b"".as_slice()), "{block:?}");
+            assert_eq!(http.headers.get("a").as_deref(), Some("b"), "{block:?}");
+        }
+        assert_eq!(HttpMessage::parse(b"HTTP/1.1 204").unwrap().status(), Some(204));
+    }
+
     #[test]
     fn faults_are_named() {
         for (block, want) in [
@@ -106,8 +116,7 @@ mod tests {
             ("<html>\n\n", HttpFault::FirstLine),
             ("HTTP/1.1 yes\r\n\r\n", HttpFault::FirstLine),
             ("HTTP/1.1 99\r\n\r\n", HttpFault::FirstLine),
-            ("HTTP/1.1 200 OK\r\nA: b\r\n", HttpFault::HeadCutOff),
-            ("GET / HTTP/1.1\r\nA: b\r\n", HttpFault::HeadCutOff),
+            ("HTTP/1.1 yes", HttpFault::FirstLine),
             (&format!("HTTP/1.1 200\n{}", "a: b\n".repeat(20_000)), HttpFault::HeadTooLong),
         ] {
             assert_eq!(HttpMessage::parse(block.as_bytes()), Err(want), "{block:.40}");

@@ -3,6 +3,7 @@
 //! Pure: it converts bytes to values and values to bytes. All input is untrusted, so every length is limited, every
 //! name that could become a path is checked, and every error has a type.
 
+mod beginning;
 mod body;
 mod buffer;
 pub mod cdxj;

@@ -13,6 +13,7 @@ use memchr::memmem;
 use super::{
     InflateFault, LEAST_MEMBER_BYTES, MAGIC, WINDOW_BITS, ends_with_its_member, stated_size,
 };
+use crate::beginning::begins_record;
 use crate::buffer::Buffer;
 use crate::stored::Stored;
 
@@ -116,7 +117,7 @@ impl Members {
     /// incomplete. (Blank lines may be part of that.)
     pub(crate) fn is_continued<R: Read>(&self, file: &mut Stored<R>) -> io::Result<bool> {
         let next = file.at_least(PEEK_BYTES)?;
-        Ok(next.starts_with(&MAGIC) && !first_words(next).starts_with(b"WARC/"))
+        Ok(next.starts_with(&MAGIC) && !begins_record(&first_words(next)))
     }
 
     fn at_once<R: Read>(&mut self, file: &mut Stored<R>, content: &mut Buffer) -> io::Result<bool> {
@@ -250,7 +251,7 @@ impl Stream {
 pub(crate) fn begins_with_record(bytes: &[u8]) -> bool {
     let words = first_words(bytes);
     let blank = words.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
-    words[blank..].starts_with(b"WARC/")
+    begins_record(&words[blank..])
 }
 
 /// The first bytes of a member, as far as they can be inflated; the rest is zeros.

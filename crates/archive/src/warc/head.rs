@@ -1,20 +1,14 @@
 //! The head of a record: its start, and what it declares.
 
-use std::sync::LazyLock;
-
-use memchr::memmem::Finder;
+use memchr::memchr_iter;
 
 use super::{MAX_DECLARED_BYTES, WarcFault};
+use crate::beginning::{BEGINNING_BYTES, begins_record, is_cut_beginning};
 use crate::headers::{HeadFault, Headers, read_head};
 use crate::line::number;
 
-/// The first bytes of every record.
-pub(super) const BEGINNING: &[u8] = b"WARC/";
-
 /// The length of the longest version line that is recognized: `WARC/1.1` and its line break.
 pub(super) const MAX_VERSION_LINE_BYTES: usize = 16;
-
-static BEGINNINGS: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(BEGINNING));
 
 pub(super) struct RecordHead<'a> {
     pub(super) version: &'a str,
@@ -27,8 +21,8 @@ pub(super) struct RecordHead<'a> {
 impl<'a> RecordHead<'a> {
     /// Parses the head at the start of the input.
     pub(super) fn parse(record: &'a [u8]) -> Result<RecordHead<'a>, WarcFault> {
-        if !record.starts_with(BEGINNING) {
-            let is_cut = !record.is_empty() && BEGINNING.starts_with(record);
+        if !begins_record(record) {
+            let is_cut = !record.is_empty() && is_cut_beginning(record);
             return Err(if is_cut { WarcFault::HeadCutOff } else { WarcFault::Version });
         }
         let head = read_head(record).map_err(|fault| match fault {
@@ -46,10 +40,9 @@ impl<'a> RecordHead<'a> {
 
 /// The next line, after the first byte, that looks like the start of a record.
 pub(super) fn next_beginning(bytes: &[u8]) -> Option<usize> {
-    BEGINNINGS.find_iter(bytes).find(|at| {
-        let is_line_start = at.checked_sub(1).is_some_and(|before| bytes[before] == b'\n');
-        is_line_start
-            && bytes[*at..].split(|byte| *byte == b'\n').next().is_some_and(is_version_line)
+    memchr_iter(b'\n', bytes).map(|line_end| line_end + 1).find(|at| {
+        let line = &bytes[*at..];
+        begins_record(line) && line.split(|byte| *byte == b'\n').next().is_some_and(is_version_line)
     })
 }
 
@@ -75,8 +68,9 @@ fn is_version_line(line: &[u8]) -> bool {
     line.len() < MAX_VERSION_LINE_BYTES && version(line.trim_ascii_end()).is_some()
 }
 
+/// The version in a line that begins a record.
 fn version(first_line: &[u8]) -> Option<&str> {
-    let version = str::from_utf8(first_line.strip_prefix(BEGINNING)?).ok()?.trim();
+    let version = str::from_utf8(first_line.get(BEGINNING_BYTES..)?).ok()?.trim();
     let (major, minor) = version.split_once('.')?;
     (number(major).is_some() && number(minor).is_some()).then_some(version)
 }
@@ -100,6 +94,7 @@ mod tests {
             ("WARC/1.0\r\nWARC-Type: a", None),
             ("x\nWARC/1.0\r\nWARC-Type: a", Some(2)),
             ("x\nWARC/0.17\ncontent-length: 1", Some(2)),
+            ("x\nwarc/1.0\r\nwarc-type: a", Some(2)),
             ("x\nWARC/1.0 is a version\nWARC-Type: a", None),
             ("x\nWARC/1.0\nis a version\nWARC/1.1\nWARC-Type: a", Some(24)),
             ("x\nWARC/one\nWARC-Type: a", None),

@@ -5,6 +5,7 @@ use std::io::{self, Read};
 use super::head::{MAX_VERSION_LINE_BYTES, RecordHead, next_beginning, next_head};
 use super::source::{Next, Source};
 use super::{FilePosition, Flaw, Record, Tally, WarcFault, blank_bytes};
+use crate::beginning::{begins_record, is_cut_beginning};
 use crate::gzip::InflateFault;
 use crate::headers::MAX_HEAD_BYTES;
 
@@ -289,6 +290,5 @@ impl<R: Read> WarcReader<R> {
 /// Whether a block is followed by blank lines, and then by a record or the end.
 fn is_followed_well(rest: &[u8]) -> bool {
     let next = &rest[blank_bytes(rest)..];
-    let beginning = super::head::BEGINNING;
-    next.starts_with(beginning) || next.is_empty() || beginning.starts_with(next)
+    begins_record(next) || is_cut_beginning(next)
 }

@@ -6,7 +6,8 @@
 use std::io::{self, Read};
 
 use super::FilePosition;
-use super::head::{BEGINNING, next_beginning};
+use super::head::next_beginning;
+use crate::beginning::{BEGINNING_BYTES, begins_record};
 use crate::buffer::Buffer;
 use crate::gzip::members::{Begun, Members, Pulled, begins_with_record};
 use crate::gzip::{InflateFault, MAGIC};
@@ -147,15 +148,15 @@ impl<R: Read> Source<R> {
     }
 
     fn find_framing(&mut self) -> io::Result<Framing> {
-        let bytes = self.file.at_least(BEGINNING.len())?;
+        let bytes = self.file.at_least(BEGINNING_BYTES)?;
         if bytes.starts_with(&MAGIC) {
             return Ok(Framing::Gzip);
         }
-        if bytes.starts_with(BEGINNING) {
+        if begins_record(bytes) {
             return Ok(Framing::Plain);
         }
         let bytes = self.file.at_least(MAX_PROLOGUE_BYTES)?;
-        if bytes[super::blank_bytes(bytes)..].starts_with(BEGINNING) {
+        if begins_record(&bytes[super::blank_bytes(bytes)..]) {
             return Ok(Framing::Plain);
         }
         let plain = next_beginning(bytes).unwrap_or(usize::MAX);

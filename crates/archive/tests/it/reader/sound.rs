@@ -44,12 +44,16 @@ fn heads_are_as_writers_make_them() {
         "WARC/0.17\r\nWARC-Type: response\r\n",
         "WARC/0.18\r\nwarc-type: Response\r\n",
         "WARC/1.0\nWARC-Type:response\n",
+        "warc/1.0\r\nwarc-type: response\r\n",
         "WARC/1.1 \r\nWARC-Type: response\r\nWARC-Date: 2017-02\r\n",
         "WARC/1.1\r\nWARC-Type: response\r\nWARC-Date: yesterday\r\nContent-Length: 3\r\n",
         "WARC/1.0\r\nWARC-Type: response\r\nWARC-Target-URI: http://a.test/a b\r\n c\r\nno colon\r\n",
     ] {
-        let found = read(head(lines).as_bytes());
-        assert_eq!(found.counts(), "1/0/0/0", "{lines:?}");
+        let file = head(lines).into_bytes();
+        for twice in [[file.clone(), file.clone()].concat(), [gzip(&file), gzip(&file)].concat()] {
+            assert_eq!(read(&twice).counts(), "2/0/0/0", "{lines:?}");
+        }
+        let found = read(&file);
         assert_eq!(
             (found.records[0].kind, &found.records[0].block[..]),
             (Some(RecordKind::Response), &b"abc"[..])
