@@ -136,7 +136,7 @@ impl Parts {
                 _ => time.hour(),
             };
             self.time = time.with().hour(hour).build().ok();
-        } else if !DAYS.iter().any(|day| begins_with(day)) {
+        } else if !DAYS.iter().any(begins_with) {
             return None;
         }
         Some(())
