@@ -41,7 +41,7 @@ fn size() -> Size {
     if is_soak() {
         Size { sites: 1_000, pages_per_site: 16, interval: Duration::from_secs(5), rate: "0.2" }
     } else {
-        Size { sites: 60, pages_per_site: 36, interval: Duration::from_millis(500), rate: "2" }
+        Size { sites: 40, pages_per_site: 36, interval: Duration::from_millis(500), rate: "2" }
     }
 }
 

@@ -32,9 +32,9 @@ struct Size {
 }
 
 const SHORT: Size = Size {
-    fewest_cases: 250,
+    fewest_cases: 150,
     runs_at_once: 1,
-    examples: "8",
+    examples: "5",
     fewest_accepted: 5.0,
     fewest_successes: 1.0,
 };
