@@ -37,5 +37,5 @@ fn is_link_list(kept: &TextStats, nodes: &Range<usize>) -> bool {
 
 fn holds_links(tag: Tag) -> bool {
     use Tag::*;
-    matches!(tag, Div | Dl | Li | Ol | P | Section | Table | Ul)
+    matches!(tag, Div | Dl | Ol | P | Section | Table | Ul)
 }

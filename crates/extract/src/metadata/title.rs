@@ -33,7 +33,7 @@ impl Titles<'_> {
         let whole = self.shared.as_deref().or(self.document.as_deref()).unwrap_or_default();
         let stated = self.without_site(whole);
         if let Some(heading) = self.headline() {
-            return heading.to_owned();
+            return without_frame(heading).to_owned();
         }
         if self.is_site(stated) || stated.is_empty() {
             let document = self.document.as_deref().map(|title| self.without_site(title));
@@ -75,18 +75,8 @@ impl Titles<'_> {
         plain(after) == plain(heading) && !self.is_site(before)
     }
 
-    /// Whether this is the site's name, according to the page or its URL.
     fn is_site(&self, text: &str) -> bool {
-        let name = plain(text);
-        let host = self.url.host_str().unwrap_or_default();
-        let labels = || host.split('.').filter(|label| label.len() > 3 && *label != "blog");
-        let is_named = self.site_name.as_deref().is_some_and(|site| plain(site) == name);
-        let is_host = || name.len() > 3 && plain(host).contains(&name);
-        let has_host = || {
-            words(text).count() <= MAX_SITE_WORDS
-                && labels().any(|label| name.starts_with(label) || name.ends_with(label))
-        };
-        !name.is_empty() && (is_named || is_host() || has_host())
+        is_site_name(text, self.site_name.as_deref(), self.url)
     }
 
     /// The title without the parts that name the site.
@@ -110,6 +100,30 @@ impl Titles<'_> {
     }
 }
 
+/// Whether a text is the site's name, according to the page or its URL.
+pub(super) fn is_site_name(text: &str, site_name: Option<&str>, url: &Url) -> bool {
+    let name = plain(text);
+    let host = url.host_str().unwrap_or_default();
+    let labels = || host.split('.').filter(|label| label.len() > 3 && *label != "blog");
+    let is_named = site_name.is_some_and(|site| plain(site) == name);
+    let is_host = || name.len() > 3 && plain(host).contains(&name);
+    let has_host = || {
+        words(text).count() <= MAX_SITE_WORDS
+            && labels().any(|label| name.starts_with(label) || name.ends_with(label))
+    };
+    !name.is_empty() && (is_named || is_host() || has_host())
+}
+
+/// A heading without what programs put around it: the kind of the page before it, its section or a link mark after it.
+fn without_frame(heading: &str) -> &str {
+    let heading = heading.trim_end_matches(['¶', '#', ' ']);
+    let heading = heading.rsplit_once(" | ").map_or(heading, |(before, _)| before);
+    ["Thread:", "Topic:", "Title:", "Blog:"]
+        .iter()
+        .find_map(|label| heading.strip_prefix(label))
+        .map_or(heading, str::trim_start)
+}
+
 /// Splits a title at its last separator.
 fn split_last(title: &str) -> Option<(&str, &str)> {
     let splits = SEPARATORS.iter().filter_map(|separator| title.rsplit_once(separator));
@@ -123,7 +137,7 @@ fn words(text: &str) -> impl Iterator<Item = String> {
 }
 
 /// Letters and digits only, in lower case: `The Daily Hive` and `thedailyhive` are the same.
-fn plain(text: &str) -> String {
+pub(super) fn plain(text: &str) -> String {
     text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
@@ -150,6 +164,13 @@ mod tests {
         check("", "", &["Heading words"], "", "Heading words");
         check("", "", &[], "", "");
         check("Bees, ten facts | X", "", &["Menu", "Ten facts on bees"], "", "Ten facts on bees");
+    }
+
+    #[test]
+    fn what_programs_put_around_a_heading_goes() {
+        check("", "Bees at last", &["Bees at last¶"], "", "Bees at last");
+        check("", "Bees at last", &["Thread: Bees at last"], "", "Bees at last");
+        check("", "Bees at last", &["Bees at last | Opinion"], "", "Bees at last");
     }
 
     #[test]
