@@ -18,29 +18,50 @@ const MAX_DATA_BYTES: usize = 8 << 20;
 /// A string with this tag is HTML meant for readers.
 const PARAGRAPH_END: &str = "</p>";
 
-/// The HTML fragments in the page's data, in document order; `None` if there are none.
-pub(crate) fn html(page: &Page<'_>) -> Option<String> {
+/// The key of the name of a post's author.
+const AUTHOR_KEY: &str = "username";
+
+/// What a page carries.
+#[derive(Default)]
+pub(crate) struct Carried {
+    /// The HTML fragments, in document order.
+    pub(crate) html: String,
+    /// The author of the first post.
+    pub(crate) author: Option<String>,
+}
+
+/// The posts in the page's data; `None` if there are none.
+pub(crate) fn read(page: &Page<'_>) -> Option<Carried> {
     let attributes = page.elements().flat_map(|(_, element)| element.attributes());
     let is_data = |(name, value): &(&str, &str)| {
         name.starts_with("data-") && (MIN_DATA_BYTES..=MAX_DATA_BYTES).contains(&value.len())
     };
-    let mut html = String::new();
+    let mut carried = Carried::default();
     for (_, data) in attributes.filter(is_data) {
         let json = entities::decode(data);
-        if json.starts_with(['{', '[']) && html.len() <= MAX_DATA_BYTES {
-            add_html(&json, &mut html);
+        if json.starts_with(['{', '[']) && carried.html.len() <= MAX_DATA_BYTES {
+            for text in strings(&json) {
+                if text.starts_with(['{', '[']) {
+                    carried.add(strings(&text));
+                } else {
+                    carried.add(std::iter::once(text));
+                }
+            }
         }
     }
-    (!html.is_empty()).then_some(html)
+    (!carried.html.is_empty()).then_some(carried)
 }
 
-fn add_html(json: &str, html: &mut String) {
-    for text in strings(json) {
-        if text.starts_with(['{', '[']) {
-            let inner = strings(&text).filter(|text| text.contains(PARAGRAPH_END));
-            inner.for_each(|text| html.push_str(&text));
-        } else if text.contains(PARAGRAPH_END) {
-            html.push_str(&text);
+impl Carried {
+    fn add(&mut self, texts: impl Iterator<Item = String>) {
+        let mut is_author_next = false;
+        for text in texts {
+            if text.contains(PARAGRAPH_END) {
+                self.html.push_str(&text);
+            } else if is_author_next && self.author.is_none() {
+                self.author = Some(text.clone());
+            }
+            is_author_next = text == AUTHOR_KEY;
         }
     }
 }

@@ -36,6 +36,7 @@ pub use media_type::{is_html, is_text};
 
 use url::Url;
 
+use carried::Carried;
 use content::Content;
 use limits::Watch;
 use metadata::JsonLd;
@@ -58,8 +59,10 @@ pub struct Article {
     pub lang: Option<String>,
     /// The absolute URL that the page declares as canonical.
     pub canonical: Option<String>,
-    /// The author, as the page names them.
+    /// The authors, as the page names them, separated by commas.
     pub author: Option<String>,
+    /// The same as a list.
+    pub authors: Vec<String>,
     /// When it was published, as the page states it; begins with `YYYY-MM-DD`.
     pub published: Option<String>,
     /// The site's own name.
@@ -96,11 +99,14 @@ pub fn extract_within(
 ) -> Result<Article, TookTooLong> {
     let watch = &Watch::new(limits);
     let read = Read::new(html, found_at, limits, watch)?;
-    let carried = read.carried_html();
-    let carried = carried.as_deref().map(|html| Read::new(html, found_at, limits, watch));
+    let data = read.carried();
+    let carried = data.as_ref().map(|data| Read::new(&data.html, found_at, limits, watch));
     let carried = carried.transpose()?;
     let base_url = &metadata::base_url(&read.page, found_at);
-    let metadata = metadata::read(&read.page, &read.json_ld, found_at, base_url);
+    let mut metadata = metadata::read(&read.page, &read.json_ld, found_at, base_url);
+    if metadata.authors.is_empty() {
+        metadata.authors.extend(data.as_ref().and_then(|data| data.author.clone()));
+    }
     watch.look()?;
     let Read { page, content, .. } = carried.as_ref().unwrap_or(&read);
     let headline = content.headline(page, &metadata.title);
@@ -115,7 +121,8 @@ pub fn extract_within(
         abstract_text: plain.first_paragraph,
         image: metadata.image.or_else(|| links::first_image(page, content, base_url)),
         canonical: metadata.canonical,
-        author: metadata.author,
+        author: (!metadata.authors.is_empty()).then(|| metadata.authors.join(", ")),
+        authors: metadata.authors,
         published: metadata.published,
         site_name: metadata.site_name,
         is_cut: page.is_cut,
@@ -136,8 +143,8 @@ pub fn extract_text_within(
 ) -> Result<TitledText, TookTooLong> {
     let watch = &Watch::new(limits);
     let read = Read::new(html, found_at, limits, watch)?;
-    let carried = read.carried_html();
-    let carried = carried.as_deref().map(|html| Read::new(html, found_at, limits, watch));
+    let data = read.carried();
+    let carried = data.as_ref().map(|data| Read::new(&data.html, found_at, limits, watch));
     let carried = carried.transpose()?;
     let title = metadata::read_title(&read.page, &read.json_ld, found_at);
     let Read { page, content, .. } = carried.as_ref().unwrap_or(&read);
@@ -175,8 +182,8 @@ impl<'a> Read<'a> {
         Ok(Read { page, content, json_ld })
     }
 
-    /// The HTML in the page's data, if it has hardly any text of its own.
-    fn carried_html(&self) -> Option<String> {
-        (self.content.own_bytes < BARE_BYTES).then(|| carried::html(&self.page)).flatten()
+    /// The posts in the page's data, if it has hardly any text of its own.
+    fn carried(&self) -> Option<Carried> {
+        (self.content.own_bytes < BARE_BYTES).then(|| carried::read(&self.page)).flatten()
     }
 }

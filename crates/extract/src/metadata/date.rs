@@ -31,6 +31,17 @@ pub(super) enum Order {
     MonthFirst,
 }
 
+/// Whether this is the English name of a month, or its abbreviation.
+pub(super) fn is_month(word: &str) -> bool {
+    const NAMES: &str = "
+        january february march april may june july august september sept october november december";
+    let is_it = |name: &str| {
+        name.eq_ignore_ascii_case(word)
+            || name.get(..3).is_some_and(|short| short.eq_ignore_ascii_case(word))
+    };
+    NAMES.split_whitespace().any(is_it)
+}
+
 /// Finds the first date in a text, as `YYYY-MM-DD`.
 pub(super) fn find(text: &str, order: Order) -> Option<String> {
     // `17 de mayo de 2024`

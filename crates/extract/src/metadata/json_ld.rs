@@ -11,6 +11,10 @@ use crate::json_strings::{string_end, unescaped};
 /// Further facts are not read: no page has that many about one article.
 const MAX_FACTS: usize = 5_000;
 
+/// Further articles on a page, and further authors of one, are not examined.
+const MAX_WORKS: usize = 20;
+const MAX_AUTHORS: usize = 50;
+
 /// Deeper objects are not told apart.
 const MAX_DEPTH: usize = 32;
 
@@ -26,6 +30,8 @@ struct Object<'a> {
     /// Its key in the parent.
     key: &'a str,
     is_article: bool,
+    /// Whether it is a question or a post in a forum.
+    is_post: bool,
 }
 
 struct Fact<'a> {
@@ -67,6 +73,50 @@ impl<'a> JsonLd<'a> {
         })
     }
 
+    /// The names of the authors of the first article that has any, else of the first post: those that are said to be
+    /// people, or all.
+    pub(crate) fn authors(&self, people_only: bool) -> Vec<Cow<'a, str>> {
+        let of = |wanted: fn(&Object<'_>) -> bool| {
+            let works = self.objects.iter().enumerate().filter(move |(_, object)| wanted(object));
+            works
+                .take(MAX_WORKS)
+                .map(|(work, _)| self.authors_of(work, people_only))
+                .find(|names| !names.is_empty())
+        };
+        of(|work| work.is_article).or_else(|| of(|work| work.is_post)).unwrap_or_default()
+    }
+
+    fn authors_of(&self, work: usize, people_only: bool) -> Vec<Cow<'a, str>> {
+        let is_own = |fact: &&Fact<'_>| fact.object == work && fact.key == "author";
+        let mut names = Vec::new();
+        if !people_only {
+            let own = self.facts.iter().filter(is_own).take(MAX_AUTHORS);
+            names.extend(own.map(|fact| plain(fact.value)));
+        }
+        let is_author = |object: &Object<'_>| object.key == "author" && object.parent == Some(work);
+        let authors = self.objects.iter().enumerate().filter(|(_, object)| is_author(object));
+        for (index, _) in authors.take(MAX_AUTHORS) {
+            if people_only && self.fact(index, "@type").as_deref() != Some("Person") {
+                continue;
+            }
+            names.extend(self.fact(index, "name").or_else(|| self.referred_name(index)));
+        }
+        names
+    }
+
+    /// The name in the object that this one refers to by its ID.
+    fn referred_name(&self, object: usize) -> Option<Cow<'a, str>> {
+        let is_id = |fact: &&Fact<'_>| fact.key == "@id";
+        let id = self.facts.iter().filter(is_id).find(|fact| fact.object == object)?.value;
+        let mut same = self.facts.iter().filter(is_id).filter(|fact| fact.value == id);
+        same.find_map(|fact| self.fact(fact.object, "name"))
+    }
+
+    fn fact(&self, object: usize, key: &str) -> Option<Cow<'a, str>> {
+        let fact = self.facts.iter().find(|fact| fact.object == object && fact.key == key)?;
+        Some(plain(fact.value))
+    }
+
     fn is_article(&self, object: Option<usize>) -> bool {
         object.and_then(|index| self.objects.get(index)).is_some_and(|object| object.is_article)
     }
@@ -90,7 +140,8 @@ impl<'a> Scanner<'_, 'a> {
                 b'{' if open.len() < MAX_DEPTH && self.found.objects.len() < MAX_FACTS => {
                     let parent = open.last().copied();
                     open.push(self.found.objects.len());
-                    self.found.objects.push(Object { parent, key, is_article: false });
+                    let object = Object { parent, key, is_article: false, is_post: false };
+                    self.found.objects.push(object);
                 }
                 b'}' => {
                     // What follows in an array is under the array's key again.
@@ -121,6 +172,7 @@ impl<'a> Scanner<'_, 'a> {
             && let Some(object) = self.found.objects.get_mut(object)
         {
             object.is_article |= is_article_type(value);
+            object.is_post |= matches!(value, "Question" | "DiscussionForumPosting");
         }
         self.found.facts.push(Fact { object, key, value });
     }

@@ -14,9 +14,12 @@ impl Metas {
 
     /// The values under these keys, which are separated by white space, in the order of the keys.
     pub(super) fn all<'m>(&'m self, keys: &'m str) -> impl Iterator<Item = &'m str> {
-        keys.split_whitespace().flat_map(|key| {
-            self.0.iter().filter(move |(known, _)| known == key).map(|(_, value)| value.as_str())
-        })
+        keys.split_whitespace().flat_map(|key| self.all_of(key))
+    }
+
+    /// The values under a key.
+    pub(super) fn all_of<'m>(&'m self, key: &'m str) -> impl Iterator<Item = &'m str> {
+        self.0.iter().filter(move |(known, _)| known == key).map(|(_, value)| value.as_str())
     }
 
     pub(super) fn best(&self, keys: &str) -> Option<String> {

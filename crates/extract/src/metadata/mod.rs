@@ -24,7 +24,7 @@ pub(crate) struct Metadata {
     pub(crate) image: Option<String>,
     pub(crate) lang: Option<String>,
     pub(crate) canonical: Option<String>,
-    pub(crate) author: Option<String>,
+    pub(crate) authors: Vec<String>,
     pub(crate) site_name: Option<String>,
     pub(crate) published: Option<String>,
 }
@@ -50,7 +50,13 @@ pub(crate) fn read(
         title: title(page, &metas, site_name.clone(), found_at),
         image: image(&metas, json_ld, base_url),
         canonical: canonical(page, base_url),
-        author: author::author(page, &metas, json_ld),
+        authors: author::authors(&author::Sources {
+            page,
+            metas: &metas,
+            json_ld,
+            url: found_at,
+            site_name: site_name.as_deref(),
+        }),
         published: published::published(&sources),
         site_name,
         lang,

@@ -266,6 +266,17 @@ fn a_name_does_not_cost_the_whole_page() {
 }
 
 #[test]
+fn an_item_that_is_a_link_stays_in_its_list() {
+    let html = format!(
+        "<article>{}<ul><li>Wax for candles and for the floor<li><a href=/b>Honey</a><li>Bees, of \
+         course, and what they need</ul></article>",
+        paragraphs("story", 4)
+    );
+    let got = article(&html).text;
+    assert!(got.contains("floor\n\nHoney\n\nBees"), "{got}");
+}
+
+#[test]
 fn lists_of_links_are_left_out_of_articles() {
     let html = format!(
         "<article>{}<ul><li><a href=/a>Wasps are next</a><li><a href=/b>Honey</a></ul>\
@@ -325,4 +336,68 @@ fn linked_data_names_authors_image_and_site() {
     assert_eq!(got.image.as_deref(), Some("https://site.test/bee.jpg"));
     assert_eq!(got.site_name.as_deref(), Some("The Hive"));
     assert_eq!(got.lang.as_deref(), Some("en"));
+}
+
+/// The authors of a page with this markup before its text. Its site is `site.test`, named "The Hive".
+fn authors(markup: &str) -> Vec<String> {
+    let html = format!(
+        "<meta property=og:site_name content='The Hive'>{markup}{}",
+        paragraphs("story", 4)
+    );
+    let got = article(&html);
+    let joined = (!got.authors.is_empty()).then(|| got.authors.join(", "));
+    assert_eq!(got.author, joined);
+    got.authors
+}
+
+#[test]
+fn authors_are_found_where_pages_name_them() {
+    let linked =
+        |json: &str| format!("<script type='application/ld+json'>{json}</script><h1>Bees</h1>");
+    for markup in [
+        linked(r#"{"@type": "Article", "author": {"@type": "Person", "name": "Ada Keeper"}}"#),
+        linked(r#"{"@type": "Article", "author": "Ada Keeper"}"#),
+        // The author is described elsewhere.
+        linked(
+            r##"{"@graph": [{"@type": "Article", "author": {"@id": "#ada"}},
+                {"@type": "Person", "@id": "#ada", "name": "Ada Keeper"}]}"##,
+        ),
+        // Of a question and its answers, the one who asked.
+        linked(
+            r#"{"@type": "Question", "author": {"name": "Ada Keeper"},
+                "acceptedAnswer": {"@type": "Answer", "author": {"name": "Bo Drone"}}}"#,
+        ),
+        "<meta name=author content='By Ada Keeper, The Hive'>".into(),
+        "<h1>Bees</h1><a rel=author href=/x>Ada Keeper</a>".into(),
+        "<h1>Bees</h1><div itemprop=author><b itemprop=name>Ada Keeper</b> 12 stars</div>".into(),
+        "<h1>Bees</h1><p class=post-author>By <b>Ada Keeper</b></p>".into(),
+        "<h1>Bees</h1><span class=block_authorName__x1>Ada Keeper</span>".into(),
+        "<h1>Bees</h1><p><a href=/authors/ada/>Ada Keeper</a>".into(),
+        "<h1>Bees</h1><p>By Ada Keeper • March 12, 2025</p>".into(),
+        "<h1>Bees</h1><div>Written by</div><div>Ada Keeper</div>".into(),
+    ] {
+        assert_eq!(authors(&markup), ["Ada Keeper"], "{markup}");
+    }
+    let two =
+        "<h1>Bees</h1><p class=byline>By Ada Keeper, MD and Bo van der Drone | 3 min read</p>";
+    assert_eq!(authors(two), ["Ada Keeper, MD", "Bo van der Drone"]);
+}
+
+#[test]
+fn neither_an_account_nor_the_site_is_an_author() {
+    for markup in [
+        "<meta name=twitter:creator content=@thehive>",
+        "<meta name=author content=@ada>",
+        "<meta name=author content='https://social.test/ada'>",
+        "<meta name=author content='The Hive'>",
+        "<script type='application/ld+json'>{\"@type\": \"Article\", \"author\": {\"@type\": \
+         \"Organization\", \"name\": \"The Hive\"}}</script>",
+        "<h1>Bees</h1><p class=author-bio>Read more</p><a href=/authors/>All authors</a>",
+        "<h1>Bees</h1><p>By the river</p><p class=byline>March 12, 2025</p>",
+    ] {
+        assert_eq!(authors(markup), Vec::<String>::new(), "{markup}");
+    }
+    // Other sources are used instead.
+    let both = "<meta name=author content='The Hive'><h1>Bees</h1><p>By Ada Keeper</p>";
+    assert_eq!(authors(both), ["Ada Keeper"]);
 }
