@@ -321,7 +321,7 @@ fn likely_names(line: &str) -> Vec<String> {
 
 /// `MD`, `PhD`.
 fn is_degree(part: &str) -> bool {
-    let capitals = part.chars().filter(|c| c.is_ascii_uppercase()).count();
+    let capitals = part.chars().filter(char::is_ascii_uppercase).count();
     part.len() <= 6 && capitals >= 2 && part.chars().all(|c| c.is_ascii_alphabetic() || c == '.')
 }
 
