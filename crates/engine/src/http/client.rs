@@ -105,7 +105,7 @@ impl Client {
                 self.pool.forget(url);
                 return Ok(Exchange::NotSent);
             }
-            Ok(Err(error)) => Err(classify(&error)),
+            Ok(Err(error)) => Err(classify(&error, sender.broke_http())),
             Err(happened) => Err(happened),
         };
         if let Err(FetchOutcome::TimedOut(_)) = answer {
@@ -248,10 +248,10 @@ fn unsendable() -> FetchOutcome {
     FetchOutcome::Refused("the URL or a header can't be written as HTTP".to_owned())
 }
 
-fn classify(error: &hyper::Error) -> FetchOutcome {
+fn classify(error: &hyper::Error, broke_http: bool) -> FetchOutcome {
     if error.is_parse_too_large() {
         FetchOutcome::BadAnswer(AnswerFault::HeadersTooLarge)
-    } else if is_breach_of_http(error) {
+    } else if broke_http || is_breach_of_http(error) {
         FetchOutcome::BadAnswer(AnswerFault::NotHttp)
     } else {
         FetchOutcome::Network(NetworkFault::Reset)

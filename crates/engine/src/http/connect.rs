@@ -3,7 +3,9 @@
 use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
+use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use fetchwell_policy::outcome::{FetchOutcome, NetworkFault, Phase, TlsFault};
@@ -19,6 +21,7 @@ use tokio_rustls::TlsConnector;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
+use super::breach::is_breach_of_http;
 use super::error::ClientError;
 use super::lack::is_lack_of_our_own;
 use super::pool::{Connection, Sender};
@@ -182,10 +185,19 @@ async fn http2_on(
     Ok(Sender::Http2(sender, Arc::new((run(connection, peer), end.drop_guard()))))
 }
 
-fn run(connection: impl Future + Send + 'static, peer: SocketAddr) -> Connection {
-    // The request that uses the connection gets its errors.
-    let task = AbortOnDropHandle::new(tokio::spawn(async move { drop(connection.await) }));
-    Connection { peer, task }
+fn run(
+    connection: impl Future<Output = hyper::Result<()>> + Send + 'static,
+    peer: SocketAddr,
+) -> Connection {
+    let broke_http = Arc::new(AtomicBool::new(false));
+    let noted = broke_http.clone();
+    let task = AbortOnDropHandle::new(tokio::spawn(async move {
+        let mut connection = pin!(connection);
+        let ended = connection.as_mut().await;
+        // Noted before the connection is dropped: that is when a request that was not written yet fails.
+        noted.store(ended.is_err_and(|error| is_breach_of_http(&error)), Ordering::Release);
+    }));
+    Connection { peer, broke_http, task }
 }
 
 /// Runs the tasks that hyper needs for an HTTP/2 connection, and cancels them with the last sender. One of them holds

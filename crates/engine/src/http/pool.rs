@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -28,6 +29,9 @@ pub(super) type RequestBody = Full<Bytes>;
 /// The connection of a sender.
 pub(super) struct Connection {
     pub(super) peer: SocketAddr,
+    /// Whether it ended because the server violated HTTP. A request that was written learns that from its own error;
+    /// one that was not only learns that the connection ended.
+    pub(super) broke_http: Arc<AtomicBool>,
     /// The task that drives the connection. It is aborted with the last sender; otherwise it could wait for the peer
     /// without limit.
     #[expect(dead_code, reason = "held, so that it ends with its sender")]
@@ -42,9 +46,17 @@ pub(super) enum Sender {
 
 impl Sender {
     pub(super) fn peer(&self) -> SocketAddr {
+        self.connection().peer
+    }
+
+    pub(super) fn broke_http(&self) -> bool {
+        self.connection().broke_http.load(Ordering::Acquire)
+    }
+
+    fn connection(&self) -> &Connection {
         match self {
-            Sender::Http1(_, connection, _) => connection.peer,
-            Sender::Http2(_, held) => held.0.peer,
+            Sender::Http1(_, connection, _) => connection,
+            Sender::Http2(_, held) => &held.0,
         }
     }
 
@@ -197,7 +209,14 @@ mod tests {
         let (sender, task) = http1::Builder::new().handshake(TokioIo::new(ours)).await.unwrap();
         let task = AbortOnDropHandle::new(tokio::spawn(async move { drop(task.await) }));
         let peer = SocketAddr::from(([127, 0, 0, 1], 80));
-        (Sender::Http1(sender, Connection { peer, task }, Departure::default()), theirs)
+        (
+            Sender::Http1(
+                sender,
+                Connection { peer, broke_http: Arc::default(), task },
+                Departure::default(),
+            ),
+            theirs,
+        )
     }
 
     #[tokio::test(start_paused = true)]

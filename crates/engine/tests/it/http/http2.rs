@@ -5,8 +5,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use async_trait::async_trait;
 use bytes::Bytes;
-use fetchwell_engine::web::{Exchange, Method, Request};
+use fetchwell_engine::web::{Exchange, Method, Request, SendPermit};
 use fetchwell_policy::outcome::{AnswerFault, FetchOutcome, Phase};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
@@ -16,7 +17,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::sync::{Barrier, mpsc};
 
-use super::client::{SHORT, answered, exchange, failure, fetch};
+use super::client::{SHORT, answered, exchange, exchange_with, failure, fetch};
 use super::tls::{Authority, NAME, listen, url};
 
 /// Echoes method, URL, user agent and body of a request; some paths have a way of their own.
@@ -201,6 +202,36 @@ async fn a_request_that_a_kept_connection_turns_away_asks_anew() {
         assert!(matches!(again, Exchange::NotSent), "{again:?}");
         assert_eq!(fetch(&client, url(address, "/")).await.status, 200);
     }
+}
+
+/// Permits the request when the server has seen the end of its connection.
+struct WhenClosed(mpsc::UnboundedReceiver<()>);
+
+#[async_trait]
+impl SendPermit for WhenClosed {
+    async fn to_write(&mut self) -> bool {
+        self.0.recv().await.is_some()
+    }
+}
+
+/// The request itself only learns that its connection ended.
+#[tokio::test]
+async fn a_server_that_violates_http_before_the_request_is_written_is_at_fault() {
+    let authority = Authority::new();
+    let (closed, is_closed) = mpsc::unbounded_channel();
+    let address = listen(authority.acceptor(b"h2"), move |mut stream| {
+        let closed = closed.clone();
+        async move {
+            stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await.unwrap();
+            drop(stream.read_to_end(&mut Vec::new()).await);
+            closed.send(()).unwrap();
+        }
+    })
+    .await;
+    let request = Request::page(url(address, "/"));
+    let exchange = exchange_with(&authority.client(), &request, &mut WhenClosed(is_closed)).await;
+    let expected = FetchOutcome::BadAnswer(AnswerFault::NotHttp);
+    assert!(matches!(&exchange, Exchange::Failed(outcome) if *outcome == expected), "{exchange:?}");
 }
 
 /// A connection whose other end is gone without a word looks just like a slow one.

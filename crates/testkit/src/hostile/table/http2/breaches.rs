@@ -1,7 +1,6 @@
 //! Violations of the protocol.
 
 use fetchwell_policy::outcome::AnswerFault::NotHttp;
-use fetchwell_policy::outcome::NetworkFault::Reset;
 
 use super::super::super::behaviour::{Behaviour, Good};
 use super::super::super::frames::{
@@ -26,8 +25,7 @@ pub(super) fn behaviours() -> Vec<Behaviour> {
             b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello".to_vec(),
             HostileStep::Silence,
         )
-        // If the connection ends before the request is written, hyper does not say why.
-        .good([Good::BadAnswer(NotHttp), Good::Network(Reset)]),
+        .good(BROKEN),
         breach("h2-oversized-frame", "a frame over the limit", &[ok_head(), data(0, &[0; 20_000])]),
         breach("h2-data-first", "a body before its head", &[data(END_STREAM, HELLO)]),
         breach(
