@@ -7,6 +7,7 @@ use memchr::memchr;
 
 use crate::entities;
 use crate::json_strings::{string_end, unescaped};
+use crate::metadata::stated_name;
 use crate::page::Page;
 
 /// Shorter values are settings.
@@ -18,16 +19,18 @@ const MAX_DATA_BYTES: usize = 8 << 20;
 /// A string with this tag is HTML meant for readers.
 const PARAGRAPH_END: &str = "</p>";
 
-/// The key of the name of a post's author.
+/// The JSON key of a post's author.
 const AUTHOR_KEY: &str = "username";
 
-/// What a page carries.
+/// The posts embedded in a page's data.
 #[derive(Default)]
 pub(crate) struct Carried {
     /// The HTML fragments, in document order.
     pub(crate) html: String,
-    /// The author of the first post.
+    /// The first user name in the data.
     pub(crate) author: Option<String>,
+    /// Whether the string before was the key of a user name.
+    is_author_next: bool,
 }
 
 /// The posts in the page's data; `None` if there are none.
@@ -40,11 +43,11 @@ pub(crate) fn read(page: &Page<'_>) -> Option<Carried> {
     for (_, data) in attributes.filter(is_data) {
         let json = entities::decode(data);
         if json.starts_with(['{', '[']) && carried.html.len() <= MAX_DATA_BYTES {
-            for text in strings(&json) {
+            for (text, is_key) in strings(&json) {
                 if text.starts_with(['{', '[']) {
-                    carried.add(strings(&text));
+                    strings(&text).for_each(|(text, is_key)| carried.add(&text, is_key));
                 } else {
-                    carried.add(std::iter::once(text));
+                    carried.add(&text, is_key);
                 }
             }
         }
@@ -53,26 +56,24 @@ pub(crate) fn read(page: &Page<'_>) -> Option<Carried> {
 }
 
 impl Carried {
-    fn add(&mut self, texts: impl Iterator<Item = String>) {
-        let mut is_author_next = false;
-        for text in texts {
-            if text.contains(PARAGRAPH_END) {
-                self.html.push_str(&text);
-            } else if is_author_next && self.author.is_none() {
-                self.author = Some(text.clone());
-            }
-            is_author_next = text == AUTHOR_KEY;
+    fn add(&mut self, text: &str, is_key: bool) {
+        if text.contains(PARAGRAPH_END) {
+            self.html.push_str(text);
+        } else if self.is_author_next && !is_key && self.author.is_none() {
+            self.author = stated_name(text);
         }
+        self.is_author_next = is_key && text == AUTHOR_KEY;
     }
 }
 
-/// All strings in JSON, both keys and values.
-fn strings(json: &str) -> impl Iterator<Item = String> {
+/// All strings in JSON, each with whether it is a key.
+fn strings(json: &str) -> impl Iterator<Item = (String, bool)> {
     let mut at = 0;
     std::iter::from_fn(move || {
         let start = at + memchr(b'"', json.as_bytes().get(at..)?)? + 1;
         let end = string_end(json.as_bytes(), start);
         at = end + 1;
-        Some(unescaped(json.get(start..end)?))
+        let after = json.as_bytes().get(at..).unwrap_or_default().trim_ascii_start();
+        Some((unescaped(json.get(start..end)?), after.starts_with(b":")))
     })
 }

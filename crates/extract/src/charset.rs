@@ -19,12 +19,13 @@ const DETECTION_SAMPLE_BYTES: usize = 16 * 1024;
 pub struct Decoded<'a> {
     /// The text, without byte order mark; NULs and malformed bytes are U+FFFD.
     pub text: Cow<'a, str>,
-    /// The WHATWG name of the encoding that was used (`UTF-8`, `windows-1252`, …), or that of UTF-32.
+    /// The WHATWG name of the encoding that was used (`UTF-8`, `windows-1252`, …), or `UTF-32LE` or
+    /// `UTF-32BE`, which WHATWG does not define.
     pub charset: &'static str,
 }
 
-/// Decodes a body by the first of: byte order mark, zeros around the first character, valid UTF-8 with non-ASCII characters (which is hardly ever
-/// accidental, whatever is declared), `Content-Type` header, declaration in the body, detection.
+/// Decodes a body by the first of these: byte order mark, the zero bytes of UTF-16 or UTF-32, valid UTF-8 with non-ASCII
+/// characters (hardly ever accidental, whatever is declared), `Content-Type` header, declaration in the body, detection.
 #[must_use]
 pub fn decode<'a>(body: &'a [u8], content_type: Option<&str>) -> Decoded<'a> {
     if let Some(decoded) = decoded_utf_32(body) {
@@ -33,7 +34,7 @@ pub fn decode<'a>(body: &'a [u8], content_type: Option<&str>) -> Decoded<'a> {
     if let Some((encoding, mark_bytes)) = Encoding::for_bom(body) {
         return decoded(body.get(mark_bytes..).unwrap_or_default(), encoding);
     }
-    // The first two characters of a document are ASCII.
+    // HTML and XML begin with two ASCII characters.
     match body {
         [1..128, 0, 1..128, 0, ..] => return decoded(body, UTF_16LE),
         [0, 1..128, 0, 1..128, ..] => return decoded(body, UTF_16BE),
@@ -77,8 +78,8 @@ fn decoded_utf_32(body: &[u8]) -> Option<Decoded<'_>> {
     Some(Decoded { text: without_nul(Cow::Owned(text)), charset })
 }
 
-/// The encoding that the body declares in its XML declaration or in a `<meta>` element. A label that is not known does
-/// not count.
+/// The encoding that the body declares in its XML declaration or in a `<meta>` element. Unknown labels are
+/// ignored.
 fn declared(body: &[u8]) -> Option<&'static Encoding> {
     let head = body.get(..DECLARATION_BYTES).unwrap_or(body).to_ascii_lowercase();
     let head = String::from_utf8_lossy(&head);
@@ -97,13 +98,14 @@ fn declared(body: &[u8]) -> Option<&'static Encoding> {
     Some(if encoding == UTF_16LE || encoding == UTF_16BE { UTF_8 } else { encoding })
 }
 
-/// The markup between comments. A comment without an end goes on to the end.
+/// The markup between comments. An unclosed comment extends to the end of the input.
 fn outside_comments(markup: &str) -> impl Iterator<Item = &str> {
     let mut parts = markup.split("<!--");
     let first = parts.next();
-    // `<!-->` is a whole comment.
+    // `<!-->` and `<!--->` are whole comments.
     let after = parts.filter_map(|comment| {
-        comment.strip_prefix('>').or_else(|| Some(comment.split_once("-->")?.1))
+        let is_whole = |end| comment.strip_prefix(end);
+        is_whole(">").or_else(|| is_whole("->")).or_else(|| Some(comment.split_once("-->")?.1))
     });
     first.into_iter().chain(after)
 }
@@ -179,13 +181,14 @@ mod tests {
         assert_eq!(decode(b"<meta charset=utf-16>", None).charset, "UTF-8");
     }
 
-    /// As the HTML standard prescribes ("prescan a byte stream to determine its encoding"): comments are skipped, and a
-    /// label that is not known does not count.
+    /// As the HTML standard prescribes ("prescan a byte stream to determine its encoding"): comments are skipped, and
+    /// unknown labels are ignored.
     #[test]
     fn declarations_in_comments_and_unknown_labels_are_skipped() {
         for (head, charset) in [
             ("<!-- <meta charset=koi8-r> --><meta charset=windows-1251>", "windows-1251"),
             ("<!--><meta charset=koi8-r><!-- --><meta charset=windows-1251>", "KOI8-R"),
+            ("<!---><meta charset=koi8-r><!-- --><meta charset=windows-1251>", "KOI8-R"),
             ("<!-- a -- b > <meta charset=koi8-r> --><meta charset=greek>", "ISO-8859-7"),
             ("<meta charset=klingon><meta charset=koi8-r>", "KOI8-R"),
             ("<?xml version='1.0' encoding='klingon'?><meta charset=koi8-r>", "KOI8-R"),
@@ -199,7 +202,7 @@ mod tests {
         check("é".as_bytes(), Some("text/html; charset=klingon"), "é", "UTF-8");
     }
 
-    /// The zeros around the first characters tell (XML 1.0, appendix F).
+    /// The zero bytes around the first characters reveal the encoding (XML 1.0, appendix F).
     #[test]
     fn wide_characters_need_no_byte_order_mark() {
         check(b"h\0i\0\xE9\0", Some("text/html; charset=utf-8"), "hié", "UTF-16LE");

@@ -61,7 +61,7 @@ pub struct Article {
     pub canonical: Option<String>,
     /// The authors, as the page names them, separated by commas.
     pub author: Option<String>,
-    /// The same as a list.
+    /// The authors, one name per element. A name may contain a comma (`Ada Keeper, MD`).
     pub authors: Vec<String>,
     /// When it was published, as the page states it; begins with `YYYY-MM-DD`.
     pub published: Option<String>,

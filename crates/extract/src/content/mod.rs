@@ -16,6 +16,7 @@ use std::ops::Range;
 use url::Url;
 
 use crate::fold::one_line;
+use crate::metadata::without_frame;
 use crate::page::{Page, Tag};
 use crate::text_stats::TextStats;
 use kind::Kind;
@@ -91,7 +92,10 @@ impl Content {
 }
 
 fn says(page: &Page<'_>, index: usize, title: &str) -> bool {
-    page.short_text(index, MAX_HEADING_BYTES).is_some_and(|text| one_line(&text) == title)
+    page.short_text(index, MAX_HEADING_BYTES).is_some_and(|text| {
+        let heading = one_line(&text);
+        heading == title || without_frame(&heading) == title
+    })
 }
 
 /// The headline is one of the first headings, and its source is no longer than this.

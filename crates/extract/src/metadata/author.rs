@@ -1,10 +1,8 @@
 //! Finds the authors of the article.
 
-use url::Url;
-
 use super::date;
-use super::json_ld::JsonLd;
-use super::metas::Metas;
+use super::json_ld::MAX_AUTHORS;
+use super::sources::Sources;
 use super::title::{is_site_name, plain};
 use crate::entities;
 use crate::fold::one_line;
@@ -18,14 +16,14 @@ const AUTHOR_KEYS: &str = "
 /// Words in the class or ID of elements that contain names.
 const BYLINE_WORDS: &str = "author authors byline writer contributor";
 
-/// An element with one of these words, too, is about the author, or about other articles.
+/// Elements whose names also contain one of these words describe the author or link to other articles.
 const OTHER_WORDS: &str = "
     about avatar bio box card comment date desc description image img links list related social
     role title";
 
 /// Folders of pages about authors.
-const AUTHOR_FOLDERS: &str = "
-    author authors contributor contributors writer writers by producers journalist team";
+const AUTHOR_FOLDERS: &str =
+    "author authors contributor contributors writer writers journalist journalists";
 
 /// Words before a name.
 #[rustfmt::skip]
@@ -37,38 +35,36 @@ const LEADS: [&str; 13] = [
 /// A longer text is not a name.
 const MAX_NAME_CHARS: usize = 100;
 
-/// The same for text that only its place suggests to be a name.
+/// Stricter limits for text that is a name only judging by its position.
 const MAX_LIKELY_NAME_CHARS: usize = 50;
 const MAX_LIKELY_NAME_WORDS: usize = 5;
 
-/// How much text after the headline may contain the line with the author.
-const BYLINE_BYTES: usize = 1_500;
+/// How much of the page after the headline, and of an element, is searched for names: the number of nodes and of bytes
+/// of text.
+const HEADLINE_REACH: usize = 1_500;
+const ELEMENT_REACH: usize = 200;
 
-/// Texts in the elements that are examined.
-const MAX_BYLINE_BYTES: usize = 200;
+/// The rest of a longer piece of text is not read.
+const MAX_TEXT_BYTES: usize = 2_000;
+
+/// A longer line is prose.
+const MAX_BYLINE_CHARS: usize = 120;
 
 /// Words of names that are not capitalized.
 const PARTICLES: &str = "al bin da das de del den der di dos du el la le van von";
 
-/// Words that stand beside names, but are not part of one.
-const NO_NAMES: &str = "
+/// Words that appear next to names but are never part of one.
+const NOT_NAMES: &str = "
     about all article articles author authors blog by contact contributor contributors follow
-    home more our posts profile read share view website writers written us";
+    home more our posts profile read share view website writers written us
+    monday tuesday wednesday thursday friday saturday sunday";
 
-/// Words after the last name.
+/// Words that end a list of names.
 const ENDS: &str = "at for from in last on posted published updated";
 
-pub(super) struct Sources<'s, 'a> {
-    pub(super) page: &'s Page<'a>,
-    pub(super) metas: &'s Metas,
-    pub(super) json_ld: &'s JsonLd<'a>,
-    pub(super) url: &'s Url,
-    pub(super) site_name: Option<&'s str>,
-}
-
-/// The names from the first source that has any. The name of the site is none.
+/// The names from the first source that has any. The site's name does not count, unless it is that of a person.
 pub(super) fn authors(sources: &Sources<'_, '_>) -> Vec<String> {
-    let Sources { page, metas, json_ld, url, site_name } = sources;
+    let Sources { page, metas, json_ld, url, site_name, .. } = sources;
     let is_site = |name: &str| is_site_name(name, *site_name, url);
     // Many people have a site under their name, so a name of several words may be part of the URL.
     let may_be_person = |name: &String| {
@@ -82,7 +78,8 @@ pub(super) fn authors(sources: &Sources<'_, '_>) -> Vec<String> {
         });
         distinct(names.filter(may_be_person))
     };
-    let in_metas = |key: &str| metas.all_of(key).filter_map(stated_name).collect();
+    let in_metas =
+        |key: &str| metas.all_of(key).take(MAX_AUTHORS).filter_map(stated_name).collect();
     let in_elements = |fits: fn(&Element<'_>) -> bool, names: fn(&str) -> Vec<String>| {
         let found = page.elements().filter(move |(_, element)| fits(element));
         found.map(|(index, _)| names_in(page, index, names)).find_map(persons)
@@ -120,7 +117,7 @@ fn distinct(names: impl Iterator<Item = String>) -> Option<Vec<String>> {
 
 /// A name that the page states as such. `None` for the URL of a profile, for the name of an account, and for anything
 /// that is too long.
-fn stated_name(value: &str) -> Option<String> {
+pub(crate) fn stated_name(value: &str) -> Option<String> {
     let value = one_line(value);
     let name = without_lead(&value).unwrap_or(&value).trim_matches(is_mark);
     let is_account = name.starts_with('@') || name.contains("://") || name.contains(".com/");
@@ -129,7 +126,7 @@ fn stated_name(value: &str) -> Option<String> {
 }
 
 fn is_mark(c: char) -> bool {
-    matches!(c, ' ' | ',' | '|' | '·' | ':' | '•' | '-' | '–' | '—' | '/')
+    matches!(c, ' ' | ',' | '|' | '·' | ':' | '•' | '-' | '–' | '—' | '/' | '»')
 }
 
 /// What follows `By` or another such word; `None` if the text does not begin with one.
@@ -148,7 +145,7 @@ fn is_stated_author(element: &Element<'_>) -> bool {
 
 /// Whether the class or ID of an element says that it contains the names.
 fn is_byline(element: &Element<'_>) -> bool {
-    // Most elements mention none of these, and are decided fast.
+    // A cheap check that rules out most elements.
     if !["uthor", "yline", "riter", "ontributor"].iter().any(|part| element.mentions(part)) {
         return false;
     }
@@ -158,27 +155,21 @@ fn is_byline(element: &Element<'_>) -> bool {
 }
 
 fn is_byline_name(name: &str) -> bool {
-    let has = |words: &str| name_words(name).any(|word| is_one_of(words, &word));
+    let has = |words: &str| name_words(name).any(|word| is_one_of(words, word));
     has(BYLINE_WORDS) && !has(OTHER_WORDS)
 }
 
 /// The words of a class name: `post-authorName` has three.
-fn name_words(name: &str) -> impl Iterator<Item = String> {
-    let mut words: Vec<String> = vec![String::new()];
-    let mut was_lower = false;
-    for c in name.chars() {
-        let begins = !c.is_ascii_alphanumeric() || (was_lower && c.is_ascii_uppercase());
-        if begins {
-            words.push(String::new());
-        }
-        if c.is_ascii_alphanumeric()
-            && let Some(word) = words.last_mut()
-        {
-            word.push(c.to_ascii_lowercase());
-        }
-        was_lower = c.is_ascii_lowercase();
-    }
-    words.into_iter()
+fn name_words(name: &str) -> impl Iterator<Item = &str> {
+    name.split(|c: char| !c.is_ascii_alphanumeric()).flat_map(|mut rest| {
+        std::iter::from_fn(move || {
+            let is_seam = |pair: &[u8]| matches!(pair, [b'a'..=b'z', b'A'..=b'Z']);
+            let seam = rest.as_bytes().windows(2).position(is_seam);
+            let (word, after) = rest.split_at_checked(seam.map_or(rest.len(), |at| at + 1))?;
+            rest = after;
+            (!word.is_empty()).then_some(word)
+        })
+    })
 }
 
 /// Whether it is a link to the page of an author: `/authors/ada`.
@@ -199,19 +190,19 @@ fn names_in(page: &Page<'_>, index: usize, names: fn(&str) -> Vec<String>) -> Ve
         element.mentions("name") && element.attribute_has("itemprop", "name")
     };
     let nodes = page.subtree(index);
-    let marked = page.nodes.get(nodes.clone()).unwrap_or_default().iter().take(MAX_BYLINE_BYTES);
+    let marked = page.nodes.get(nodes.clone()).unwrap_or_default().iter().take(ELEMENT_REACH);
     let marked = marked.enumerate().find_map(|(at, node)| match &node.kind {
         NodeKind::Element(element) if is_name(element) => Some(nodes.start + at),
         _ => None,
     });
-    if let Some(content) = marked.and_then(|at| page.short_text(at, MAX_BYLINE_BYTES)) {
+    if let Some(content) = marked.and_then(|at| page.short_text(at, ELEMENT_REACH)) {
         let names: Vec<String> = stated_name(&content).into_iter().collect();
         if !names.is_empty() {
             return names;
         }
     }
     let Some(nodes) = page.nodes.get(nodes) else { return Vec::new() };
-    let mut lines = Lines::of(nodes, MAX_BYLINE_BYTES);
+    let mut lines = Lines::of(nodes, ELEMENT_REACH);
     let Some(first) = lines.next() else { return Vec::new() };
     // `By` may be a line of its own.
     let is_lead = without_lead(&first).is_some_and(str::is_empty);
@@ -219,43 +210,61 @@ fn names_in(page: &Page<'_>, index: usize, names: fn(&str) -> Vec<String>) -> Ve
     names(&line)
 }
 
-/// The names in a line that the page states to be names. Users of forums write theirs in lower case.
+/// The names in a line that the page states to be names. Forum user names are often lower case.
 fn stated_names(line: &str) -> Vec<String> {
     let likely = likely_names(line);
     if !likely.is_empty() {
         return likely;
     }
-    let name = without_lead(line).unwrap_or(line).split([' ', '»']).next().unwrap_or_default();
-    stated_name(name).into_iter().collect()
+    match words_before_end(without_lead(line).unwrap_or(line)).as_slice() {
+        [user] if !is_one_of(NOT_NAMES, user) => stated_name(user).into_iter().collect(),
+        _ => Vec::new(),
+    }
 }
 
-/// The lines near the headline that begin with `By`.
+/// The names in the lines after the headline that begin with `By`. One word is not enough: `By Monday`.
 fn near_headline(page: &Page<'_>) -> impl Iterator<Item = Vec<String>> {
     let headline = page.elements().find(|(_, element)| element.tag == Tag::H1);
-    let from = headline.map_or(0, |(index, _)| index);
+    let from = headline.map_or(0, |(index, _)| page.subtree(index).end);
     let nodes = page.nodes.get(from..).unwrap_or_default();
     let mut was_lead = false;
-    Lines::of(nodes, BYLINE_BYTES).map(move |line| {
+    Lines::of(nodes, HEADLINE_REACH).map(move |line| {
         let rest = without_lead(&line);
-        let names = match rest {
-            Some(rest) => likely_names(rest),
-            None if was_lead => likely_names(&line),
+        let mut names = match rest {
+            _ if line.chars().count() > MAX_BYLINE_CHARS => Vec::new(),
+            Some(rest) => names_at_start(rest),
+            None if was_lead => names_at_start(&line),
             None => Vec::new(),
         };
         was_lead = rest.is_some_and(str::is_empty);
+        names.retain(|name| name.contains(' '));
         names
     })
 }
 
-/// The lines of text among nodes, each on one line and not empty.
+/// The non-empty lines of text in a range of nodes, with white space folded.
 struct Lines<'p, 'a> {
     nodes: &'p [Node<'a>],
     left_bytes: usize,
 }
 
 impl<'p, 'a> Lines<'p, 'a> {
-    fn of(nodes: &'p [Node<'a>], max_bytes: usize) -> Self {
-        Lines { nodes, left_bytes: max_bytes }
+    /// Reads at most `reach` nodes, and text until it has that many bytes.
+    fn of(nodes: &'p [Node<'a>], reach: usize) -> Self {
+        Lines { nodes: nodes.get(..reach).unwrap_or(nodes), left_bytes: reach }
+    }
+
+    fn add(&mut self, text: &str, line: &mut String) {
+        let words = text.trim();
+        let words = words.get(..words.floor_char_boundary(MAX_TEXT_BYTES)).unwrap_or_default();
+        self.left_bytes = self.left_bytes.saturating_sub(words.len());
+        if text.starts_with(char::is_whitespace) {
+            line.push(' ');
+        }
+        line.push_str(&entities::decode(words));
+        if text.ends_with(char::is_whitespace) {
+            line.push(' ');
+        }
     }
 }
 
@@ -267,38 +276,53 @@ impl Iterator for Lines<'_, '_> {
         while self.left_bytes > 0
             && let Some((node, rest)) = self.nodes.split_first()
         {
-            let is_break = match &node.kind {
-                NodeKind::Element(element) => element.tag.is_block() || element.tag == Tag::Br,
-                NodeKind::Text(text) => {
-                    self.left_bytes = self.left_bytes.saturating_sub(text.trim().len());
-                    line.push_str(&entities::decode(text));
-                    false
-                }
-            };
-            if is_break && !line.trim().is_empty() {
-                break;
-            }
             self.nodes = rest;
+            match &node.kind {
+                NodeKind::Text(text) => self.add(text, &mut line),
+                NodeKind::Element(element) if element.tag.is_block() || element.tag == Tag::Br => {
+                    let whole = one_line(&std::mem::take(&mut line));
+                    if !whole.is_empty() {
+                        return Some(whole);
+                    }
+                }
+                // Often there is no other space between `By` and the name.
+                NodeKind::Element(element) if element.tag == Tag::Span => line.push(' '),
+                NodeKind::Element(_) => {}
+            }
         }
         let line = one_line(&line);
         (!line.is_empty()).then_some(line)
     }
 }
 
-/// The names at the start of a line that probably contains names. What follows them is a date or a title.
+/// The names at the start of a line that probably contains names, with or without a lead.
 fn likely_names(line: &str) -> Vec<String> {
-    let line = without_lead(line).unwrap_or(line);
-    let ends = |word: &str| {
-        word.starts_with(|c: char| c.is_ascii_digit() || is_mark(c) || c == '(')
-            || is_one_of(ENDS, word)
-    };
-    let words: Vec<&str> = line.split(' ').take_while(|word| !ends(word)).collect();
-    // `Top 10`
-    let next = line.split(' ').nth(words.len()).unwrap_or_default();
-    if words.len() == 1 && next.starts_with(|c: char| c.is_ascii_digit()) {
-        return Vec::new();
+    names_at_start(without_lead(line).unwrap_or(line))
+}
+
+/// The words before a date, a mark or a word such as `on`.
+fn words_before_end(line: &str) -> Vec<&str> {
+    let begins_with_digit = |word: &str| word.starts_with(|c: char| c.is_ascii_digit());
+    let mut kept = Vec::new();
+    let mut words = line.split(' ').peekable();
+    while let Some(word) = words.next() {
+        let is_date = is_month(word) && words.peek().is_some_and(|next| begins_with_digit(next));
+        if is_date || is_one_of(ENDS, word) || word.starts_with(|c: char| is_mark(c) || c == '(') {
+            break;
+        }
+        if begins_with_digit(word) {
+            // A single word before a number (`Top 10`) is not a name.
+            kept.truncate(if kept.len() == 1 { 0 } else { kept.len() });
+            break;
+        }
+        kept.push(word);
     }
-    let line = words.join(" ");
+    kept
+}
+
+/// What follows the names is a date or a title.
+fn names_at_start(line: &str) -> Vec<String> {
+    let line = words_before_end(line).join(" ");
     let mut names: Vec<String> = Vec::new();
     for part in line.replace(" and ", ", ").replace(" & ", ", ").split([',', '|', '•', '·']) {
         let part = part.trim_matches(is_mark);
@@ -325,18 +349,21 @@ fn is_degree(part: &str) -> bool {
     part.len() <= 6 && capitals >= 2 && part.chars().all(|c| c.is_ascii_alphabetic() || c == '.')
 }
 
+fn is_month(word: &str) -> bool {
+    date::is_month(word.trim_matches('.'))
+}
+
 fn is_likely_name(text: &str) -> bool {
-    let is_month = |word: &str| date::is_month(word.trim_matches('.'));
     let is_capitalized = |word: &str| {
         let mut letters = word.chars().filter(|c| c.is_alphabetic());
         letters.next().is_some_and(|first| !first.is_lowercase())
     };
     let is_word = |word: &str| is_capitalized(word) || is_one_of(PARTICLES, word);
-    let is_known = |word: &str| is_one_of(NO_NAMES, word);
     let words: Vec<&str> = text.split(' ').collect();
     words.len() <= MAX_LIKELY_NAME_WORDS
         && text.chars().count() <= MAX_LIKELY_NAME_CHARS
-        && words.iter().all(|word| is_word(word) && !is_known(word) && !is_month(word))
+        && !is_month(text)
+        && words.iter().all(|word| is_word(word) && !is_one_of(NOT_NAMES, word))
 }
 
 #[cfg(test)]
@@ -365,10 +392,36 @@ mod tests {
             ("Posted by Ada at December 16, 2025", vec!["Ada"]),
             ("Ada Keeper | Senior Writer", vec!["Ada Keeper"]),
             ("Ada Keeper, MD, and Ben van der Hive", vec!["Ada Keeper, MD", "Ben van der Hive"]),
+            ("By Jan Novak", vec!["Jan Novak"]),
+            ("Ada Keeper Nov. 15, 2023", vec!["Ada Keeper"]),
+            ("November 15, 2023", vec![]),
+            ("Wednesday, November 15", vec![]),
+            ("Top 10 Hives", vec![]),
             ("View all posts", vec![]),
             ("by the numbers", vec![]),
         ] {
             assert_eq!(likely_names(line), want, "{line}");
         }
+    }
+
+    #[test]
+    fn stated_names_may_be_lower_case() {
+        for (line, want) in [
+            ("by ada_k » Wed Nov 15", vec!["ada_k"]),
+            ("ada", vec!["ada"]),
+            ("View all posts by Ada", vec![]),
+            ("the editors", vec![]),
+            ("more", vec![]),
+        ] {
+            assert_eq!(stated_names(line), want, "{line}");
+        }
+    }
+
+    #[test]
+    fn class_names_have_words() {
+        let words = |name| name_words(name).collect::<Vec<_>>();
+        assert_eq!(words("post-authorName"), ["post", "author", "Name"]);
+        assert_eq!(words("block_byline__x1"), ["block", "byline", "x1"]);
+        assert_eq!(words("é--"), Vec::<&str>::new());
     }
 }

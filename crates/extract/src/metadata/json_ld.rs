@@ -13,7 +13,7 @@ const MAX_FACTS: usize = 5_000;
 
 /// Further articles on a page, and further authors of one, are not examined.
 const MAX_WORKS: usize = 20;
-const MAX_AUTHORS: usize = 50;
+pub(super) const MAX_AUTHORS: usize = 100;
 
 /// Deeper objects are not told apart.
 const MAX_DEPTH: usize = 32;
@@ -25,6 +25,7 @@ pub(crate) struct JsonLd<'a> {
     facts: Vec<Fact<'a>>,
 }
 
+#[derive(Default)]
 struct Object<'a> {
     parent: Option<usize>,
     /// Its key in the parent.
@@ -32,6 +33,10 @@ struct Object<'a> {
     is_article: bool,
     /// Whether it is a question or a post in a forum.
     is_post: bool,
+    is_person: bool,
+    id: Option<&'a str>,
+    /// As in the source, with escapes.
+    name: Option<&'a str>,
 }
 
 struct Fact<'a> {
@@ -65,7 +70,7 @@ impl<'a> JsonLd<'a> {
         of(true).chain(of(false)).map(|fact| plain(fact.value))
     }
 
-    /// The values under a key in objects that are under another key of an article: `author`, `name`.
+    /// The values under a key in objects that are under another key of an article: `publisher`, `name`.
     pub(crate) fn values_in(&self, outer: &str, key: &str) -> impl Iterator<Item = Cow<'a, str>> {
         self.facts.iter().filter(move |fact| fact.key == key).filter_map(move |fact| {
             let object = self.objects.get(fact.object)?;
@@ -73,8 +78,8 @@ impl<'a> JsonLd<'a> {
         })
     }
 
-    /// The names of the authors of the first article that has any, else of the first post: those that are said to be
-    /// people, or all.
+    /// The names of the authors of the first article that has any, else of the first post, else of the first other work
+    /// that the page is about: those that are said to be people, or all.
     pub(crate) fn authors(&self, people_only: bool) -> Vec<Cow<'a, str>> {
         let of = |wanted: fn(&Object<'_>) -> bool| {
             let works = self.objects.iter().enumerate().filter(move |(_, object)| wanted(object));
@@ -83,7 +88,10 @@ impl<'a> JsonLd<'a> {
                 .map(|(work, _)| self.authors_of(work, people_only))
                 .find(|names| !names.is_empty())
         };
-        of(|work| work.is_article).or_else(|| of(|work| work.is_post)).unwrap_or_default()
+        of(|work| work.is_article)
+            .or_else(|| of(|work| work.is_post))
+            .or_else(|| of(|work| matches!(work.key, "" | "@graph")))
+            .unwrap_or_default()
     }
 
     fn authors_of(&self, work: usize, people_only: bool) -> Vec<Cow<'a, str>> {
@@ -93,28 +101,23 @@ impl<'a> JsonLd<'a> {
             let own = self.facts.iter().filter(is_own).take(MAX_AUTHORS);
             names.extend(own.map(|fact| plain(fact.value)));
         }
-        let is_author = |object: &Object<'_>| object.key == "author" && object.parent == Some(work);
-        let authors = self.objects.iter().enumerate().filter(|(_, object)| is_author(object));
-        for (index, _) in authors.take(MAX_AUTHORS) {
-            if people_only && self.fact(index, "@type").as_deref() != Some("Person") {
-                continue;
-            }
-            names.extend(self.fact(index, "name").or_else(|| self.referred_name(index)));
-        }
+        let is_author = |object: &&Object<'_>| {
+            object.key == "author"
+                && object.parent == Some(work)
+                && (object.is_person || !people_only)
+        };
+        let authors = self.objects.iter().filter(is_author).take(MAX_AUTHORS);
+        names.extend(authors.filter_map(|author| self.name_of(author)).map(plain));
         names
     }
 
-    /// The name in the object that this one refers to by its ID.
-    fn referred_name(&self, object: usize) -> Option<Cow<'a, str>> {
-        let is_id = |fact: &&Fact<'_>| fact.key == "@id";
-        let id = self.facts.iter().filter(is_id).find(|fact| fact.object == object)?.value;
-        let mut same = self.facts.iter().filter(is_id).filter(|fact| fact.value == id);
-        same.find_map(|fact| self.fact(fact.object, "name"))
-    }
-
-    fn fact(&self, object: usize, key: &str) -> Option<Cow<'a, str>> {
-        let fact = self.facts.iter().find(|fact| fact.object == object && fact.key == key)?;
-        Some(plain(fact.value))
+    /// The name of an object, or of the first other one with the same ID.
+    fn name_of(&self, object: &Object<'a>) -> Option<&'a str> {
+        let by_id = || {
+            let id = object.id?;
+            self.objects.iter().filter(|same| same.id == Some(id)).find_map(|same| same.name)
+        };
+        object.name.or_else(by_id)
     }
 
     fn is_article(&self, object: Option<usize>) -> bool {
@@ -140,8 +143,7 @@ impl<'a> Scanner<'_, 'a> {
                 b'{' if open.len() < MAX_DEPTH && self.found.objects.len() < MAX_FACTS => {
                     let parent = open.last().copied();
                     open.push(self.found.objects.len());
-                    let object = Object { parent, key, is_article: false, is_post: false };
-                    self.found.objects.push(object);
+                    self.found.objects.push(Object { parent, key, ..Object::default() });
                 }
                 b'}' => {
                     // What follows in an array is under the array's key again.
@@ -168,18 +170,26 @@ impl<'a> Scanner<'_, 'a> {
         if self.found.facts.len() >= MAX_FACTS {
             return;
         }
-        if key == "@type"
-            && let Some(object) = self.found.objects.get_mut(object)
-        {
-            object.is_article |= is_article_type(value);
-            object.is_post |= matches!(value, "Question" | "DiscussionForumPosting");
+        if let Some(object) = self.found.objects.get_mut(object) {
+            match key {
+                "@type" => object.add_type(value),
+                "@id" => object.id = object.id.or(Some(value)),
+                "name" => object.name = object.name.or(Some(value)),
+                _ => {}
+            }
         }
         self.found.facts.push(Fact { object, key, value });
     }
 }
 
-fn is_article_type(value: &str) -> bool {
-    ["Article", "BlogPosting", "Report"].iter().any(|end| value.ends_with(end))
+impl Object<'_> {
+    /// A type may be written as a URL: `https://schema.org/Person`.
+    fn add_type(&mut self, value: &str) {
+        let is_one_of = |ends: &[&str]| ends.iter().any(|end| value.ends_with(end));
+        self.is_article |= is_one_of(&["Article", "BlogPosting", "Report"]);
+        self.is_post |= is_one_of(&["Question", "DiscussionForumPosting"]);
+        self.is_person |= is_one_of(&["Person"]);
+    }
 }
 
 /// The string without JSON escapes, and without the character references that some pages add.
@@ -207,6 +217,7 @@ mod tests {
         assert!(found.has_article());
         assert_eq!(found.values("name").collect::<Vec<_>>(), ["story", "page", "Ada"]);
         assert_eq!(found.values_in("author", "name").collect::<Vec<_>>(), ["Ada"]);
+        assert_eq!(found.authors(false), ["Ada"]);
     }
 
     #[test]

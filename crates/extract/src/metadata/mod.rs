@@ -5,6 +5,7 @@ mod date;
 mod json_ld;
 mod metas;
 mod published;
+mod sources;
 mod title;
 
 use url::Url;
@@ -13,10 +14,12 @@ use crate::fold::one_line;
 use crate::links::absolute;
 use crate::page::{Element, Page, Tag};
 
+pub(crate) use author::stated_name;
 pub(crate) use json_ld::JsonLd;
 use metas::Metas;
-use published::Sources;
+use sources::Sources;
 use title::Titles;
+pub(crate) use title::without_frame;
 
 /// The page's metadata, each field from its best source.
 pub(crate) struct Metadata {
@@ -45,18 +48,19 @@ pub(crate) fn read(
     let metas = Metas::of(page);
     let lang = lang(page, &metas);
     let site_name = site_name(&metas, json_ld);
-    let sources = Sources { page, metas: &metas, json_ld, url: found_at, lang: lang.as_deref() };
+    let sources = Sources {
+        page,
+        metas: &metas,
+        json_ld,
+        url: found_at,
+        lang: lang.as_deref(),
+        site_name: site_name.as_deref(),
+    };
     Metadata {
         title: title(page, &metas, site_name.clone(), found_at),
         image: image(&metas, json_ld, base_url),
         canonical: canonical(page, base_url),
-        authors: author::authors(&author::Sources {
-            page,
-            metas: &metas,
-            json_ld,
-            url: found_at,
-            site_name: site_name.as_deref(),
-        }),
+        authors: author::authors(&sources),
         published: published::published(&sources),
         site_name,
         lang,

@@ -3,8 +3,7 @@
 use url::Url;
 
 use super::date::{self, Order};
-use super::json_ld::JsonLd;
-use super::metas::Metas;
+use super::sources::Sources;
 use crate::fold::one_line;
 use crate::page::{Element, Node, NodeKind, Page, Tag};
 
@@ -27,14 +26,6 @@ const OVERLINE_BYTES: usize = 100;
 
 /// A longer piece of text is prose, and a date in it is that of an event.
 const MAX_DATE_LINE_CHARS: usize = 120;
-
-pub(super) struct Sources<'s, 'a> {
-    pub(super) page: &'s Page<'a>,
-    pub(super) metas: &'s Metas,
-    pub(super) json_ld: &'s JsonLd<'a>,
-    pub(super) url: &'s Url,
-    pub(super) lang: Option<&'s str>,
-}
 
 /// `YYYY-MM-DD`, with anything that the page states after it.
 pub(super) fn published(sources: &Sources<'_, '_>) -> Option<String> {

@@ -114,14 +114,22 @@ pub(super) fn is_site_name(text: &str, site_name: Option<&str>, url: &Url) -> bo
     !name.is_empty() && (is_named || is_host() || has_host())
 }
 
-/// A heading without what programs put around it: the kind of the page before it, its section or a link mark after it.
-fn without_frame(heading: &str) -> &str {
-    let heading = heading.trim_end_matches(['¶', '#', ' ']);
-    let heading = heading.rsplit_once(" | ").map_or(heading, |(before, _)| before);
+/// Removes the prefixes, section names and permalink marks that site software adds to a heading.
+pub(crate) fn without_frame(heading: &str) -> &str {
+    let heading = heading.trim_end_matches(['¶', ' ']);
+    let heading = heading.strip_suffix(" #").unwrap_or(heading);
+    let is_headline = |text: &str| words(text).count() >= MIN_HEADLINE_WORDS;
+    let heading = match heading.rsplit_once(" | ") {
+        Some((before, _)) if is_headline(before) => before,
+        Some((_, after)) if is_headline(after) => after,
+        _ => heading,
+    };
     ["Thread:", "Topic:", "Title:", "Blog:"]
         .iter()
         .find_map(|label| heading.strip_prefix(label))
-        .map_or(heading, str::trim_start)
+        .map(str::trim_start)
+        .filter(|rest| !rest.is_empty())
+        .unwrap_or(heading)
 }
 
 /// Splits a title at its last separator.
@@ -167,10 +175,21 @@ mod tests {
     }
 
     #[test]
-    fn what_programs_put_around_a_heading_goes() {
+    fn prefixes_sections_and_permalink_marks_are_removed() {
+        for (heading, want) in [
+            ("Bees at last¶", "Bees at last"),
+            ("Bees at last #", "Bees at last"),
+            ("What's new in C#", "What's new in C#"),
+            ("Thread: Bees at last", "Bees at last"),
+            ("Topic:", "Topic:"),
+            ("Bees at last | Opinion", "Bees at last"),
+            ("Opinion | Bees are back in town", "Bees are back in town"),
+            ("Bees | Hives", "Bees | Hives"),
+            ("¶", ""),
+        ] {
+            assert_eq!(without_frame(heading), want, "{heading}");
+        }
         check("", "Bees at last", &["Bees at last¶"], "", "Bees at last");
-        check("", "Bees at last", &["Thread: Bees at last"], "", "Bees at last");
-        check("", "Bees at last", &["Bees at last | Opinion"], "", "Bees at last");
     }
 
     #[test]

@@ -160,6 +160,17 @@ fn comments_are_noise_beside_an_article_and_the_content_of_a_forum() {
 }
 
 #[test]
+fn a_headline_with_a_permalink_mark_is_not_part_of_the_text() {
+    let html = format!(
+        "<title>Bees at last</title><article><h1>Bees at last<a href=#x>¶</a></h1>{}</article>",
+        paragraphs("story", 4)
+    );
+    let got = article(&html);
+    assert_eq!(got.title, "Bees at last");
+    assert!(!got.text.contains("Bees at last"), "{}", got.text);
+}
+
+#[test]
 fn the_article_with_the_headline_is_the_article() {
     let teasers = format!("<article>{}</article>", paragraphs("teaser", 3)).repeat(2);
     let html = format!(
@@ -184,7 +195,8 @@ fn noscript_never_shows() {
 fn what_a_bare_page_carries_as_data_is_its_text() {
     let posts: String = (0..9)
         .map(|number| {
-            format!(r#"{{"id": {number}, "html": "\u003cp>{LEAD} Post {number}.\u003c/p>"}},"#)
+            let user = if number == 0 { "null".to_owned() } else { format!("\"user{number}\"") };
+            format!(r#"{{"username": {user}, "html": "\u003cp>{LEAD} Post {number}.\u003c/p>"}},"#)
         })
         .collect();
     let plain = posts.replace('"', "&quot;");
@@ -192,7 +204,9 @@ fn what_a_bare_page_carries_as_data_is_its_text() {
     let nested = posts.replace('\\', r"\\").replace('"', "\\&quot;");
     for data in [format!("[{plain}]"), format!("{{&quot;topic&quot;: &quot;[{nested}]&quot;}}")] {
         let app = format!("<title>Bees</title><div data-page=\"{data}\"></div>");
-        let got = article(&app).text;
+        let got = article(&app);
+        assert_eq!(got.author.as_deref(), Some("user1"));
+        let got = got.text;
         assert!(got.starts_with(LEAD) && got.ends_with("Post 8."), "{got}");
         assert_eq!(got.matches("Post").count(), 9, "{got}");
         let got = article(&format!("{app}{}", paragraphs("story", 5))).text;
@@ -375,6 +389,13 @@ fn authors_are_found_where_pages_name_them() {
         "<h1>Bees</h1><p><a href=/authors/ada/>Ada Keeper</a>".into(),
         "<h1>Bees</h1><p>By Ada Keeper • March 12, 2025</p>".into(),
         "<h1>Bees</h1><div>Written by</div><div>Ada Keeper</div>".into(),
+        "<h1>Bees</h1><div><span>By</span><span>Ada Keeper</span></div>".into(),
+        "<h1>Bees</h1><p>&#8203;</p><p>By Ada Keeper</p>".into(),
+        linked(r#"{"@type": "Recipe", "author": "Ada Keeper"}"#),
+        linked(
+            r#"{"@type": "https://schema.org/Article", "author":
+                {"@type": ["Thing", "Person"], "name": "Ada Keeper"}}"#,
+        ),
     ] {
         assert_eq!(authors(&markup), ["Ada Keeper"], "{markup}");
     }
@@ -386,7 +407,7 @@ fn authors_are_found_where_pages_name_them() {
 #[test]
 fn neither_an_account_nor_the_site_is_an_author() {
     for markup in [
-        "<meta name=twitter:creator content=@thehive>",
+        "<meta name=twitter:creator content=thehivenews>",
         "<meta name=author content=@ada>",
         "<meta name=author content='https://social.test/ada'>",
         "<meta name=author content='The Hive'>",
@@ -394,6 +415,9 @@ fn neither_an_account_nor_the_site_is_an_author() {
          \"Organization\", \"name\": \"The Hive\"}}</script>",
         "<h1>Bees</h1><p class=author-bio>Read more</p><a href=/authors/>All authors</a>",
         "<h1>Bees</h1><p>By the river</p><p class=byline>March 12, 2025</p>",
+        "<h1>Author Paul Keeper Retires</h1><p>By Monday, the storm had passed.</p>",
+        "<h1>By Design Alone</h1><a href=/nfl/team/the-drones>The Drones</a>",
+        "<h1>Bees</h1><a rel=author href=/x>View all posts by Ada</a>",
     ] {
         assert_eq!(authors(markup), Vec::<String>::new(), "{markup}");
     }

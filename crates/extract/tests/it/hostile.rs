@@ -39,6 +39,30 @@ fn deep_nesting() {
     }
 }
 
+/// Each of these would take minutes if the search for names were quadratic.
+#[test]
+fn authors_without_end() {
+    let metas: String =
+        (0..100_000).map(|number| format!("<meta name=author content=a{number}>")).collect();
+    assert_eq!(check("metas", &metas).authors.len(), 100);
+    let names = |count: usize| {
+        let name = |number: usize| format!("A{}", "b".repeat(number % 40)) + &number.to_string();
+        (0..count).map(name).collect::<Vec<_>>().join(", ")
+    };
+    check("one line", &format!("<h1>x</h1><a rel=author>{}</a>", names(100_000)));
+    let nested = "<div class=author>".repeat(399);
+    check("nested lines", &format!("{nested}{}", "lower case ".repeat(100_000)));
+    check("nested elements", &format!("{nested}{}", "<b></b>".repeat(100_000)));
+    check("words of a class", &format!("<div class=author{}>x", "-".repeat(5_000_000)));
+    let persons = r#"{"@type": "Person", "@id": "x"},"#.repeat(100);
+    let article = format!(r#"{{"@type": "Article", "author": [{persons}]}},"#).repeat(20);
+    let objects = r#"{"@id": "x"},"#.repeat(3_000);
+    check(
+        "linked data",
+        &format!("<script type=application/ld+json>[{article}{objects}]</script>"),
+    );
+}
+
 #[test]
 fn endless_repetition() {
     for part in [
