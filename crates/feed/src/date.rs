@@ -1,6 +1,7 @@
 //! Publication dates, in the formats that feeds use.
 
 use fetchwell_policy::time::Time;
+use jiff::fmt::temporal::Pieces;
 use jiff::tz::Offset;
 use jiff::{Timestamp, civil};
 
@@ -9,12 +10,12 @@ const MONTHS: [&str; 12] =
     ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 const DAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
 
-/// Time zones with a name, in hours from UTC: those of RFC 822 and their short forms, and those of Central Europe. Most
-/// others have more than one meaning.
+/// Time zones with a name, in hours from UTC: those of North America and their short forms, UTC, and those of Central
+/// Europe. Most other abbreviations are ambiguous.
 #[rustfmt::skip]
-const ZONES: [(&str, i8); 23] = [
+const ZONES: [(&str, i8); 22] = [
     ("z", 0), ("ut", 0), ("utc", 0), ("gmt", 0),
-    ("at", -4), ("ast", -4), ("adt", -3),
+    ("ast", -4), ("adt", -3),
     ("et", -5), ("est", -5), ("edt", -4),
     ("ct", -6), ("cst", -6), ("cdt", -5),
     ("mt", -7), ("mst", -7), ("mdt", -6),
@@ -53,19 +54,19 @@ impl Parts {
 
     fn add(&mut self, word: &str) -> Option<()> {
         let begins_with_digit = word.starts_with(|c: char| c.is_ascii_digit());
-        if let Some(moment) = date(word) {
-            self.add_date(moment.date());
+        if let Some(pieces) = date(word) {
+            self.add_date(pieces.date());
             // `2023-11-15` is a date without a time, which may follow.
-            if word.contains(':') {
-                self.time = Some(moment.time());
-            }
+            self.time = pieces.time().or(self.time);
+            self.offset = pieces.to_numeric_offset().or(self.offset);
         } else if word.starts_with(['+', '-']) {
             self.offset = Some(offset(word)?);
         } else if !begins_with_digit {
             // `GMT+1`
             let end = word.find(['+', '-']).unwrap_or(word.len());
             let (name, offset) = word.split_at_checked(end)?;
-            self.add_name(&name.to_ascii_lowercase())?;
+            // `p.m.`
+            self.add_name(&name.to_ascii_lowercase().replace('.', ""))?;
             if !offset.is_empty() {
                 self.add(offset)?;
             }
@@ -136,7 +137,7 @@ impl Parts {
                 _ => time.hour(),
             };
             self.time = time.with().hour(hour).build().ok();
-        } else if !DAYS.iter().any(begins_with) {
+        } else if name != "at" && !DAYS.iter().any(begins_with) {
             return None;
         }
         Some(())
@@ -149,11 +150,11 @@ impl Parts {
     }
 }
 
-/// A date, with or without a time: `2023-11-15T12:00:00`, `2023/11/15`, `2023-11`.
-fn date(word: &str) -> Option<civil::DateTime> {
+/// A date, with or without a time and an offset: `2023-11-15T12:00:00`, `2023/11/15`, `2023-11`.
+fn date(word: &str) -> Option<Pieces<'static>> {
     let date = word.replace('/', "-");
-    let first_of_month = || format!("{date}-01").parse().ok().filter(|_| word.len() == 7);
-    date.parse().ok().or_else(first_of_month)
+    let date = if date.len() == 7 { format!("{date}-01") } else { date };
+    Some(Pieces::parse(&date).ok()?.into_owned())
 }
 
 /// `+0100`, `+01:00`, `-5`.
@@ -224,6 +225,11 @@ mod tests {
             ("Nov 15, 2023 7:00 AM EST", NOON),
             ("Nov 15, 2023 12:00 PM", NOON),
             ("Nov 15, 2023 12:00 am", MIDNIGHT),
+            ("November 15, 2023 at 12:00 PM", NOON),
+            ("Nov 15, 2023 12:00 p.m.", NOON),
+            ("Wed, 2023-11-15T13:00:00+01:00", NOON),
+            ("2023/11/15T13:00:00+01:00", NOON),
+            ("20231115T120000", NOON),
             ("Wed, 15 Nov 2023 12:00:00 XYZ", NOON), // an unknown zone
             ("Wed, 15 Nov 2023 11:59:60 GMT", NOON - Duration::from_secs(1)),
         ];

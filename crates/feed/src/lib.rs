@@ -34,8 +34,8 @@ pub use redirectors::{leads_elsewhere, must_be_asked};
 /// A longer feed is read up to here and reported as truncated.
 pub const MAX_FEED_BYTES: usize = 16 * 1024 * 1024;
 
-/// Reads a feed from `found_at`. The bytes decide the format, not the content type. The charset is that of the byte
-/// order mark, the header or the XML declaration.
+/// Reads a feed from `found_at`. The bytes decide the format, not the content type. The charset is found as in
+/// [`fetchwell_extract::decode`].
 pub fn read(body: &[u8], content_type: Option<&str>, found_at: &WebUrl) -> Result<Feed, NoFeed> {
     let within = body.get(..MAX_FEED_BYTES).unwrap_or(body);
     let text = decode(within, content_type).text;

@@ -45,7 +45,8 @@ fn begin<'a>(tokens: &mut Tokens<'a>, found_at: &WebUrl) -> Option<Reader<'a>> {
             _ => continue,
         };
         let feed = Feed::new(format, found_at);
-        let mut reader = Reader { feed, stack: Vec::new(), draft: None, capture: None };
+        let mut reader =
+            Reader { feed, has_own_title: false, stack: Vec::new(), draft: None, capture: None };
         reader.push(name, base_of(attributes, found_at));
         if is_empty {
             reader.close(name);
@@ -64,7 +65,7 @@ struct Frame<'a> {
 /// An element whose text is used.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Field {
-    FeedTitle,
+    FeedTitle { is_own: bool },
     FeedPage,
     Title { is_own: bool },
     Link,
@@ -87,6 +88,8 @@ struct Capture {
 
 struct Reader<'a> {
     feed: Feed,
+    /// Whether its title is that of the feed's format, not `dc:title` or the like.
+    has_own_title: bool,
     stack: Vec<Frame<'a>>,
     /// The open entry, and the number of open elements around it.
     draft: Option<(Draft, usize)>,
@@ -185,7 +188,7 @@ impl<'a> Reader<'a> {
         match &self.draft {
             Some((_, outside)) if depth == outside + 1 => entry_field(&name, is_own, attributes),
             None if is_feed(parent.name) => match name.as_str() {
-                "title" if self.feed.title.is_empty() => Some(Field::FeedTitle),
+                "title" => Some(Field::FeedTitle { is_own }),
                 "link" if is_own && attributes.get("href").is_none() => Some(Field::FeedPage),
                 _ => None,
             },
@@ -199,7 +202,7 @@ impl<'a> Reader<'a> {
         let text = if is_base64 { from_base64(&text).unwrap_or(text) } else { text };
         let found = link(&text, &frame.base);
         match (field, &found) {
-            (Field::FeedTitle, _) => self.feed.title = plain(&text),
+            (Field::FeedTitle { is_own }, _) => self.title_feed(plain(&text), is_own),
             (Field::FeedPage, Some(page)) => self.feed.home.name_page(page),
             _ => {}
         }
@@ -207,6 +210,15 @@ impl<'a> Reader<'a> {
             keep(draft, field, text, found);
         }
         self.stack.truncate(outside);
+    }
+
+    /// The first title counts, but `dc:title` and `media:title` only in place of a missing one.
+    fn title_feed(&mut self, title: String, is_own: bool) {
+        let is_better = self.feed.title.is_empty() || (is_own && !self.has_own_title);
+        if is_better && !title.is_empty() {
+            self.feed.title = title;
+            self.has_own_title = is_own;
+        }
     }
 }
 
@@ -232,7 +244,8 @@ fn entry_field(name: &str, is_own: bool, attributes: Attributes<'_>) -> Option<F
 
 fn keep(draft: &mut Draft, field: Field, text: String, found: Option<WebUrl>) {
     match field {
-        Field::FeedTitle | Field::FeedPage => {}
+        Field::FeedTitle { .. } | Field::FeedPage => {}
+        Field::Title { .. } if text.trim().is_empty() => {}
         // `dc:title` and `media:title` count only in place of a missing title.
         Field::Title { is_own: false } if !draft.title.trim().is_empty() => {}
         Field::Title { .. } => draft.title = text,

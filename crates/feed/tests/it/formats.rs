@@ -287,14 +287,22 @@ fn titles_are_found_under_other_names() {
         ("<dc:title>b</dc:title><title>a</title>", "a"),
         ("<title>a</title><media:title>b</media:title>", "a"),
         ("<title> </title><dc:title>a</dc:title>", "a"),
+        ("<dc:title>a</dc:title><title> </title>", "a"),
         ("<media:group><media:title>b</media:title></media:group>", ""),
         ("<title type='text/plain' mode='base64'>\n w6kg\n YiBj </title>", "é b c"),
         ("<title mode='base64'>not Base64!</title>", "not Base64!"),
     ] {
         assert_eq!(found(&entry(inner)).unwrap().entries[0].title, want, "{inner}");
     }
-    let feed = found("<rss><channel><dc:title>News</dc:title><item/></channel></rss>").unwrap();
-    assert_eq!(feed.title, "News");
+    for titles in [
+        "<dc:title>News</dc:title>",
+        "<itunes:title>Short</itunes:title><title>News</title><title>Other</title>",
+        "<title>News</title><itunes:title>Short</itunes:title>",
+        "<dc:title>News</dc:title><title> </title>",
+    ] {
+        let feed = found(&format!("<rss><channel>{titles}<item/></channel></rss>")).unwrap();
+        assert_eq!(feed.title, "News", "{titles}");
+    }
 }
 
 #[test]
