@@ -3,7 +3,6 @@
 //! Pure: it converts bytes to values and values to bytes. All input is untrusted, so every length is limited, every
 //! name that could become a path is checked, and every error has a type.
 
-mod beginning;
 mod body;
 mod buffer;
 pub mod cdxj;
@@ -14,6 +13,7 @@ pub mod headers;
 mod http;
 mod line;
 pub mod message;
+mod record_start;
 mod shared_error;
 mod stored;
 pub mod warc;

@@ -13,8 +13,8 @@ use memchr::memmem;
 use super::{
     InflateFault, LEAST_MEMBER_BYTES, MAGIC, WINDOW_BITS, ends_with_its_member, stated_size,
 };
-use crate::beginning::begins_record;
 use crate::buffer::Buffer;
+use crate::record_start::starts_record;
 use crate::stored::Stored;
 
 /// The longest member (compressed) that is inflated in one call.
@@ -117,7 +117,7 @@ impl Members {
     /// incomplete. (Blank lines may be part of that.)
     pub(crate) fn is_continued<R: Read>(&self, file: &mut Stored<R>) -> io::Result<bool> {
         let next = file.at_least(PEEK_BYTES)?;
-        Ok(next.starts_with(&MAGIC) && !begins_record(&first_words(next)))
+        Ok(next.starts_with(&MAGIC) && !starts_record(&first_words(next)))
     }
 
     fn at_once<R: Read>(&mut self, file: &mut Stored<R>, content: &mut Buffer) -> io::Result<bool> {
@@ -251,7 +251,7 @@ impl Stream {
 pub(crate) fn begins_with_record(bytes: &[u8]) -> bool {
     let words = first_words(bytes);
     let blank = words.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
-    begins_record(&words[blank..])
+    starts_record(&words[blank..])
 }
 
 /// The first bytes of a member, as far as they can be inflated; the rest is zeros.

@@ -3,9 +3,9 @@
 use memchr::memchr_iter;
 
 use super::{MAX_DECLARED_BYTES, WarcFault};
-use crate::beginning::{BEGINNING_BYTES, begins_record, is_cut_beginning};
 use crate::headers::{HeadFault, Headers, read_head};
 use crate::line::number;
+use crate::record_start::{START_BYTES, is_truncated_start, starts_record};
 
 /// The length of the longest version line that is recognized: `WARC/1.1` and its line break.
 pub(super) const MAX_VERSION_LINE_BYTES: usize = 16;
@@ -21,8 +21,8 @@ pub(super) struct RecordHead<'a> {
 impl<'a> RecordHead<'a> {
     /// Parses the head at the start of the input.
     pub(super) fn parse(record: &'a [u8]) -> Result<RecordHead<'a>, WarcFault> {
-        if !begins_record(record) {
-            let is_cut = !record.is_empty() && is_cut_beginning(record);
+        if !starts_record(record) {
+            let is_cut = !record.is_empty() && is_truncated_start(record);
             return Err(if is_cut { WarcFault::HeadCutOff } else { WarcFault::Version });
         }
         let head = read_head(record).map_err(|fault| match fault {
@@ -39,10 +39,10 @@ impl<'a> RecordHead<'a> {
 }
 
 /// The next line, after the first byte, that looks like the start of a record.
-pub(super) fn next_beginning(bytes: &[u8]) -> Option<usize> {
+pub(super) fn next_start(bytes: &[u8]) -> Option<usize> {
     memchr_iter(b'\n', bytes).map(|line_end| line_end + 1).find(|at| {
         let line = &bytes[*at..];
-        begins_record(line) && line.split(|byte| *byte == b'\n').next().is_some_and(is_version_line)
+        starts_record(line) && line.split(|byte| *byte == b'\n').next().is_some_and(is_version_line)
     })
 }
 
@@ -50,7 +50,7 @@ pub(super) fn next_beginning(bytes: &[u8]) -> Option<usize> {
 /// for one.
 pub(super) fn next_head(bytes: &[u8]) -> Option<usize> {
     let mut from = 0;
-    while let Some(found) = next_beginning(&bytes[from..]) {
+    while let Some(found) = next_start(&bytes[from..]) {
         let at = from + found;
         let second_line = bytes[at..].splitn(3, |byte| *byte == b'\n').nth(1).unwrap_or_default();
         let begins_with = |name: &[u8]| {
@@ -70,7 +70,7 @@ fn is_version_line(line: &[u8]) -> bool {
 
 /// The version in a line that begins a record.
 fn version(first_line: &[u8]) -> Option<&str> {
-    let version = str::from_utf8(first_line.get(BEGINNING_BYTES..)?).ok()?.trim();
+    let version = str::from_utf8(first_line.get(START_BYTES..)?).ok()?.trim();
     let (major, minor) = version.split_once('.')?;
     (number(major).is_some() && number(minor).is_some()).then_some(version)
 }
@@ -101,6 +101,6 @@ mod tests {
         ] {
             assert_eq!(next_head(bytes.as_bytes()), want, "{bytes:?}");
         }
-        assert_eq!(next_beginning(b"x\nWARC/1.0\r\nanything"), Some(2));
+        assert_eq!(next_start(b"x\nWARC/1.0\r\nanything"), Some(2));
     }
 }

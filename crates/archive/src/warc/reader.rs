@@ -2,12 +2,12 @@
 
 use std::io::{self, Read};
 
-use super::head::{MAX_VERSION_LINE_BYTES, RecordHead, next_beginning, next_head};
+use super::head::{MAX_VERSION_LINE_BYTES, RecordHead, next_head, next_start};
 use super::source::{Next, Source};
 use super::{FilePosition, Flaw, Record, Tally, WarcFault, blank_bytes};
-use crate::beginning::{begins_record, is_cut_beginning};
 use crate::gzip::InflateFault;
 use crate::headers::MAX_HEAD_BYTES;
+use crate::record_start::{is_truncated_start, starts_record};
 
 /// How much of a head is read first; most heads are shorter.
 const COMMON_HEAD_BYTES: usize = 4 * 1024;
@@ -266,9 +266,9 @@ impl<R: Read> WarcReader<R> {
         let mut bytes = 0;
         loop {
             let known = self.source.bytes();
-            if let Some(beginning) = next_beginning(known) {
-                self.source.consume(beginning);
-                bytes += beginning as u64;
+            if let Some(start) = next_start(known) {
+                self.source.consume(start);
+                bytes += start as u64;
                 return Ok(Stretch { place, bytes, fault: StretchFault::Record(fault) });
             }
             // A start may cross the end of what has been read.
@@ -290,5 +290,5 @@ impl<R: Read> WarcReader<R> {
 /// Whether a block is followed by blank lines, and then by a record or the end.
 fn is_followed_well(rest: &[u8]) -> bool {
     let next = &rest[blank_bytes(rest)..];
-    begins_record(next) || is_cut_beginning(next)
+    starts_record(next) || is_truncated_start(next)
 }

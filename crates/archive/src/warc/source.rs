@@ -6,11 +6,11 @@
 use std::io::{self, Read};
 
 use super::FilePosition;
-use super::head::next_beginning;
-use crate::beginning::{BEGINNING_BYTES, begins_record};
+use super::head::next_start;
 use crate::buffer::Buffer;
 use crate::gzip::members::{Begun, Members, Pulled, begins_with_record};
 use crate::gzip::{InflateFault, MAGIC};
+use crate::record_start::{START_BYTES, starts_record};
 use crate::stored::Stored;
 
 /// How far a file that begins with neither a record nor gzip is searched for one of them.
@@ -148,18 +148,18 @@ impl<R: Read> Source<R> {
     }
 
     fn find_framing(&mut self) -> io::Result<Framing> {
-        let bytes = self.file.at_least(BEGINNING_BYTES)?;
+        let bytes = self.file.at_least(START_BYTES)?;
         if bytes.starts_with(&MAGIC) {
             return Ok(Framing::Gzip);
         }
-        if begins_record(bytes) {
+        if starts_record(bytes) {
             return Ok(Framing::Plain);
         }
         let bytes = self.file.at_least(MAX_PROLOGUE_BYTES)?;
-        if begins_record(&bytes[super::blank_bytes(bytes)..]) {
+        if starts_record(&bytes[super::blank_bytes(bytes)..]) {
             return Ok(Framing::Plain);
         }
-        let plain = next_beginning(bytes).unwrap_or(usize::MAX);
+        let plain = next_start(bytes).unwrap_or(usize::MAX);
         let mut members = memchr::memmem::find_iter(bytes, &MAGIC).take_while(|at| *at < plain);
         let is_gzip = members.any(|at| begins_with_record(&bytes[at..]));
         Ok(if is_gzip { Framing::Gzip } else { Framing::Plain })
