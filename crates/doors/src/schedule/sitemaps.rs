@@ -293,8 +293,8 @@ fn give_up_record(lease: &Lease, reason: &str) -> Option<SitemapRecord> {
     Some(SitemapRecord { sitemap_job, url: lease.job.url.clone(), what })
 }
 
-/// Stores the records and queues the listed sitemaps. Leases are settled only afterwards; otherwise the queue might look
-/// empty and end the flow.
+/// Stores the records and queues the listed sitemaps. Leases are settled only afterwards; otherwise the queue might
+/// look empty and end the flow.
 #[async_trait]
 impl Sink<SitemapRecord> for Sitemaps {
     async fn write(&self, records: &[&SitemapRecord]) -> Result<(), StoreError> {

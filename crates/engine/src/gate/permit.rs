@@ -33,11 +33,11 @@ const MOST_GOOD_FOR: Duration = Duration::from_millis(250);
 
 /// A head that is later than this is not written, whatever the interval…
 const MOST_LATE: Duration = Duration::from_millis(100);
-/// …and one that is no later than this always is, because no machine is more punctual.
+/// …and one that is no later than this always is, because no machine can be expected to be more precise.
 const LEAST_LATE: Duration = Duration::from_millis(20);
 
-/// How late a head may leave, so that at least half of the interval to the next head remains. The store may have
-/// granted the permit up to `decided_before` before it arrived.
+/// How late a head may leave, so that, within these limits, at least half of the interval to the next head remains. The
+/// store may have granted the permit up to `decided_before` before it arrived.
 fn in_time(interval: Duration, decided_before: Duration) -> Duration {
     (interval / 2).saturating_sub(decided_before).clamp(LEAST_LATE, MOST_LATE)
 }

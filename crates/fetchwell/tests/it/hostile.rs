@@ -46,7 +46,7 @@ async fn every_behaviour_comes_to_its_one_row() {
     }
 }
 
-/// Without TLS, which makes no difference to how a robots.txt is read.
+/// Uses only plain HTTP targets: TLS does not affect how robots.txt is read.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hostile_robots_txt_costs_no_row_either() {
     let server = HostileServer::start(RobotsAre::Hostile).await.unwrap();

@@ -116,7 +116,8 @@ impl<'a> Line<'a> {
     }
 }
 
-/// Splits a line at its colon. Some authors forget it, so white space separates two words as well.
+/// Splits a line at its colon. If there is none, white space may separate the key from the value, but only in a line of
+/// exactly two words.
 fn split_line(text: &[u8]) -> Option<(&[u8], &[u8])> {
     if let Some(colon) = text.iter().position(|octet| *octet == b':') {
         return Some((&text[..colon], &text[colon + 1..]));
@@ -127,7 +128,7 @@ fn split_line(text: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 impl Key {
-    /// A key may be followed by more letters (`Disallowed`) and misspelled in the ways that Google's parser accepts.
+    /// Any key that begins with one of these spellings is accepted, as in Google's parser.
     fn read(key: &[u8]) -> Option<Key> {
         const SPELLINGS: [(&[u8], Key); 13] = [
             (b"user-agent", Key::UserAgent),
