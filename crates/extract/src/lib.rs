@@ -119,7 +119,7 @@ pub fn extract_within(
         text: plain.text,
         markdown,
         abstract_text: plain.first_paragraph,
-        image: metadata.image.or_else(|| links::first_image(page, content, base_url)),
+        image: metadata.image.or_else(|| links::first_image(page, content.root.clone(), base_url)),
         canonical: metadata.canonical,
         author: (!metadata.authors.is_empty()).then(|| metadata.authors.join(", ")),
         authors: metadata.authors,

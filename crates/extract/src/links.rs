@@ -1,8 +1,9 @@
 //! Resolves URLs in a page.
 
+use std::ops::Range;
+
 use url::Url;
 
-use crate::content::Content;
 use crate::page::{Element, NodeKind, Page, Tag};
 
 /// Resolves a reference. `None` for other schemes than http and https: `javascript:`, `data:`, `mailto:`.
@@ -22,8 +23,12 @@ pub(crate) fn image_address(base_url: &Url, image: &Element<'_>) -> Option<Url> 
 }
 
 /// The first image of the article, else of the page.
-pub(crate) fn first_image(page: &Page<'_>, content: &Content, base_url: &Url) -> Option<String> {
-    let first_in = |range: std::ops::Range<usize>| {
+pub(crate) fn first_image(
+    page: &Page<'_>,
+    article: Range<usize>,
+    base_url: &Url,
+) -> Option<String> {
+    let first_in = |range: Range<usize>| {
         page.nodes.get(range)?.iter().find_map(|node| match &node.kind {
             NodeKind::Element(element) if element.tag == Tag::Img => {
                 image_address(base_url, element)
@@ -31,5 +36,5 @@ pub(crate) fn first_image(page: &Page<'_>, content: &Content, base_url: &Url) ->
             _ => None,
         })
     };
-    first_in(content.root.clone()).or_else(|| first_in(0..page.nodes.len())).map(String::from)
+    first_in(article).or_else(|| first_in(0..page.nodes.len())).map(String::from)
 }
