@@ -63,10 +63,12 @@ pub struct Article {
     pub author: Option<String>,
     /// The authors, one name per element. A name may contain a comma (`Ada Keeper, MD`).
     pub authors: Vec<String>,
-    /// When it was published, as the page states it; begins with `YYYY-MM-DD`.
+    /// When it was published: RFC 3339 if the page states the time and its zone, else `YYYY-MM-DD`.
     pub published: Option<String>,
     /// The site's own name.
     pub site_name: Option<String>,
+    /// The summary that the page has for search engines and for sharing.
+    pub description: Option<String>,
     /// Whether the page has more text than [`Limits::max_text_bytes`] and was truncated.
     pub is_cut: bool,
 }
@@ -125,6 +127,7 @@ pub fn extract_within(
         authors: metadata.authors,
         published: metadata.published,
         site_name: metadata.site_name,
+        description: metadata.description,
         is_cut: page.is_cut,
     })
 }
@@ -151,6 +154,16 @@ pub fn extract_text_within(
     let headline = content.headline(page, &title);
     let plain = text::write(page, content, headline, watch)?;
     Ok(TitledText { title, text: plain.text })
+}
+
+/// The URLs that a page links to, each once and without its fragment, in document order.
+pub fn links_within(
+    html: &str,
+    found_at: &Url,
+    limits: &Limits<'_>,
+) -> Result<Vec<Url>, TookTooLong> {
+    let page = Page::parse(html, limits.max_text_bytes, &Watch::new(limits))?;
+    Ok(links::all(&page, &metadata::base_url(&page, found_at)))
 }
 
 /// Parses a page and returns its number of nodes. For benchmarks, to measure parsing alone.

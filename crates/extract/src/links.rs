@@ -1,10 +1,14 @@
 //! Resolves URLs in a page.
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 use url::Url;
 
 use crate::page::{Element, NodeKind, Page, Tag};
+
+/// Further links of a page are left out.
+const MAX_LINKS: usize = 10_000;
 
 /// Resolves a reference. `None` for other schemes than http and https: `javascript:`, `data:`, `mailto:`.
 pub(crate) fn absolute(base_url: &Url, reference: &str) -> Option<Url> {
@@ -20,6 +24,21 @@ pub(crate) fn image_address(base_url: &Url, image: &Element<'_>) -> Option<Url> 
     ["data-src", "data-original", "src"]
         .iter()
         .find_map(|name| absolute(base_url, &image.attribute(name)?))
+}
+
+/// The URLs that the page links to, each once and without its fragment, in document order.
+pub(crate) fn all(page: &Page<'_>, base_url: &Url) -> Vec<Url> {
+    let mut seen = HashSet::new();
+    let links = page.elements().filter(|(_, element)| element.tag == Tag::A);
+    links
+        .filter_map(|(_, link)| absolute(base_url, &link.attribute("href")?))
+        .map(|mut url| {
+            url.set_fragment(None);
+            url
+        })
+        .filter(|url| seen.insert(url.clone()))
+        .take(MAX_LINKS)
+        .collect()
 }
 
 /// The first image of the article, else of the page.

@@ -62,12 +62,18 @@ impl<'a> JsonLd<'a> {
 
     /// The values under a key: those of articles first, then of all others.
     pub(crate) fn values(&self, key: &str) -> impl Iterator<Item = Cow<'a, str>> {
-        let of = move |wants_article: bool| {
-            self.facts.iter().filter(move |fact| {
-                fact.key == key && self.is_article(Some(fact.object)) == wants_article
-            })
-        };
-        of(true).chain(of(false)).map(|fact| plain(fact.value))
+        self.values_where(key, true).chain(self.values_where(key, false))
+    }
+
+    /// The values under a key of an article.
+    pub(crate) fn values_of_article(&self, key: &str) -> impl Iterator<Item = Cow<'a, str>> {
+        self.values_where(key, true)
+    }
+
+    fn values_where(&self, key: &str, is_article: bool) -> impl Iterator<Item = Cow<'a, str>> {
+        let facts = self.facts.iter().filter(move |fact| fact.key == key);
+        let wanted = facts.filter(move |fact| self.is_article(Some(fact.object)) == is_article);
+        wanted.map(|fact| plain(fact.value))
     }
 
     /// The values under a key in objects that are under another key of an article: `publisher`, `name`.

@@ -29,6 +29,7 @@ pub(crate) struct Metadata {
     pub(crate) canonical: Option<String>,
     pub(crate) authors: Vec<String>,
     pub(crate) site_name: Option<String>,
+    pub(crate) description: Option<String>,
     pub(crate) published: Option<String>,
 }
 
@@ -36,6 +37,7 @@ pub(crate) struct Metadata {
 const IMAGE_KEYS: &str =
     "og:image og:image:url og:image:secure_url twitter:image twitter:image:src";
 const LANG_KEYS: &str = "content-language language dc.language og:locale";
+const DESCRIPTION_KEYS: &str = "og:description description twitter:description";
 const SITE_KEYS: &str = "og:site_name application-name twitter:app:name:iphone";
 
 /// Reads the head of the page and the few elements of its body that describe the whole page.
@@ -62,6 +64,7 @@ pub(crate) fn read(
         canonical: canonical(page, base_url),
         authors: author::authors(&sources),
         published: published::published(&sources),
+        description: description(&metas, json_ld),
         site_name,
         lang,
     }
@@ -79,6 +82,16 @@ fn site_name(metas: &Metas, json_ld: &JsonLd<'_>) -> Option<String> {
     metas.best(SITE_KEYS).or_else(|| published_by().map(|name| one_line(&name)))
 }
 
+fn description(metas: &Metas, json_ld: &JsonLd<'_>) -> Option<String> {
+    let is_short = |text: &String| !text.is_empty() && text.len() <= MAX_DESCRIPTION_BYTES;
+    let stated = metas.all(DESCRIPTION_KEYS).map(str::to_owned).find(is_short);
+    let linked = || {
+        let of_article = json_ld.values_of_article("description");
+        of_article.map(|text| one_line(&text)).find(is_short)
+    };
+    stated.or_else(linked)
+}
+
 fn title(page: &Page<'_>, metas: &Metas, site_name: Option<String>, url: &Url) -> String {
     let is_short = |title: &String| title.len() <= MAX_TITLE_BYTES;
     let headings = texts(page, |element| element.tag == Tag::H1).filter(is_short);
@@ -94,6 +107,9 @@ fn title(page: &Page<'_>, metas: &Metas, site_name: Option<String>, url: &Url) -
 
 /// A longer text is not a title.
 const MAX_TITLE_BYTES: usize = 1_000;
+
+/// The same for a description.
+const MAX_DESCRIPTION_BYTES: usize = 5_000;
 
 /// Further `h1` elements are not examined.
 const MAX_HEADINGS: usize = 10;

@@ -1,5 +1,6 @@
 //! Finds the publication date of the article, from the best of many sources.
 
+use jiff::fmt::temporal::Pieces;
 use url::Url;
 
 use super::date::{self, Order};
@@ -27,7 +28,7 @@ const OVERLINE_BYTES: usize = 100;
 /// A longer piece of text is prose, and a date in it is that of an event.
 const MAX_DATE_LINE_CHARS: usize = 120;
 
-/// `YYYY-MM-DD`, with anything that the page states after it.
+/// RFC 3339 if the page states the time and its zone, else `YYYY-MM-DD`.
 pub(super) fn published(sources: &Sources<'_, '_>) -> Option<String> {
     let order = match sources.lang {
         Some(lang) if lang.starts_with("en") && !lang.eq_ignore_ascii_case("en-gb") => {
@@ -60,11 +61,24 @@ pub(super) fn published(sources: &Sources<'_, '_>) -> Option<String> {
         })
 }
 
-/// A value that begins with a date is kept as it is; from any other, the date is extracted.
 fn stated(value: &str, order: Order) -> Option<String> {
     let value = one_line(value);
     let date = date::find(&value, order)?;
-    Some(if value.starts_with(&date) && value.len() <= 40 { value } else { date })
+    Some(moment(&value).filter(|moment| moment.starts_with(&date)).unwrap_or(date))
+}
+
+/// RFC 3339, with the offset that the page states. Pages also write `+0200`, a space instead of the `T`, or no seconds.
+fn moment(value: &str) -> Option<String> {
+    let pieces = Pieces::parse(value).ok()?;
+    let time = pieces.date().to_datetime(pieces.time()?);
+    let minutes = pieces.to_numeric_offset()?.seconds() / 60;
+    let sign = if minutes < 0 { '-' } else { '+' };
+    let minutes = minutes.abs();
+    Some(if minutes == 0 {
+        format!("{time}Z")
+    } else {
+        format!("{time}{sign}{:02}:{:02}", minutes / 60, minutes % 60)
+    })
 }
 
 /// Whether two dates are one day apart, within a month.
@@ -98,9 +112,13 @@ fn in_elements(page: &Page<'_>, order: Order) -> Option<String> {
     first_time
 }
 
-/// `/2024/05/17/` in the page's URL.
+/// `/2024/05/17/` in the page's URL. A web archive puts the time of the capture before the URL of the page.
 fn in_address(url: &Url) -> Option<String> {
-    date::find(url.path(), Order::DayFirst)
+    let path = url.path();
+    let inner = ["/http://", "/https://", "/http:/", "/https:/"]
+        .iter()
+        .find_map(|start| Some(path.split_once(start)?.1));
+    date::find(inner.unwrap_or(path), Order::DayFirst)
 }
 
 /// The date line below the headline, else the one above it.

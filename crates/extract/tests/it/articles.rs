@@ -1,6 +1,6 @@
 //! Small pages of our own making, through the public door.
 
-use fetchwell_extract::{Article, extract, extract_text};
+use fetchwell_extract::{Article, Limits, extract, extract_text, links_within};
 use url::Url;
 
 fn article(html: &str) -> Article {
@@ -320,6 +320,73 @@ fn the_date_comes_from_the_best_place() {
     let url = Url::parse("https://site.test/2024/05/21/bees").unwrap();
     assert_eq!(extract(&story, &url).published.as_deref(), Some("2024-05-21"));
     assert_eq!(article(&story).published, None);
+}
+
+#[test]
+fn the_date_is_rfc_3339_or_a_plain_date() {
+    let story = paragraphs("story", 3);
+    for (stated, want) in [
+        ("2024-05-17T08:00:00+02:00", "2024-05-17T08:00:00+02:00"),
+        ("2024-05-17T08:00:00-0330", "2024-05-17T08:00:00-03:30"),
+        ("2024-05-17 08:00+00:00", "2024-05-17T08:00:00Z"),
+        ("2024-05-17T08:00:00.25Z", "2024-05-17T08:00:00.25Z"),
+        // Without a zone, the time says little.
+        ("2024-05-17T08:00:00", "2024-05-17"),
+        ("2024-05-17T25:00:00Z", "2024-05-17"),
+        ("2024-05-17 by Ada", "2024-05-17"),
+        ("17 May 2024 08:00 GMT", "2024-05-17"),
+    ] {
+        let html = format!("<meta name=pubdate content='{stated}'>{story}");
+        assert_eq!(article(&html).published.as_deref(), Some(want), "{stated}");
+    }
+}
+
+#[test]
+fn the_time_of_an_archives_capture_is_not_the_date() {
+    let story = paragraphs("story", 3);
+    for (url, want) in [
+        ("https://archive.test/web/20200102030405/https://site.test/bees", None),
+        ("https://archive.test/web/20200102030405id_/http:/site.test/bees", None),
+        (
+            "https://archive.test/20200102030405/https://site.test/2019/12/31/bees",
+            Some("2019-12-31"),
+        ),
+    ] {
+        let got = extract(&story, &Url::parse(url).unwrap()).published;
+        assert_eq!(got.as_deref(), want, "{url}");
+    }
+}
+
+#[test]
+fn the_description_comes_from_the_head() {
+    let story = paragraphs("story", 3);
+    let shared = "<meta property=og:description content='  Shared&amp;  said '>";
+    let own = "<meta name=description content=Own>";
+    let linked = r#"<script type="application/ld+json">[{"@type": "WebSite", "description": "Site"},
+        {"@type": "Article", "description": "Linked"}]</script>"#;
+    for (head, want) in [
+        (format!("{linked}{own}{shared}"), Some("Shared& said")),
+        (format!("{linked}{own}"), Some("Own")),
+        (linked.to_owned(), Some("Linked")),
+        (format!("<meta name=description content='{}'>", "x".repeat(6_000)), None),
+    ] {
+        assert_eq!(article(&format!("{head}{story}")).description.as_deref(), want, "{head}");
+    }
+}
+
+#[test]
+fn links_are_listed_once_and_in_order() {
+    let html =
+        "<base href=/base/><nav><a href=b#top>b</a> <a href='https://other.test/'>o</a></nav>
+        <p>a <a href=b>again</a> <a href=mailto:ada@site.test>m</a> <a href='//cdn.test/x?y=1'>c</a>
+        <a>none</a> <a href=''>empty</a>";
+    let at = Url::parse("https://site.test/a").unwrap();
+    let got = links_within(html, &at, &Limits::NONE).unwrap();
+    let got: Vec<&str> = got.iter().map(Url::as_str).collect();
+    let want = ["https://site.test/base/b", "https://other.test/", "https://cdn.test/x?y=1"];
+    assert_eq!(got, want);
+    let many: String = (0..20_000).map(|number| format!("<a href={number}>x</a>")).collect();
+    assert_eq!(links_within(&many, &at, &Limits::NONE).unwrap().len(), 10_000);
 }
 
 #[test]
