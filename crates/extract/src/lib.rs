@@ -113,8 +113,8 @@ pub fn extract_within(
     let Read { page, content, .. } = carried.as_ref().unwrap_or(&read);
     let headline = content.headline(page, &metadata.title);
     let plain = text::write(page, content, headline, watch)?;
-    let most_added_bytes = html.len().min(limits.max_text_bytes);
-    let markdown = markdown::write(page, content, base_url, most_added_bytes, watch)?;
+    let max_added_bytes = limits.max_added_bytes(html);
+    let markdown = markdown::write(page, content, base_url, max_added_bytes, watch)?;
     Ok(Article {
         title: metadata.title,
         lang: language::best(metadata.lang, &plain.text),
@@ -156,14 +156,17 @@ pub fn extract_text_within(
     Ok(TitledText { title, text: plain.text })
 }
 
-/// The URLs that a page links to, each once and without its fragment, in document order.
+/// The URLs that a page links to, each once and without its fragment, in document order. The list ends after 10,000
+/// links, or before its URLs take many more bytes than the page.
 pub fn links_within(
     html: &str,
     found_at: &Url,
     limits: &Limits<'_>,
 ) -> Result<Vec<Url>, TookTooLong> {
-    let page = Page::parse(html, limits.max_text_bytes, &Watch::new(limits))?;
-    Ok(links::all(&page, &metadata::base_url(&page, found_at)))
+    let watch = &Watch::new(limits);
+    let page = Page::parse(html, limits.max_text_bytes, watch)?;
+    let base_url = &metadata::base_url(&page, found_at);
+    links::all(&page, base_url, limits.max_added_bytes(html), watch)
 }
 
 /// Parses a page and returns its number of nodes. For benchmarks, to measure parsing alone.

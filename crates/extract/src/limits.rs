@@ -6,6 +6,9 @@ use std::fmt;
 /// The clock is checked once in this many steps, because a check costs more than a step.
 const STEPS_A_LOOK: u32 = 512;
 
+/// Added regardless of size: even a small page may have long URLs and deep lists.
+const FREE_BYTES: usize = 64 * 1024;
+
 /// The limits of one extraction.
 #[derive(Clone, Copy)]
 pub struct Limits<'a> {
@@ -18,6 +21,12 @@ pub struct Limits<'a> {
 impl Limits<'_> {
     /// No limits except the fixed ones on bytes, nodes and depth.
     pub const NONE: Limits<'static> = Limits { max_text_bytes: usize::MAX, is_over: &|| false };
+
+    /// The most bytes that resolved URLs may take, and that indentation may add: a short relative link can stand for
+    /// a long absolute one, a hundred thousand times.
+    pub(crate) fn max_added_bytes(&self, html: &str) -> usize {
+        html.len().min(self.max_text_bytes).saturating_add(FREE_BYTES)
+    }
 }
 
 /// The time was up before the page had been read.

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use url::Url;
 
+use crate::limits::{TookTooLong, Watch};
 use crate::page::{Element, NodeKind, Page, Tag};
 
 /// Further links of a page are left out.
@@ -26,19 +27,34 @@ pub(crate) fn image_address(base_url: &Url, image: &Element<'_>) -> Option<Url> 
         .find_map(|name| absolute(base_url, &image.attribute(name)?))
 }
 
-/// The URLs that the page links to, each once and without its fragment, in document order.
-pub(crate) fn all(page: &Page<'_>, base_url: &Url) -> Vec<Url> {
+/// The URLs that the page links to, each once and without its fragment, in document order; as many as fit into
+/// `max_bytes`.
+pub(crate) fn all(
+    page: &Page<'_>,
+    base_url: &Url,
+    max_bytes: usize,
+    watch: &Watch<'_>,
+) -> Result<Vec<Url>, TookTooLong> {
     let mut seen = HashSet::new();
-    let links = page.elements().filter(|(_, element)| element.tag == Tag::A);
-    links
-        .filter_map(|(_, link)| absolute(base_url, &link.attribute("href")?))
-        .map(|mut url| {
-            url.set_fragment(None);
-            url
-        })
-        .filter(|url| seen.insert(url.clone()))
-        .take(MAX_LINKS)
-        .collect()
+    let mut links = Vec::new();
+    let mut bytes_left = max_bytes;
+    for (_, link) in page.elements().filter(|(_, element)| element.tag == Tag::A) {
+        watch.step()?;
+        let Some(href) = link.attribute("href") else { continue };
+        let Some(mut url) = absolute(base_url, &href) else { continue };
+        url.set_fragment(None);
+        if seen.contains(&url) {
+            continue;
+        }
+        let Some(left) = bytes_left.checked_sub(url.as_str().len()) else { break };
+        bytes_left = left;
+        seen.insert(url.clone());
+        links.push(url);
+        if links.len() == MAX_LINKS {
+            break;
+        }
+    }
+    Ok(links)
 }
 
 /// The first image of the article, else of the page.

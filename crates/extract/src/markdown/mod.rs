@@ -22,16 +22,14 @@ use blocks::Blocks;
 use line::{Line, Span};
 use table::Table;
 
-/// Writes the content of the page. `most_added_bytes` limits what URLs and indentation may each add to it: a short
-/// relative link can stand for a long absolute one, a hundred thousand times.
+/// Writes the content of the page. URLs and indentation may each add `max_added_bytes` to it.
 pub(crate) fn write(
     page: &Page<'_>,
     content: &Content,
     base_url: &Url,
-    most_added_bytes: usize,
+    max_added_bytes: usize,
     watch: &Watch<'_>,
 ) -> Result<String, TookTooLong> {
-    let max_added_bytes = most_added_bytes.saturating_add(FREE_BYTES);
     let mut writer = Writer {
         page,
         base_url,
@@ -45,9 +43,6 @@ pub(crate) fn write(
     writer.end_block();
     Ok(writer.blocks.finish())
 }
-
-/// Added regardless of size: even a small page may have long URLs and deep lists.
-const FREE_BYTES: usize = 64 * 1024;
 
 struct Writer<'p, 'a> {
     page: &'p Page<'a>,

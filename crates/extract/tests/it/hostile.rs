@@ -5,7 +5,7 @@ use std::cell::Cell;
 
 use fetchwell_extract::{
     Article, Limits, TookTooLong, count_nodes, decode, extract, extract_text_within,
-    extract_within, is_html, is_text,
+    extract_within, is_html, is_text, links_within,
 };
 use proptest::prelude::*;
 use url::Url;
@@ -124,6 +124,10 @@ fn a_long_base_address_is_not_multiplied() {
     let html = "<a href=y>a</a> ".repeat(20_000);
     let got = extract(&html, &base);
     assert!(got.markdown.len() < 3 * html.len() + 100_000, "{}", got.markdown.len());
+    let html: String = (0..20_000).map(|number| format!("<a href={number}>a</a> ")).collect();
+    let links = links_within(&html, &base, &Limits::NONE).unwrap();
+    let bytes: usize = links.iter().map(|link| link.as_str().len()).sum();
+    assert!(!links.is_empty() && bytes < html.len() + 100_000, "{bytes}");
 }
 
 #[test]
