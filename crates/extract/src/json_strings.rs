@@ -45,7 +45,9 @@ fn push_units<'t>(out: &mut String, from_first: &'t str) -> &'t str {
     let mut next = Some(from_first);
     while let Some(unit) = next.and_then(|text| text.strip_prefix('u')?.get(..4)) {
         rest = next.and_then(|text| text.get(5..)).unwrap_or_default();
-        units.push(u16::from_str_radix(unit, 16).unwrap_or(0xFFFD));
+        let unit = u16::from_str_radix(unit, 16).ok();
+        // NUL becomes U+FFFD in every other place of a page, too.
+        units.push(unit.filter(|unit| *unit != 0).unwrap_or(0xFFFD));
         next = rest.strip_prefix('\\');
     }
     if units.is_empty() {

@@ -233,6 +233,7 @@ mod tests {
             (r"\u00e9\uD83D\uDC1D!", "é🐝!"),
             (r"\u12", "12"),
             (r"\uD83D\n", "\u{FFFD}\n"),
+            (r"a\u0000b", "a\u{FFFD}b"),
             ("a &amp; b", "a & b"),
         ] {
             let script = format!("{{\"k\": \"{raw}\"}}");
