@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fetchwell_engine::clock::ThreadTime;
 use fetchwell_engine::plan::one_page::decoding_bytes;
-use fetchwell_extract::{Article, Limits, extract_within};
+use fetchwell_extract::{Article, Limits, TookTooLong, extract_within};
 use fetchwell_policy::outcome::{AnswerFault, FetchOutcome};
 use url::Url;
 
@@ -34,11 +34,18 @@ impl Default for ReadLimits {
 
 impl ReadLimits {
     pub(crate) fn article(&self, html: &str, found_at: &Url) -> Result<Article, FetchOutcome> {
+        self.within(|limits| extract_within(html, found_at, limits))
+    }
+
+    /// Reads from a page whatever `read` does, all of it within the limits.
+    pub(crate) fn within<T>(
+        &self,
+        read: impl FnOnce(&Limits<'_>) -> Result<T, TookTooLong>,
+    ) -> Result<T, FetchOutcome> {
         let began = ThreadTime::now();
         let is_over = || began.elapsed() > self.max_time;
         let limits = Limits { max_text_bytes: self.max_text_bytes, is_over: &is_over };
-        extract_within(html, found_at, &limits)
-            .map_err(|_| FetchOutcome::BadAnswer(AnswerFault::TookTooLong))
+        read(&limits).map_err(|TookTooLong| FetchOutcome::BadAnswer(AnswerFault::TookTooLong))
     }
 
     /// The memory needed to read a page of this size.

@@ -19,6 +19,8 @@ use crate::read_limits::ReadLimits;
 #[derive(Clone, Copy, Debug)]
 pub struct FetchRules {
     pub format: OutputFormat,
+    /// Whether rows list the links of their pages.
+    pub links: bool,
     /// The limits for reading a page.
     pub reading: ReadLimits,
     pub max_redirects: u32,
@@ -30,8 +32,7 @@ pub struct FetchRules {
 pub(super) struct FetchPlan {
     url: String,
     chain: Result<RedirectChain, UrlFault>,
-    format: OutputFormat,
-    reading: ReadLimits,
+    rules: FetchRules,
     /// The size of the finished row.
     held_bytes: Option<usize>,
     /// The exchanges of this attempt; only collected for WARC output.
@@ -40,13 +41,13 @@ pub(super) struct FetchPlan {
 
 impl FetchPlan {
     pub(super) fn new(lease: &Lease, rules: FetchRules) -> FetchPlan {
-        let FetchRules { format, reading, max_redirects, patience } = rules;
         let url = lease.job.url.clone();
         let chain = WebUrl::parse(&url).map(|at| {
-            let chain = RedirectChain::new(at, RetryRule::FETCH, max_redirects, lease.history);
-            chain.with_patience(patience)
+            let chain =
+                RedirectChain::new(at, RetryRule::FETCH, rules.max_redirects, lease.history);
+            chain.with_patience(rules.patience)
         });
-        FetchPlan { url, chain, format, reading, held_bytes: None, captures: Vec::new() }
+        FetchPlan { url, chain, rules, held_bytes: None, captures: Vec::new() }
     }
 }
 
@@ -55,12 +56,13 @@ impl Plan<FetchRow> for FetchPlan {
         let chain = match &mut self.chain {
             Ok(chain) => chain,
             Err(fault) => {
-                let row = FetchRow::refused(&self.url, &fault.to_string(), moment.wall);
+                let row =
+                    FetchRow::refused(&self.url, &fault.to_string(), &self.rules, moment.wall);
                 return Step::Finish(vec![row], Settlement::Done);
             }
         };
         let Some(outcome) = last else { return Step::Fetch(vec![chain.request()]) };
-        if self.format == OutputFormat::Warc {
+        if self.rules.format == OutputFormat::Warc {
             self.captures.extend(Capture::of(chain.at(), &outcome, moment.wall));
         }
         match chain.step(outcome, moment) {
@@ -70,13 +72,7 @@ impl Plan<FetchRow> for FetchPlan {
             }
             Stage::Over(fetch_end) => {
                 let settlement = settlement(&fetch_end);
-                let mut row = FetchRow::arrived(
-                    &self.url,
-                    *fetch_end,
-                    self.format,
-                    self.reading,
-                    moment.wall,
-                );
+                let mut row = FetchRow::arrived(&self.url, *fetch_end, &self.rules, moment.wall);
                 row.archived = Archived::of(&std::mem::take(&mut self.captures));
                 self.held_bytes = Some(row.weight());
                 Step::Finish(vec![row], settlement)
@@ -85,10 +81,10 @@ impl Plan<FetchRow> for FetchPlan {
     }
 
     fn working_bytes(&self, body_bytes: usize) -> usize {
-        match self.format {
+        match self.rules.format {
             OutputFormat::Html | OutputFormat::Warc => decoding_bytes(body_bytes),
             OutputFormat::Markdown | OutputFormat::Text | OutputFormat::Json => {
-                self.reading.working_bytes(body_bytes)
+                self.rules.reading.working_bytes(body_bytes)
             }
         }
     }

@@ -8,17 +8,18 @@ use fetchwell_engine::plan::one_page::Weighed;
 use fetchwell_engine::plan::redirect_chain::FetchEnd;
 use fetchwell_engine::ports::job::Lease;
 use fetchwell_engine::web::Why;
-use fetchwell_extract::{Article, decode, is_html, is_text};
+use fetchwell_extract::{Article, decode, extract_within, is_html, is_text, links_within};
 use fetchwell_policy::digest::sha256_hex;
 use fetchwell_policy::outcome::{Blame, FetchOutcome};
 use fetchwell_policy::rfc3339::rfc3339;
 use fetchwell_policy::text::printable;
 use fetchwell_policy::time::Time;
 use serde::{Deserialize, Serialize};
+use url::Url;
 
 use super::capture::{Archived, warcinfo};
 use super::format::OutputFormat;
-use crate::read_limits::ReadLimits;
+use super::plan::FetchRules;
 
 /// The outcome of a URL.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -85,6 +86,15 @@ pub struct FetchRow {
     markdown: Option<String>,
     image: Option<String>,
     lang: Option<String>,
+    author: Option<String>,
+    authors: Vec<String>,
+    published: Option<String>,
+    site_name: Option<String>,
+    description: Option<String>,
+    canonical_url: Option<String>,
+    /// `None` unless [`FetchRules::links`] asks for them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    links: Option<Vec<String>>,
     pub reason: Option<String>,
     why: Option<RowWhy>,
     /// The page as UTF-8; only for HTML output.
@@ -106,18 +116,25 @@ struct RowWhy {
 
 impl FetchRow {
     /// The row of a URL that was not requested.
-    pub(super) fn refused(url: &str, reason: &str, now: Time) -> FetchRow {
+    pub(super) fn refused(url: &str, reason: &str, rules: &FetchRules, now: Time) -> FetchRow {
         FetchRow {
             url: url.to_owned(),
             outcome: RowOutcome::Refused,
             fetched_at: rfc3339(now),
+            links: rules.links.then(Vec::new),
             reason: Some(reason.to_owned()),
             ..FetchRow::default()
         }
     }
 
     /// A URL that the engine gave up.
-    pub(super) fn given_up(lease: &Lease, cause: GiveUp, error: &str, now: Time) -> FetchRow {
+    pub(super) fn given_up(
+        lease: &Lease,
+        cause: GiveUp,
+        error: &str,
+        rules: &FetchRules,
+        now: Time,
+    ) -> FetchRow {
         let failures = lease.history.failures();
         let (outcome, attempts, reason) = match cause {
             GiveUp::Internal => (RowOutcome::Internal, failures, format!("{INTERNAL}: {error}")),
@@ -125,15 +142,14 @@ impl FetchRow {
                 (RowOutcome::UrlFailure, failures.saturating_add(1), error.to_owned())
             }
         };
-        FetchRow { outcome, attempts, ..FetchRow::refused(&lease.job.url, &reason, now) }
+        FetchRow { outcome, attempts, ..FetchRow::refused(&lease.job.url, &reason, rules, now) }
     }
 
     /// The row of a URL that was fetched or failed.
     pub(super) fn arrived(
         url: &str,
         fetch_end: FetchEnd,
-        format: OutputFormat,
-        reading: ReadLimits,
+        rules: &FetchRules,
         now: Time,
     ) -> FetchRow {
         let FetchEnd { final_url, happened, answer, attempts, why, phases, .. } = fetch_end;
@@ -146,7 +162,7 @@ impl FetchRow {
             waited_ms: ms(phases.robots + phases.slot),
             elapsed_ms: ms(phases.connect + phases.first_byte + phases.body),
             why: Some(row_why(why, &happened)),
-            ..FetchRow::refused(url, "", now)
+            ..FetchRow::refused(url, "", rules, now)
         };
         row.reason = (row.outcome != RowOutcome::Fetched).then(|| happened.to_string());
         if let Some(answer) = answer {
@@ -154,8 +170,8 @@ impl FetchRow {
             row.content_length = Some(answer.body.len());
             row.content_hash = Some(sha256_hex(&answer.body));
             // The exchanges hold the page itself.
-            if row.outcome == RowOutcome::Fetched && format != OutputFormat::Warc {
-                row.read(&answer.body, final_url.as_str(), format, reading);
+            if row.outcome == RowOutcome::Fetched && rules.format != OutputFormat::Warc {
+                row.read(&answer.body, final_url.as_str(), rules);
             }
         }
         row
@@ -168,7 +184,7 @@ impl FetchRow {
     }
 
     /// Fills in the fields that come from the page.
-    fn read(&mut self, body: &[u8], final_url: &str, format: OutputFormat, reading: ReadLimits) {
+    fn read(&mut self, body: &[u8], final_url: &str, rules: &FetchRules) {
         let content_type = self.content_type.clone();
         let content_type = content_type.as_deref();
         if !is_text(content_type, body) {
@@ -176,23 +192,38 @@ impl FetchRow {
             return;
         }
         let text = decode(body, content_type).text;
-        if format == OutputFormat::Html {
+        if rules.format == OutputFormat::Html {
             self.html = Some(text.into_owned());
             return;
         }
-        match url::Url::parse(final_url) {
-            Ok(base) if is_html(content_type, body) => match reading.article(&text, &base) {
-                Ok(article) => self.take_article(article),
-                Err(happened) => {
+        match Url::parse(final_url) {
+            Ok(found_at) if is_html(content_type, body) => {
+                if let Err(happened) = self.read_html(&text, &found_at, rules) {
                     self.outcome = outcome_of(&happened, self.status);
                     self.reason = Some(happened.to_string());
                 }
-            },
+            }
             _ => {
                 self.markdown = Some(text.clone().into_owned());
                 self.text = Some(text.into_owned());
             }
         }
+    }
+
+    fn read_html(
+        &mut self,
+        html: &str,
+        found_at: &Url,
+        rules: &FetchRules,
+    ) -> Result<(), FetchOutcome> {
+        let (article, links) = rules.reading.within(|limits| {
+            let article = extract_within(html, found_at, limits)?;
+            let links = rules.links.then(|| links_within(html, found_at, limits)).transpose()?;
+            Ok((article, links))
+        })?;
+        self.take_article(article);
+        self.links = links.map(|links| links.into_iter().map(String::from).collect());
+        Ok(())
     }
 
     fn take_article(&mut self, article: Article) {
@@ -206,6 +237,12 @@ impl FetchRow {
         self.markdown = Some(article.markdown);
         self.image = article.image;
         self.lang = article.lang;
+        self.author = article.author;
+        self.authors = article.authors;
+        self.published = article.published;
+        self.site_name = article.site_name;
+        self.description = article.description;
+        self.canonical_url = article.canonical;
     }
 
     fn as_markdown(&self) -> Vec<u8> {
@@ -255,8 +292,19 @@ impl FetchRow {
 
 impl Weighed for FetchRow {
     fn weight(&self) -> usize {
-        let texts = [&self.title, &self.text, &self.markdown, &self.image, &self.html];
-        let texts: usize = texts.into_iter().flatten().map(String::len).sum();
+        let texts = [
+            &self.title,
+            &self.text,
+            &self.markdown,
+            &self.image,
+            &self.author,
+            &self.site_name,
+            &self.description,
+            &self.canonical_url,
+            &self.html,
+        ];
+        let lists = self.authors.iter().chain(self.links.iter().flatten());
+        let texts: usize = texts.into_iter().flatten().chain(lists).map(String::len).sum();
         texts + self.archived.bytes()
     }
 }
@@ -322,9 +370,22 @@ fn ms(span: Duration) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use fetchwell_engine::plan::redirect_chain::Patience;
     use fetchwell_policy::outcome::{AnswerFault, NameFault, NetworkFault, Phase, WaitAskedBy};
 
     use super::*;
+    use crate::read_limits::READING;
+
+    fn rules() -> FetchRules {
+        let patience = Patience { since: Time::EPOCH, lasts: Duration::ZERO };
+        FetchRules {
+            format: OutputFormat::Json,
+            links: false,
+            reading: READING,
+            max_redirects: 0,
+            patience,
+        }
+    }
 
     #[test]
     fn the_page_of_errors_lists_all_outcomes() {
@@ -362,7 +423,7 @@ mod tests {
     #[test]
     fn a_row_too_large_to_be_stored_is_a_failure_of_its_url_and_a_panic_is_not() {
         let lease = fetchwell_testkit::samples::lease("http://x.test/", "");
-        let given_up = |cause| FetchRow::given_up(&lease, cause, "so it is", Time::EPOCH);
+        let given_up = |cause| FetchRow::given_up(&lease, cause, "so it is", &rules(), Time::EPOCH);
         let internal = given_up(GiveUp::Internal);
         assert_eq!((internal.outcome, internal.attempts), (RowOutcome::Internal, 0));
         assert_eq!(internal.reason.as_deref(), Some("internal: so it is"));
@@ -390,7 +451,7 @@ mod tests {
         let row = FetchRow {
             text: Some("words".to_owned()),
             markdown: Some("words".to_owned()),
-            ..FetchRow::refused("http://x.test/\u{1b}[2J\r--><script>", "", Time::EPOCH)
+            ..FetchRow::refused("http://x.test/\u{1b}[2J\r--><script>", "", &rules(), Time::EPOCH)
         };
         let markdown = String::from_utf8(renderer(OutputFormat::Markdown, true)(&row)).unwrap();
         assert_eq!(markdown, "<!-- http://x.test/\\u{1b}[2J\\r--%3E<script%3E -->\nwords\n\n");
@@ -400,8 +461,13 @@ mod tests {
 
     #[test]
     fn a_json_row_has_the_contracts_fields_in_its_order() {
-        let row = FetchRow::refused("http://x.test/", "why not", Time::from_secs(0));
-        let line = String::from_utf8(renderer(OutputFormat::Json, true)(&row)).unwrap();
+        let line = |rules: &FetchRules| {
+            let row = FetchRow::refused("http://x.test/", "why not", rules, Time::EPOCH);
+            String::from_utf8(renderer(OutputFormat::Json, true)(&row)).unwrap()
+        };
+        let with_links = line(&FetchRules { links: true, ..rules() });
+        assert!(with_links.contains(r#""canonical_url":null,"links":[],"reason""#), "{with_links}");
+        let line = line(&rules());
         let fields = [
             "url",
             "final_url",
@@ -419,6 +485,12 @@ mod tests {
             "markdown",
             "image",
             "lang",
+            "author",
+            "authors",
+            "published",
+            "site_name",
+            "description",
+            "canonical_url",
             "reason",
             "why",
         ];

@@ -35,7 +35,7 @@ pub fn door(
         planner: Arc::new(move |lease| Box::new(FetchPlan::new(lease, rules))),
         finish,
         give_up_record: Arc::new(move |lease, cause, reason| {
-            vec![FetchRow::given_up(lease, cause, reason, clock.wall())]
+            vec![FetchRow::given_up(lease, cause, reason, &rules, clock.wall())]
         }),
     }
 }

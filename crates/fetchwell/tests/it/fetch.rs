@@ -16,11 +16,25 @@ const HELLO: &str = "<html lang=en><head><title>Hello</title></head><body><artic
     <h1>Hello</h1><p>The quick brown fox jumps over the lazy dog, day after day.</p>\
     <p>The dog does not mind, and goes on sleeping in the sun.</p></article></body></html>";
 
+/// A page with all the metadata that is read, and with links.
+pub(crate) const ARTICLE: &str = "<html lang=en><head><title>Bees return</title>\
+    <meta name=author content='Ada Keeper'><meta name=author content='Ben Mason'>\
+    <meta property=article:published_time content=2024-05-17T08:30:00+02:00>\
+    <meta property=og:site_name content='The Hive'>\
+    <meta property=og:description content='A town gets its bees back.'>\
+    <meta property=og:image content=/bee.jpg>\
+    <link rel=canonical href=/bees></head><body><nav><a href=/>Home</a></nav><article>\
+    <h1>Bees return</h1><p>The bees are back in the town, and they fly from garden to garden all day.\
+    </p><p>Read <a href=more#top>more</a> and <a href='http://other.test/hives'>hives</a>, then \
+    <a href=more>more</a>.</p></article></body></html>";
+
 /// A shop with a page of each kind, and the program at a pace that holds up no test.
 fn shop() -> (TestWeb, Program) {
     let shop = SiteScript::new("shop.test")
         .robots("# ours\nUser-agent: *\nDisallow: /private\nAllow: /\n")
         .text("/hello", "text/html; charset=utf-8", HELLO)
+        .text("/article", "text/html; charset=utf-8", ARTICLE)
+        .text("/bare", "text/html; charset=utf-8", "<p>Nothing much.</p>")
         .text("/plain", "text/plain", "just text\n")
         .redirect("/moved", "/hello")
         .status("/gone", 404)
@@ -92,6 +106,67 @@ async fn several_urls_are_printed_as_rows_with_the_contracts_fields() {
     assert_eq!(moved["final_url"], "http://shop.test/hello");
     assert_eq!(moved["content_hash"], hello["content_hash"]);
     assert_eq!(plain["text"], "just text\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_row_has_the_metadata_of_its_page_and_its_links_if_asked_for() {
+    let (_origin, program) = shop();
+    let metadata = async |arguments: &[&str]| {
+        let ended = program.run(&[&["fetch", "--json"], arguments].concat()).await;
+        let row = ended.stdout.split_once("\"image\":").map(|(_, row)| row);
+        let row = row.unwrap_or_else(|| panic!("no row: {ended:?}"));
+        row.split_once(",\"reason\":").unwrap().0.to_owned()
+    };
+    let all = r#""http://shop.test/bee.jpg","lang":"en","author":"Ada Keeper, Ben Mason","authors":["Ada Keeper","Ben Mason"],"published":"2024-05-17T08:30:00+02:00","site_name":"The Hive","description":"A town gets its bees back.","canonical_url":"http://shop.test/bees""#;
+    let links =
+        r#","links":["http://shop.test/","http://shop.test/more","http://other.test/hives"]"#;
+    let article = "http://shop.test/article";
+    assert_eq!(metadata(&[article]).await, all);
+    assert_eq!(metadata(&[article, "--links"]).await, format!("{all}{links}"));
+    let none = r#"null,"lang":null,"author":null,"authors":[],"published":null,"site_name":null,"description":null,"canonical_url":null"#;
+    for path in ["bare", "plain", "gone", "private/1"] {
+        let url = &*format!("http://shop.test/{path}");
+        assert_eq!(metadata(&[url]).await, none, "{path}");
+        assert_eq!(metadata(&[url, "--links"]).await, format!("{none},\"links\":[]"), "{path}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn links_need_json_and_the_error_says_so() {
+    let (origin, program) = shop();
+    let url = "http://shop.test/article";
+    for arguments in
+        [&[][..], &["--format", "text"], &["-o", "page.html"], &["-o", "pages.warc.gz", "--resume"]]
+    {
+        let arguments = [&["fetch", "--links", url], arguments].concat();
+        let refused = program.run(&arguments).await.expect_code(2);
+        let told = &refused.stderr;
+        assert!(told.contains("--links needs --format json"), "{arguments:?}: {told}");
+    }
+    assert_eq!(origin.page_hits(), 0);
+}
+
+/// A row as it was before rows had metadata.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_output_of_an_earlier_version_is_resumed() {
+    let (origin, program) = shop();
+    let earlier = concat!(
+        r#"{"url":"http://shop.test/hello","final_url":"http://shop.test/hello","outcome":"fetched","#,
+        r#""status":200,"content_type":"text/html","content_length":9,"content_hash":"00","#,
+        r#""fetched_at":"2024-05-17T08:30:00Z","attempts":1,"waited_ms":0,"elapsed_ms":1,"#,
+        r#""title":"Hello","text":"Hello","markdown":"Hello","image":null,"lang":"en","#,
+        r#""reason":null,"why":null}"#,
+        "\n",
+    );
+    std::fs::write(program.file("rows.jsonl"), earlier).unwrap();
+    let urls = ["http://shop.test/hello", "http://shop.test/article"];
+    let resume = ["fetch", "--links", "-o", "rows.jsonl", "--resume", urls[0], urls[1]];
+    program.run(&resume).await.expect_code(0);
+    let written = std::fs::read_to_string(program.file("rows.jsonl")).unwrap();
+    let added: Value = serde_json::from_str(written.strip_prefix(earlier).unwrap()).unwrap();
+    assert_eq!((&added["url"], &added["site_name"]), (&urls[1].into(), &"The Hive".into()));
+    assert_eq!(added["links"].as_array().map(Vec::len), Some(3));
+    assert_eq!(origin.page_hits(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -21,6 +21,9 @@ pub(crate) struct FetchArgs {
     pub(crate) urls: Vec<String>,
     #[arg(long, value_parser = output_format(), help = format_help())]
     pub(crate) format: Option<OutputFormat>,
+    /// Add the links of each page to its JSON row
+    #[arg(long)]
+    pub(crate) links: bool,
     /// Write to this file instead of standard output
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
@@ -52,9 +55,10 @@ impl FetchArgs {
 }
 
 /// The rules of the door, from the settings. Its patience counts from this time.
-pub(super) fn rules(values: &Values, format: OutputFormat, since: Time) -> FetchRules {
+pub(super) fn rules(values: &Values, format: OutputFormat, links: bool, since: Time) -> FetchRules {
     FetchRules {
         format,
+        links,
         reading: read_limits(values),
         max_redirects: values.http_max_redirects,
         patience: Patience { since, lasts: values.fetch_give_up_after },

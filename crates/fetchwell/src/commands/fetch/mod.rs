@@ -63,7 +63,16 @@ pub(crate) fn run(settings: &Settings, args: FetchArgs, json: bool, quiet: u8) -
         let signal = stop_on_signal();
         let stop = signal.child_token();
         let onlooker = Onlooker::default();
-        let run = Run { settings, format, several: urls.len() > 1, quiet, signal, stop, onlooker };
+        let run = Run {
+            settings,
+            format,
+            links: args.links,
+            several: urls.len() > 1,
+            quiet,
+            signal,
+            stop,
+            onlooker,
+        };
         match &args.output {
             Some(path) => run.to_file(path, urls, args.resume).await,
             None => run.to_stdout(urls).await,
@@ -94,6 +103,12 @@ fn format(args: &FetchArgs, json: bool, urls: usize) -> Result<OutputFormat, Exi
             names.join(" or ")
         )));
     }
+    if args.links && format != OutputFormat::Json {
+        let needed = OutputFormat::Json.name();
+        return Err(Exit::Usage(format!(
+            "--links needs --format {needed}: other formats have no list of links"
+        )));
+    }
     if format.needs_file() && args.output.is_none() {
         let ending = format.endings().first().copied().unwrap_or_default();
         return Err(Exit::Usage(format!("--format {} needs --output FILE{ending}", format.name())));
@@ -104,6 +119,7 @@ fn format(args: &FetchArgs, json: bool, urls: usize) -> Result<OutputFormat, Exi
 struct Run<'a> {
     settings: &'a Settings,
     format: OutputFormat,
+    links: bool,
     several: bool,
     quiet: u8,
     signal: CancellationToken,
@@ -268,7 +284,7 @@ impl Run<'_> {
         let progress = &self.onlooker.progress;
         let format = self.format;
         let clock = parts.clock.clone();
-        let rules = args::rules(values, format, clock.now());
+        let rules = args::rules(values, format, self.links, clock.now());
         progress.show(queue.ledger().await?, self.quiet == 0, estimate);
         let counts = progress.clone();
         let finish = Arc::new(Observed {

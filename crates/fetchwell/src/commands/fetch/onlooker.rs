@@ -54,7 +54,8 @@ pub(crate) async fn run_to_file(
 ) -> Result<(), Exit> {
     let signal = CancellationToken::new(); // The caller handles signals and cancels `stop`.
     let format = OutputFormat::Json;
-    let run = Run { settings, format, several: true, quiet: 1, signal, stop, onlooker };
+    let run =
+        Run { settings, format, links: false, several: true, quiet: 1, signal, stop, onlooker };
     run.to_file(path, urls, false).await.map(drop)
 }
 
