@@ -25,6 +25,19 @@ def one_page_is_waited_for(fetchwell: Fetchwell) -> None:
     assert fetchwell.message(message.id) == message
 
 
+def metadata_and_links_are_read(fetchwell: Fetchwell) -> None:
+    full = fetchwell.fetch("http://pages.test/article", "admhr", "c-5", extract=True, links=True).outbox
+    assert full is not None and full.author == "Ada Keeper, Ben Mason", full
+    assert full.authors == ["Ada Keeper", "Ben Mason"] and full.published == "2024-05-17T08:30:00+02:00", full
+    assert full.site_name == "The Hive" and full.description == "A town gets its bees back.", full
+    assert full.canonical_url == "http://pages.test/bees", full
+    assert full.links == ["http://pages.test/", "http://pages.test/more", "http://other.test/hives"], full
+    bare = fetchwell.fetch("http://pages.test/one", "admhr", "c-6", extract=True).outbox
+    assert bare is not None and bare.author is None and bare.authors == [] and bare.links is None, bare
+    plain = fetchwell.fetch("http://pages.test/article", "admhr", "c-7").outbox
+    assert plain is not None and plain.author is None and plain.authors is None, plain
+
+
 def failures_are_results(fetchwell: Fetchwell) -> None:
     for url, status, http_status in [
         ("http://gone.test/x", "http_error", 404),
@@ -99,6 +112,7 @@ def main() -> None:
     answers_of_whoever_stands_between_are_borne()
     with Fetchwell(URL, TOKEN) as fetchwell:
         one_page_is_waited_for(fetchwell)
+        metadata_and_links_are_read(fetchwell)
         failures_are_results(fetchwell)
         a_site_that_is_down_is_waited_for_until_the_deadline(fetchwell)
         what_is_refused_says_why(fetchwell)

@@ -24,7 +24,9 @@ class Fetch:
     deadline: int | str | None = None
     """How long it is worth having: seconds, text such as "10m", or an RFC 3339 time."""
     extract: bool = False
-    """Adds title, text and markdown to the result."""
+    """Adds the article to the result: title, text, markdown and the fields after them."""
+    links: bool = False
+    """Adds the URLs that the page links to."""
 
     def to_json(self) -> dict[str, Any]:
         members = {field.name: getattr(self, field.name) for field in fields(self)}
@@ -61,6 +63,16 @@ class OutboxMessage:
     title: str | None = None
     text: str | None = None
     markdown: str | None = None
+    author: str | None = None
+    authors: list[str] | None = None
+    """None unless the message had `extract`; empty if the page names no author."""
+    published: str | None = None
+    """A time as in RFC 3339 if the page states its zone, else a date such as "2024-05-17"."""
+    site_name: str | None = None
+    description: str | None = None
+    canonical_url: str | None = None
+    links: list[str] | None = None
+    """None unless the message had `links`."""
 
     @property
     def is_success(self) -> bool:

@@ -17,6 +17,9 @@ use crate::webhooks::{Delivery, Letter, Sign, WebhookSecret};
 /// If a result has more content than this, its delivery leaves the content out: the receiver can ask the API for it.
 const MAX_CONTENT_BYTES: usize = 256 << 10;
 
+/// The fields that hold the content.
+const CONTENT: [&str; 4] = ["content", "text", "markdown", "links"];
+
 /// Encodes a message as the API does.
 pub type Encode = Arc<dyn Fn(Message) -> Value + Send + Sync>;
 
@@ -86,9 +89,9 @@ fn body(message: Message, encode: &dyn Fn(Message) -> Value) -> String {
     };
     let mut data = encode(message);
     let outbox = &mut data["outbox"];
-    let bytes = |name: &str| outbox[name].as_str().map_or(0, str::len);
-    if bytes("content") + bytes("text") + bytes("markdown") > MAX_CONTENT_BYTES {
-        for name in ["content", "text", "markdown"] {
+    let content_bytes: usize = CONTENT.iter().map(|name| text_bytes(&outbox[*name])).sum();
+    if content_bytes > MAX_CONTENT_BYTES {
+        for name in CONTENT {
             if outbox.get(name).is_some() {
                 outbox[name] = Value::Null;
             }
@@ -97,6 +100,15 @@ fn body(message: Message, encode: &dyn Fn(Message) -> Value) -> String {
     }
     let timestamp = outbox["created_at"].clone();
     json!({"type": kind, "timestamp": timestamp, "data": data}).to_string()
+}
+
+/// The length of a text, or of the texts in a list.
+fn text_bytes(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len(),
+        Value::Array(list) => list.iter().map(text_bytes).sum(),
+        _ => 0,
+    }
 }
 
 #[async_trait]
@@ -188,5 +200,14 @@ mod tests {
         assert!(at(MAX_CONTENT_BYTES).get("content_omitted").is_none());
         let large = at(MAX_CONTENT_BYTES + 1);
         assert_eq!((&large["content"], &large["content_omitted"]), (&Value::Null, &json!(true)));
+        let links = vec!["http://a.test/".to_owned(); MAX_CONTENT_BYTES / 10];
+        let with_links = |message| {
+            let mut view = view(message);
+            view["outbox"]["links"] = json!(links);
+            view
+        };
+        let body: Value = serde_json::from_str(&body(message("", "success"), &with_links)).unwrap();
+        let outbox = &body["data"]["outbox"];
+        assert_eq!((&outbox["links"], &outbox["content_omitted"]), (&Value::Null, &json!(true)));
     }
 }

@@ -6,10 +6,11 @@ use fetchwell_engine::plan::one_page::{OnePage, PlanEnd};
 use fetchwell_engine::plan::redirect_chain::FetchEnd;
 use fetchwell_engine::ports::finish::Settlement;
 use fetchwell_engine::ports::inbox::FetchResult;
-use fetchwell_engine::ports::inbox::options::{Extracted, Options};
+use fetchwell_engine::ports::inbox::options::{Extracted, ExtractedArticle, Options};
 use fetchwell_engine::ports::job::Lease;
 use fetchwell_engine::ports::plan::Plan;
 use fetchwell_engine::web::{Answer, Timeouts};
+use fetchwell_extract::{Article, extract_within, links_within};
 use fetchwell_policy::outcome::{AnswerFault, FetchOutcome, SiteFault};
 use fetchwell_policy::retry::{History, RetryRule, SiteRule};
 use fetchwell_policy::url::WebUrl;
@@ -26,6 +27,20 @@ pub fn retry_rule(max_attempts: u32) -> RetryRule {
     }
 }
 
+/// What to read from a page besides its content.
+#[derive(Clone, Copy)]
+struct Wanted {
+    article: bool,
+    links: bool,
+    limits: ReadLimits,
+}
+
+impl Wanted {
+    fn is_any(&self) -> bool {
+        self.article || self.links
+    }
+}
+
 /// Makes the plan of a message. The payload holds its [`Options`]; the store holds the rest.
 pub fn plan(
     lease: &Lease,
@@ -38,12 +53,12 @@ pub fn plan(
         Ok(url) => {
             let headers = options.request_headers();
             let before = lease.history;
-            let extract = options.extract.then_some(limits);
+            let wanted = Wanted { article: options.extract, links: options.links, limits };
             let page = OnePage::new(lease, url, rule, move |fetch_end, _| {
-                end(fetch_end, extract.as_ref(), &before)
+                end(fetch_end, &wanted, &before)
             });
             let page = page.with_headers(headers).with_timeouts(timeouts);
-            let page = match options.extract {
+            let page = match wanted.is_any() {
                 true => page.with_working_bytes(move |bytes| limits.working_bytes(bytes)),
                 false => page,
             };
@@ -70,14 +85,10 @@ pub fn give_up_record(lease: &Lease, cause: GiveUp, reason: &str) -> FetchResult
     }
 }
 
-fn end(
-    mut fetch_end: FetchEnd,
-    extract: Option<&ReadLimits>,
-    before: &History,
-) -> PlanEnd<FetchResult> {
+fn end(mut fetch_end: FetchEnd, wanted: &Wanted, before: &History) -> PlanEnd<FetchResult> {
     let read = match &fetch_end.answer {
         Some(answer) if status(&fetch_end.happened) == FetchResult::SUCCESS => {
-            read(answer, extract, &fetch_end).map(Some)
+            read(answer, wanted, &fetch_end).map(Some)
         }
         _ => Ok(None),
     };
@@ -137,7 +148,7 @@ pub(super) fn status(happened: &FetchOutcome) -> &'static str {
 /// Reads the content of a page, or returns why it cannot be read.
 fn read(
     answer: &Answer,
-    extract: Option<&ReadLimits>,
+    wanted: &Wanted,
     fetch_end: &FetchEnd,
 ) -> Result<FetchResult, FetchOutcome> {
     let mut result = FetchResult::default();
@@ -150,26 +161,39 @@ fn read(
         return Ok(result);
     }
     let text = fetchwell_extract::decode(&answer.body, content_type).text;
-    if let Some(limits) = extract
-        && fetchwell_extract::is_html(content_type, &answer.body)
-    {
-        result.extracted = extracted(&text, fetch_end.final_url.as_str(), limits)?;
+    if wanted.is_any() && fetchwell_extract::is_html(content_type, &answer.body) {
+        result.extracted = extracted(&text, fetch_end.final_url.as_str(), wanted)?;
     }
-    // PostgreSQL's text type cannot hold NUL, and NUL has no meaning in a page.
-    result.content = Some(if text.contains('\0') { text.replace('\0', "") } else { text.into() });
+    result.content = Some(text.into_owned());
     Ok(result)
 }
 
-fn extracted(html: &str, url: &str, limits: &ReadLimits) -> Result<Option<String>, FetchOutcome> {
+fn extracted(html: &str, url: &str, wanted: &Wanted) -> Result<Option<String>, FetchOutcome> {
     let Ok(found_at) = url::Url::parse(url) else { return Ok(None) };
-    let article = limits.article(html, &found_at)?;
-    let clean = |text: String| text.replace('\0', "");
-    let members = Extracted {
-        title: clean(article.title),
-        text: clean(article.text),
-        markdown: clean(article.markdown),
+    let (article, links) = wanted.limits.within(|limits| {
+        let article = wanted.article.then(|| extract_within(html, &found_at, limits));
+        let links = wanted.links.then(|| links_within(html, &found_at, limits));
+        Ok((article.transpose()?, links.transpose()?))
+    })?;
+    let extracted = Extracted {
+        article: article.map(extracted_article),
+        links: links.map(|links| links.into_iter().map(String::from).collect()),
     };
-    Ok(serde_json::to_string(&members).ok())
+    Ok(serde_json::to_string(&extracted).ok())
+}
+
+fn extracted_article(article: Article) -> ExtractedArticle {
+    ExtractedArticle {
+        title: article.title,
+        text: article.text,
+        markdown: article.markdown,
+        author: article.author,
+        authors: article.authors,
+        published: article.published,
+        site_name: article.site_name,
+        description: article.description,
+        canonical_url: article.canonical,
+    }
 }
 
 /// Describes what went wrong. A passed deadline explains little by itself, so the text adds what the message waited
@@ -214,6 +238,7 @@ mod tests {
     use fetchwell_engine::ports::plan::Step;
     use fetchwell_engine::web::Outcome;
     use fetchwell_testkit::samples::{MOMENT, end_of, end_with, lease, outcome};
+    use serde_json::json;
 
     fn message(options: &str) -> Lease {
         lease("http://a.test/", options)
@@ -399,17 +424,23 @@ mod tests {
 
     #[test]
     fn what_was_asked_for_besides_the_page_is_there() {
-        let page = "<html><title>A title</title><p>Some words.</p></html>";
-        let mut answered = outcome(FetchOutcome::Answered(200), page);
-        if let Some(answer) = &mut answered.answer {
-            answer.headers.insert("content-type", "text/html".parse().unwrap());
-        }
-        let (results, _) = end_with(planned(&message(r#"{"extract":true}"#)), answered);
-        assert_eq!(results[0].content.as_deref(), Some(page));
-        let extracted: serde_json::Value =
-            serde_json::from_str(results[0].extracted.as_deref().unwrap()).unwrap();
-        assert_eq!(extracted["title"], "A title");
-        assert!(extracted["markdown"].as_str().unwrap().contains("Some words."));
+        let words = "Some words. <a href=/b>A link</a>";
+        let result = |options: &str| {
+            let (mut results, _) = end_with(planned(&message(options)), html(words));
+            results.remove(0)
+        };
+        assert!(result("{}").content.is_some_and(|content| content.contains(words)));
+        assert_eq!(result("{}").extracted, None);
+        let extracted = |options: &str| -> serde_json::Value {
+            serde_json::from_str(result(options).extracted.as_deref().unwrap()).unwrap()
+        };
+        let article = extracted(r#"{"extract":true}"#);
+        assert_eq!((&article["title"], article.get("links")), (&json!("A title"), None));
+        assert!(article["markdown"].as_str().unwrap().contains("Some words."));
+        let links = json!(["http://a.test/b"]);
+        assert_eq!(extracted(r#"{"links":true}"#), json!({"links": links}));
+        let both = extracted(r#"{"extract":true,"links":true}"#);
+        assert_eq!((&both["title"], &both["links"]), (&json!("A title"), &links));
     }
 
     #[test]

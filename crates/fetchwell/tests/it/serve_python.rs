@@ -20,6 +20,8 @@ use tokio::net::TcpListener;
 use tokio::process::Command;
 use tokio::time::timeout;
 
+use crate::fetch::ARTICLE;
+
 const FOR_EVER: Duration = Duration::from_secs(86_400);
 
 /// The sites that clients/python/tests/end_to_end.py names.
@@ -27,7 +29,11 @@ fn web() -> TestWeb {
     let page = "<title>A page</title><article><p>The quick brown fox jumps over the lazy dog, and then \
                 it does so again, for a page needs some words.</p></article>";
     TestWeb::start([
-        SiteScript::new("pages.test").text("/one", "text/html", page),
+        SiteScript::new("pages.test").text("/one", "text/html", page).text(
+            "/article",
+            "text/html",
+            ARTICLE,
+        ),
         SiteScript::new("gone.test").status("/x", 404),
         SiteScript::new("private.test").robots("User-agent: *\nDisallow: /\n"),
         SiteScript::new("down.test").outage(Duration::ZERO..FOR_EVER, OutageKind::Refuse),

@@ -14,7 +14,7 @@ use super::{times, values};
 use crate::problem::FieldError;
 use crate::views::schemas::{Deadline, MaxAge, SentHeaders};
 
-const KNOWN: [&str; 8] = [
+const KNOWN: [&str; 9] = [
     "url",
     "retailer",
     "correlation_id",
@@ -23,6 +23,7 @@ const KNOWN: [&str; 8] = [
     "headers",
     "deadline",
     "extract",
+    "links",
 ];
 
 /// The rules for checking fields.
@@ -71,9 +72,13 @@ pub(super) struct FetchRequest {
     /// Headers to send along: accept, accept-language, if-modified-since, if-none-match, referer.
     #[schema(value_type = Option<SentHeaders>)]
     pub(super) headers: Vec<(String, String)>,
-    /// Whether to add title, text and Markdown of the page.
+    /// Whether to add the article of the page: title, text, Markdown, authors, date of publication, name of the site,
+    /// description and canonical URL.
     #[schema(value_type = Option<bool>)]
     pub(super) extract: bool,
+    /// Whether to add the URLs that the page links to.
+    #[schema(value_type = Option<bool>)]
+    pub(super) links: bool,
 }
 
 impl FetchRequest {
@@ -96,6 +101,7 @@ impl FetchRequest {
         let deadline = reader.optional("deadline", |value| times::deadline(value, judge.wall));
         let headers = reader.headers();
         let extract = reader.optional("extract", values::switch).unwrap_or_default();
+        let links = reader.optional("links", values::switch).unwrap_or_default();
         match (url, retailer, correlation_id) {
             (Some((url, site)), Some(retailer), Some(correlation_id))
                 if reader.faults.is_empty() =>
@@ -110,6 +116,7 @@ impl FetchRequest {
                     deadline: deadline.unwrap_or(judge.default_deadline),
                     headers,
                     extract,
+                    links,
                 })
             }
             _ => Err(reader.faults),
@@ -118,7 +125,7 @@ impl FetchRequest {
 
     /// The options for the plan that fetches the page.
     pub(super) fn options(&self) -> Options {
-        Options { headers: self.headers.clone(), extract: self.extract }
+        Options { headers: self.headers.clone(), extract: self.extract, links: self.links }
     }
 }
 
@@ -218,13 +225,15 @@ mod tests {
     #[test]
     fn a_message_is_read_as_it_was_meant() {
         let plain = read(&json!({})).unwrap();
-        assert_eq!((plain.deadline.as_secs(), plain.max_age, plain.extract), (3_600, None, false));
+        assert_eq!((plain.deadline.as_secs(), plain.max_age), (3_600, None));
+        assert_eq!(plain.options(), Options::default());
         let full = read(&json!({
             "url": " HTTPS://A.test:443/x ", "callback_url": "http://b.test/hook", "max_age": "30s",
             "headers": {"Referer": "http://c.test/", "accept": "*/*"}, "deadline": 60,
-            "extract": true,
+            "extract": true, "links": true,
         }))
         .unwrap();
+        assert!(full.options().extract && full.options().links);
         assert_eq!(full.url, " HTTPS://A.test:443/x ");
         assert_eq!(full.headers[0].0, "accept");
         assert_eq!((full.deadline.as_secs(), full.max_age.unwrap().as_secs()), (60, 30));
@@ -259,6 +268,7 @@ mod tests {
             (json!({"headers": {"accept": "x".repeat(1_025)}}), "/headers/accept"),
             (json!({"headers": {"a/b~": ""}}), "/headers/a~1b~0"),
             (json!({"extract": "yes"}), "/extract"),
+            (json!({"links": 1}), "/links"),
             (json!({"deadline": 0}), "/deadline"),
             (json!({"max_age": -1}), "/max_age"),
             (json!({"colour": "blue"}), "/colour"),

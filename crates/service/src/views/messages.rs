@@ -1,6 +1,6 @@
 //! Messages and results as callers see them.
 
-use fetchwell_engine::ports::inbox::options::Extracted;
+use fetchwell_engine::ports::inbox::options::{Extracted, ExtractedArticle};
 use fetchwell_engine::ports::inbox::{Message, MessageId, MessageStatus, OutboxMessage};
 use fetchwell_policy::rfc3339::rfc3339;
 use serde::Serialize;
@@ -85,6 +85,37 @@ pub struct OutboxView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub markdown: Option<String>,
+    /// The authors, separated by commas, if the message has `"extract": true`; null if the page names none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub author: Option<Option<String>>,
+    /// The authors, one name per element, if the message has `"extract": true`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub authors: Option<Vec<String>>,
+    /// When the article was published, if the message has `"extract": true`: a time as in RFC 3339 if the page states
+    /// one with its zone, else a date such as `2024-05-17`; null if the page states none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub published: Option<Option<String>>,
+    /// The name of the site, if the message has `"extract": true`; null if the page states none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub site_name: Option<Option<String>>,
+    /// The page's own summary, if the message has `"extract": true`; null if it has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub description: Option<Option<String>>,
+    /// The absolute URL that the page declares as its canonical one, if the message has `"extract": true`; null if it
+    /// declares none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub canonical_url: Option<Option<String>>,
+    /// The absolute URLs that the page links to, each once and in the order of the page, if the message has
+    /// `"links": true`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub links: Option<Vec<String>>,
 }
 
 impl From<Message> for MessageView {
@@ -108,11 +139,8 @@ impl From<OutboxMessage> for OutboxView {
         let result = message.result;
         let extracted: Option<Extracted> =
             result.extracted.and_then(|json| serde_json::from_str(&json).ok());
-        let (title, text, markdown) = match extracted {
-            Some(found) => (Some(found.title), Some(found.text), Some(found.markdown)),
-            None => (None, None, None),
-        };
-        OutboxView {
+        let Extracted { article, links } = extracted.unwrap_or_default();
+        let mut view = OutboxView {
             id: outbox_id(message.message),
             cursor: message.cursor.to_string(),
             inbox_message_id: message.message.to_string(),
@@ -125,10 +153,35 @@ impl From<OutboxMessage> for OutboxView {
             http_status: result.http_status,
             error: result.error,
             created_at: rfc3339(message.created_at),
-            title,
-            text,
-            markdown,
+            title: None,
+            text: None,
+            markdown: None,
+            author: None,
+            authors: None,
+            published: None,
+            site_name: None,
+            description: None,
+            canonical_url: None,
+            links,
+        };
+        if let Some(article) = article {
+            view.show(article);
         }
+        view
+    }
+}
+
+impl OutboxView {
+    fn show(&mut self, article: ExtractedArticle) {
+        self.title = Some(article.title);
+        self.text = Some(article.text);
+        self.markdown = Some(article.markdown);
+        self.author = Some(article.author);
+        self.authors = Some(article.authors);
+        self.published = Some(article.published);
+        self.site_name = Some(article.site_name);
+        self.description = Some(article.description);
+        self.canonical_url = Some(article.canonical_url);
     }
 }
 

@@ -13,9 +13,12 @@ pub struct Options {
     /// Request headers by name, from [`ALLOWED_HEADERS`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub headers: Vec<(String, String)>,
-    /// Whether to extract title, text and Markdown, too.
+    /// Whether to extract the article, too.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub extract: bool,
+    /// Whether to list the links of the page, too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub links: bool,
 }
 
 impl Options {
@@ -47,15 +50,46 @@ pub fn kind(caller: &str, url: &str, options: &[u8]) -> [u8; 16] {
     kind
 }
 
-/// The data that `"extract": true` adds to a result.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// The data that [`Options::extract`] and [`Options::links`] add to a result.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Extracted {
+    /// The article, if it was asked for.
+    #[serde(flatten)]
+    pub article: Option<ExtractedArticle>,
+    /// The absolute URLs of the links, if they were asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub links: Option<Vec<String>>,
+}
+
+/// The article of a page and its metadata.
+///
+/// Results of earlier versions have only `title`, `text` and `markdown`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExtractedArticle {
     /// The title of the article.
     pub title: String,
     /// The text of the article.
     pub text: String,
     /// The article as Markdown.
     pub markdown: String,
+    /// The authors, separated by commas.
+    #[serde(default)]
+    pub author: Option<String>,
+    /// The authors, one name per element.
+    #[serde(default)]
+    pub authors: Vec<String>,
+    /// When it was published: RFC 3339, or a date.
+    #[serde(default)]
+    pub published: Option<String>,
+    /// The name of the site.
+    #[serde(default)]
+    pub site_name: Option<String>,
+    /// The summary that the page has for search engines.
+    #[serde(default)]
+    pub description: Option<String>,
+    /// The absolute URL that the page declares as canonical.
+    #[serde(default)]
+    pub canonical_url: Option<String>,
 }
 
 #[cfg(test)]
@@ -63,7 +97,7 @@ mod tests {
     use super::*;
 
     fn with_header(name: &str) -> Options {
-        Options { headers: vec![(name.to_owned(), "x".to_owned())], extract: false }
+        Options { headers: vec![(name.to_owned(), "x".to_owned())], ..Options::default() }
     }
 
     #[test]
@@ -76,15 +110,41 @@ mod tests {
     fn results_are_shared_by_those_who_ask_for_the_same() {
         let plain = Options::default().to_payload();
         let extracted = Options { extract: true, ..Options::default() }.to_payload();
+        let linked = Options { links: true, ..Options::default() }.to_payload();
         let kinds = [
             kind("me", "http://a.test/", &plain),
             kind("you", "http://a.test/", &plain),
             kind("me", "http://a.test/2", &plain),
             kind("me", "http://a.test/", &extracted),
+            kind("me", "http://a.test/", &linked),
             kind("me", "http://a.test/", &with_header("accept").to_payload()),
         ];
         let different: std::collections::HashSet<_> = kinds.iter().collect();
         assert_eq!(different.len(), kinds.len());
         assert_eq!(kinds[0], kind("me", "http://a.test/", &plain));
+    }
+    /// A message that an earlier version stored has the same payload now, so that it can share its result.
+    #[test]
+    fn the_payload_names_only_what_was_asked_for() {
+        let payload = |options: Options| String::from_utf8(options.to_payload()).unwrap();
+        assert_eq!(payload(Options::default()), "{}");
+        assert_eq!(payload(Options { extract: true, ..Options::default() }), r#"{"extract":true}"#);
+    }
+
+    #[test]
+    fn results_of_earlier_versions_and_links_alone_are_read() {
+        let read = |json: &str| serde_json::from_str::<Extracted>(json).unwrap();
+        let earlier = read(r#"{"title":"A","text":"B","markdown":"C"}"#);
+        let article = earlier.article.clone().unwrap();
+        assert_eq!((article.title.as_str(), article.author, article.authors), ("A", None, vec![]));
+        assert_eq!(earlier.links, None);
+        let links = Some(vec!["http://a.test/".to_owned()]);
+        assert_eq!(
+            read(r#"{"links":["http://a.test/"]}"#),
+            Extracted { article: None, links: links.clone() }
+        );
+        for written in [Extracted { links, ..earlier }, Extracted::default()] {
+            assert_eq!(read(&serde_json::to_string(&written).unwrap()), written);
+        }
     }
 }

@@ -5,6 +5,8 @@ mod results;
 mod service;
 mod webhooks;
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 use service::{Service, message};
 
@@ -39,6 +41,74 @@ async fn a_message_is_queued_fetched_and_found_again() {
     assert!(found["outbox"].get("title").is_none(), "{found}");
     let again = service.get(&format!("/messages/{}", waited["id"].as_str().unwrap())).await;
     assert_eq!(again.json(), waited);
+}
+
+/// The fields of a result that come from the page, if they are there.
+fn from_page(result: &Value) -> Value {
+    let names =
+        ["author", "authors", "published", "site_name", "description", "canonical_url", "links"];
+    let found = names.iter().filter_map(|name| Some((*name, result.get(name)?)));
+    json!(found.collect::<BTreeMap<_, _>>())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn metadata_and_links_come_with_what_asks_for_them() {
+    let service = Service::start(&[]).await;
+    let asked = async |path: &str, options: &[&str]| {
+        let mut asked = message(path);
+        for option in options {
+            asked[*option] = true.into();
+        }
+        let ended = service.post("/fetch", &WAIT, &asked).await.expect(200).json();
+        let found = service.get(&format!("/messages/{}", ended["id"].as_str().unwrap())).await;
+        assert_eq!(found.expect(200).json(), ended);
+        from_page(&ended["outbox"])
+    };
+    let metadata = json!({
+        "author": "Ada Keeper, Ben Mason", "authors": ["Ada Keeper", "Ben Mason"],
+        "published": "2024-05-17T08:30:00+02:00", "site_name": "The Hive",
+        "description": "A town gets its bees back.", "canonical_url": "http://shop.test/bees",
+    });
+    let links = json!(["http://shop.test/", "http://shop.test/more", "http://other.test/hives"]);
+    assert_eq!(asked("/article", &[]).await, json!({}));
+    assert_eq!(asked("/article", &["extract"]).await, metadata);
+    assert_eq!(asked("/article", &["links"]).await, json!({"links": links}));
+    let mut both = metadata;
+    both["links"] = links;
+    assert_eq!(asked("/article", &["extract", "links"]).await, both);
+    let none = json!({
+        "author": null, "authors": [], "published": null, "site_name": null, "description": null,
+        "canonical_url": null, "links": [],
+    });
+    assert_eq!(asked("/page", &["extract", "links"]).await, none);
+    // There is no page to read them from.
+    for path in ["/photo", "/missing"] {
+        assert_eq!(asked(path, &["extract", "links"]).await, json!({}), "{path}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_document_says_which_fields_of_an_article_may_be_null() {
+    let service = Service::start(&[]).await;
+    let document = service.get("/openapi.json").await.expect(200).json();
+    let schemas = &document["components"]["schemas"];
+    let result = &schemas["OutboxMessage"];
+    for name in ["author", "published", "site_name", "description", "canonical_url"] {
+        assert_eq!(result["properties"][name]["type"], json!(["string", "null"]), "{name}");
+    }
+    for name in ["authors", "links"] {
+        let list = &result["properties"][name];
+        assert_eq!((&list["type"], &list["items"]["type"]), (&json!("array"), &json!("string")));
+    }
+    let required = result["required"].as_array().unwrap();
+    let fields = from_page(&result["properties"]);
+    let fields = fields.as_object().unwrap();
+    assert!(
+        fields.len() == 7
+            && required.iter().all(|name| !fields.contains_key(name.as_str().unwrap()))
+    );
+    let asked = &schemas["FetchRequest"]["properties"];
+    assert_eq!(asked["links"]["type"], asked["extract"]["type"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -12,6 +12,7 @@ use tokio::process::Child;
 use tokio::time::timeout;
 
 use crate::client::{self, Response};
+use crate::fetch::ARTICLE;
 
 pub(crate) struct Service {
     pub(crate) address: SocketAddr,
@@ -26,6 +27,7 @@ impl Service {
     pub(crate) async fn start(settings: &[(&str, &str)]) -> Service {
         let shop = SiteScript::new("shop.test")
             .text("/page", "text/html", "<title>A page</title><p>Some words on it.</p>")
+            .text("/article", "text/html", ARTICLE)
             .binary("/photo", "image/jpeg", 999)
             .status("/missing", 404);
         let origin = TestWeb::start([shop]);

@@ -15,7 +15,7 @@ async fn each_field_has_its_type() {
     let values = [json!(true), json!(1.5), json!("x"), json!([]), json!({"a": 1}), json!(-1)];
     let fits = |field: &str, value: &Value| match field {
         "retailer" | "correlation_id" => value.is_string(),
-        "extract" => value.is_boolean(),
+        "extract" | "links" => value.is_boolean(),
         _ => false,
     };
     let fields = [
@@ -27,6 +27,7 @@ async fn each_field_has_its_type() {
         "headers",
         "deadline",
         "extract",
+        "links",
     ];
     for field in fields {
         for value in values.iter().filter(|value| !fits(field, value)) {
