@@ -36,7 +36,7 @@ impl ReadTime {
     ) -> Result<T, FetchOutcome> {
         let began = ThreadTime::now();
         let is_over = || began.elapsed() > self.0;
-        read(&Limits { max_text_bytes: usize::MAX, is_over: &is_over })
+        read(&Limits { max_text_bytes: usize::MAX, with_noscript: false, is_over: &is_over })
             .map_err(|_| FetchOutcome::BadAnswer(AnswerFault::TookTooLong))
     }
 }

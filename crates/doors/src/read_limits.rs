@@ -24,11 +24,17 @@ pub struct ReadLimits {
     pub max_text_bytes: usize,
     /// CPU time, so that a page is not blamed for a machine that is busy or was suspended.
     pub max_time: Duration,
+    /// Whether `noscript` counts, on a page with hardly any other text.
+    pub with_noscript: bool,
 }
 
 impl Default for ReadLimits {
     fn default() -> ReadLimits {
-        ReadLimits { max_text_bytes: 2 << 20, max_time: Duration::from_secs(5) }
+        ReadLimits {
+            max_text_bytes: 2 << 20,
+            max_time: Duration::from_secs(5),
+            with_noscript: true,
+        }
     }
 }
 
@@ -44,7 +50,8 @@ impl ReadLimits {
     ) -> Result<T, FetchOutcome> {
         let began = ThreadTime::now();
         let is_over = || began.elapsed() > self.max_time;
-        let limits = Limits { max_text_bytes: self.max_text_bytes, is_over: &is_over };
+        let ReadLimits { max_text_bytes, with_noscript, .. } = *self;
+        let limits = Limits { max_text_bytes, with_noscript, is_over: &is_over };
         read(&limits).map_err(|TookTooLong| FetchOutcome::BadAnswer(AnswerFault::TookTooLong))
     }
 
@@ -58,8 +65,11 @@ impl ReadLimits {
 
 /// For tests that do not depend on time.
 #[cfg(test)]
-pub(crate) const READING: ReadLimits =
-    ReadLimits { max_text_bytes: 1 << 20, max_time: Duration::from_secs(3_600) };
+pub(crate) const READING: ReadLimits = ReadLimits {
+    max_text_bytes: 1 << 20,
+    max_time: Duration::from_secs(3_600),
+    with_noscript: true,
+};
 
 #[cfg(test)]
 mod tests {
@@ -69,7 +79,8 @@ mod tests {
     fn a_page_that_takes_too_long_is_its_own_fault() {
         let html = "<p>Some words of a page that is long.".repeat(20_000);
         let url = Url::parse("https://a.test/").unwrap();
-        let limits = ReadLimits { max_text_bytes: 1_000, max_time: Duration::ZERO };
+        let limits =
+            ReadLimits { max_text_bytes: 1_000, max_time: Duration::ZERO, with_noscript: true };
         let failed = limits.article(&html, &url).unwrap_err();
         assert_eq!(failed, FetchOutcome::BadAnswer(AnswerFault::TookTooLong));
         let limits = ReadLimits { max_time: Duration::from_secs(3_600), ..limits };

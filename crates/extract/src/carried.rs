@@ -1,7 +1,7 @@
-//! Text that a page carries as data in an attribute, for its scripts to display.
+//! Text that a page carries for its scripts to display, or for readers without scripts.
 //!
-//! Such a page has hardly any visible text. The content is HTML within JSON in a `data-…` attribute; on some pages the
-//! JSON is itself a string in JSON.
+//! Such a page has hardly any visible text. The content is in `noscript`, or it is HTML within JSON in a `data-…`
+//! attribute; on some pages the JSON is itself a string in JSON.
 
 use memchr::memchr;
 
@@ -9,6 +9,9 @@ use crate::entities;
 use crate::json_strings::{string_end, unescaped};
 use crate::metadata::stated_name;
 use crate::page::Page;
+
+/// A shorter `noscript` asks to turn scripts on.
+const MIN_NOSCRIPT_BYTES: usize = 500;
 
 /// Shorter values are settings.
 const MIN_DATA_BYTES: usize = 1_000;
@@ -22,7 +25,7 @@ const PARAGRAPH_END: &str = "</p>";
 /// The JSON key of a post's author.
 const AUTHOR_KEY: &str = "username";
 
-/// The posts embedded in a page's data.
+/// What a page carries.
 #[derive(Default)]
 pub(crate) struct Carried {
     /// The HTML fragments, in document order.
@@ -33,8 +36,23 @@ pub(crate) struct Carried {
     is_author_next: bool,
 }
 
-/// The posts in the page's data; `None` if there are none.
-pub(crate) fn read(page: &Page<'_>) -> Option<Carried> {
+/// The content of `noscript` if that counts, else the posts in the page's data; `None` if there is neither.
+pub(crate) fn read(page: &Page<'_>, with_noscript: bool) -> Option<Carried> {
+    let mut carried = in_data(page);
+    if let Some(html) = noscript(page).filter(|_| with_noscript) {
+        carried.html = html;
+    }
+    (!carried.html.is_empty()).then_some(carried)
+}
+
+/// The content of `noscript`; `None` if it only asks to turn scripts on.
+fn noscript(page: &Page<'_>) -> Option<String> {
+    let html = page.noscript.concat();
+    let text = html.split('<').filter_map(|part| Some(part.split_once('>')?.1.trim().len()));
+    (text.sum::<usize>() >= MIN_NOSCRIPT_BYTES).then_some(html)
+}
+
+fn in_data(page: &Page<'_>) -> Carried {
     let attributes = page.elements().flat_map(|(_, element)| element.attributes());
     let is_data = |(name, value): &(&str, &str)| {
         name.starts_with("data-") && (MIN_DATA_BYTES..=MAX_DATA_BYTES).contains(&value.len())
@@ -52,7 +70,7 @@ pub(crate) fn read(page: &Page<'_>) -> Option<Carried> {
             }
         }
     }
-    (!carried.html.is_empty()).then_some(carried)
+    carried
 }
 
 impl Carried {

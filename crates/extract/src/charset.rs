@@ -42,7 +42,12 @@ pub fn decode<'a>(body: &'a [u8], content_type: Option<&str>) -> Decoded<'a> {
     }
     let text = simdutf8::basic::from_utf8(body).ok();
     if let Some(text) = text.filter(|text| !text.is_ascii()) {
-        return Decoded { text: without_nul(Cow::Borrowed(text)), charset: UTF_8.name() };
+        let text = if is_encoded_twice(text) {
+            Cow::Owned(decoded_again(text))
+        } else {
+            Cow::Borrowed(text)
+        };
+        return Decoded { text: without_nul(text), charset: UTF_8.name() };
     }
     let stated = content_type
         .and_then(|value| parameter(value, "charset"))
@@ -50,6 +55,31 @@ pub fn decode<'a>(body: &'a [u8], content_type: Option<&str>) -> Decoded<'a> {
         .or_else(|| declared(body));
     let guess = || if text.is_some() { UTF_8 } else { detected(body) };
     decoded(body, stated.unwrap_or_else(guess))
+}
+
+/// Whether UTF-8 was taken for Latin-1 and encoded again: `â` and two control characters instead of `’`. Latin-1's
+/// control characters do not occur in text.
+fn is_encoded_twice(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let is_start = |at: usize| {
+        matches!(bytes.get(at..).unwrap_or_default(), [_, 0xA0..=0xAF, 0xC2, 0x80..=0x9F, ..])
+    };
+    memchr::memchr_iter(0xC3, bytes).any(is_start)
+}
+
+/// Undoes the second encoding wherever that gives valid UTF-8.
+fn decoded_again(text: &str) -> String {
+    let is_latin_1 = |c: char| matches!(c, '\u{80}'..='\u{FF}');
+    let mut out = String::with_capacity(text.len());
+    let mut bytes = Vec::new();
+    for run in text.split_inclusive(|c| !is_latin_1(c)) {
+        let latin_1 = run.trim_end_matches(|c| !is_latin_1(c));
+        bytes.clear();
+        bytes.extend(latin_1.chars().filter_map(|c| u8::try_from(u32::from(c)).ok()));
+        out.push_str(str::from_utf8(&bytes).unwrap_or(latin_1));
+        out.push_str(run.get(latin_1.len()..).unwrap_or_default());
+    }
+    out
 }
 
 fn decoded<'a>(body: &'a [u8], encoding: &'static Encoding) -> Decoded<'a> {
@@ -220,6 +250,19 @@ mod tests {
         assert_eq!(decode(&russian, None).charset, "windows-1251");
         let styles = "p { margin: 0 } ".repeat(2_000).into_bytes();
         assert_eq!(decode(&[styles.as_slice(), &russian].concat(), None).charset, "windows-1251");
+    }
+
+    #[test]
+    fn text_that_was_encoded_twice_is_repaired() {
+        let twice = |text: &str| text.bytes().map(char::from).collect::<String>();
+        for text in ["It’s a café — “now” 🐝", "naïve", "日本語の文"] {
+            let broken = format!("it’s fine; {}", twice(text));
+            let want =
+                if text == "naïve" { broken.clone() } else { format!("it’s fine; {text}") };
+            check(broken.as_bytes(), None, &want, "UTF-8");
+        }
+        // Letters that only look like it.
+        check("Ã©tÃ© â™¥".as_bytes(), None, "Ã©tÃ© â™¥", "UTF-8");
     }
 
     #[test]

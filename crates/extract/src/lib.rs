@@ -101,7 +101,7 @@ pub fn extract_within(
 ) -> Result<Article, TookTooLong> {
     let watch = &Watch::new(limits);
     let read = Read::new(html, found_at, limits, watch)?;
-    let data = read.carried();
+    let data = read.carried(limits);
     let carried = data.as_ref().map(|data| Read::new(&data.html, found_at, limits, watch));
     let carried = carried.transpose()?;
     let base_url = &metadata::base_url(&read.page, found_at);
@@ -110,7 +110,7 @@ pub fn extract_within(
         metadata.authors.extend(data.as_ref().and_then(|data| data.author.clone()));
     }
     watch.look()?;
-    let Read { page, content, .. } = carried.as_ref().unwrap_or(&read);
+    let Read { page, content, .. } = read.or_longer(carried.as_ref());
     let headline = content.headline(page, &metadata.title);
     let plain = text::write(page, content, headline, watch)?;
     let max_added_bytes = limits.max_added_bytes(html);
@@ -146,11 +146,11 @@ pub fn extract_text_within(
 ) -> Result<TitledText, TookTooLong> {
     let watch = &Watch::new(limits);
     let read = Read::new(html, found_at, limits, watch)?;
-    let data = read.carried();
+    let data = read.carried(limits);
     let carried = data.as_ref().map(|data| Read::new(&data.html, found_at, limits, watch));
     let carried = carried.transpose()?;
     let title = metadata::read_title(&read.page, &read.json_ld, found_at);
-    let Read { page, content, .. } = carried.as_ref().unwrap_or(&read);
+    let Read { page, content, .. } = read.or_longer(carried.as_ref());
     let headline = content.headline(page, &title);
     let plain = text::write(page, content, headline, watch)?;
     Ok(TitledText { title, text: plain.text })
@@ -193,13 +193,19 @@ impl<'a> Read<'a> {
         let page = Page::parse(html, limits.max_text_bytes, watch)?;
         let json_ld = JsonLd::read(&page.json_ld);
         watch.look()?;
-        let content = content::choose(&page, found_at, json_ld.has_article());
+        let content = content::choose(&page, found_at, json_ld.stated_kind());
         watch.look()?;
         Ok(Read { page, content, json_ld })
     }
 
-    /// The posts in the page's data, if it has hardly any text of its own.
-    fn carried(&self) -> Option<Carried> {
-        (self.content.own_bytes < BARE_BYTES).then(|| carried::read(&self.page)).flatten()
+    /// The other one if it has more text.
+    fn or_longer<'r>(&'r self, other: Option<&'r Read<'a>>) -> &'r Read<'a> {
+        other.filter(|other| other.content.text_bytes > self.content.text_bytes).unwrap_or(self)
+    }
+
+    /// What the page carries, if it has hardly any text of its own.
+    fn carried(&self, limits: &Limits<'_>) -> Option<Carried> {
+        let is_bare = self.content.text_bytes < BARE_BYTES;
+        is_bare.then(|| carried::read(&self.page, limits.with_noscript)).flatten()
     }
 }

@@ -14,13 +14,16 @@ const FREE_BYTES: usize = 64 * 1024;
 pub struct Limits<'a> {
     /// Bytes of text in the source, including what surrounds the article. The rest is left out.
     pub max_text_bytes: usize,
+    /// Whether the content of `noscript` elements counts, on a page with hardly any other text.
+    pub with_noscript: bool,
     /// Whether the time for the page is up. Called now and then.
     pub is_over: &'a dyn Fn() -> bool,
 }
 
 impl Limits<'_> {
     /// No limits except the fixed ones on bytes, nodes and depth.
-    pub const NONE: Limits<'static> = Limits { max_text_bytes: usize::MAX, is_over: &|| false };
+    pub const NONE: Limits<'static> =
+        Limits { max_text_bytes: usize::MAX, with_noscript: true, is_over: &|| false };
 
     /// The most bytes that resolved URLs may take, and that indentation may add: a short relative link can stand for
     /// a long absolute one, a hundred thousand times.

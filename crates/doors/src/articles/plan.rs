@@ -138,6 +138,8 @@ fn read(
     }
     let base_url =
         url::Url::parse(final_url.as_str()).map_err(|_| Unread::Page(FailCode::Refused))?;
+    // The design excludes `noscript`.
+    let reading = ReadLimits { with_noscript: false, ..reading };
     let article = reading.article(&html, &base_url).map_err(Unread::Happened)?;
     if article.text.is_empty() {
         return Err(Unread::Page(FailCode::Empty));
@@ -231,6 +233,7 @@ mod tests {
     #[test]
     fn the_text_is_checked() {
         let silent = format!("<html><script>{}</script></html>", "x".repeat(300));
+        let noscript = format!("<html><noscript><p>{}</p></noscript>", "Some words. ".repeat(99));
         let noise = format!("<html><p>{}</p></html>", "ab\u{fffd}".repeat(300));
         let short = "<html><p>Short.</p></html>";
         let plain = "plain ".repeat(99);
@@ -238,6 +241,7 @@ mod tests {
             (short, FailCode::BadHtml),
             (&plain, FailCode::BadHtml),
             (&silent, FailCode::Empty),
+            (&noscript, FailCode::Empty),
             (&noise, FailCode::Parse),
         ] {
             assert_eq!(reason(html, &FetchOutcome::Answered(200)), (code, false), "{html}");

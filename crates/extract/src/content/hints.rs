@@ -11,9 +11,13 @@ const NOISE_ROLES: &str =
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Hints {
     pub(super) is_frame: bool,
+    pub(super) is_consent: bool,
+    pub(super) is_navigation: bool,
     pub(super) is_noise: bool,
     pub(super) is_aside: bool,
     pub(super) is_comment: bool,
+    pub(super) is_review: bool,
+    pub(super) is_profile: bool,
     pub(super) is_detail: bool,
     pub(super) is_body: bool,
     /// The element states explicitly that it is the article's body; this is not inferred from a class name.
@@ -50,9 +54,13 @@ impl Hints {
     fn add_name(&mut self, name: &str) {
         words::meanings(name, |meaning| match meaning {
             Meaning::Frame => self.is_frame = true,
+            Meaning::Consent => self.is_consent = true,
+            Meaning::Navigation => self.is_navigation = true,
             Meaning::Noise => self.is_noise = true,
             Meaning::Aside => self.is_aside = true,
             Meaning::Comment => self.is_comment = true,
+            Meaning::Review => self.is_review = true,
+            Meaning::Profile => self.is_profile = true,
             Meaning::Detail => self.is_detail = true,
             Meaning::Body => self.is_body = true,
         });

@@ -3,6 +3,7 @@
 use url::Url;
 
 use super::prune::Pruned;
+use crate::metadata::StatedKind;
 use crate::page::{Page, Tag};
 use crate::text_stats::TextStats;
 
@@ -27,9 +28,13 @@ const COLUMN_TEXT_PERCENT: usize = 20;
 pub(super) enum Kind {
     /// One text; everything around it is noise.
     Article,
+    /// One product; what buyers wrote about it is noise.
+    Product,
+    /// Questions and answers; what readers wrote about them is noise.
+    Questions,
     /// Posts by many authors; what readers wrote is the content.
     Forum,
-    /// A shop, a listing, the home page of a service: many small parts.
+    /// A listing, the home page of a service: many small parts.
     Other,
 }
 
@@ -40,17 +45,25 @@ impl Kind {
         kept: &TextStats,
         pruned: &Pruned,
         found_at: &Url,
-        is_stated_article: bool,
+        stated: Option<StatedKind>,
     ) -> Kind {
         if is_forum_address(found_at) {
-            return Kind::Forum;
+            let is_question = found_at.path().split('/').any(|part| part == "questions");
+            return if is_question { Kind::Questions } else { Kind::Forum };
         }
-        if is_stated_article || is_column(page, kept) || has_article(page, kept, pruned) {
-            Kind::Article
-        } else {
-            Kind::Other
+        match stated {
+            Some(StatedKind::Product) => Kind::Product,
+            None if is_shared_as(page, "product") => Kind::Product,
+            Some(StatedKind::Article) => Kind::Article,
+            _ if is_like_article(page, kept, pruned) => Kind::Article,
+            _ => Kind::Other,
         }
     }
+}
+
+/// Whether most of the page's prose is one text.
+pub(super) fn is_like_article(page: &Page<'_>, kept: &TextStats, pruned: &Pruned) -> bool {
+    is_column(page, kept) || has_article(page, kept, pruned)
 }
 
 fn is_column(page: &Page<'_>, kept: &TextStats) -> bool {
@@ -63,7 +76,7 @@ fn is_column(page: &Page<'_>, kept: &TextStats) -> bool {
 /// Comments are ignored: however many there are, the page is about what they comment on.
 fn has_article(page: &Page<'_>, kept: &TextStats, pruned: &Pruned) -> bool {
     let min_percent =
-        if is_shared_as_article(page) { SHARED_PROSE_PERCENT } else { ARTICLE_PROSE_PERCENT };
+        if is_shared_as(page, "article") { SHARED_PROSE_PERCENT } else { ARTICLE_PROSE_PERCENT };
     let all_prose = kept.prose_bytes(&(0..page.nodes.len()));
     let page_prose = all_prose - comment_prose_bytes(page, kept, pruned);
     page.elements().any(|(index, element)| {
@@ -83,9 +96,10 @@ fn comment_prose_bytes(page: &Page<'_>, kept: &TextStats, pruned: &Pruned) -> us
     bytes
 }
 
-fn is_shared_as_article(page: &Page<'_>) -> bool {
+/// Whether this is the page's type for sharing (`og:type`).
+fn is_shared_as(page: &Page<'_>, kind: &str) -> bool {
     page.elements().filter(|(_, element)| element.tag == Tag::Meta).any(|(_, meta)| {
-        meta.attribute_has("property", "og:type") && meta.attribute_has("content", "article")
+        meta.attribute_has("property", "og:type") && meta.attribute_has("content", kind)
     })
 }
 

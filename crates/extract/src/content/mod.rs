@@ -16,10 +16,10 @@ use std::ops::Range;
 use url::Url;
 
 use crate::fold::one_line;
-use crate::metadata::without_frame;
+use crate::metadata::{StatedKind, without_frame};
 use crate::page::{Page, Tag};
 use crate::text_stats::TextStats;
-use kind::Kind;
+use kind::{Kind, is_like_article};
 use prune::Pruned;
 
 /// A result below both limits is suspect: the article may be outside of the element that looked like it. The whole page
@@ -37,26 +37,31 @@ pub(crate) struct Content {
     pub(crate) root: Range<usize>,
     /// For each node of the page, whether the writers skip its subtree.
     pub(crate) dropped: Vec<bool>,
-    /// Bytes of text in it outside of links.
-    pub(crate) own_bytes: usize,
+    /// Bytes of text in it.
+    pub(crate) text_bytes: usize,
 }
 
 /// Selects the article's element, else the whole page, and drops the boilerplate in it.
-pub(crate) fn choose(page: &Page<'_>, found_at: &Url, is_stated_article: bool) -> Content {
+pub(crate) fn choose(page: &Page<'_>, found_at: &Url, stated: Option<StatedKind>) -> Content {
     let stats = TextStats::of(page);
     let mut pruned = Pruned::new(page);
     let mut kept = prune(&mut pruned, page, &stats, Kind::Other);
-    let kind = Kind::of(page, &kept, &pruned, found_at, is_stated_article);
+    let kind = Kind::of(page, &kept, &pruned, found_at, stated);
     if kind != Kind::Other {
         kept = prune(&mut pruned, page, &stats, kind);
     }
-    let root = widened(root::find(page, &kept, &pruned, kind), page, &stats, &kept);
+    let is_article = match kind {
+        Kind::Article => true,
+        Kind::Product => is_like_article(page, &kept, &pruned),
+        Kind::Questions | Kind::Forum | Kind::Other => false,
+    };
+    let root = widened(root::find(page, &kept, &pruned, is_article), page, &stats, &kept);
     let mut dropped = pruned.dropped;
     link_lists::drop(page, &kept, &root, &mut dropped);
     if kind != Kind::Article {
         repeated::drop(page, &root, &mut dropped);
     }
-    Content { own_bytes: kept.own_bytes(&root), root, dropped }
+    Content { text_bytes: kept.text_bytes(&root), root, dropped }
 }
 
 /// Prunes the page, and more cautiously if that leaves too little.

@@ -14,6 +14,13 @@ const MAX_DETAIL_BYTES: usize = 300;
 /// every page are exempt, as long as enough is left.
 const MAX_NOISE_PROSE_PERCENT: usize = 40;
 
+/// The same for a request for consent, which may be longer than a short page.
+const MAX_CONSENT_PROSE_PERCENT: usize = 95;
+
+/// Navigation consists of links. An element with this much prose is something else, whatever its name.
+const MIN_NOT_NAVIGATION_PROSE_BYTES: usize = 150;
+const MIN_NOT_NAVIGATION_PROSE_PERCENT: usize = 50;
+
 /// A hidden element with this much prose is collapsed, for the reader to open.
 const FOLDED_PROSE_BYTES: usize = 200;
 
@@ -91,12 +98,19 @@ impl Judge<'_> {
         }
         let is_frame = hints.is_frame || matches!(element.tag, Footer | Nav);
         // Beside an article, comments and hidden copies of it may be longer than the article.
-        let is_beside = self.kind == Kind::Article && (hints.is_comment || hints.is_hidden);
+        let is_beside = match self.kind {
+            Kind::Article => hints.is_comment || hints.is_hidden,
+            Kind::Product => hints.is_comment || hints.is_review,
+            Kind::Questions | Kind::Forum | Kind::Other => false,
+        };
         let text = self.stats.text_bytes(nodes);
+        let prose = self.stats.prose_bytes(nodes);
+        if hints.is_consent && self.is_part(prose) && !self.pruned.holds_body(nodes) {
+            return true;
+        }
         if text == 0 || (self.is_most(nodes) && (self.is_guarded || !(is_frame || is_beside))) {
             return false;
         }
-        let prose = self.stats.prose_bytes(nodes);
         if self.drops_tag(element.tag, prose) || (hints.is_hidden && !self.is_folded(prose)) {
             return true;
         }
@@ -104,13 +118,19 @@ impl Judge<'_> {
         if hints.is_body || is_article || self.pruned.holds_body(nodes) {
             return false;
         }
-        is_frame || hints.is_noise || self.drops_name(element.tag, hints, text)
+        let is_navigation = hints.is_navigation && !has_prose(text, prose);
+        is_frame || is_navigation || hints.is_noise || self.drops_name(element.tag, hints, text)
     }
 
     /// Whether hidden content is there for the reader to open. In an article it is not, unless little is left without
     /// it.
     fn is_folded(&self, prose: usize) -> bool {
         prose >= FOLDED_PROSE_BYTES && (self.kind != Kind::Article || self.is_guarded)
+    }
+
+    /// Whether the page has more than this much prose, even if it is rendered by its scripts.
+    fn is_part(&self, prose: usize) -> bool {
+        prose * 100 < self.stats.prose_bytes(&self.whole) * MAX_CONSENT_PROSE_PERCENT
     }
 
     fn is_most(&self, nodes: &Range<usize>) -> bool {
@@ -135,8 +155,15 @@ impl Judge<'_> {
         let is_detail = hints.is_detail && !tag.is_heading() && text < MAX_DETAIL_BYTES;
         match self.kind {
             Kind::Article => hints.is_aside || hints.is_comment || is_detail,
-            Kind::Forum => is_detail,
+            Kind::Product => hints.is_comment || hints.is_review,
+            Kind::Questions => hints.is_comment || is_detail,
+            Kind::Forum => hints.is_profile || is_detail,
             Kind::Other => false,
         }
     }
+}
+
+fn has_prose(text: usize, prose: usize) -> bool {
+    prose >= MIN_NOT_NAVIGATION_PROSE_BYTES
+        && prose * 100 >= text * MIN_NOT_NAVIGATION_PROSE_PERCENT
 }

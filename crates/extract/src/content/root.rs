@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 
-use super::kind::Kind;
 use super::prune::Pruned;
 use crate::page::{Element, NodeKind, Page, Tag};
 use crate::text_stats::TextStats;
@@ -27,33 +26,30 @@ const MAX_PARTS: usize = 200;
 
 /// Finds the article in the first tier that has enough prose; else, if the page is an article, the smallest element
 /// with most of its prose; else the whole page.
-pub(super) fn find(page: &Page<'_>, kept: &TextStats, pruned: &Pruned, kind: Kind) -> Range<usize> {
+pub(super) fn find(
+    page: &Page<'_>,
+    kept: &TextStats,
+    pruned: &Pruned,
+    is_article: bool,
+) -> Range<usize> {
     let whole = 0..page.nodes.len();
     let page_prose = kept.prose_bytes(&whole);
-    let tiers: &[Tier] = match kind {
-        Kind::Article => &[Tier::Body, Tier::Article, Tier::Main],
-        Kind::Forum | Kind::Other => &[Tier::Main],
-    };
+    let tiers: &[Tier] =
+        if is_article { &[Tier::Body, Tier::Article, Tier::Main] } else { &[Tier::Main] };
     for tier in tiers {
         let parts = Parts::of(page, kept, pruned, *tier);
-        let has_enough = match kind {
-            Kind::Article => {
-                parts.prose >= MIN_TIER_PROSE_BYTES
-                    && parts.prose * 100 >= page_prose * MIN_TIER_PERCENT
-            }
+        let has_enough = if is_article {
+            parts.prose >= MIN_TIER_PROSE_BYTES
+                && parts.prose * 100 >= page_prose * MIN_TIER_PERCENT
+        } else {
             // The content of other kinds of pages is not always prose.
-            Kind::Forum | Kind::Other => {
-                parts.text * 100 >= kept.text_bytes(&whole) * MIN_MAIN_TEXT_PERCENT
-            }
+            parts.text * 100 >= kept.text_bytes(&whole) * MIN_MAIN_TEXT_PERCENT
         };
         if has_enough {
             return parts.root();
         }
     }
-    match kind {
-        Kind::Article => Parts::whole(page, kept).smallest_around(),
-        Kind::Forum | Kind::Other => whole,
-    }
+    if is_article { Parts::whole(page, kept).smallest_around() } else { whole }
 }
 
 /// How an element declares that it is the article, best first.

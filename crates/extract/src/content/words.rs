@@ -9,12 +9,20 @@ use aho_corasick::{AhoCorasick, AhoCorasickBuilder, AhoCorasickKind};
 pub(super) enum Meaning {
     /// A frame around every page of the site.
     Frame,
+    /// Asks for consent to cookies.
+    Consent,
+    /// Links to other pages.
+    Navigation,
     /// Surrounds articles.
     Noise,
     /// Noise beside an article; on other pages it is part of the content.
     Aside,
     /// Written by readers; in a forum it is the content.
     Comment,
+    /// Written by buyers; beside a product it is noise.
+    Review,
+    /// About the author of a post in a forum.
+    Profile,
     /// A line about the article: author, date, caption. It is never long.
     Detail,
     /// The article itself.
@@ -23,16 +31,14 @@ pub(super) enum Meaning {
 
 /// These words, separated by spaces, have the same meaning anywhere in a name.
 const ANYWHERE: &[(Meaning, &str)] = &[
-    (
-        Meaning::Frame,
-        "breadcrumb consent cookie copyright footer gdpr navbar navigation onetrust rodape",
-    ),
+    (Meaning::Frame, "copyright footer rodape"),
+    (Meaning::Consent, "consent cookie gdpr onetrust"),
+    (Meaning::Navigation, "breadcrumb dropdown navbar navigation pager paginat toolbar"),
     (
         Meaning::Noise,
-        "advert adslot dropdown lightbox login masthead modal newsletter outbrain overlay pager
-         paginat popup screen-reader sharebar sharedaddy sharing sidebar signin signup sign-up
-         skip-link skiplink social sponsor taboola toolbar tooltip visually-hidden visuallyhidden
-         addtoany addthis sr-only",
+        "advert adslot lightbox login masthead modal newsletter outbrain overlay popup
+         screen-reader sharebar sharedaddy sharing sidebar signin signup sign-up skip-link skiplink
+         social sponsor taboola tooltip visually-hidden visuallyhidden addtoany addthis sr-only",
     ),
     (
         Meaning::Aside,
@@ -42,6 +48,8 @@ const ANYWHERE: &[(Meaning, &str)] = &[
          see-also",
     ),
     (Meaning::Comment, "comment disqus livefyre"),
+    (Meaning::Review, "bazaarvoice judgeme okendo trustpilot yotpo"),
+    (Meaning::Profile, "postprofile user-info user-profile userextras userinfo userprofile"),
     (
         Meaning::Detail,
         "byline caption credit dateline entry-meta entrymeta post-meta postmeta article-meta
@@ -60,9 +68,11 @@ const ANYWHERE: &[(Meaning, &str)] = &[
 
 /// These are also parts of other words, so they count only as whole words.
 const ALONE: &[(Meaning, &str)] = &[
-    (Meaning::Noise, "ad ads crumbs menu nav share dialog notice signature"),
+    (Meaning::Navigation, "crumbs menu nav"),
+    (Meaning::Noise, "ad ads share dialog notice signature"),
     (Meaning::Aside, "cta latest print rail respond tags toc"),
     (Meaning::Comment, "replies"),
+    (Meaning::Review, "rating ratings review reviews"),
     (Meaning::Detail, "author bio date meta time tag views"),
 ];
 

@@ -18,6 +18,15 @@ pub(super) const MAX_AUTHORS: usize = 100;
 /// Deeper objects are not told apart.
 const MAX_DEPTH: usize = 32;
 
+/// The kind of a page, as it states it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StatedKind {
+    Article,
+    Product,
+    /// A list of articles, products or the like.
+    List,
+}
+
 /// The objects of a page and their facts.
 #[derive(Default)]
 pub(crate) struct JsonLd<'a> {
@@ -34,6 +43,8 @@ struct Object<'a> {
     /// Whether it is a question or a post in a forum.
     is_post: bool,
     is_person: bool,
+    is_product: bool,
+    is_list: bool,
     id: Option<&'a str>,
     /// As in the source, with escapes.
     name: Option<&'a str>,
@@ -55,9 +66,18 @@ impl<'a> JsonLd<'a> {
         found
     }
 
-    /// Whether one of the objects is an article.
-    pub(crate) fn has_article(&self) -> bool {
-        self.objects.iter().any(|object| object.is_article)
+    /// The kind of page that the objects describe.
+    pub(crate) fn stated_kind(&self) -> Option<StatedKind> {
+        let has = |wanted: fn(&Object<'_>) -> bool| self.objects.iter().any(wanted);
+        if has(|object| object.is_article) {
+            Some(StatedKind::Article)
+        } else if has(|object| object.is_list) {
+            Some(StatedKind::List)
+        } else if has(|object| object.is_product) {
+            Some(StatedKind::Product)
+        } else {
+            None
+        }
     }
 
     /// The values under a key: those of articles first, then of all others.
@@ -195,6 +215,8 @@ impl Object<'_> {
         self.is_article |= is_one_of(&["Article", "BlogPosting", "Report"]);
         self.is_post |= is_one_of(&["Question", "DiscussionForumPosting"]);
         self.is_person |= is_one_of(&["Person"]);
+        self.is_product |= is_one_of(&["Product", "ProductGroup"]);
+        self.is_list |= is_one_of(&["ItemList", "CollectionPage"]);
     }
 }
 
@@ -220,7 +242,7 @@ mod tests {
         let script = r#"{"@graph": [{"@type": "WebPage", "name": "page"},
             {"name": "story", "@type": ["Thing", "NewsArticle"], "author": [{"name": "Ada"}]}]}"#;
         let found = JsonLd::read(&[script]);
-        assert!(found.has_article());
+        assert_eq!(found.stated_kind(), Some(StatedKind::Article));
         assert_eq!(found.values("name").collect::<Vec<_>>(), ["story", "page", "Ada"]);
         assert_eq!(found.values_in("author", "name").collect::<Vec<_>>(), ["Ada"]);
         assert_eq!(found.authors(false), ["Ada"]);

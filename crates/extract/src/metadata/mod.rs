@@ -15,7 +15,7 @@ use crate::links::absolute;
 use crate::page::{Element, Page, Tag};
 
 pub(crate) use author::stated_name;
-pub(crate) use json_ld::JsonLd;
+pub(crate) use json_ld::{JsonLd, StatedKind};
 use metas::Metas;
 use sources::Sources;
 use title::Titles;

@@ -48,10 +48,15 @@ pub(super) fn build<'a>(
             Token::Start { tag, name, attributes } => builder.start(tag, name, attributes),
             Token::End { tag, name } => builder.end(tag, name),
             Token::Script { attributes, content } => builder.script(attributes, content),
+            Token::Noscript { content } if builder.noscript.len() < MAX_NOSCRIPT => {
+                builder.noscript.push(content);
+            }
+            Token::Noscript { .. } => {}
         }
     }
     builder.close_from(0);
-    Ok(Page { nodes: builder.nodes, json_ld: builder.json_ld, is_cut })
+    let Builder { nodes, json_ld, noscript, .. } = builder;
+    Ok(Page { nodes, json_ld, noscript, is_cut })
 }
 
 /// A page has about one node per this many bytes; memory for them is allocated at once.
@@ -60,10 +65,14 @@ const BYTES_A_NODE: usize = 48;
 /// Further scripts with data are ignored.
 const MAX_JSON_LD: usize = 64;
 
+/// The same for `noscript` elements.
+const MAX_NOSCRIPT: usize = 64;
+
 #[derive(Default)]
 struct Builder<'a> {
     nodes: Vec<Node<'a>>,
     json_ld: Vec<&'a str>,
+    noscript: Vec<&'a str>,
     open: Vec<Open<'a>>,
     /// How many elements are open beyond the maximum depth; their end tags close nothing.
     too_deep: usize,

@@ -19,6 +19,8 @@ pub(crate) struct Page<'a> {
     pub(crate) nodes: Vec<Node<'a>>,
     /// The scripts with linked data about the page.
     pub(crate) json_ld: Vec<&'a str>,
+    /// What the page shows if scripts are turned off.
+    pub(crate) noscript: Vec<&'a str>,
     /// Whether there is more text than requested.
     pub(crate) is_cut: bool,
 }

@@ -23,6 +23,9 @@ pub(super) enum Token<'a> {
         attributes: &'a str,
         content: &'a str,
     },
+    Noscript {
+        content: &'a str,
+    },
 }
 
 /// Reads the source once. An unterminated construct (a comment, a quote, a script) extends to the end of the page, as
@@ -82,7 +85,11 @@ impl<'a> Tokenizer<'a> {
         let start = self.at;
         self.at += end_tag_of(name, self.rest());
         let content = self.slice(start, self.at);
-        (tag == Tag::Script).then_some(Token::Script { attributes, content })
+        match tag {
+            Tag::Script => Some(Token::Script { attributes, content }),
+            Tag::Noscript => Some(Token::Noscript { content }),
+            _ => None,
+        }
     }
 
     /// A comment, a declaration, or an end tag without a name.
@@ -180,6 +187,7 @@ mod tests {
                 Token::Start { name, attributes, .. } => format!("<{name}|{attributes}>"),
                 Token::End { name, .. } => format!("</{name}>"),
                 Token::Script { attributes, content } => format!("{{{attributes}|{content}}}"),
+                Token::Noscript { content } => format!("{{{content}}}"),
             })
             .collect();
         assert_eq!(got, want, "{html}");

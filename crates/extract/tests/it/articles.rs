@@ -1,6 +1,6 @@
 //! Small pages of our own making, through the public door.
 
-use fetchwell_extract::{Article, Limits, extract, extract_text, links_within};
+use fetchwell_extract::{Article, Limits, extract, extract_text, extract_within, links_within};
 use url::Url;
 
 fn article(html: &str) -> Article {
@@ -182,13 +182,84 @@ fn the_article_with_the_headline_is_the_article() {
 }
 
 #[test]
-fn noscript_never_shows() {
-    let html =
-        format!("<div id=app></div><noscript><h1>x</h1>{}</noscript>", paragraphs("post", 4));
-    assert!(!article(&html).text.contains("post"));
-    let html = format!("{}<noscript>{}</noscript>", paragraphs("story", 4), paragraphs("post", 9));
-    let got = article(&html).text;
+fn noscript_counts_on_a_bare_page_unless_it_is_excluded() {
+    let noscript = format!("<noscript><h1>x</h1>{}</noscript>", paragraphs("post", 9));
+    let bare = format!("<title>x</title><div id=app></div>{noscript}");
+    let got = article(&bare).text;
+    assert!(got.contains("post number 0") && got.contains("post number 8"), "{got}");
+    let url = Url::parse("https://site.test/").unwrap();
+    let limits = Limits { with_noscript: false, ..Limits::NONE };
+    assert_eq!(extract_within(&bare, &url, &limits).unwrap().text, "");
+    // A page that asks to turn scripts on.
+    let please = "<noscript><p>Please turn on JavaScript to use this site.</noscript>".repeat(3);
+    assert_eq!(article(&please).text, "");
+    let got = article(&format!("{}{noscript}", paragraphs("story", 4))).text;
     assert!(got.contains("story number 3") && !got.contains("post"), "{got}");
+}
+
+/// Navigation consists of links; what has prose is something else, whatever its name.
+#[test]
+fn a_name_of_navigation_does_not_erase_prose() {
+    for name in ["lm_navSource", "faq_tabs-menu", "accordion-dropdown", "paginated-body"] {
+        let html = format!(
+            "<main><div class={name}>{}</div><div class={name}>{}</div>\
+             <div class={name}><a href=/a>Home</a> <a href=/b>Shop now</a></div></main>",
+            paragraphs("one", 3),
+            paragraphs("two", 3)
+        );
+        let got = article(&html).text;
+        assert!(got.contains("one number 2") && got.contains("two number 2"), "{name}: {got}");
+        assert!(!got.contains("Shop now"), "{name}: {got}");
+    }
+}
+
+#[test]
+fn a_request_for_consent_is_never_the_content() {
+    let consent = format!("<div id=onetrust-sdk>{}</div>", paragraphs("cookie", 9));
+    let got = article(&format!("<ul><li>Lamps<li>Chairs</ul><p>{LEAD} {LEAD}</p>{consent}")).text;
+    assert!(got.contains("Lamps") && !got.contains("cookie"), "{got}");
+    // Unless there is nothing else: then the name misleads.
+    assert!(article(&consent).text.contains("cookie number 8"));
+}
+
+#[test]
+fn reviews_of_a_product_are_left_out() {
+    let product =
+        r#"<script type="application/ld+json">{"@type": "Product", "name": "Hive"}</script>"#;
+    let shared = "<meta property=og:type content=product>";
+    let page = format!(
+        "<main>{}<div class=product-reviews>{}</div></main>",
+        paragraphs("hive", 3),
+        paragraphs("review", 9)
+    );
+    for head in [product, shared] {
+        let got = article(&format!("{head}{page}")).text;
+        assert!(got.contains("hive number 2") && !got.contains("review"), "{head}: {got}");
+    }
+    // Elsewhere they may be the content, and a list of products is not a product.
+    let list = r#"<script type="application/ld+json">{"@type": "ItemList", "itemListElement":
+        [{"@type": "Product"}, {"@type": "Product"}]}</script>"#;
+    for head in ["", list] {
+        assert!(article(&format!("{head}{page}")).text.contains("review number 8"), "{head}");
+    }
+}
+
+#[test]
+fn a_forum_keeps_replies_but_neither_profiles_nor_remarks_on_answers() {
+    let post = |name: &str| {
+        format!(
+            "<div><dl class=postprofile><dt>Ada<dd>Posts: 138</dl>{}<div class=comment>{}</div></div>",
+            paragraphs(name, 3),
+            paragraphs("remark", 1)
+        )
+    };
+    let html = format!("{}{}", post("first"), post("second"));
+    let at = |url: &str| extract(&html, &Url::parse(url).unwrap()).text;
+    let forum = at("https://site.test/forum/bees");
+    assert!(forum.contains("second number 2") && forum.contains("remark"), "{forum}");
+    assert!(!forum.contains("Posts: 138"), "{forum}");
+    let answers = at("https://site.test/questions/17/bees");
+    assert!(answers.contains("second number 2") && !answers.contains("remark"), "{answers}");
 }
 
 #[test]

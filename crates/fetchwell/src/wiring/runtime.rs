@@ -188,7 +188,7 @@ pub(crate) fn gate_rules(settings: &Settings, give_up_after: Option<Duration>) -
 /// The limits for reading a page, which several doors share.
 pub(crate) fn read_limits(values: &Values) -> ReadLimits {
     let max_text_bytes = usize::try_from(values.extract_max_text).unwrap_or(usize::MAX);
-    ReadLimits { max_text_bytes, max_time: values.extract_max_time }
+    ReadLimits { max_text_bytes, max_time: values.extract_max_time, with_noscript: true }
 }
 
 /// These settings with room for response bodies that may be larger than a page, within the byte budget.
