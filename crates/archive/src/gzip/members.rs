@@ -14,8 +14,9 @@ use super::{
     InflateFault, LEAST_MEMBER_BYTES, MAGIC, WINDOW_BITS, ends_with_its_member, stated_size,
 };
 use crate::buffer::Buffer;
-use crate::record_start::starts_record;
+use crate::format::{ArchiveFormat, START_BYTES};
 use crate::stored::Stored;
+use crate::warc::blank_bytes;
 
 /// The longest member (compressed) that is inflated in one call.
 pub(crate) const MAX_AT_ONCE_BYTES: usize = 8 * 1024 * 1024;
@@ -54,6 +55,7 @@ pub(crate) enum Pulled {
 }
 
 pub(crate) struct Members {
+    format: ArchiveFormat,
     whole: Decompressor,
     magic: memmem::Finder<'static>,
     stream: Option<Stream>,
@@ -70,8 +72,9 @@ struct Stream {
 }
 
 impl Members {
-    pub(crate) fn new() -> Members {
+    pub(crate) fn new(format: ArchiveFormat) -> Members {
         Members {
+            format,
             whole: Decompressor::new(),
             magic: memmem::Finder::new(&MAGIC),
             stream: None,
@@ -117,7 +120,8 @@ impl Members {
     /// incomplete. (Blank lines may be part of that.)
     pub(crate) fn is_continued<R: Read>(&self, file: &mut Stored<R>) -> io::Result<bool> {
         let next = file.at_least(PEEK_BYTES)?;
-        Ok(next.starts_with(&MAGIC) && !starts_record(&first_words(next)))
+        Ok(next.starts_with(&MAGIC)
+            && !self.format.starts_record(&first_bytes::<START_BYTES>(next)))
     }
 
     fn at_once<R: Read>(&mut self, file: &mut Stored<R>, content: &mut Buffer) -> io::Result<bool> {
@@ -192,7 +196,7 @@ impl Members {
             let found = window.get(from..).and_then(|rest| self.magic.find(rest));
             if let Some(found) = found {
                 file.consume(from + found);
-                if begins_with_record(file.at_least(PEEK_BYTES)?) {
+                if begins_with_record(file.at_least(PEEK_BYTES)?, self.format) {
                     return Ok(file.offset - began);
                 }
                 from = 1;
@@ -247,18 +251,17 @@ impl Stream {
     }
 }
 
-/// Whether there is a member here that begins with a WARC record, possibly after blank lines.
-pub(crate) fn begins_with_record(bytes: &[u8]) -> bool {
-    let words = first_words(bytes);
-    let blank = words.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
-    starts_record(&words[blank..])
+/// Whether there is a member here that begins with a record, possibly after blank lines.
+pub(crate) fn begins_with_record(bytes: &[u8], format: ArchiveFormat) -> bool {
+    let content = first_bytes::<START_BYTES>(bytes);
+    format.starts_record(&content[blank_bytes(&content)..])
 }
 
 /// The first bytes of a member, as far as they can be inflated; the rest is zeros.
-fn first_words(bytes: &[u8]) -> [u8; 64] {
-    let mut words = [0; 64];
+pub(crate) fn first_bytes<const N: usize>(bytes: &[u8]) -> [u8; N] {
+    let mut content = [0; N];
     let mut inflate = Decompress::new_gzip(WINDOW_BITS);
     // If the member is damaged further on, the part before that is still used.
-    drop(inflate.decompress(bytes, &mut words, FlushDecompress::None));
-    words
+    drop(inflate.decompress(bytes, &mut content, FlushDecompress::None));
+    content
 }

@@ -5,22 +5,24 @@ use memchr::memchr_iter;
 use super::{MAX_DECLARED_BYTES, WarcFault};
 use crate::headers::{HeadFault, Headers, read_head};
 use crate::line::number;
-use crate::record_start::{START_BYTES, is_truncated_start, starts_record};
+
+/// The first bytes of a record, compared without regard to case, because some writers use lower case.
+const START: &[u8] = b"WARC/";
 
 /// The length of the longest version line that is recognized: `WARC/1.1` and its line break.
-pub(super) const MAX_VERSION_LINE_BYTES: usize = 16;
+pub(crate) const MAX_VERSION_LINE_BYTES: usize = 16;
 
-pub(super) struct RecordHead<'a> {
-    pub(super) version: &'a str,
-    pub(super) headers: Headers<'a>,
-    pub(super) declared_bytes: u64,
+pub(crate) struct RecordHead<'a> {
+    pub(crate) version: &'a str,
+    pub(crate) headers: Headers<'a>,
+    pub(crate) declared_bytes: u64,
     /// The length of the head.
-    pub(super) bytes: usize,
+    pub(crate) bytes: usize,
 }
 
 impl<'a> RecordHead<'a> {
     /// Parses the head at the start of the input.
-    pub(super) fn parse(record: &'a [u8]) -> Result<RecordHead<'a>, WarcFault> {
+    pub(crate) fn parse(record: &'a [u8]) -> Result<RecordHead<'a>, WarcFault> {
         if !starts_record(record) {
             let is_cut = !record.is_empty() && is_truncated_start(record);
             return Err(if is_cut { WarcFault::HeadCutOff } else { WarcFault::Version });
@@ -38,8 +40,18 @@ impl<'a> RecordHead<'a> {
     }
 }
 
+/// Whether the input begins like a record.
+pub(crate) fn starts_record(bytes: &[u8]) -> bool {
+    bytes.get(..START.len()).is_some_and(|found| found.eq_ignore_ascii_case(START))
+}
+
+/// Whether the input is empty or ends within the first bytes of a record.
+pub(crate) fn is_truncated_start(bytes: &[u8]) -> bool {
+    START.get(..bytes.len()).is_some_and(|found| found.eq_ignore_ascii_case(bytes))
+}
+
 /// The next line, after the first byte, that looks like the start of a record.
-pub(super) fn next_start(bytes: &[u8]) -> Option<usize> {
+pub(crate) fn next_start(bytes: &[u8]) -> Option<usize> {
     memchr_iter(b'\n', bytes).map(|line_end| line_end + 1).find(|at| {
         let line = &bytes[*at..];
         starts_record(line) && line.split(|byte| *byte == b'\n').next().is_some_and(is_version_line)
@@ -48,7 +60,7 @@ pub(super) fn next_start(bytes: &[u8]) -> Option<usize> {
 
 /// The same, but stricter: the following line must be a header of a record. So a page that mentions WARC is not taken
 /// for one.
-pub(super) fn next_head(bytes: &[u8]) -> Option<usize> {
+pub(crate) fn next_head(bytes: &[u8]) -> Option<usize> {
     let mut from = 0;
     while let Some(found) = next_start(&bytes[from..]) {
         let at = from + found;
@@ -70,7 +82,7 @@ fn is_version_line(line: &[u8]) -> bool {
 
 /// The version in a line that begins a record.
 fn version(first_line: &[u8]) -> Option<&str> {
-    let version = str::from_utf8(first_line.get(START_BYTES..)?).ok()?.trim();
+    let version = str::from_utf8(first_line.get(START.len()..)?).ok()?.trim();
     let (major, minor) = version.split_once('.')?;
     (number(major).is_some() && number(minor).is_some()).then_some(version)
 }

@@ -1,9 +1,8 @@
 //! WARC records, 0.17 to 1.1.
 
-mod head;
+pub(crate) mod head;
 mod kind;
 mod reader;
-mod source;
 mod tally;
 
 use std::borrow::Cow;
@@ -110,7 +109,7 @@ pub fn parse_record(bytes: &[u8]) -> Result<Record<'_>, WarcFault> {
 }
 
 /// The number of bytes of line breaks at the start of the input.
-fn blank_bytes(bytes: &[u8]) -> usize {
+pub(crate) fn blank_bytes(bytes: &[u8]) -> usize {
     bytes.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count()
 }
 

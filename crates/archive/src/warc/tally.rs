@@ -1,7 +1,7 @@
 //! Counts of the records and bytes of a file.
 
+use super::Flaw;
 use super::reader::Stretch;
-use super::{Flaw, Record};
 use crate::gzip::InflateFault;
 
 /// Counts. Every record and every malformed part is in exactly one of the first four; every byte of the content is in
@@ -33,19 +33,19 @@ impl Tally {
         self.ok + self.truncated + self.malformed + self.skipped
     }
 
-    pub(super) fn count_record(&mut self, record: &Record<'_>) {
-        let count = match &record.flaw {
+    pub(crate) fn count_record(&mut self, flaw: Option<&Flaw>, is_known_kind: bool) {
+        let count = match flaw {
             Some(
                 Flaw::Cut { .. } | Flaw::TooLong { .. } | Flaw::Damaged(InflateFault::Truncated),
             ) => &mut self.truncated,
             Some(Flaw::Damaged(_)) => &mut self.malformed,
-            None if record.kind().is_none() => &mut self.skipped,
+            None if !is_known_kind => &mut self.skipped,
             None => &mut self.ok,
         };
         *count += 1;
     }
 
-    pub(super) fn count_stretch(&mut self, stretch: &Stretch) {
+    pub(crate) fn count_stretch(&mut self, stretch: &Stretch) {
         self.malformed += 1;
         if stretch.is_stray() {
             self.stray_bytes += stretch.bytes;

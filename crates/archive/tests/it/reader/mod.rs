@@ -1,7 +1,7 @@
 //! WARC files of our own making, whole and broken, read from one end to the other.
 
 mod broken;
-mod files;
+pub(crate) mod files;
 mod mutation;
 mod round_trip;
 mod sound;

@@ -5,13 +5,12 @@
 
 use std::io::{self, Read};
 
-use super::FilePosition;
-use super::head::next_start;
 use crate::buffer::Buffer;
+use crate::format::{ArchiveFormat, START_BYTES};
 use crate::gzip::members::{Begun, Members, Pulled, begins_with_record};
 use crate::gzip::{InflateFault, MAGIC};
-use crate::record_start::{START_BYTES, starts_record};
 use crate::stored::Stored;
+use crate::warc::{FilePosition, blank_bytes};
 
 /// How far a file that begins with neither a record nor gzip is searched for one of them.
 const MAX_PROLOGUE_BYTES: usize = 1024 * 1024;
@@ -30,6 +29,7 @@ pub(super) enum Next {
 }
 
 pub(super) struct Source<R> {
+    format: ArchiveFormat,
     file: Stored<R>,
     members: Members,
     /// The inflated bytes; not used for a plain file.
@@ -57,10 +57,11 @@ struct Segment {
 impl<R: Read> Source<R> {
     /// A source that keeps up to `max_bytes` in memory at a time. For a compressed file, it also keeps some of the
     /// stored bytes: see [`MAX_AT_ONCE_BYTES`](crate::gzip::members::MAX_AT_ONCE_BYTES).
-    pub(super) fn new(read: R, max_bytes: usize) -> Source<R> {
+    pub(super) fn new(read: R, max_bytes: usize, format: ArchiveFormat) -> Source<R> {
         Source {
+            format,
             file: Stored::new(read, max_bytes.max(LEAST_WINDOW_BYTES)),
-            members: Members::new(),
+            members: Members::new(format),
             inflated: Buffer::new(max_bytes),
             framing: Framing::Unknown,
             segment: Segment::default(),
@@ -152,16 +153,16 @@ impl<R: Read> Source<R> {
         if bytes.starts_with(&MAGIC) {
             return Ok(Framing::Gzip);
         }
-        if starts_record(bytes) {
+        if self.format.starts_record(bytes) {
             return Ok(Framing::Plain);
         }
         let bytes = self.file.at_least(MAX_PROLOGUE_BYTES)?;
-        if starts_record(&bytes[super::blank_bytes(bytes)..]) {
+        if self.format.starts_record(&bytes[blank_bytes(bytes)..]) {
             return Ok(Framing::Plain);
         }
-        let plain = next_start(bytes).unwrap_or(usize::MAX);
+        let plain = self.format.next_start(bytes).unwrap_or(usize::MAX);
         let mut members = memchr::memmem::find_iter(bytes, &MAGIC).take_while(|at| *at < plain);
-        let is_gzip = members.any(|at| begins_with_record(&bytes[at..]));
+        let is_gzip = members.any(|at| begins_with_record(&bytes[at..], self.format));
         Ok(if is_gzip { Framing::Gzip } else { Framing::Plain })
     }
 }
