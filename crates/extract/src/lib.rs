@@ -169,6 +169,13 @@ pub fn links_within(
     links::all(&page, base_url, limits.max_added_bytes(html), watch)
 }
 
+/// The URL that a page declares as its own, if it is absolute: its canonical URL, else that of its Open Graph data. For
+/// pages that were saved without their URL.
+pub fn declared_url_within(html: &str, limits: &Limits<'_>) -> Result<Option<Url>, TookTooLong> {
+    let page = Page::parse(html, limits.max_text_bytes, &Watch::new(limits))?;
+    Ok(metadata::declared_url(&page))
+}
+
 /// Parses a page and returns its number of nodes. For benchmarks, to measure parsing alone.
 #[must_use]
 pub fn count_nodes(html: &str) -> usize {

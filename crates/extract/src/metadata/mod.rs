@@ -8,6 +8,8 @@ mod published;
 mod sources;
 mod title;
 
+use std::borrow::Cow;
+
 use url::Url;
 
 use crate::fold::one_line;
@@ -150,9 +152,23 @@ fn lang(page: &Page<'_>, metas: &Metas) -> Option<String> {
 }
 
 fn canonical(page: &Page<'_>, base_url: &Url) -> Option<String> {
+    canonical_links(page).find_map(|reference| absolute_string(base_url, &reference))
+}
+
+fn canonical_links<'p>(page: &'p Page<'_>) -> impl Iterator<Item = Cow<'p, str>> {
     page.elements()
         .filter(|(_, link)| link.tag == Tag::Link && link.attribute_has("rel", "canonical"))
-        .find_map(|(_, link)| absolute_string(base_url, &link.attribute("href")?))
+        .filter_map(|(_, link)| link.attribute("href"))
+}
+
+/// The absolute URL that the page declares as its own.
+pub(crate) fn declared_url(page: &Page<'_>) -> Option<Url> {
+    let metas = Metas::of(page);
+    let shared = metas.all("og:url").map(Cow::Borrowed);
+    canonical_links(page)
+        .chain(shared)
+        .filter_map(|reference| Url::parse(reference.trim()).ok())
+        .find(|url| matches!(url.scheme(), "http" | "https"))
 }
 
 /// The texts of the matching elements that are not empty. Elements nested in a match are skipped.

@@ -1,6 +1,8 @@
 //! Small pages of our own making, through the public door.
 
-use fetchwell_extract::{Article, Limits, extract, extract_text, extract_within, links_within};
+use fetchwell_extract::{
+    Article, Limits, declared_url_within, extract, extract_text, extract_within, links_within,
+};
 use url::Url;
 
 fn article(html: &str) -> Article {
@@ -562,4 +564,21 @@ fn neither_an_account_nor_the_site_is_an_author() {
     // Other sources are used instead.
     let both = "<meta name=author content='The Hive'><h1>Bees</h1><p>By Ada Keeper</p>";
     assert_eq!(authors(both), ["Ada Keeper"]);
+}
+
+#[test]
+fn a_page_declares_its_own_url_only_if_it_is_absolute() {
+    let canonical = r#"<link rel="canonical" href=" https://a.test/one ">"#;
+    let shared = r#"<meta property="og:url" content="https://a.test/shared">"#;
+    for (head, want) in [
+        (canonical.to_owned(), Some("https://a.test/one")),
+        (format!("{shared}{canonical}"), Some("https://a.test/one")),
+        (format!(r#"<link rel="canonical" href="/one">{shared}"#), Some("https://a.test/shared")),
+        (r#"<base href="https://a.test/"><link rel="canonical" href="/one">"#.to_owned(), None),
+        (r#"<link rel="canonical" href="javascript:alert(1)">"#.to_owned(), None),
+        ("<title>None</title>".to_owned(), None),
+    ] {
+        let url = declared_url_within(&head, &Limits::NONE).unwrap();
+        assert_eq!(url.as_ref().map(Url::as_str), want, "{head}");
+    }
 }
