@@ -40,19 +40,27 @@ impl Default for ReadLimits {
 
 impl ReadLimits {
     pub(crate) fn article(&self, html: &str, found_at: &Url) -> Result<Article, FetchOutcome> {
-        self.within(|limits| extract_within(html, found_at, limits))
+        self.read(|limits| extract_within(html, found_at, limits))
     }
 
     /// Reads from a page whatever `read` does, all of it within the limits.
-    pub(crate) fn within<T>(
+    pub(crate) fn read<T>(
         &self,
         read: impl FnOnce(&Limits<'_>) -> Result<T, TookTooLong>,
     ) -> Result<T, FetchOutcome> {
+        self.within(read)
+            .map_err(|TookTooLong| FetchOutcome::BadAnswer(AnswerFault::TookTooLong))
+    }
+
+    /// The same, without a fetch. The time counts from this call.
+    pub fn within<T>(
+        &self,
+        read: impl FnOnce(&Limits<'_>) -> Result<T, TookTooLong>,
+    ) -> Result<T, TookTooLong> {
         let began = ThreadTime::now();
         let is_over = || began.elapsed() > self.max_time;
         let ReadLimits { max_text_bytes, with_noscript, .. } = *self;
-        let limits = Limits { max_text_bytes, with_noscript, is_over: &is_over };
-        read(&limits).map_err(|TookTooLong| FetchOutcome::BadAnswer(AnswerFault::TookTooLong))
+        read(&Limits { max_text_bytes, with_noscript, is_over: &is_over })
     }
 
     /// The memory needed to read a page of this size.

@@ -77,6 +77,16 @@ pub fn with_unit(number: &str, unit: &str) -> String {
     if is_bare { format!("{number}{unit}") } else { number.to_owned() }
 }
 
+/// A duration as people read it: `0.4 s`, `75 s`, `61 min 1 s`.
+pub fn readable_duration(duration: Duration) -> String {
+    let seconds = duration.as_secs_f64();
+    match duration.as_secs() {
+        0..=9 => format!("{seconds:.1} s"),
+        10..=119 => format!("{seconds:.0} s"),
+        whole => format!("{} min {} s", whole / 60, whole % 60),
+    }
+}
+
 /// Formats a duration so that [`parse_duration`] returns the same value. Fractions of a millisecond are dropped.
 pub fn format_duration(duration: Duration) -> String {
     let mut left_ms = duration.as_millis();

@@ -12,7 +12,6 @@ use fetchwell_extract::{Article, decode, extract_within, is_html, is_text, links
 use fetchwell_policy::digest::sha256_hex;
 use fetchwell_policy::outcome::{Blame, FetchOutcome};
 use fetchwell_policy::rfc3339::rfc3339;
-use fetchwell_policy::text::printable;
 use fetchwell_policy::time::Time;
 use serde::{Deserialize, Serialize};
 use url::Url;
@@ -20,6 +19,7 @@ use url::Url;
 use super::capture::{Archived, warcinfo};
 use super::format::OutputFormat;
 use super::plan::FetchRules;
+use super::printed::{markdown_page, text_page, under_url};
 
 /// The outcome of a URL.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -216,7 +216,7 @@ impl FetchRow {
         found_at: &Url,
         rules: &FetchRules,
     ) -> Result<(), FetchOutcome> {
-        let (article, links) = rules.reading.within(|limits| {
+        let (article, links) = rules.reading.read(|limits| {
             let article = extract_within(html, found_at, limits)?;
             let links = rules.links.then(|| links_within(html, found_at, limits)).transpose()?;
             Ok((article, links))
@@ -246,21 +246,15 @@ impl FetchRow {
     }
 
     fn as_markdown(&self) -> Vec<u8> {
-        let page = ended_by_newline(self.markdown.as_deref());
-        match &self.title {
-            Some(title) if !page.is_empty() && !page.starts_with(b"# ") => {
-                [format!("# {title}\n\n").as_bytes(), &page].concat()
-            }
-            _ => page,
-        }
+        markdown_page(self.title.as_deref(), self.markdown.as_deref().unwrap_or_default())
     }
 
     fn as_text(&self) -> Vec<u8> {
-        ended_by_newline(self.text.as_deref())
+        text_page(self.text.as_deref().unwrap_or_default())
     }
 
     fn as_html(&self) -> Vec<u8> {
-        ended_by_newline(self.html.as_deref())
+        text_page(self.html.as_deref().unwrap_or_default())
     }
 
     /// Serializing a row cannot fail.
@@ -277,16 +271,6 @@ impl FetchRow {
     /// The records of the exchanges, then the row: as the last record it shows that all are complete.
     fn as_warc(&self) -> Vec<u8> {
         self.archived.with_row(&self.url, &self.fetched_at, &self.as_json())
-    }
-
-    /// The page below a line with its URL; nothing if there is no page.
-    fn headed(&self, before: &str, after: &str, page: Vec<u8>) -> Vec<u8> {
-        if page.is_empty() {
-            return page;
-        }
-        // A `>` could end the HTML comment around the URL.
-        let url = printable(&self.url).replace('>', "%3E");
-        [format!("{before}{url}{after}\n").as_bytes(), &page, b"\n"].concat()
     }
 }
 
@@ -315,11 +299,13 @@ pub fn renderer(format: OutputFormat, several: bool) -> fn(&FetchRow) -> Vec<u8>
         (OutputFormat::Json, _) => FetchRow::as_json_line,
         (OutputFormat::Warc, _) => FetchRow::as_warc,
         (OutputFormat::Markdown, false) => FetchRow::as_markdown,
-        (OutputFormat::Markdown, true) => |row| row.headed("<!-- ", " -->", row.as_markdown()),
+        (OutputFormat::Markdown, true) => {
+            |row| under_url(OutputFormat::Markdown, &row.url, row.as_markdown())
+        }
         (OutputFormat::Text, false) => FetchRow::as_text,
-        (OutputFormat::Text, true) => |row| row.headed("==> ", " <==", row.as_text()),
+        (OutputFormat::Text, true) => |row| under_url(OutputFormat::Text, &row.url, row.as_text()),
         (OutputFormat::Html, false) => FetchRow::as_html,
-        (OutputFormat::Html, true) => |row| row.headed("<!-- ", " -->", row.as_html()),
+        (OutputFormat::Html, true) => |row| under_url(OutputFormat::Html, &row.url, row.as_html()),
     }
 }
 
@@ -329,14 +315,6 @@ pub fn preamble(format: OutputFormat, path: &Path, user_agent: &str, now: Time) 
         OutputFormat::Warc => warcinfo(path, user_agent, now),
         _ => Vec::new(),
     }
-}
-
-fn ended_by_newline(content: Option<&str>) -> Vec<u8> {
-    let mut bytes = content.unwrap_or_default().as_bytes().to_vec();
-    if !bytes.is_empty() && !bytes.ends_with(b"\n") {
-        bytes.push(b'\n');
-    }
-    bytes
 }
 
 fn outcome_of(happened: &FetchOutcome, status: Option<u16>) -> RowOutcome {

@@ -170,7 +170,7 @@ fn read(
 
 fn extracted(html: &str, url: &str, wanted: &Wanted) -> Result<Option<String>, FetchOutcome> {
     let Ok(found_at) = url::Url::parse(url) else { return Ok(None) };
-    let (article, links) = wanted.limits.within(|limits| {
+    let (article, links) = wanted.limits.read(|limits| {
         let article = wanted.article.then(|| extract_within(html, &found_at, limits));
         let links = wanted.links.then(|| links_within(html, &found_at, limits));
         Ok((article.transpose()?, links.transpose()?))

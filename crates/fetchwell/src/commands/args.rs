@@ -1,8 +1,12 @@
 //! Argument helpers that several commands share.
 
+use std::path::Path;
+
 use clap::builder::{PossibleValue, PossibleValuesParser, RangedI64ValueParser, TypedValueParser};
 use fetchwell_doors::fetch::OutputFormat;
 use fetchwell_settings::Flag;
+
+use crate::console::exit::Exit;
 
 /// The flags that were given, as overrides of settings: each is a setting, the name of its flag, and the value.
 pub(crate) fn given<const N: usize>(
@@ -20,10 +24,26 @@ pub(crate) fn whole(least: i64, most: i64) -> impl TypedValueParser<Value = usiz
     RangedI64ValueParser::<usize>::new().range(least..=most)
 }
 
-/// Parses an output format.
-pub(crate) fn output_format() -> impl TypedValueParser<Value = OutputFormat> {
-    let formats = OutputFormat::ALL;
-    let known = formats.map(|format| PossibleValue::new(format.name()).help(format.help()));
+/// Parses one of these output formats.
+pub(crate) fn output_format(
+    formats: &'static [OutputFormat],
+) -> impl TypedValueParser<Value = OutputFormat> {
+    let known = |format: &OutputFormat| PossibleValue::new(format.name()).help(format.help());
+    let known: Vec<PossibleValue> = formats.iter().map(known).collect();
     PossibleValuesParser::new(known)
         .try_map(|name| OutputFormat::named(&name).ok_or("there is no such format"))
+}
+
+/// The requested format, or else the one that the name of the output implies.
+pub(crate) fn requested_format(
+    format: Option<OutputFormat>,
+    json: bool,
+    output: Option<&Path>,
+) -> Result<Option<OutputFormat>, Exit> {
+    match (format, json) {
+        (Some(format), false) => Ok(Some(format)),
+        (None | Some(OutputFormat::Json), true) => Ok(Some(OutputFormat::Json)),
+        (Some(_), true) => Err(Exit::Usage("--json conflicts with another --format".into())),
+        (None, false) => Ok(output.and_then(OutputFormat::of_file)),
+    }
 }

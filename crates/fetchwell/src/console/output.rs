@@ -47,3 +47,11 @@ pub(crate) fn folder_of(path: &Path) -> &Path {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     folder.unwrap_or(Path::new("."))
 }
+
+/// The exit of a command that cannot open its output file.
+pub(crate) fn cannot_use(output: &Path, error: &io::Error) -> Exit {
+    Exit::Usage(format!(
+        "cannot use the output {}: {error}; use another file with --output",
+        output.display()
+    ))
+}

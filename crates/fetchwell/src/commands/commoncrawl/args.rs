@@ -130,7 +130,7 @@ pub(crate) struct GetArgs {
     #[arg(long, value_name = "TIME", value_parser = timestamp)]
     pub(crate) timestamp: Option<String>,
     /// Output format; --json is --format json
-    #[arg(long, value_parser = output_format(), default_value = "markdown")]
+    #[arg(long, value_parser = output_format(&OutputFormat::ALL), default_value = "markdown")]
     pub(crate) format: OutputFormat,
 }
 

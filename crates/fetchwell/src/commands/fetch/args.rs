@@ -19,7 +19,7 @@ pub(crate) struct FetchArgs {
     /// comment); - reads standard input
     #[arg(required = true, value_name = "URL|@FILE|-")]
     pub(crate) urls: Vec<String>,
-    #[arg(long, value_parser = output_format(), help = format_help())]
+    #[arg(long, value_parser = output_format(&OutputFormat::ALL), help = format_help())]
     pub(crate) format: Option<OutputFormat>,
     /// Add the links of each page to its JSON row
     #[arg(long)]

@@ -32,14 +32,15 @@ use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
+use crate::commands::args::requested_format;
 use crate::commands::fetch::args::FetchArgs;
 use crate::console::exit::Exit;
-use crate::console::output::Running;
+use crate::console::output::{Running, cannot_use};
 use crate::console::signals::stop_on_signal;
 use crate::console::url_lists::read_pages;
 use crate::wiring::{Parts, gate_rules, open_queue_db, user_agent};
 use estimate::Estimate;
-use output::{Stdout, cannot};
+use output::Stdout;
 
 pub(crate) use onlooker::{Onlooker, audit, run_to_file};
 pub(crate) use progress::FetchProgress;
@@ -82,19 +83,10 @@ pub(crate) fn run(settings: &Settings, args: FetchArgs, json: bool, quiet: u8) -
 
 /// The requested format, or else the one that the output's name implies, or else a default by the number of URLs.
 fn format(args: &FetchArgs, json: bool, urls: usize) -> Result<OutputFormat, Exit> {
-    let named = args.output.as_deref().and_then(OutputFormat::of_file);
-    let format = match (args.format, json) {
-        (Some(format), false) => format,
-        (None | Some(OutputFormat::Json), true) => OutputFormat::Json,
-        (Some(_), true) => {
-            return Err(Exit::Usage("--json conflicts with another --format".into()));
-        }
-        (None, false) => match named {
-            Some(format) => format,
-            None if urls == 1 && !args.resume => OutputFormat::Markdown,
-            None => OutputFormat::Json,
-        },
-    };
+    let is_one_page = urls == 1 && !args.resume;
+    let default = if is_one_page { OutputFormat::Markdown } else { OutputFormat::Json };
+    let requested = requested_format(args.format, json, args.output.as_deref())?;
+    let format = requested.unwrap_or(default);
     if args.resume && !format.has_rows() {
         let with_rows = OutputFormat::ALL.into_iter().filter(|format| format.has_rows());
         let names: Vec<&str> = with_rows.map(OutputFormat::name).collect();
@@ -175,7 +167,7 @@ impl Run<'_> {
         self.onlooker.progress.count_earlier(&rows());
         let instance = Arc::new(queue.instance());
         let finish = FileFinish::open(instance.clone(), path, renderer(self.format, self.several))
-            .map_err(|error| cannot(path, &error))?;
+            .map_err(|error| cannot_use(path, &error))?;
         let estimate = || {
             let rows = rows();
             self.estimate(urls.iter().filter(|url| !rows.has(url)))
@@ -256,7 +248,7 @@ impl Run<'_> {
 
     /// The rows in an output file.
     fn earlier(&self, path: &Path) -> Result<Earlier, Exit> {
-        Earlier::open(path, self.format).map_err(|error| cannot(path, &error))
+        Earlier::open(path, self.format).map_err(|error| cannot_use(path, &error))
     }
 
     /// The first bytes of the output.

@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::console::exit::Exit;
-use crate::console::output::folder_of;
+use crate::console::output::{cannot_use, folder_of};
 
 /// Standard output as a sink.
 pub(super) struct Stdout {
@@ -45,14 +45,14 @@ impl Sink<FetchRow> for Stdout {
 
 /// The queue name of an output file: always the same for the same file.
 pub(super) fn queue_name(path: &Path) -> Result<String, Exit> {
-    let folder = folder_of(path).canonicalize().map_err(|error| cannot(path, &error))?;
+    let folder = folder_of(path).canonicalize().map_err(|error| cannot_use(path, &error))?;
     let name = path.file_name().unwrap_or_default();
     Ok(format!("fetch:{}", folder.join(name).display()))
 }
 
 /// Empties the output for a new run and writes the preamble of its format.
 pub(super) async fn begin(db: &Db, path: &Path, preamble: Vec<u8>) -> Result<(), Exit> {
-    let file = File::create(path).map_err(|error| cannot(path, &error))?;
+    let file = File::create(path).map_err(|error| cannot_use(path, &error))?;
     revise_length(db, path, move |_| write_preamble(&file, &preamble)).await?;
     Ok(())
 }
@@ -76,9 +76,9 @@ pub(super) async fn repair(
 ) -> Result<Option<Repaired>, Exit> {
     let mut to_open = OpenOptions::new();
     to_open.create(true).truncate(false).write(true);
-    to_open.open(path).map_err(|error| cannot(path, &error))?;
+    to_open.open(path).map_err(|error| cannot_use(path, &error))?;
     let is_other = Earlier::open(path, format).and_then(|mut rows| rows.is_of_another_format());
-    if is_other.map_err(|error| cannot(path, &error))? {
+    if is_other.map_err(|error| cannot_use(path, &error))? {
         return Err(not_ours(path));
     }
     let repaired = Arc::new(Mutex::new(Repaired::default()));
@@ -150,13 +150,6 @@ fn not_ours(path: &Path) -> Exit {
     Exit::Usage(format!(
         "{} has no results of Fetchwell in this format, so it cannot be resumed; use another \
          --output, or the --format it was written with",
-        path.display()
-    ))
-}
-
-pub(super) fn cannot(path: &Path, error: &io::Error) -> Exit {
-    Exit::Usage(format!(
-        "cannot use the output {}: {error}; use another file with --output",
         path.display()
     ))
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use fetchwell_doors::fetch::{Earlier, FetchRow, OutputFormat, RowOutcome};
 use fetchwell_engine::ports::queue::Ledger;
-use fetchwell_policy::units::quantity;
+use fetchwell_policy::units::{quantity, readable_duration};
 use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
 use parking_lot::Mutex;
 use tracing::warn;
@@ -54,12 +54,7 @@ impl FetchProgress {
             parts.push(format!("{left} left"));
         }
         let urls = quantity(rows, "URL", "URLs");
-        let seconds = took.as_secs_f64();
-        let took = match took.as_secs() {
-            0..=9 => format!("{seconds:.1} s"),
-            10..=119 => format!("{seconds:.0} s"),
-            _ => format!("{} min {} s", took.as_secs() / 60, took.as_secs() % 60),
-        };
+        let took = readable_duration(took);
         let told = if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) };
         format!("{urls} in {took}{told}")
     }
