@@ -8,6 +8,7 @@ pub(crate) mod demo;
 pub(crate) mod dlq;
 pub(crate) mod doctor;
 pub(crate) mod explain;
+pub(crate) mod extract;
 pub(crate) mod feeds;
 pub(crate) mod fetch;
 pub(crate) mod health;
@@ -30,6 +31,7 @@ use config::args::ConfigCommand;
 use demo::args::DemoArgs;
 use dlq::args::DlqCommand;
 use explain::args::ExplainArgs;
+use extract::args::ExtractArgs;
 use feeds::args::FeedsArgs;
 use fetch::args::FetchArgs;
 use messages::args::{LedgerArgs, MessagesCommand, OutboxCommand};
@@ -43,6 +45,8 @@ use top::args::TopArgs;
 pub(crate) enum Command {
     /// Fetch URLs and print the results
     Fetch(FetchArgs),
+    /// Extract the articles of HTML, WARC and ARC files that you already have; needs no network
+    Extract(ExtractArgs),
     /// Show whether a URL would be fetched, and why; fetches no page
     Explain(ExplainArgs),
     /// Run an HTTP service that accepts URLs and returns results
@@ -157,6 +161,7 @@ impl Command {
         let start_and_warn = || start().inspect(warn_of_settings);
         match self {
             Command::Fetch(args) => fetch::run(&start()?, args, json, log_options.quiet).await,
+            Command::Extract(args) => extract::run(&start()?, &args, json, log_options.quiet),
             Command::Explain(args) => explain::run(&start()?, &args, json).await,
             Command::Serve(_) => serve::run(&start()?).await,
             Command::Callers { command } => serve::callers(&start()?, command, json).await,

@@ -24,10 +24,11 @@ use session::Session;
 use web::Web;
 
 /// The pages with commands, each of which has a test below.
-const PAGES: [&str; 13] = [
+const PAGES: [&str; 14] = [
     "README.md",
     "docs/articles.md",
     "docs/commoncrawl.md",
+    "docs/extract.md",
     "docs/faq.md",
     "docs/fetch.md",
     "docs/operations.md",
@@ -71,6 +72,11 @@ async fn articles() {
 #[tokio::test]
 async fn commoncrawl() {
     check("docs/commoncrawl.md").await;
+}
+
+#[tokio::test]
+async fn extract() {
+    check("docs/extract.md").await;
 }
 
 #[tokio::test]

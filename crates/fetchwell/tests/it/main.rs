@@ -34,6 +34,7 @@ mod demo;
 mod deploy;
 mod dlq;
 mod doors;
+mod extract;
 mod feeds;
 mod fetch;
 mod full_disk;
