@@ -48,8 +48,7 @@ impl ReadLimits {
         &self,
         read: impl FnOnce(&Limits<'_>) -> Result<T, TookTooLong>,
     ) -> Result<T, FetchOutcome> {
-        self.within(read)
-            .map_err(|TookTooLong| FetchOutcome::BadAnswer(AnswerFault::TookTooLong))
+        self.within(read).map_err(|TookTooLong| FetchOutcome::BadAnswer(AnswerFault::TookTooLong))
     }
 
     /// The same, without a fetch. The time counts from this call.
