@@ -14,12 +14,15 @@ const MAX_DETAIL_BYTES: usize = 300;
 /// every page are exempt, as long as enough is left.
 const MAX_NOISE_PROSE_PERCENT: usize = 40;
 
-/// The same for a request for consent, which may be longer than a short page.
+/// The same for a request for consent, which may be longer than the page itself.
 const MAX_CONSENT_PROSE_PERCENT: usize = 95;
 
-/// Navigation consists of links. An element with this much prose is something else, whatever its name.
+/// Navigation consists of links. An element with this much prose is something else, whatever its name…
 const MIN_NOT_NAVIGATION_PROSE_BYTES: usize = 150;
 const MIN_NOT_NAVIGATION_PROSE_PERCENT: usize = 50;
+
+/// …and so is one with more than this share of the page's text: the products of a shop, for example.
+const MAX_NAVIGATION_TEXT_PERCENT: usize = 20;
 
 /// A hidden element with this much prose is collapsed, for the reader to open.
 const FOLDED_PROSE_BYTES: usize = 200;
@@ -105,7 +108,7 @@ impl Judge<'_> {
         };
         let text = self.stats.text_bytes(nodes);
         let prose = self.stats.prose_bytes(nodes);
-        if hints.is_consent && self.is_part(prose) && !self.pruned.holds_body(nodes) {
+        if hints.is_consent && self.may_be_consent(prose) && !self.pruned.holds_body(nodes) {
             return true;
         }
         if text == 0 || (self.is_most(nodes) && (self.is_guarded || !(is_frame || is_beside))) {
@@ -118,7 +121,7 @@ impl Judge<'_> {
         if hints.is_body || is_article || self.pruned.holds_body(nodes) {
             return false;
         }
-        let is_navigation = hints.is_navigation && !has_prose(text, prose);
+        let is_navigation = hints.is_navigation && self.may_be_navigation(text, prose);
         is_frame || is_navigation || hints.is_noise || self.drops_name(element.tag, hints, text)
     }
 
@@ -128,8 +131,14 @@ impl Judge<'_> {
         prose >= FOLDED_PROSE_BYTES && (self.kind != Kind::Article || self.is_guarded)
     }
 
-    /// Whether the page has more than this much prose, even if it is rendered by its scripts.
-    fn is_part(&self, prose: usize) -> bool {
+    fn may_be_navigation(&self, text: usize, prose: usize) -> bool {
+        let has_prose = prose >= MIN_NOT_NAVIGATION_PROSE_BYTES
+            && prose * 100 >= text * MIN_NOT_NAVIGATION_PROSE_PERCENT;
+        let page_text = self.stats.text_bytes(&self.whole);
+        !has_prose && text * 100 <= page_text * MAX_NAVIGATION_TEXT_PERCENT
+    }
+
+    fn may_be_consent(&self, prose: usize) -> bool {
         prose * 100 < self.stats.prose_bytes(&self.whole) * MAX_CONSENT_PROSE_PERCENT
     }
 
@@ -161,9 +170,4 @@ impl Judge<'_> {
             Kind::Other => false,
         }
     }
-}
-
-fn has_prose(text: usize, prose: usize) -> bool {
-    prose >= MIN_NOT_NAVIGATION_PROSE_BYTES
-        && prose * 100 >= text * MIN_NOT_NAVIGATION_PROSE_PERCENT
 }

@@ -215,6 +215,17 @@ fn a_name_of_navigation_does_not_erase_prose() {
     }
 }
 
+/// A shop has hardly any prose.
+#[test]
+fn a_name_of_navigation_does_not_erase_most_of_a_page() {
+    let product = |number| format!("<li><a href=/{number}>Hive {number}</a> <b>{number}0 €</b>");
+    let products: String = (0..30).map(product).collect();
+    let rest = "<p>Shipping and returns are free.</p>".repeat(20);
+    let menu = "<div class=menu><a href=/a>Home</a> <a href=/b>Shop now</a></div>";
+    let got = article(&format!("{menu}<div class=menu-grid><ul>{products}</ul></div>{rest}")).text;
+    assert!(got.contains("Hive 29") && !got.contains("Shop now"), "{got}");
+}
+
 #[test]
 fn a_request_for_consent_is_never_the_content() {
     let consent = format!("<div id=onetrust-sdk>{}</div>", paragraphs("cookie", 9));
