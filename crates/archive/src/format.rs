@@ -1,11 +1,11 @@
-//! The formats of archives: how their records begin, and how each is told from the other.
+//! How records of WARC and ARC files begin, and how to detect the format of a file.
 
 use crate::arc::head as arc;
 use crate::gzip::{MAGIC, members};
 use crate::warc::head as warc;
 use crate::warc::{StretchFault, blank_bytes};
 
-/// How many bytes show how a file begins. A shorter file is read to its end.
+/// Enough bytes to recognize the start of a record.
 pub(crate) const START_BYTES: usize = 64;
 
 /// How much of a compressed file is inflated to detect its format. The line of an ARC record must fit.

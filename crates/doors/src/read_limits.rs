@@ -24,7 +24,7 @@ pub struct ReadLimits {
     pub max_text_bytes: usize,
     /// CPU time, so that a page is not blamed for a machine that is busy or was suspended.
     pub max_time: Duration,
-    /// Whether `noscript` counts, on a page with hardly any other text.
+    /// Whether to use the content of `noscript` on a page with hardly any other text. This is a choice, not a limit.
     pub with_noscript: bool,
 }
 
@@ -43,7 +43,7 @@ impl ReadLimits {
         self.read(|limits| extract_within(html, found_at, limits))
     }
 
-    /// Reads from a page whatever `read` does, all of it within the limits.
+    /// Runs `read` within the limits. A page that takes too long is a bad answer.
     pub(crate) fn read<T>(
         &self,
         read: impl FnOnce(&Limits<'_>) -> Result<T, TookTooLong>,
@@ -51,7 +51,7 @@ impl ReadLimits {
         self.within(read).map_err(|TookTooLong| FetchOutcome::BadAnswer(AnswerFault::TookTooLong))
     }
 
-    /// The same, without a fetch. The time counts from this call.
+    /// The same, for pages that were not fetched. The clock starts with this call.
     pub fn within<T>(
         &self,
         read: impl FnOnce(&Limits<'_>) -> Result<T, TookTooLong>,

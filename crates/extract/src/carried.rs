@@ -39,7 +39,7 @@ pub(crate) struct Carried {
 /// The content of `noscript` if that counts, else the posts in the page's data; `None` if there is neither.
 pub(crate) fn read(page: &Page<'_>, with_noscript: bool) -> Option<Carried> {
     let mut carried = in_data(page);
-    if let Some(html) = noscript(page).filter(|_| with_noscript) {
+    if let Some(html) = with_noscript.then(|| noscript(page)).flatten() {
         carried.html = html;
     }
     (!carried.html.is_empty()).then_some(carried)
@@ -48,8 +48,10 @@ pub(crate) fn read(page: &Page<'_>, with_noscript: bool) -> Option<Carried> {
 /// The content of `noscript`; `None` if it only asks to turn scripts on.
 fn noscript(page: &Page<'_>) -> Option<String> {
     let html = page.noscript.concat();
-    let text = html.split('<').filter_map(|part| Some(part.split_once('>')?.1.trim().len()));
-    (text.sum::<usize>() >= MIN_NOSCRIPT_BYTES).then_some(html)
+    let outside_tags =
+        |part: &str| part.split_once('>').map_or(part, |(_, after)| after).trim().len();
+    let text_bytes: usize = html.split('<').map(outside_tags).sum();
+    (text_bytes >= MIN_NOSCRIPT_BYTES).then_some(html)
 }
 
 fn in_data(page: &Page<'_>) -> Carried {

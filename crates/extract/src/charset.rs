@@ -19,13 +19,14 @@ const DETECTION_SAMPLE_BYTES: usize = 16 * 1024;
 pub struct Decoded<'a> {
     /// The text, without byte order mark; NULs and malformed bytes are U+FFFD.
     pub text: Cow<'a, str>,
-    /// The WHATWG name of the encoding that was used (`UTF-8`, `windows-1252`, …), or `UTF-32LE` or
-    /// `UTF-32BE`, which WHATWG does not define.
+    /// The WHATWG name of the encoding that was used (`UTF-8`, `windows-1252`, …), or `UTF-32LE` or `UTF-32BE`, which
+    /// WHATWG does not define.
     pub charset: &'static str,
 }
 
-/// Decodes a body by the first of these: byte order mark, the zero bytes of UTF-16 or UTF-32, valid UTF-8 with non-ASCII
-/// characters (hardly ever accidental, whatever is declared), `Content-Type` header, declaration in the body, detection.
+/// Decodes a body by the first of these: byte order mark, the zero bytes of UTF-16 or UTF-32, valid UTF-8 with
+/// non-ASCII characters (hardly ever accidental, whatever is declared), `Content-Type` header, declaration in the body,
+/// detection.
 #[must_use]
 pub fn decode<'a>(body: &'a [u8], content_type: Option<&str>) -> Decoded<'a> {
     if let Some(decoded) = decoded_utf_32(body) {

@@ -14,7 +14,7 @@ const FREE_BYTES: usize = 64 * 1024;
 pub struct Limits<'a> {
     /// Bytes of text in the source, including what surrounds the article. The rest is left out.
     pub max_text_bytes: usize,
-    /// Whether the content of `noscript` elements counts, on a page with hardly any other text.
+    /// Whether to use the content of `noscript` on a page with hardly any other text. This is a choice, not a limit.
     pub with_noscript: bool,
     /// Whether the time for the page is up. Called now and then.
     pub is_over: &'a dyn Fn() -> bool,

@@ -24,7 +24,8 @@ class Fetch:
     deadline: int | str | None = None
     """How long it is worth having: seconds, text such as "10m", or an RFC 3339 time."""
     extract: bool = False
-    """Adds the article to the result: title, text, markdown and the fields after them."""
+    """Adds the article to the result: title, text, markdown, authors, date,
+    name of the site, description and canonical URL."""
     links: bool = False
     """Adds the URLs that the page links to."""
 

@@ -38,7 +38,7 @@ impl<'a> ArcHead<'a> {
         let is_whole_input = window.len() == record.len();
         Err(match starts_record(window) || is_truncated_start(window) {
             true if is_whole_input => StretchFault::Record(WarcFault::HeadCutOff),
-            true => StretchFault::Record(WarcFault::HeadTooLong),
+            true => StretchFault::ArcLineTooLong,
             false => StretchFault::ArcLine,
         })
     }
@@ -135,7 +135,7 @@ mod tests {
     #[test]
     fn other_lines_have_typed_faults() {
         let cut_off = StretchFault::Record(WarcFault::HeadCutOff);
-        let too_long = StretchFault::Record(WarcFault::HeadTooLong);
+        let too_long = StretchFault::ArcLineTooLong;
         let long = format!("http://a.test/{}", "a".repeat(MAX_LINE_BYTES));
         for (line, fault) in [
             ("", cut_off.clone()),

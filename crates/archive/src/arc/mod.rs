@@ -1,4 +1,4 @@
-//! ARC records, versions 1 and 2. Archives wrote them before there was WARC.
+//! ARC records, versions 1 and 2. ARC is the predecessor of WARC.
 //!
 //! A record is one line, the block, and a line break. The first record describes the file.
 

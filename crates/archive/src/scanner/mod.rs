@@ -166,7 +166,11 @@ impl<R: Read> RecordScanner<R> {
             return Ok(Ok((whole, self.damage(end))));
         }
         let present = wanted.min(bytes.len() - head_bytes);
-        let next = self.format.next_head(&bytes[head_bytes..]).filter(|next| *next < present);
+        // A head that begins in the block may end after it. Searching further would take quadratic time.
+        let head_reach = self.format.max_start_line_bytes() + TAIL_BYTES;
+        let searched = bytes.len().min(head_bytes + present + head_reach);
+        let next = self.format.next_head(&bytes[head_bytes..searched]);
+        let next = next.filter(|next| *next < present);
         let Some(block_bytes) = next.or((!is_there).then_some(present)) else {
             // No record follows, but none begins earlier either, so the declared length counts.
             return Ok(Ok((whole, None)));

@@ -50,7 +50,7 @@ pub enum Flaw {
     /// begins.
     #[error("the block is cut off: {present_bytes} of {declared_bytes} bytes")]
     Cut {
-        /// The value of `Content-Length`.
+        /// The length that the record declares.
         declared_bytes: u64,
         /// The available length.
         present_bytes: u64,
@@ -58,7 +58,7 @@ pub enum Flaw {
     /// The block is longer than the limit of the caller; the rest was skipped.
     #[error("the block has {declared_bytes} bytes, more than {max_bytes}: the rest was skipped")]
     TooLong {
-        /// The value of `Content-Length`.
+        /// The length that the record declares.
         declared_bytes: u64,
         /// The limit of the caller.
         max_bytes: usize,

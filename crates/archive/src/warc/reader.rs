@@ -51,8 +51,11 @@ pub enum StretchFault {
     #[error(transparent)]
     Inflate(InflateFault),
     /// The first line is not that of an ARC record.
-    #[error("the record does not begin with a line of an ARC file")]
+    #[error("the record does not begin with an ARC header line")]
     ArcLine,
+    /// The first line of an ARC record is too long.
+    #[error("the ARC header line is longer than {} bytes", crate::arc::head::MAX_LINE_BYTES)]
+    ArcLineTooLong,
     /// They are between gzip members.
     #[error("the bytes are not part of a gzip member")]
     Stray,

@@ -138,7 +138,7 @@ fn read(
     }
     let base_url =
         url::Url::parse(final_url.as_str()).map_err(|_| Unread::Page(FailCode::Refused))?;
-    // The design excludes `noscript`.
+    // Readers of the articles rely on it that `noscript` is never part of the text.
     let reading = ReadLimits { with_noscript: false, ..reading };
     let article = reading.article(&html, &base_url).map_err(Unread::Happened)?;
     if article.text.is_empty() {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-/// The output format of `fetch` and of `commoncrawl get`.
+/// The output format of `fetch`, `extract` and `commoncrawl get`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutputFormat {
     /// The page's text as Markdown.

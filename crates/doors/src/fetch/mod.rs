@@ -1,8 +1,8 @@
 //! `fetchwell fetch`: each URL becomes one row, in one of several formats.
 //!
 //! `run` builds the door. `plan` fetches a URL, `row` is its result and how it is printed, `capture` the same as WARC
-//! records, and `earlier` reads the results of an earlier run from an output file. `format` lists the
-//! formats, and `printed` prints text.
+//! records, and `earlier` reads the results of an earlier run from an output file. `format` lists the formats, and
+//! `printed` formats pages as Markdown and text.
 
 mod capture;
 mod earlier;

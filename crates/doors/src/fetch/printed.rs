@@ -1,4 +1,4 @@
-//! How pages are printed as Markdown and text.
+//! Formats pages as Markdown and text.
 
 use fetchwell_policy::text::printable;
 

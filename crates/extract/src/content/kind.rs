@@ -9,8 +9,11 @@ use crate::text_stats::TextStats;
 
 /// Words in the URLs of forums.
 const FORUM_WORDS: &str = "
-    board boards community discuss discussion discussions forum forums questions showthread thread
-    threads topic viewtopic";
+    board boards community discuss discussion discussions forum forums showthread thread threads
+    topic viewtopic";
+
+/// Words in the URLs of questions and their answers.
+const QUESTION_WORDS: &str = "questions";
 
 /// A body or an `article` element with this share of the page's prose makes the page an article.
 const ARTICLE_PROSE_PERCENT: usize = 40;
@@ -47,9 +50,11 @@ impl Kind {
         found_at: &Url,
         stated: Option<StatedKind>,
     ) -> Kind {
-        if is_forum_address(found_at) {
-            let is_question = found_at.path().split('/').any(|part| part == "questions");
-            return if is_question { Kind::Questions } else { Kind::Forum };
+        if has_address_word(found_at, QUESTION_WORDS) {
+            return Kind::Questions;
+        }
+        if has_address_word(found_at, FORUM_WORDS) {
+            return Kind::Forum;
         }
         match stated {
             Some(StatedKind::Product) => Kind::Product,
@@ -103,9 +108,13 @@ fn is_shared_as(page: &Page<'_>, kind: &str) -> bool {
     })
 }
 
-fn is_forum_address(url: &Url) -> bool {
+/// Whether one of these words is in the URL. The name of a local folder says nothing.
+fn has_address_word(url: &Url, words: &str) -> bool {
+    if url.scheme() == "file" {
+        return false;
+    }
     let is_word =
-        |word: &str| FORUM_WORDS.split_whitespace().any(|known| known.eq_ignore_ascii_case(word));
+        |word: &str| words.split_whitespace().any(|known| known.eq_ignore_ascii_case(word));
     // Hyphens join the words of a headline: `/2018/09/open-thread` is not a forum.
     url.host_str().unwrap_or_default().split('.').any(is_word)
         || url.path().split(['/', '.', '_']).any(is_word)

@@ -108,7 +108,7 @@ impl Judge<'_> {
         };
         let text = self.stats.text_bytes(nodes);
         let prose = self.stats.prose_bytes(nodes);
-        if hints.is_consent && self.may_be_consent(prose) && !self.pruned.holds_body(nodes) {
+        if hints.is_consent && self.may_be_consent(nodes) && !self.pruned.holds_body(nodes) {
             return true;
         }
         if text == 0 || (self.is_most(nodes) && (self.is_guarded || !(is_frame || is_beside))) {
@@ -138,8 +138,10 @@ impl Judge<'_> {
         !has_prose && text * 100 <= page_text * MAX_NAVIGATION_TEXT_PERCENT
     }
 
-    fn may_be_consent(&self, prose: usize) -> bool {
-        prose * 100 < self.stats.prose_bytes(&self.whole) * MAX_CONSENT_PROSE_PERCENT
+    fn may_be_consent(&self, nodes: &Range<usize>) -> bool {
+        let prose = self.stats.prose_bytes(nodes);
+        let page_prose = self.stats.prose_bytes(&self.whole);
+        !self.is_most(nodes) || prose * 100 < page_prose * MAX_CONSENT_PROSE_PERCENT
     }
 
     fn is_most(&self, nodes: &Range<usize>) -> bool {

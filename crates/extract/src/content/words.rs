@@ -76,6 +76,10 @@ const ALONE: &[(Meaning, &str)] = &[
     (Meaning::Detail, "author bio date meta time tag views"),
 ];
 
+/// How far from a word the mark of a condition may be. Without a limit, a long name with many words would take
+/// quadratic time.
+const MAX_CONDITION_BYTES: usize = 200;
+
 struct Words {
     automaton: AhoCorasick,
     /// The meaning of each pattern, and whether it must be a whole word.
@@ -107,7 +111,7 @@ pub(super) fn meanings(name: &str, mut found: impl FnMut(Meaning)) {
     for hit in words.automaton.find_overlapping_iter(name) {
         if let Some((meaning, is_alone)) = words.entries.get(hit.pattern().as_usize())
             && (!is_alone || stands_alone(name.as_bytes(), hit.start(), hit.end()))
-            && !is_condition(name, hit.start(), hit.end())
+            && !is_condition(name.as_bytes(), hit.start(), hit.end())
         {
             found(*meaning);
         }
@@ -116,14 +120,14 @@ pub(super) fn meanings(name: &str, mut found: impl FnMut(Meaning)) {
 
 /// Whether the word is in the condition of a name such as `sidebar-open:mt-4`: some frameworks write there when a style
 /// applies, not what the element is.
-fn is_condition(names: &str, start: usize, end: usize) -> bool {
-    let before = names.get(..start).and_then(|part| {
-        part.split_ascii_whitespace().next_back().filter(|_| !part.ends_with(' '))
-    });
-    let after = names.get(end..).and_then(|part| part.split(' ').next());
-    let is_mark = |c: char| matches!(c, ':' | '[');
-    before.is_some_and(|part| part.contains(is_mark))
-        || after.is_some_and(|part| part.contains(is_mark))
+fn is_condition(names: &[u8], start: usize, end: usize) -> bool {
+    let has_mark = |part: &mut dyn Iterator<Item = &u8>| {
+        part.take(MAX_CONDITION_BYTES)
+            .take_while(|byte| !byte.is_ascii_whitespace())
+            .any(|byte| matches!(byte, b':' | b'['))
+    };
+    has_mark(&mut names.get(..start).unwrap_or_default().iter().rev())
+        || has_mark(&mut names.get(end..).unwrap_or_default().iter())
 }
 
 /// Whether the word is bounded on both sides. `topAd` consists of two words; `jXK9ad` is one generated word.

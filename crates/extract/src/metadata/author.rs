@@ -35,7 +35,7 @@ const LEADS: [&str; 13] = [
 /// A longer text is not a name.
 const MAX_NAME_CHARS: usize = 100;
 
-/// Stricter limits for text that is a name only judging by its position.
+/// Stricter limits for text that only its position suggests is a name.
 const MAX_LIKELY_NAME_CHARS: usize = 50;
 const MAX_LIKELY_NAME_WORDS: usize = 5;
 
@@ -62,7 +62,8 @@ const NOT_NAMES: &str = "
 /// Words that end a list of names.
 const ENDS: &str = "at for from in last on posted published updated";
 
-/// The names from the first source that has any. The site's name does not count, unless it is that of a person.
+/// The names from the first source that has any. The site's name does not count, unless the linked data says that
+/// it is a person.
 pub(super) fn authors(sources: &Sources<'_, '_>) -> Vec<String> {
     let Sources { page, metas, json_ld, url, site_name, .. } = sources;
     let is_site = |name: &str| is_site_name(name, *site_name, url);

@@ -4,6 +4,7 @@
 //! recognizes objects, keys and values.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 use crate::entities;
 use crate::json_strings::{string_end, unescaped};
@@ -32,6 +33,8 @@ pub(crate) enum StatedKind {
 pub(crate) struct JsonLd<'a> {
     objects: Vec<Object<'a>>,
     facts: Vec<Fact<'a>>,
+    /// The first name for each ID.
+    names: HashMap<&'a str, &'a str>,
 }
 
 #[derive(Default)]
@@ -62,6 +65,11 @@ impl<'a> JsonLd<'a> {
         let mut found = JsonLd::default();
         for script in scripts {
             Scanner { source: script, found: &mut found }.scan();
+        }
+        for object in &found.objects {
+            if let Some((id, name)) = object.id.zip(object.name) {
+                found.names.entry(id).or_insert(name);
+            }
         }
         found
     }
@@ -139,11 +147,7 @@ impl<'a> JsonLd<'a> {
 
     /// The name of an object, or of the first other one with the same ID.
     fn name_of(&self, object: &Object<'a>) -> Option<&'a str> {
-        let by_id = || {
-            let id = object.id?;
-            self.objects.iter().filter(|same| same.id == Some(id)).find_map(|same| same.name)
-        };
-        object.name.or_else(by_id)
+        object.name.or_else(|| self.names.get(object.id?).copied())
     }
 
     fn is_article(&self, object: Option<usize>) -> bool {

@@ -116,11 +116,16 @@ const MAX_DESCRIPTION_BYTES: usize = 5_000;
 /// Further `h1` elements are not examined.
 const MAX_HEADINGS: usize = 10;
 
+/// A longer base is ignored: each relative URL would be as long.
+const MAX_BASE_BYTES: usize = 8_192;
+
 /// The base of the page's relative URLs.
 pub(crate) fn base_url(page: &Page<'_>, found_at: &Url) -> Url {
     page.elements()
         .filter(|(_, element)| element.tag == Tag::Base)
-        .find_map(|(_, element)| absolute(found_at, &element.attribute("href")?))
+        .filter_map(|(_, element)| element.attribute("href"))
+        .filter(|address| address.len() <= MAX_BASE_BYTES)
+        .find_map(|address| absolute(found_at, &address))
         .unwrap_or_else(|| found_at.clone())
 }
 

@@ -72,6 +72,9 @@ fn moment(value: &str) -> Option<String> {
     let pieces = Pieces::parse(value).ok()?;
     let time = pieces.date().to_datetime(pieces.time()?);
     let minutes = pieces.to_numeric_offset()?.seconds() / 60;
+    if minutes.abs() >= 24 * 60 {
+        return None;
+    }
     let sign = if minutes < 0 { '-' } else { '+' };
     let minutes = minutes.abs();
     Some(if minutes == 0 {
@@ -112,9 +115,12 @@ fn in_elements(page: &Page<'_>, order: Order) -> Option<String> {
     first_time
 }
 
-/// `/2024/05/17/` in the page's URL. A web archive puts the time of the capture before the URL of the page.
+/// `/2024/05/17/` in the page's URL, unless it is that of a file. A web archive puts the time of the capture before the URL of the page.
 fn in_address(url: &Url) -> Option<String> {
     let path = url.path();
+    if url.scheme() == "file" {
+        return None;
+    }
     let inner = ["/http://", "/https://", "/http:/", "/https:/"]
         .iter()
         .find_map(|start| Some(path.split_once(start)?.1));

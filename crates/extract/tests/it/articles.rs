@@ -227,10 +227,13 @@ fn a_name_of_navigation_does_not_erase_most_of_a_page() {
 }
 
 #[test]
-fn a_request_for_consent_is_never_the_content() {
+fn a_request_for_consent_is_left_out_unless_it_is_all_there_is() {
     let consent = format!("<div id=onetrust-sdk>{}</div>", paragraphs("cookie", 9));
     let got = article(&format!("<ul><li>Lamps<li>Chairs</ul><p>{LEAD} {LEAD}</p>{consent}")).text;
     assert!(got.contains("Lamps") && !got.contains("cookie"), "{got}");
+    let bar = "<div class=cookie-bar>We use cookies.</div>";
+    let got = article(&format!("<ul>{}</ul>{bar}", "<li>Lamps<li>Chairs".repeat(9))).text;
+    assert!(got.contains("Lamps") && !got.contains("cookies"), "{got}");
     // Unless there is nothing else: then the name misleads.
     assert!(article(&consent).text.contains("cookie number 8"));
 }
@@ -417,6 +420,7 @@ fn the_date_is_rfc_3339_or_a_plain_date() {
         // Without a zone, the time says little.
         ("2024-05-17T08:00:00", "2024-05-17"),
         ("2024-05-17T25:00:00Z", "2024-05-17"),
+        ("2024-05-17T08:00:00+25:00", "2024-05-17"),
         ("2024-05-17 by Ada", "2024-05-17"),
         ("17 May 2024 08:00 GMT", "2024-05-17"),
     ] {
@@ -439,6 +443,19 @@ fn the_time_of_an_archives_capture_is_not_the_date() {
         let got = extract(&story, &Url::parse(url).unwrap()).published;
         assert_eq!(got.as_deref(), want, "{url}");
     }
+}
+
+#[test]
+fn the_folder_of_a_file_says_nothing_about_its_page() {
+    let url = Url::parse("file:///backup/2024-05-17/forum/questions/a.html").unwrap();
+    let html = format!(
+        "<div class=post-content>{}</div><div id=comments>{}</div>",
+        paragraphs("story", 6),
+        paragraphs("remark", 3)
+    );
+    let got = extract(&html, &url);
+    assert_eq!(got.published, None);
+    assert!(!got.text.contains("remark"), "{}", got.text);
 }
 
 #[test]

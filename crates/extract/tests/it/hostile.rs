@@ -54,13 +54,22 @@ fn authors_without_end() {
     check("nested lines", &format!("{nested}{}", "lower case ".repeat(100_000)));
     check("nested elements", &format!("{nested}{}", "<b></b>".repeat(100_000)));
     check("words of a class", &format!("<div class=author{}>x", "-".repeat(5_000_000)));
-    let persons = r#"{"@type": "Person", "@id": "x"},"#.repeat(100);
+    check("known words of a class", &format!("<div class={}>x", "ad-".repeat(1_000_000)));
+    let id = "x".repeat(2_000);
+    let persons = format!(r#"{{"@type": "Person", "@id": "{id}"}},"#).repeat(100);
     let article = format!(r#"{{"@type": "Article", "author": [{persons}]}},"#).repeat(20);
-    let objects = r#"{"@id": "x"},"#.repeat(3_000);
+    let objects = format!(r#"{{"@id": "{id}"}},"#).repeat(3_000);
     check(
         "linked data",
         &format!("<script type=application/ld+json>[{article}{objects}]</script>"),
     );
+}
+
+#[test]
+fn a_long_base_is_ignored() {
+    let links = "<a href=y>y</a>".repeat(20_000);
+    let html = format!("<base href=/{}/><p>{links}", "x".repeat(1_000_000));
+    assert!(check("base", &html).markdown.contains("(https://site.test/a/y)"));
 }
 
 #[test]

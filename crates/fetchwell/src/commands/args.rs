@@ -47,3 +47,9 @@ pub(crate) fn requested_format(
         (None, false) => Ok(output.and_then(OutputFormat::of_file)),
     }
 }
+
+/// The error about `--links` with another format.
+pub(crate) fn links_need_json() -> Exit {
+    let json = OutputFormat::Json.name();
+    Exit::Usage(format!("--links needs --format {json}: other formats have no list of links"))
+}

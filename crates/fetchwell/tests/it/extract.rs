@@ -173,6 +173,7 @@ async fn standard_input_may_be_a_page_or_an_archive_compressed_or_not() {
     assert!(ended.stdout.starts_with("# Otters\n"), "{}", ended.stdout);
     for (input, wanted) in [
         (gzip(html.as_bytes()), vec!["Otters"]),
+        (html.as_bytes().chunks(9).flat_map(gzip).collect(), vec!["Otters"]),
         (warc_records().concat(), vec!["One", "Two"]),
         (arc_records().concat(), vec!["Old", "Older"]),
         (arc_records().iter().flat_map(|record| gzip(record)).collect(), vec!["Old", "Older"]),

@@ -128,6 +128,14 @@ fn what_is_no_archive_is_one_stretch() {
     }
 }
 
+/// Would take minutes if each record searched all that follows it.
+#[test]
+fn many_tiny_records_take_linear_time() {
+    let records = "WARC/1.0\nX: y\nContent-Length: 0\n\nz\n".repeat(100_000);
+    let found = read(&gzip(records.as_bytes()));
+    assert_eq!(found.stretches.len(), 100_000);
+}
+
 #[test]
 fn garbage_before_between_and_behind_is_counted_with_its_place() {
     let one = record("response", b"one");

@@ -123,6 +123,7 @@ mod tests {
         assert_eq!(different.len(), kinds.len());
         assert_eq!(kinds[0], kind("me", "http://a.test/", &plain));
     }
+
     /// A message that an earlier version stored has the same payload now, so that it can share its result.
     #[test]
     fn the_payload_names_only_what_was_asked_for() {

@@ -58,8 +58,8 @@ impl InputFiles {
             }
         }
         if inputs.list.is_empty() {
-            let text = "there is no HTML, WARC or ARC file in the folder; name a file to read it \
-                        whatever its name";
+            let text = "no HTML, WARC or ARC files found; to read a file with another extension, \
+                        give its path";
             return Err(Exit::Usage(text.to_owned()));
         }
         Ok(inputs)

@@ -24,7 +24,7 @@ use fetchwell_policy::units::format_size;
 use fetchwell_settings::Settings;
 use tracing::{error, warn};
 
-use crate::commands::args::requested_format;
+use crate::commands::args::{links_need_json, requested_format};
 use crate::console::exit::Exit;
 use crate::console::output::cannot_use;
 use crate::wiring::read_limits;
@@ -43,9 +43,12 @@ pub(crate) fn run(
 ) -> Result<Exit, Exit> {
     let requested = requested_format(args.format, json, args.output.as_deref())?;
     if let Some(format) = requested.filter(|format| !FORMATS.contains(format)) {
-        let names = FORMATS.map(OutputFormat::name).join(", ");
-        let name = format.name();
-        return Err(Exit::Usage(format!("extract cannot write {name}; use --format with {names}")));
+        let [first, second, third] = FORMATS.map(OutputFormat::name);
+        let text = format!(
+            "extract cannot write {}; choose --format {first}, {second} or {third}",
+            format.name()
+        );
+        return Err(Exit::Usage(text));
     }
     let inputs = InputFiles::find(&args.paths)?;
     let progress = ExtractProgress::new(inputs.bytes, quiet > 0);
@@ -67,9 +70,12 @@ pub(crate) fn run(
         links: args.links,
     };
     if rules.links && rules.format != OutputFormat::Json {
-        return Err(Exit::Usage("--links needs --format json".to_owned()));
+        return Err(links_need_json());
     }
-    let output = ExtractOutput::open(args.output.as_deref(), &inputs)?;
+    // An output file is not emptied for an input that cannot be read.
+    let unreadable = matches!(single, Some(Err(_)));
+    let path = args.output.as_deref().filter(|_| !unreadable);
+    let output = ExtractOutput::open(path, &inputs)?;
     if !is_page && !output.is_terminal {
         progress.show();
     }

@@ -86,14 +86,14 @@ impl ExtractRules {
     /// Extracts the page of an item. A panic costs only this page.
     pub(super) fn outcome(&self, item: ExtractItem) -> ExtractOutcome {
         let name = item.name();
-        let outcome = catch_unwind(AssertUnwindSafe(|| self.outcome_or_panic(item)));
+        let outcome = catch_unwind(AssertUnwindSafe(|| self.try_outcome(item)));
         outcome.unwrap_or_else(|_| {
             let fix = "please report it as a bug of Fetchwell";
             ExtractOutcome::Failed(failed(&name, "an internal error", fix))
         })
     }
 
-    fn outcome_or_panic(&self, item: ExtractItem) -> ExtractOutcome {
+    fn try_outcome(&self, item: ExtractItem) -> ExtractOutcome {
         match item {
             ExtractItem::Html(page) => self.html(&page).unwrap_or_else(ExtractOutcome::Failed),
             ExtractItem::Record(record) => {
@@ -106,11 +106,11 @@ impl ExtractRules {
 
     fn html(&self, page: &HtmlPage) -> Result<ExtractOutcome, String> {
         let text = decode(&page.bytes, None).text;
-        if !is_text(None, text.as_bytes()) {
+        if !is_text(None, text.as_bytes()) || !text.contains('<') || text.starts_with("%PDF-") {
             return Err(failed(
                 &page.file,
                 "it is not HTML, a WARC file or an ARC file",
-                "leave it out",
+                "remove it from the arguments",
             ));
         }
         let url = match &self.url {
@@ -126,11 +126,7 @@ impl ExtractRules {
     fn record(&self, record: &ArchivedResponse) -> Result<ExtractOutcome, String> {
         let name = || at_offset(&record.file, record.offset);
         let broken = |why: &dyn std::fmt::Display| {
-            failed(
-                &name(),
-                why,
-                "the program that wrote the archive stored it wrongly; leave it out",
-            )
+            failed(&name(), why, "the record was skipped; the others are not affected")
         };
         let response = HttpMessage::parse(&record.block).map_err(|fault| broken(&fault))?;
         if response.status() != Some(200) {

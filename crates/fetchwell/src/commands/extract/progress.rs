@@ -1,4 +1,4 @@
-//! ExtractCounts pages, and shows a bar on a terminal.
+//! Counts pages, and shows a progress bar on a terminal.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -12,7 +12,7 @@ use super::page::ExtractOutcome;
 
 pub(super) struct ExtractProgress {
     counts: ExtractCounts,
-    /// ExtractCounts the bytes that were read. Hidden until it is shown.
+    /// Counts the bytes that were read. Hidden until `show`.
     bar: ProgressBar,
     began: Instant,
     is_quiet: bool,
@@ -26,7 +26,7 @@ struct ExtractCounts {
 }
 
 impl ExtractProgress {
-    /// ExtractCounts from zero. `bytes` is the total size of the files, if it is known.
+    /// Starts at zero. `bytes` is the total size of the files, if it is known.
     pub(super) fn new(bytes: Option<u64>, is_quiet: bool) -> ExtractProgress {
         let bar = ProgressBar::with_draw_target(bytes, ProgressDrawTarget::hidden());
         let template = match bytes {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use fetchwell_archive::ArchiveFormat;
 use fetchwell_archive::arc::{ArcItem, ArcReader};
-use fetchwell_archive::gzip::{InflateFault, inflate_member};
+use fetchwell_archive::gzip::{MemberError, next_member};
 use fetchwell_archive::headers::MAX_HEAD_BYTES;
 use fetchwell_archive::warc::{
     FilePosition, Flaw, RecordKind, Stretch, WarcItem, WarcLimits, WarcReader,
@@ -130,14 +130,11 @@ impl OpenFile {
         read.take((max_bytes as u64).saturating_add(1))
             .read_to_end(&mut bytes)
             .map_err(|error| unread(&file, &error))?;
+        if bytes.len() <= max_bytes && bytes.starts_with(&GZIP) {
+            bytes = inflated(&bytes, max_bytes).map_err(|error| failed(&file, error, TRY_AGAIN))?;
+        }
         if bytes.len() > max_bytes {
             return Err(too_large(&file, max_bytes));
-        }
-        if bytes.starts_with(&GZIP) {
-            bytes = inflate_member(&bytes, max_bytes).map_err(|fault| match fault {
-                InflateFault::TooLarge { .. } => too_large(&file, max_bytes),
-                fault => failed(&file, fault, TRY_AGAIN),
-            })?;
         }
         Ok(HtmlPage { file, path, bytes })
     }
@@ -179,6 +176,17 @@ impl OpenFile {
     }
 }
 
+/// The content of all gzip members, up to one byte more than the limit. Anything after them is ignored.
+fn inflated(mut members: &[u8], max_bytes: usize) -> Result<Vec<u8>, MemberError> {
+    let mut content = Vec::new();
+    while members.starts_with(&GZIP) && content.len() <= max_bytes {
+        let left_bytes = (max_bytes - content.len()) as u64 + 1;
+        let Some(member) = next_member(&mut members, u64::MAX, left_bytes)? else { break };
+        content.extend(member.content);
+    }
+    Ok(content)
+}
+
 /// The item of a record. `url` is that of a response; other records have no page.
 fn record_item(
     file: &Arc<str>,
@@ -191,8 +199,7 @@ fn record_item(
     if let Some(flaw @ (Flaw::Cut { .. } | Flaw::Damaged(_))) = flaw {
         return ExtractItem::Failed(failed(&at_offset(file, offset), flaw, TRY_AGAIN));
     }
-    let is_web = |url: &&str| url.starts_with("http://") || url.starts_with("https://");
-    let Some(url) = url.filter(is_web) else { return ExtractItem::Skipped };
+    let Some(url) = url.filter(|url| is_web(url)) else { return ExtractItem::Skipped };
     ExtractItem::Record(ArchivedResponse {
         file: file.clone(),
         offset,
@@ -200,6 +207,11 @@ fn record_item(
         block: block.to_vec(),
         is_too_long: flaw.is_some(),
     })
+}
+
+fn is_web(url: &str) -> bool {
+    let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
+    ["http", "https"].iter().any(|web| web.eq_ignore_ascii_case(scheme))
 }
 
 fn malformed(file: &str, stretch: &Stretch) -> ExtractItem {

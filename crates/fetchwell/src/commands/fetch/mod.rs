@@ -32,7 +32,7 @@ use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::commands::args::requested_format;
+use crate::commands::args::{links_need_json, requested_format};
 use crate::commands::fetch::args::FetchArgs;
 use crate::console::exit::Exit;
 use crate::console::output::{Running, cannot_use};
@@ -96,10 +96,7 @@ fn format(args: &FetchArgs, json: bool, urls: usize) -> Result<OutputFormat, Exi
         )));
     }
     if args.links && format != OutputFormat::Json {
-        let needed = OutputFormat::Json.name();
-        return Err(Exit::Usage(format!(
-            "--links needs --format {needed}: other formats have no list of links"
-        )));
+        return Err(links_need_json());
     }
     if format.needs_file() && args.output.is_none() {
         let ending = format.endings().first().copied().unwrap_or_default();
