@@ -16,7 +16,7 @@ pub(super) struct Hints {
     pub(super) is_noise: bool,
     pub(super) is_aside: bool,
     pub(super) is_comment: bool,
-    pub(super) is_review: bool,
+    pub(super) is_beside_product: bool,
     pub(super) is_profile: bool,
     pub(super) is_detail: bool,
     pub(super) is_body: bool,
@@ -24,6 +24,8 @@ pub(super) struct Hints {
     pub(super) is_stated_body: bool,
     pub(super) is_main: bool,
     pub(super) is_hidden: bool,
+    /// It is shown when the reader chooses its tab.
+    pub(super) is_tab_panel: bool,
 }
 
 impl Hints {
@@ -59,7 +61,7 @@ impl Hints {
             Meaning::Noise => self.is_noise = true,
             Meaning::Aside => self.is_aside = true,
             Meaning::Comment => self.is_comment = true,
-            Meaning::Review => self.is_review = true,
+            Meaning::BesideProduct => self.is_beside_product = true,
             Meaning::Profile => self.is_profile = true,
             Meaning::Detail => self.is_detail = true,
             Meaning::Body => self.is_body = true,
@@ -69,6 +71,7 @@ impl Hints {
     fn add_role(&mut self, role: &str) {
         let role = role.trim();
         self.is_main |= role.eq_ignore_ascii_case("main");
+        self.is_tab_panel |= role.eq_ignore_ascii_case("tabpanel");
         self.is_noise |=
             NOISE_ROLES.split_whitespace().any(|noise| role.eq_ignore_ascii_case(noise));
     }

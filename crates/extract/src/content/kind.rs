@@ -31,7 +31,7 @@ const COLUMN_TEXT_PERCENT: usize = 20;
 pub(super) enum Kind {
     /// One text; everything around it is noise.
     Article,
-    /// One product; what buyers wrote about it is noise.
+    /// One product; reviews, other products and how to buy it are noise.
     Product,
     /// Questions and answers; what readers wrote about them is noise.
     Questions,

@@ -102,8 +102,8 @@ impl Judge<'_> {
         let is_frame = hints.is_frame || matches!(element.tag, Footer | Nav);
         // Beside an article, comments and hidden copies of it may be longer than the article.
         let is_beside = match self.kind {
-            Kind::Article => hints.is_comment || hints.is_hidden,
-            Kind::Product => hints.is_comment || hints.is_review,
+            Kind::Article => hints.is_comment || (hints.is_hidden && !hints.is_tab_panel),
+            Kind::Product => hints.is_comment || hints.is_beside_product,
             Kind::Questions | Kind::Forum | Kind::Other => false,
         };
         let text = self.stats.text_bytes(nodes);
@@ -114,7 +114,8 @@ impl Judge<'_> {
         if text == 0 || (self.is_most(nodes) && (self.is_guarded || !(is_frame || is_beside))) {
             return false;
         }
-        if self.drops_tag(element.tag, prose) || (hints.is_hidden && !self.is_folded(prose)) {
+        if self.drops_tag(element.tag, prose) || (hints.is_hidden && !self.is_folded(hints, prose))
+        {
             return true;
         }
         let is_article = element.tag == Article && !hints.is_noise;
@@ -125,10 +126,11 @@ impl Judge<'_> {
         is_frame || is_navigation || hints.is_noise || self.drops_name(element.tag, hints, text)
     }
 
-    /// Whether hidden content is there for the reader to open. In an article it is not, unless little is left without
-    /// it.
-    fn is_folded(&self, prose: usize) -> bool {
-        prose >= FOLDED_PROSE_BYTES && (self.kind != Kind::Article || self.is_guarded)
+    /// Whether hidden content is there for the reader to open. In an article it is not, unless it has a tab, or little
+    /// is left without it.
+    fn is_folded(&self, hints: Hints, prose: usize) -> bool {
+        let may_be_copy = self.kind == Kind::Article && !hints.is_tab_panel && !self.is_guarded;
+        prose >= FOLDED_PROSE_BYTES && !may_be_copy
     }
 
     fn may_be_navigation(&self, text: usize, prose: usize) -> bool {
@@ -166,7 +168,7 @@ impl Judge<'_> {
         let is_detail = hints.is_detail && !tag.is_heading() && text < MAX_DETAIL_BYTES;
         match self.kind {
             Kind::Article => hints.is_aside || hints.is_comment || is_detail,
-            Kind::Product => hints.is_comment || hints.is_review,
+            Kind::Product => hints.is_comment || hints.is_beside_product,
             Kind::Questions => hints.is_comment || is_detail,
             Kind::Forum => hints.is_profile || is_detail,
             Kind::Other => false,

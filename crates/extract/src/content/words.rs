@@ -19,8 +19,8 @@ pub(super) enum Meaning {
     Aside,
     /// Written by readers; in a forum it is the content.
     Comment,
-    /// Written by buyers; beside a product it is noise.
-    Review,
+    /// What buyers say about a product, how to buy it, other products; elsewhere it may be the content.
+    BesideProduct,
     /// About the author of a post in a forum.
     Profile,
     /// A line about the article: author, date, caption. It is never long.
@@ -48,7 +48,11 @@ const ANYWHERE: &[(Meaning, &str)] = &[
          see-also",
     ),
     (Meaning::Comment, "comment disqus livefyre"),
-    (Meaning::Review, "bazaarvoice judgeme okendo trustpilot yotpo"),
+    (
+        Meaning::BesideProduct,
+        "also-like also-view bazaarvoice cross-sell crosssell judgeme okendo recently-viewed
+         recommend related similar-product similarproduct trustpilot upsell yotpo you-may",
+    ),
     (Meaning::Profile, "postprofile user-info user-profile userextras userinfo userprofile"),
     (
         Meaning::Detail,
@@ -72,7 +76,10 @@ const ALONE: &[(Meaning, &str)] = &[
     (Meaning::Noise, "ad ads share dialog notice signature"),
     (Meaning::Aside, "cta latest print rail respond tags toc"),
     (Meaning::Comment, "replies"),
-    (Meaning::Review, "rating ratings review reviews"),
+    (
+        Meaning::BesideProduct,
+        "cart checkout financing payment payments rating ratings review reviews shipping wishlist",
+    ),
     (Meaning::Detail, "author bio date meta time tag views"),
 ];
 

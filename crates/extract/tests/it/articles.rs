@@ -227,6 +227,20 @@ fn a_name_of_navigation_does_not_erase_most_of_a_page() {
 }
 
 #[test]
+fn hidden_tabs_of_an_article_are_part_of_it() {
+    let panel =
+        |name: &str, role: &str| format!("<div {role} hidden>{}</div>", paragraphs(name, 3));
+    let html = format!(
+        "<article><h1>Hives</h1>{}{}{}</article>",
+        paragraphs("story", 4),
+        panel("wooden", "role=tabpanel"),
+        panel("copy", "")
+    );
+    let got = article(&html).text;
+    assert!(got.contains("wooden number 2") && !got.contains("copy"), "{got}");
+}
+
+#[test]
 fn a_request_for_consent_is_left_out_unless_it_is_all_there_is() {
     let consent = format!("<div id=onetrust-sdk>{}</div>", paragraphs("cookie", 9));
     let got = article(&format!("<ul><li>Lamps<li>Chairs</ul><p>{LEAD} {LEAD}</p>{consent}")).text;
@@ -239,18 +253,20 @@ fn a_request_for_consent_is_left_out_unless_it_is_all_there_is() {
 }
 
 #[test]
-fn reviews_of_a_product_are_left_out() {
+fn what_surrounds_a_product_is_left_out() {
     let product =
         r#"<script type="application/ld+json">{"@type": "Product", "name": "Hive"}</script>"#;
     let shared = "<meta property=og:type content=product>";
     let page = format!(
-        "<main>{}<div class=product-reviews>{}</div></main>",
+        "<main>{}<div class=product-reviews>{}</div><div id=shipping-info>{}</div></main>",
         paragraphs("hive", 3),
-        paragraphs("review", 9)
+        paragraphs("review", 9),
+        paragraphs("parcel", 1)
     );
     for head in [product, shared] {
         let got = article(&format!("{head}{page}")).text;
         assert!(got.contains("hive number 2") && !got.contains("review"), "{head}: {got}");
+        assert!(!got.contains("parcel"), "{head}: {got}");
     }
     // Elsewhere they may be the content, and a list of products is not a product.
     let list = r#"<script type="application/ld+json">{"@type": "ItemList", "itemListElement":
