@@ -16,7 +16,7 @@ const MIN_NOSCRIPT_BYTES: usize = 500;
 /// Shorter values are settings.
 const MIN_DATA_BYTES: usize = 1_000;
 
-/// Further data is not read.
+/// A longer value is ignored, and so is all data after this much HTML.
 const MAX_DATA_BYTES: usize = 8 << 20;
 
 /// A string with this tag is HTML meant for readers.
@@ -36,7 +36,7 @@ pub(crate) struct Carried {
     is_author_next: bool,
 }
 
-/// The content of `noscript` if that counts, else the posts in the page's data; `None` if there is neither.
+/// The content of `noscript` if it is requested and long enough, else the posts in the page's data; `None` if there is neither.
 pub(crate) fn read(page: &Page<'_>, with_noscript: bool) -> Option<Carried> {
     let mut carried = in_data(page);
     if let Some(html) = with_noscript.then(|| noscript(page)).flatten() {

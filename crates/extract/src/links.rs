@@ -27,8 +27,8 @@ pub(crate) fn image_address(base_url: &Url, image: &Element<'_>) -> Option<Url> 
         .find_map(|name| absolute(base_url, &image.attribute(name)?))
 }
 
-/// The URLs that the page links to, each once and without its fragment, in document order; as many as fit into
-/// `max_bytes`.
+/// The URLs that the page links to, each once and without its fragment, in document order; at most [`MAX_LINKS`],
+/// and as many as fit into `max_bytes`.
 pub(crate) fn all(
     page: &Page<'_>,
     base_url: &Url,

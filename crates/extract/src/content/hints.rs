@@ -16,7 +16,8 @@ pub(super) struct Hints {
     pub(super) is_noise: bool,
     pub(super) is_aside: bool,
     pub(super) is_comment: bool,
-    pub(super) is_beside_product: bool,
+    pub(super) is_review: bool,
+    pub(super) is_shop: bool,
     pub(super) is_profile: bool,
     pub(super) is_detail: bool,
     pub(super) is_body: bool,
@@ -24,7 +25,7 @@ pub(super) struct Hints {
     pub(super) is_stated_body: bool,
     pub(super) is_main: bool,
     pub(super) is_hidden: bool,
-    /// It is shown when the reader chooses its tab.
+    /// It is hidden until the reader selects its tab.
     pub(super) is_tab_panel: bool,
 }
 
@@ -61,7 +62,8 @@ impl Hints {
             Meaning::Noise => self.is_noise = true,
             Meaning::Aside => self.is_aside = true,
             Meaning::Comment => self.is_comment = true,
-            Meaning::BesideProduct => self.is_beside_product = true,
+            Meaning::Review => self.is_review = true,
+            Meaning::Shop => self.is_shop = true,
             Meaning::Profile => self.is_profile = true,
             Meaning::Detail => self.is_detail = true,
             Meaning::Body => self.is_body = true,

@@ -100,10 +100,10 @@ impl Judge<'_> {
             _ => {}
         }
         let is_frame = hints.is_frame || matches!(element.tag, Footer | Nav);
-        // Beside an article, comments and hidden copies of it may be longer than the article.
+        // Comments on an article, hidden copies of it and reviews of a product may be longer than the content.
         let is_beside = match self.kind {
             Kind::Article => hints.is_comment || (hints.is_hidden && !hints.is_tab_panel),
-            Kind::Product => hints.is_comment || hints.is_beside_product,
+            Kind::Product => hints.is_comment || hints.is_review,
             Kind::Questions | Kind::Forum | Kind::Other => false,
         };
         let text = self.stats.text_bytes(nodes);
@@ -126,8 +126,8 @@ impl Judge<'_> {
         is_frame || is_navigation || hints.is_noise || self.drops_name(element.tag, hints, text)
     }
 
-    /// Whether hidden content is there for the reader to open. In an article it is not, unless it has a tab, or little
-    /// is left without it.
+    /// Whether hidden content is there for the reader to open. In an article, hidden content is usually a copy, unless
+    /// it is a tab panel or little else is left.
     fn is_folded(&self, hints: Hints, prose: usize) -> bool {
         let may_be_copy = self.kind == Kind::Article && !hints.is_tab_panel && !self.is_guarded;
         prose >= FOLDED_PROSE_BYTES && !may_be_copy
@@ -168,7 +168,7 @@ impl Judge<'_> {
         let is_detail = hints.is_detail && !tag.is_heading() && text < MAX_DETAIL_BYTES;
         match self.kind {
             Kind::Article => hints.is_aside || hints.is_comment || is_detail,
-            Kind::Product => hints.is_comment || hints.is_beside_product,
+            Kind::Product => hints.is_comment || hints.is_review || hints.is_shop,
             Kind::Questions => hints.is_comment || is_detail,
             Kind::Forum => hints.is_profile || is_detail,
             Kind::Other => false,

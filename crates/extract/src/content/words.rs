@@ -19,8 +19,10 @@ pub(super) enum Meaning {
     Aside,
     /// Written by readers; in a forum it is the content.
     Comment,
-    /// What buyers say about a product, how to buy it, other products; elsewhere it may be the content.
-    BesideProduct,
+    /// Written by buyers; beside a product it is noise.
+    Review,
+    /// Other products, and how to buy this one; beside a product it is noise.
+    Shop,
     /// About the author of a post in a forum.
     Profile,
     /// A line about the article: author, date, caption. It is never long.
@@ -48,10 +50,11 @@ const ANYWHERE: &[(Meaning, &str)] = &[
          see-also",
     ),
     (Meaning::Comment, "comment disqus livefyre"),
+    (Meaning::Review, "bazaarvoice judgeme okendo trustpilot yotpo"),
     (
-        Meaning::BesideProduct,
-        "also-like also-view bazaarvoice cross-sell crosssell judgeme okendo recently-viewed
-         recommend related similar-product similarproduct trustpilot upsell yotpo you-may",
+        Meaning::Shop,
+        "also-like also-view cross-sell crosssell recently-viewed recommend related shipping-detail
+         shipping-info shipping-polic shipping-return similar-product similarproduct upsell you-may",
     ),
     (Meaning::Profile, "postprofile user-info user-profile userextras userinfo userprofile"),
     (
@@ -76,10 +79,8 @@ const ALONE: &[(Meaning, &str)] = &[
     (Meaning::Noise, "ad ads share dialog notice signature"),
     (Meaning::Aside, "cta latest print rail respond tags toc"),
     (Meaning::Comment, "replies"),
-    (
-        Meaning::BesideProduct,
-        "cart checkout financing payment payments rating ratings review reviews shipping wishlist",
-    ),
+    (Meaning::Review, "rating ratings review reviews"),
+    (Meaning::Shop, "cart checkout financing payment payments wishlist"),
     (Meaning::Detail, "author bio date meta time tag views"),
 ];
 

@@ -44,6 +44,9 @@ const MAX_LIKELY_NAME_WORDS: usize = 5;
 const HEADLINE_REACH: usize = 1_500;
 const ELEMENT_REACH: usize = 200;
 
+/// Further elements that may contain names are not examined.
+const MAX_ELEMENTS: usize = 200;
+
 /// The rest of a longer piece of text is not read.
 const MAX_TEXT_BYTES: usize = 2_000;
 
@@ -82,7 +85,7 @@ pub(super) fn authors(sources: &Sources<'_, '_>) -> Vec<String> {
     let in_metas =
         |key: &str| metas.all_of(key).take(MAX_AUTHORS).filter_map(stated_name).collect();
     let in_elements = |fits: fn(&Element<'_>) -> bool, names: fn(&str) -> Vec<String>| {
-        let found = page.elements().filter(move |(_, element)| fits(element));
+        let found = page.elements().filter(move |(_, element)| fits(element)).take(MAX_ELEMENTS);
         found.map(|(index, _)| names_in(page, index, names)).find_map(persons)
     };
     let people = json_ld.authors(true).into_iter().filter_map(|name| stated_name(&name));

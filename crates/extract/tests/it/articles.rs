@@ -227,7 +227,7 @@ fn a_name_of_navigation_does_not_erase_most_of_a_page() {
 }
 
 #[test]
-fn hidden_tabs_of_an_article_are_part_of_it() {
+fn hidden_tab_panels_of_an_article_are_kept() {
     let panel =
         |name: &str, role: &str| format!("<div {role} hidden>{}</div>", paragraphs(name, 3));
     let html = format!(
@@ -268,6 +268,21 @@ fn what_surrounds_a_product_is_left_out() {
         assert!(got.contains("hive number 2") && !got.contains("review"), "{head}: {got}");
         assert!(!got.contains("parcel"), "{head}: {got}");
     }
+    // WooCommerce marks products that are shipped.
+    let shipped = format!(
+        "{product}<div class='product shipping-taxable'>{}</div><div>{}</div>",
+        paragraphs("hive", 3),
+        paragraphs("wax", 7)
+    );
+    assert!(article(&shipped).text.contains("hive number 2"));
+    // A name does not erase the product itself.
+    let named = format!(
+        "{product}<main><div class=add-to-cart>{}</div>{}</main>",
+        paragraphs("hive", 6),
+        paragraphs("wax", 4)
+    );
+    let got = article(&named).text;
+    assert!(got.contains("hive number 5") && got.contains("wax number 3"), "{got}");
     // Elsewhere they may be the content, and a list of products is not a product.
     let list = r#"<script type="application/ld+json">{"@type": "ItemList", "itemListElement":
         [{"@type": "Product"}, {"@type": "Product"}]}</script>"#;

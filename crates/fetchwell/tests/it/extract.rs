@@ -1,6 +1,7 @@
 //! `fetchwell extract`: the articles of files and archives, without a network.
 
 use std::io::Write;
+use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
 
 use fetchwell_archive::message::{request, response};
@@ -353,13 +354,19 @@ async fn a_closed_pipe_ends_it_quietly() {
 async fn a_signal_ends_it_at_once() {
     let program = program();
     let mut command = program.command(&["extract", "-"]);
-    command.stdin(Stdio::piped());
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    let stdin = child.stdin.take();
+    let mut stdin = child.stdin.take().unwrap();
+    // More than is read to detect the format. The input does not end.
+    for record in warc_records().iter().cycle().take(500) {
+        stdin.write_all(record).await.unwrap();
+    }
+    stdin.flush().await.unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert!(lines.next_line().await.unwrap().is_some());
     let id = child.id().unwrap().to_string();
     let sent = std::process::Command::new("kill").args(["-s", "INT", &id]).status().unwrap();
     assert!(sent.success());
     let ended = tokio::time::timeout(DEADLINE, child.wait()).await.unwrap().unwrap();
-    assert!(!ended.success());
-    drop(stdin);
+    assert_eq!(ended.signal(), Some(2), "{ended}");
 }

@@ -72,7 +72,7 @@ pub(crate) fn run(
     if rules.links && rules.format != OutputFormat::Json {
         return Err(links_need_json());
     }
-    // An output file is not emptied for an input that cannot be read.
+    // An output file is not emptied for a single input that cannot be read.
     let unreadable = matches!(single, Some(Err(_)));
     let path = args.output.as_deref().filter(|_| !unreadable);
     let output = ExtractOutput::open(path, &inputs)?;
@@ -111,13 +111,15 @@ fn extract_all(
         }
     };
     let mut results = in_order(jobs, produce, move |item| rules.outcome(item))?;
+    let mut is_closed = false;
     while let Some(outcome) = results.next()? {
         progress.count(&outcome);
         match outcome {
             ExtractOutcome::Page { bytes, cut } => {
                 if !output.write(&bytes)? {
-                    // The reader has what it wants.
-                    return Ok(Exit::Ok);
+                    // The reader closed the pipe, as `head` does, which is no error.
+                    is_closed = true;
+                    break;
                 }
                 if let Some(name) = cut {
                     let text = "has more text than extract.max_text: the rest is left out";
@@ -128,7 +130,9 @@ fn extract_all(
             ExtractOutcome::Failed(message) => progress.bar().suspend(|| error!("{message}")),
         }
     }
-    progress.end();
+    if !is_closed {
+        progress.end();
+    }
     Ok(if progress.has_failures() { Exit::SomeFailed } else { Exit::Ok })
 }
 

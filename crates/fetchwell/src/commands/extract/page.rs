@@ -110,7 +110,7 @@ impl ExtractRules {
             return Err(failed(
                 &page.file,
                 "it is not HTML, a WARC file or an ARC file",
-                "remove it from the arguments",
+                "leave it out, or check its content",
             ));
         }
         let url = match &self.url {
@@ -126,7 +126,7 @@ impl ExtractRules {
     fn record(&self, record: &ArchivedResponse) -> Result<ExtractOutcome, String> {
         let name = || at_offset(&record.file, record.offset);
         let broken = |why: &dyn std::fmt::Display| {
-            failed(&name(), why, "the record was skipped; the others are not affected")
+            failed(&name(), why, "the other records are not affected")
         };
         let response = HttpMessage::parse(&record.block).map_err(|fault| broken(&fault))?;
         if response.status() != Some(200) {
