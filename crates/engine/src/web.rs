@@ -34,6 +34,10 @@ pub struct Request {
     pub timeouts: Timeouts,
 }
 
+/// The `Accept` of those who want Markdown: sites that have their pages as Markdown, too, may send that.
+pub const PREFER_MARKDOWN: &str =
+    "text/markdown, text/html;q=0.9, application/xhtml+xml;q=0.9, */*;q=0.5";
+
 /// The timeouts of a request; `None` for the client's own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Timeouts {

@@ -5,7 +5,7 @@ use fetchwell_engine::plan::redirect_chain::{FetchEnd, Patience, RedirectChain, 
 use fetchwell_engine::ports::finish::Settlement;
 use fetchwell_engine::ports::job::Lease;
 use fetchwell_engine::ports::plan::{Moment, Plan, Step};
-use fetchwell_engine::web::Outcome;
+use fetchwell_engine::web::{Outcome, PREFER_MARKDOWN};
 use fetchwell_policy::outcome::FetchOutcome;
 use fetchwell_policy::retry::RetryRule;
 use fetchwell_policy::url::{UrlFault, WebUrl};
@@ -45,7 +45,13 @@ impl FetchPlan {
         let chain = WebUrl::parse(&url).map(|at| {
             let chain =
                 RedirectChain::new(at, RetryRule::FETCH, rules.max_redirects, lease.history);
-            chain.with_patience(rules.patience)
+            let chain = chain.with_patience(rules.patience);
+            match rules.format {
+                OutputFormat::Markdown => {
+                    chain.with_headers(vec![("accept", PREFER_MARKDOWN.to_owned())])
+                }
+                _ => chain,
+            }
         });
         FetchPlan { url, chain, rules, held_bytes: None, captures: Vec::new() }
     }

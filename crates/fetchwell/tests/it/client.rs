@@ -25,6 +25,10 @@ impl Response {
         serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8(self.body.clone()).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
     /// All of it but the date, for comparisons to the byte.
     pub(crate) fn bytes(&self) -> (u16, Vec<&(String, String)>, &[u8]) {
         let headers = self.headers.iter().filter(|(name, _)| name != "date").collect();

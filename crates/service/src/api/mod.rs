@@ -3,7 +3,7 @@
 //! | file | |
 //! |---|---|
 //! | `routes` | the routing table |
-//! | `submit`, `messages`, `outbox`, `events`, `public` | the handlers |
+//! | `submit`, `messages`, `outbox`, `events`, `reader`, `public` | the handlers |
 //! | `oversight` | handlers for viewers and operators: `/operator/…` |
 //! | `sites` | the state of sites and orders for them: `/sites/…` |
 //! | `identity` | the caller and its permissions |
@@ -32,6 +32,7 @@ mod parameters;
 mod prefer;
 mod problems;
 mod public;
+mod reader;
 mod respond;
 mod routes;
 mod sites;
@@ -58,7 +59,7 @@ use fetchwell_telemetry::metrics::Metrics;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::audit::{AuditLog, AuthFailures};
+use crate::audit::{AuditLog, AuthFailures, CachedReads};
 use crate::auth::{Allowances, KnownTokens};
 use crate::problem::{Problem, ProblemKind};
 use crate::sites::SiteService;
@@ -100,6 +101,7 @@ pub struct Api {
     allowances: Allowances,
     memory: Memory,
     readiness: public::Readiness,
+    reads: CachedReads,
 }
 
 /// The dependencies of an [`Api`].
@@ -125,6 +127,7 @@ pub struct Foundation {
 impl Api {
     pub fn new(on: Foundation, rules: Rules) -> Arc<Api> {
         Arc::new(Api {
+            reads: CachedReads::new(on.clock.clone()),
             on,
             known_tokens: KnownTokens::default(),
             allowances: Allowances::new(rules.caller_rate, rules.caller_burst),
@@ -132,6 +135,12 @@ impl Api {
             readiness: public::Readiness::default(),
             rules,
         })
+    }
+
+    /// Writes the reads of stored pages to the audit log until `stop`.
+    pub async fn keep_audit(&self, stop: &CancellationToken) {
+        let due = |all| self.reads.due(all);
+        self.on.audit.write_due(due, "reads of stored pages", stop).await;
     }
 
     /// Counts `count` messages or other requests against the caller's own limit.

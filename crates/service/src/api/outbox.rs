@@ -115,7 +115,7 @@ impl Api {
     }
 }
 
-fn content_bytes(result: &FetchResult) -> u64 {
+pub(super) fn content_bytes(result: &FetchResult) -> u64 {
     let bytes = |text: &Option<String>| text.as_ref().map_or(0, String::len) as u64;
     bytes(&result.content) + bytes(&result.extracted)
 }

@@ -13,10 +13,11 @@ use axum::{Extension, Router};
 use http::header::CONTENT_TYPE;
 use tower_http::catch_panic::CatchPanicLayer;
 use tracing::error;
+use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{Api, docs, messages, openapi, outbox, oversight, public, sites, submit};
+use super::{Api, docs, messages, openapi, outbox, oversight, public, reader, sites, submit};
 use crate::problem::{Problem, ProblemKind};
 
 /// All routes: those of the API, and the dashboard's `pages`.
@@ -26,6 +27,8 @@ pub(crate) fn router(api: &Arc<Api>, pages: Router<Arc<Api>>, listens_on: Socket
     let document = Bytes::from(document.to_json().unwrap_or_default());
     router
         .merge(pages)
+        // Documented apart: OpenAPI has no parameters with slashes.
+        .route("/r/{*url}", get(reader::read))
         .route("/openapi.json", get(openapi_json))
         .route("/docs", get(docs_page))
         .layer(Extension(page))
@@ -39,7 +42,9 @@ pub(crate) fn router(api: &Arc<Api>, pages: Router<Arc<Api>>, listens_on: Socket
 
 /// The routes that the OpenAPI document describes.
 pub(super) fn documented() -> OpenApiRouter<Arc<Api>> {
-    OpenApiRouter::with_openapi(openapi::document())
+    let mut document = openapi::document();
+    document.merge(reader::ReaderDocument::openapi());
+    OpenApiRouter::with_openapi(document)
         .routes(routes!(submit::fetch))
         .routes(routes!(submit::batch))
         .routes(routes!(messages::message))

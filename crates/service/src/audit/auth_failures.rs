@@ -12,15 +12,12 @@ use fetchwell_policy::time::Time;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use tracing::warn;
 
 use super::log::AuditLog;
 use crate::server::{network_name, network_of};
 
-/// The first failure of a group is written to the audit log after this time…
-const WRITE_INTERVAL: Duration = Duration::from_secs(1);
-
-/// …and all that follow within this time make one more entry.
+/// The first failure of a group is written to the audit log at once, and all that follow within this time make one more
+/// entry.
 const WINDOW: Duration = Duration::from_secs(600);
 
 /// The maximum number of groups in a window; further addresses are counted together.
@@ -69,34 +66,7 @@ impl AuthFailures {
 
     /// Writes entries to the audit log until `stop`, then writes the rest.
     pub(crate) async fn write_to(&self, audit: &AuditLog, stop: &CancellationToken) {
-        let mut entries = Vec::new();
-        let mut is_stopped = false;
-        let mut is_failing = false;
-        while !is_stopped {
-            is_stopped = tokio::time::timeout(WRITE_INTERVAL, stop.cancelled()).await.is_ok();
-            // Entries that could not be written are retried before new ones are added, so that the list does not grow.
-            if entries.is_empty() || is_stopped {
-                entries.extend(self.due(is_stopped));
-            }
-            if entries.is_empty() {
-                continue;
-            }
-            match audit.write(&entries).await {
-                Ok(()) => {
-                    entries.clear();
-                    is_failing = false;
-                }
-                Err(fault) => {
-                    if !is_failing {
-                        warn!("could not write failed authentications to the audit log: {fault}");
-                    }
-                    is_failing = true;
-                    if !fault.is_transient() {
-                        entries.clear();
-                    }
-                }
-            }
-        }
+        audit.write_due(|all| self.due(all), "failed authentications", stop).await;
     }
 
     /// The entries to write now.

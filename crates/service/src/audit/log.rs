@@ -2,13 +2,18 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::inbox::{AuditEntry, Inbox};
 use fetchwell_engine::ports::oversight::{Acted, Action};
 use parking_lot::Mutex;
-use tracing::info;
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+/// How often entries that were collected are written.
+const WRITE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The maximum number of entries in memory, if no store keeps them.
 const MOST_IN_MEMORY: usize = 500;
@@ -82,7 +87,45 @@ impl AuditLog {
         }
     }
 
-    pub(super) async fn write(&self, new: &[AuditEntry]) -> Result<(), StoreError> {
+    /// Writes the entries that `due` returns until `stop`, then those of `due(true)`, which are all that are left. `what`
+    /// names them in the log.
+    pub(crate) async fn write_due(
+        &self,
+        due: impl Fn(bool) -> Vec<AuditEntry>,
+        what: &str,
+        stop: &CancellationToken,
+    ) {
+        let mut entries = Vec::new();
+        let mut is_stopped = false;
+        let mut is_failing = false;
+        while !is_stopped {
+            is_stopped = tokio::time::timeout(WRITE_INTERVAL, stop.cancelled()).await.is_ok();
+            // Entries that could not be written are retried before new ones are added, so that the list does not grow.
+            if entries.is_empty() || is_stopped {
+                entries.extend(due(is_stopped));
+            }
+            if entries.is_empty() {
+                continue;
+            }
+            match self.write(&entries).await {
+                Ok(()) => {
+                    entries.clear();
+                    is_failing = false;
+                }
+                Err(fault) => {
+                    if !is_failing {
+                        warn!("could not write {what} to the audit log: {fault}");
+                    }
+                    is_failing = true;
+                    if !fault.is_transient() {
+                        entries.clear();
+                    }
+                }
+            }
+        }
+    }
+
+    async fn write(&self, new: &[AuditEntry]) -> Result<(), StoreError> {
         match &self.entries {
             Entries::Store(inbox) => inbox.audit(new).await,
             Entries::Process(entries) => {

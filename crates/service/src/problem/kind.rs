@@ -16,13 +16,14 @@ pub(crate) struct ProblemKind {
 
 impl ProblemKind {
     /// All kinds, sorted by status.
-    pub(crate) const ALL: [ProblemKind; 17] = [
+    pub(crate) const ALL: [ProblemKind; 20] = [
         ProblemKind::MALFORMED_JSON,
         ProblemKind::BAD_HOST,
         ProblemKind::UNAUTHORIZED,
         ProblemKind::FORBIDDEN,
         ProblemKind::NOT_FOUND,
         ProblemKind::METHOD_NOT_ALLOWED,
+        ProblemKind::NOT_ACCEPTABLE,
         ProblemKind::SLOW_REQUEST,
         ProblemKind::CURSOR_GONE,
         ProblemKind::TOO_LARGE,
@@ -32,8 +33,10 @@ impl ProblemKind {
         ProblemKind::TOO_MANY_REQUESTS,
         ProblemKind::TOO_MANY_CONNECTIONS,
         ProblemKind::INTERNAL,
+        ProblemKind::NO_PAGE,
         ProblemKind::STORE_UNAVAILABLE,
         ProblemKind::BUSY,
+        ProblemKind::NOT_IN_TIME,
     ];
 
     pub(crate) const MALFORMED_JSON: ProblemKind = ProblemKind {
@@ -78,6 +81,13 @@ impl ProblemKind {
         status: StatusCode::METHOD_NOT_ALLOWED,
         title: "The method is not allowed here",
         mend: "Use one of the methods in the header Allow.",
+    };
+
+    pub(crate) const NOT_ACCEPTABLE: ProblemKind = ProblemKind {
+        name: "not-acceptable",
+        status: StatusCode::NOT_ACCEPTABLE,
+        title: "Accept allows none of the formats",
+        mend: "Accept text/markdown, text/plain or application/json, or send no header Accept.",
     };
 
     pub(crate) const SLOW_REQUEST: ProblemKind = ProblemKind {
@@ -146,6 +156,13 @@ impl ProblemKind {
         mend: "Send the request again; with an Idempotency-Key nothing is accepted twice.",
     };
 
+    pub(crate) const NO_PAGE: ProblemKind = ProblemKind {
+        name: "no-page",
+        status: StatusCode::BAD_GATEWAY,
+        title: "The page could not be fetched",
+        mend: "Read `result`, which is the status of the result, and `detail`, which says why.",
+    };
+
     pub(crate) const STORE_UNAVAILABLE: ProblemKind = ProblemKind {
         name: "store-unavailable",
         status: StatusCode::SERVICE_UNAVAILABLE,
@@ -160,6 +177,13 @@ impl ProblemKind {
         title: "The server has no memory or connection left for this request",
         mend: "Send the request again after the time in the header Retry-After; send fewer large \
                requests at once.",
+    };
+
+    pub(crate) const NOT_IN_TIME: ProblemKind = ProblemKind {
+        name: "not-in-time",
+        status: StatusCode::GATEWAY_TIMEOUT,
+        title: "The page was not fetched in time",
+        mend: "It is still queued: send the same request again, or read the message in `message_id`.",
     };
 }
 

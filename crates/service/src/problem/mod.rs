@@ -2,7 +2,10 @@
 
 mod kind;
 
+use std::time::Duration;
+
 use axum::response::{IntoResponse, Response};
+use fetchwell_engine::ports::inbox::{MessageId, OutboxMessage};
 use http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
 use serde::Serialize;
@@ -12,6 +15,9 @@ pub(crate) use kind::ProblemKind;
 
 /// The media type of a problem.
 pub(crate) const PROBLEM_JSON: &str = "application/problem+json";
+
+/// When to ask again for a page that was not fetched in time.
+const NOT_IN_TIME_RETRY_SECONDS: u64 = 5;
 
 /// An error response. The body is boxed to keep `Result`s small.
 #[derive(Clone, Debug)]
@@ -42,6 +48,12 @@ pub(crate) struct ProblemBody {
     /// The correlation id of that message.
     #[serde(skip_serializing_if = "Option::is_none")]
     correlation_id: Option<String>,
+    /// The id of that message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message_id: Option<String>,
+    /// The status of its result.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<String>,
     /// The errors in parts of the request.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
@@ -58,7 +70,7 @@ pub(crate) struct FieldError {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "/url")]
     pub(crate) pointer: Option<String>,
-    /// The invalid query parameter.
+    /// The invalid parameter of the path or the query.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) parameter: Option<&'static str>,
     /// The invalid header.
@@ -82,6 +94,11 @@ impl FieldError {
     pub(crate) fn at(pointer: impl Into<String>, detail: impl Into<String>) -> FieldError {
         let pointer = Some(pointer.into());
         FieldError { pointer, detail: detail.into(), ..FieldError::default() }
+    }
+
+    /// An error in a parameter of the path.
+    pub(crate) fn in_path(parameter: &'static str, detail: impl Into<String>) -> FieldError {
+        FieldError::in_query(parameter, detail)
     }
 
     /// An error in a query parameter.
@@ -120,6 +137,30 @@ impl Problem {
         let mut problem = Problem::new(ProblemKind::CURSOR_GONE);
         problem.body.oldest = Some(oldest.to_string());
         problem
+    }
+
+    /// The problem for a page that could not be fetched.
+    pub(crate) fn no_page(outbox: OutboxMessage) -> Problem {
+        let mut problem = Problem::new(ProblemKind::NO_PAGE);
+        if let Some(error) = outbox.result.error {
+            problem.body.detail = error;
+        }
+        problem.body.url = Some(outbox.url);
+        problem.body.message_id = Some(outbox.message.to_string());
+        problem.body.result = Some(outbox.result.status);
+        problem
+    }
+
+    /// The problem for a page that was not fetched within this time.
+    pub(crate) fn not_in_time(message: MessageId, waited: Duration) -> Problem {
+        let waited = waited.as_secs();
+        let detail = format!(
+            "The page was not fetched within {waited} seconds. {}",
+            ProblemKind::NOT_IN_TIME.mend
+        );
+        let mut problem = Problem::new(ProblemKind::NOT_IN_TIME).saying(detail);
+        problem.body.message_id = Some(message.to_string());
+        problem.retry_after(NOT_IN_TIME_RETRY_SECONDS)
     }
 
     /// Replaces the `detail`.

@@ -9,7 +9,7 @@ use fetchwell_engine::finish::{NoRecords, SinkThenSettle};
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::inbox::{
     AuditEntry, Caller, CallerRecord, Inbox, Message, MessageId, OutboxMost, OutboxPage,
-    ResultNotifier, Role, Submission, Submitted, TokenHash,
+    ResultNotifier, Role, StoredPage, Submission, Submitted, TokenHash,
 };
 use fetchwell_engine::ports::queue::{Ledger, Queue};
 use fetchwell_engine::ports::retriever_store::{RetrieverStore, Station};
@@ -99,6 +99,10 @@ impl Inbox for PostgresInbox {
         of: Option<&str>,
     ) -> Result<Option<Message>, StoreError> {
         message_row::read(self.messages(), id, of).await
+    }
+
+    async fn newest_page(&self, kind: [u8; 16]) -> Result<Option<StoredPage>, StoreError> {
+        reading::newest_page(self.messages(), kind).await
     }
 
     async fn outbox(

@@ -2,13 +2,15 @@
 
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::inbox::{
-    FetchResult, MessageId, OutboxMessage, OutboxMost, OutboxPage,
+    FetchResult, MessageId, OutboxMessage, OutboxMost, OutboxPage, StoredPage,
 };
 use fetchwell_policy::time::Time;
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 
 use super::database::Database;
+use super::moves::now_or;
+use super::queue::PostgresQueue;
 
 /// The size of a content is known without reading it, so content beyond the limit is not read.
 const PAGE: &str = "
@@ -31,6 +33,31 @@ const PAGE: &str = "
         ORDER BY cursor
     ) AS page ON TRUE
     WHERE caller.name = $1";
+
+const NEWEST_PAGE: &str = concat!(
+    "SELECT ",
+    now_or!("$2::BIGINT"),
+    " AS now, cursor, stored_at, status, content, content_type, http_status, error, extracted,
+        key, url, odd_url, retailer, correlation_id, attempts
+     FROM fetchwell_outbox AS outbox JOIN fetchwell_job AS job ON job.id = outbox.job
+     WHERE outbox.kind = $1 AND outbox.status = 'success'
+     ORDER BY outbox.stored_at DESC LIMIT 1"
+);
+
+/// The newest page of a kind.
+pub(super) async fn newest_page(
+    queue: &PostgresQueue,
+    kind: [u8; 16],
+) -> Result<Option<StoredPage>, StoreError> {
+    let query = sqlx::query(NEWEST_PAGE).bind(kind.to_vec()).bind(queue.clock.given());
+    let page_of = |row: &PgRow| {
+        let now = Time::from_micros(row.try_get("now")?);
+        let stored_at = Time::from_micros(row.try_get("stored_at")?);
+        let outbox = result_of(row)?;
+        Ok(outbox.map(|outbox| StoredPage { outbox, age: now.since(stored_at) }))
+    };
+    Ok(queue.db.read(query, page_of).await?.pop().flatten())
+}
 
 /// A part of a caller's results: one statement, and so one moment.
 pub(super) async fn page(

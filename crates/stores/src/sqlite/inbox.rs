@@ -10,7 +10,7 @@ use fetchwell_engine::finish::{NoRecords, SinkThenSettle};
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::inbox::{
     AuditEntry, Caller, CallerRecord, Inbox, Message, MessageId, OutboxMost, OutboxPage,
-    ResultNotifier, Submission, Submitted, TokenHash,
+    ResultNotifier, StoredPage, Submission, Submitted, TokenHash,
 };
 use fetchwell_engine::ports::queue::Ledger;
 use fetchwell_engine::ports::retriever_store::{RetrieverStore, Station};
@@ -80,6 +80,12 @@ impl Inbox for SqliteInbox {
         let queue = self.messages.queue;
         let of = of.map(str::to_owned);
         self.reader.write(move |tx| message_row::read(tx, queue, id, of.as_deref())).await
+    }
+
+    async fn newest_page(&self, kind: [u8; 16]) -> Result<Option<StoredPage>, StoreError> {
+        let found = self.reader.write(move |tx| outbox::newest_page(tx, &kind)).await?;
+        let now = self.messages.clock.now();
+        Ok(found.map(|(outbox, stored_at)| StoredPage { outbox, age: now.since(stored_at) }))
     }
 
     async fn outbox(

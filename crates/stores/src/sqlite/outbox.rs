@@ -11,7 +11,7 @@ use rusqlite::{Connection, Row};
 macro_rules! select_result {
     () => {
         "SELECT cursor, key, url, grp, correlation_id, outbox.created_at, status, content,
-             content_type, http_status, error, extracted, attempts
+             content_type, http_status, error, extracted, attempts, stored_at
          FROM outbox JOIN job ON job.id = outbox.job JOIN lane ON lane.id = job.lane"
     };
 }
@@ -19,6 +19,21 @@ macro_rules! select_result {
 /// The result of a message.
 pub(super) fn of_job(tx: &Connection, job: LeaseId) -> rusqlite::Result<Option<OutboxMessage>> {
     tx.find(concat!(select_result!(), " WHERE outbox.job = ?1"), [job], result_of)
+}
+
+/// The newest page of a kind, and when it was stored.
+pub(super) fn newest_page(
+    tx: &Connection,
+    kind: &[u8; 16],
+) -> rusqlite::Result<Option<(OutboxMessage, Time)>> {
+    let select = concat!(
+        select_result!(),
+        " WHERE outbox.kind = ?1 AND status = 'success' ORDER BY stored_at DESC LIMIT 1"
+    );
+    tx.find(select, [kind], |row| {
+        let stored_at = row.get("stored_at")?;
+        Ok((result_of(row)?, Time::from_micros(stored_at)))
+    })
 }
 
 /// A page of a caller's results.

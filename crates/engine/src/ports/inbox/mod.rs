@@ -32,6 +32,9 @@ pub trait Inbox: Send + Sync {
     async fn message(&self, id: MessageId, of: Option<&str>)
     -> Result<Option<Message>, StoreError>;
 
+    /// The newest page of this kind, with the message that it was fetched for.
+    async fn newest_page(&self, kind: [u8; 16]) -> Result<Option<StoredPage>, StoreError>;
+
     /// Results of a caller in commit order, after the given cursor, or from the oldest one if it is `None`.
     async fn outbox(
         &self,
@@ -201,6 +204,15 @@ pub struct OutboxMessage {
     pub created_at: Time,
     /// The result.
     pub result: FetchResult,
+}
+
+/// A page in the outbox, for those who want the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredPage {
+    /// The result that has the page.
+    pub outbox: OutboxMessage,
+    /// How long ago it was stored.
+    pub age: Duration,
 }
 
 /// The result of a message: the record type of the pipeline that fetches messages. A message that was given up also has

@@ -78,11 +78,12 @@ pub(crate) fn run(settings: &Settings) -> Running<'_> {
         };
         let on_result = Arc::new(move |status: &str| metrics.result(status));
         let (door, runtime) = messages(settings, &parts, &store, on_result, Arc::new(|_| {}));
-        let (messages, deliveries, (), (), (), ()) = tokio::join!(
+        let (messages, deliveries, (), (), (), (), ()) = tokio::join!(
             ending_all(&stop, flow(door, runtime, stop.clone())),
             ending_all(&stop, deliveries(settings, &parts, &store, stop.clone())),
             serving,
             dashboard.keep_audit(&api_ended),
+            api.keep_audit(&api_ended),
             prune(&store, settings.values.retriever_retention, &parts.health, &stop),
             dashboard.keep_history(),
         );

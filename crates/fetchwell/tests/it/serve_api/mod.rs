@@ -1,5 +1,6 @@
 //! The API of `fetchwell serve`, as its callers meet it: a real process, over HTTP.
 
+mod reader;
 mod refusals;
 mod results;
 mod service;

@@ -22,7 +22,17 @@ impl Operation {
     }
 
     pub(crate) fn is_write(&self) -> bool {
-        self.method != "GET"
+        self.method != "GET" || self.reads_a_page()
+    }
+
+    /// Whether it fetches the page that is in its path.
+    pub(crate) fn reads_a_page(&self) -> bool {
+        self.path.starts_with("/r/")
+    }
+
+    /// What those who may ask for it get: there is no way to the page that is to be read.
+    pub(crate) fn good_status(&self) -> u16 {
+        if self.reads_a_page() { 504 } else { 200 }
     }
 
     /// Whether it is for viewers and operators only.
@@ -43,9 +53,13 @@ impl Operation {
     ) -> Response {
         // No message of these tests goes to that site.
         let path = self.path.replace("{id}", id).replace("{site}", "steered.test");
+        let path = path.replace("{url}", "http://read.test/");
         let body = self.body.as_ref().map(Value::to_string).unwrap_or_default();
         let json = [("content-type", "application/json")];
-        let headers = [if body.is_empty() { &[][..] } else { &json }, headers].concat();
+        let brief = [("prefer", "wait=1"), ("cache-control", "no-cache")];
+        let of_body = if body.is_empty() { &[][..] } else { &json };
+        let of_read = if self.reads_a_page() { &brief[..] } else { &[] };
+        let headers = [of_body, of_read, headers].concat();
         client::raw(to, &client::request(&self.method, &path, &headers, &body)).await
     }
 }

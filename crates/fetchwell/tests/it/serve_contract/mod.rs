@@ -11,3 +11,5 @@ mod place;
 mod refused;
 mod schemathesis;
 mod store_gone;
+
+pub(crate) use place::audit_of;

@@ -59,6 +59,7 @@ macro_rules! inbox_conformance {
             ],
             sharing: [
                 a_stored_page_answers_at_once,
+                the_newest_page_of_a_kind_is_found_with_its_age,
                 a_failure_answers_nobody_else,
                 a_follower_has_its_leaders_result,
                 a_follower_of_a_leader_that_fails_fails_with_it,

@@ -46,6 +46,26 @@ pub async fn a_stored_page_answers_at_once(place: &dyn InboxStore) {
     assert_eq!(trial.lease(10).await.len(), 3);
 }
 
+/// Readers find the newest page of a kind and its age, whichever message it was fetched for, and never a copy.
+pub async fn the_newest_page_of_a_kind_is_found_with_its_age(place: &dyn InboxStore) {
+    let trial = Trial::new(place).await;
+    assert_eq!(trial.newest_page([KIND; 16]).await, None);
+    trial.send(ANNA, shared(URL, KIND, secs(60))).await;
+    trial.end_all(&failure("not found")).await;
+    assert_eq!(trial.newest_page([KIND; 16]).await, None, "a failure is no page");
+    trial.send(ANNA, NewMessage { kind: [KIND; 16], ..message(URL) }).await;
+    trial.end_all(&success("old")).await;
+    trial.wait(secs(5)).await;
+    let newest = trial.send(ANNA, NewMessage { kind: [KIND; 16], ..message(URL) }).await;
+    trial.end_all(&success("new")).await;
+    trial.wait(secs(7)).await;
+    trial.send(ANNA, shared(URL, KIND, secs(60))).await;
+    let page = trial.newest_page([KIND; 16]).await.expect("a page");
+    assert_eq!((page.outbox.message, page.age), (newest, secs(7)));
+    assert_eq!(said(&page.outbox.result), said(&success("new")));
+    assert_eq!(trial.newest_page([KIND + 1; 16]).await, None);
+}
+
 /// Only a page is reused: failures are tried again.
 pub async fn a_failure_answers_nobody_else(place: &dyn InboxStore) {
     let trial = Trial::new(place).await;

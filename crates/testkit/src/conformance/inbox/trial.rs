@@ -8,7 +8,7 @@ use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Finished, Settled, Settlement};
 use fetchwell_engine::ports::inbox::{
     Caller, FetchResult, Message, MessageId, NewMessage, OutboxMessage, OutboxMost, OutboxPage,
-    Role, Submission, Submitted,
+    Role, StoredPage, Submission, Submitted,
 };
 use fetchwell_engine::ports::job::Lease;
 use fetchwell_engine::ports::queue::Ledger;
@@ -153,6 +153,10 @@ impl Trial {
 
     pub(super) async fn message(&self, id: MessageId) -> Message {
         self.find(id, None).await.expect("the message is there")
+    }
+
+    pub(super) async fn newest_page(&self, kind: [u8; 16]) -> Option<StoredPage> {
+        self.store.inbox.newest_page(kind).await.expect("pages can be read")
     }
 
     pub(super) async fn page(
