@@ -30,9 +30,9 @@ impl Operation {
         self.path.starts_with("/r/")
     }
 
-    /// What those who may ask for it get: there is no way to the page that is to be read.
+    /// What those who may ask for it get: a page that is to be read is refused, as its host is a loopback address.
     pub(crate) fn good_status(&self) -> u16 {
-        if self.reads_a_page() { 504 } else { 200 }
+        if self.reads_a_page() { 502 } else { 200 }
     }
 
     /// Whether it is for viewers and operators only.
@@ -56,10 +56,8 @@ impl Operation {
         let path = path.replace("{url}", "http://read.test/");
         let body = self.body.as_ref().map(Value::to_string).unwrap_or_default();
         let json = [("content-type", "application/json")];
-        let brief = [("prefer", "wait=1"), ("cache-control", "no-cache")];
         let of_body = if body.is_empty() { &[][..] } else { &json };
-        let of_read = if self.reads_a_page() { &brief[..] } else { &[] };
-        let headers = [of_body, of_read, headers].concat();
+        let headers = [of_body, headers].concat();
         client::raw(to, &client::request(&self.method, &path, &headers, &body)).await
     }
 }
