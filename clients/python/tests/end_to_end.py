@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 
 import httpx
-from fetchwell_client import AsyncFetchwell, Fetch, Fetchwell, Message, Problem, Receipt, calls
+from fetchwell_client import AsyncFetchwell, Fetch, Fetchwell, Message, Problem, Receipt, Redirect, calls
+from fetchwell_client.models import read_answer
 
 URL = os.environ["FETCHWELL_URL"]
 TOKEN = os.environ["FETCHWELL_TOKEN"]
@@ -69,7 +71,41 @@ def what_is_refused_says_why(fetchwell: Fetchwell) -> None:
 def a_repetition_is_not_accepted_twice(fetchwell: Fetchwell) -> None:
     message = Fetch("http://pages.test/again", "admhr", "c-3")
     first, second = (fetchwell.send(message, idempotency_key="k-1") for _ in range(2))
-    assert isinstance(first, Receipt) and first.message_id == second.message_id
+    assert isinstance(first, Message) and first.message_id == second.message_id
+    assert first.correlation_id == "c-3" and isinstance(read_answer({"message_id": "m", "status": "queued"}), Receipt)
+
+
+def a_result_says_where_it_came_from(fetchwell: Fetchwell) -> None:
+    moved = fetchwell.fetch("http://pages.test/moved").outbox
+    assert moved is not None and moved.final_url == "http://pages.test/one", moved
+    assert moved.redirects == [Redirect("http://pages.test/moved", 302)] and moved.from_cache is False, moved
+    assert moved.fetched_at is not None and moved.headers is not None, moved
+    assert moved.headers["content-type"] == moved.content_type == "text/html", moved
+    assert moved.retailer == "default" and moved.correlation_id == moved.inbox_message_id, moved
+    stored = fetchwell.fetch("http://pages.test/moved", max_age="1h").outbox
+    assert stored is not None and stored.from_cache and stored.age_seconds is not None, stored
+    assert stored.final_url == moved.final_url and stored.fetched_at == moved.fetched_at, stored
+
+
+def a_caller_finds_and_cancels_its_messages(fetchwell: Fetchwell) -> None:
+    # The site is down: the message waits for its next attempt, but for the moments of its attempts.
+    sent = fetchwell.send(Fetch("http://down.test/cancel", "admhr", "cancel-1"))
+    while True:
+        try:
+            cancelled = fetchwell.cancel(sent.message_id)
+            break
+        except Problem as problem:
+            assert problem.status == 409, problem
+            time.sleep(0.1)
+    assert cancelled.status == "failed" and cancelled.outbox is not None, cancelled
+    assert cancelled.outbox.status == "cancelled", cancelled
+    assert fetchwell.cancel(sent.message_id) == cancelled == fetchwell.message(sent.message_id, wait=1)
+    found = fetchwell.messages(correlation_id="cancel-1")
+    assert [(one.id, one.result_status) for one in found] == [(sent.message_id, "cancelled")], found
+    assert found.next is None and not fetchwell.messages(correlation_id="cancel-1", status="completed").messages
+    first = fetchwell.messages(limit=1)
+    second = fetchwell.messages(limit=1, after=first.next)
+    assert first.messages[0].created_at >= second.messages[0].created_at and first != second, (first, second)
 
 
 def results_come_in_order_and_none_is_missed(fetchwell: Fetchwell) -> None:
@@ -117,6 +153,8 @@ def main() -> None:
         a_site_that_is_down_is_waited_for_until_the_deadline(fetchwell)
         what_is_refused_says_why(fetchwell)
         a_repetition_is_not_accepted_twice(fetchwell)
+        a_result_says_where_it_came_from(fetchwell)
+        a_caller_finds_and_cancels_its_messages(fetchwell)
         results_come_in_order_and_none_is_missed(fetchwell)
     asyncio.run(the_same_without_waiting())
     print("all held")

@@ -178,9 +178,9 @@ fn end(lease: Lease, clock: &Clock) -> Finished<FetchResult> {
         content_type: Some("text/html".to_owned()),
         http_status,
         error: (!is_success).then(|| "it did not work".to_owned()),
-        extracted: None,
         attempts: 1,
         attempt: Some(attempt),
+        ..FetchResult::default()
     };
     finished(lease, Some(result), Settlement::Done)
 }

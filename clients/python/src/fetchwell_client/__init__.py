@@ -8,7 +8,7 @@
 
 from .asynchronous import AsyncFetchwell
 from .errors import CursorGone, FetchwellError, Problem, Unreachable
-from .models import Fetch, Message, OutboxMessage, Page, Receipt
+from .models import Fetch, Message, OutboxMessage, Page, Receipt, Redirect, SentMessage, SentPage
 from .synchronous import Fetchwell
 from .webhooks import BadSignature, verify_webhook
 
@@ -24,6 +24,9 @@ __all__ = [
     "Page",
     "Problem",
     "Receipt",
+    "Redirect",
+    "SentMessage",
+    "SentPage",
     "Unreachable",
     "verify_webhook",
 ]

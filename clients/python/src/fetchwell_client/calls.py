@@ -48,8 +48,21 @@ def batch(messages: Sequence[Fetch], idempotency_key: str | None) -> Call:
     return Call("POST", "/fetch/batch", headers, json={"messages": [message.to_json() for message in messages]})
 
 
-def message(message_id: str) -> Call:
-    return Call("GET", f"/messages/{message_id}")
+def message(message_id: str, wait: int) -> Call:
+    params = {"wait": str(min(wait, LONGEST_WAIT_S))} if wait else {}
+    return Call("GET", f"/messages/{message_id}", params=params, wait_s=min(wait, LONGEST_WAIT_S))
+
+
+def cancel(message_id: str) -> Call:
+    return Call("DELETE", f"/messages/{message_id}")
+
+
+def sent(correlation_id: str | None, status: str | None, after: str | None, limit: int) -> Call:
+    params = {"limit": str(limit)}
+    for name, value in [("correlation_id", correlation_id), ("status", status), ("after", after)]:
+        if value is not None:
+            params[name] = value
+    return Call("GET", "/messages", params=params)
 
 
 def outbox(after: str | None, limit: int, wait: int) -> Call:

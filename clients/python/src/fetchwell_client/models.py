@@ -15,8 +15,10 @@ class Fetch:
     """A page to be fetched."""
 
     url: str
-    retailer: str
-    correlation_id: str
+    retailer: str | None = None
+    """On whose behalf it is fetched; `default` if you name none."""
+    correlation_id: str | None = None
+    """Your own id for it; the id of the message if you give none."""
     callback_url: str | None = None
     max_age: int | str | None = None
     """A result at most this old will do: seconds, or text such as "10m"."""
@@ -42,6 +44,15 @@ class Receipt:
 
     message_id: str
     status: str
+
+
+@dataclass(frozen=True, slots=True)
+class Redirect:
+    """A redirect that was followed."""
+
+    url: str
+    """The URL that redirected."""
+    status: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +85,19 @@ class OutboxMessage:
     canonical_url: str | None = None
     links: list[str] | None = None
     """None unless the message had `links`."""
+    final_url: str | None = None
+    """The URL of the last request, after redirects."""
+    redirects: list[Redirect] | None = None
+    """The redirects that led there, in order."""
+    fetched_at: datetime | None = None
+    etag: str | None = None
+    last_modified: str | None = None
+    headers: dict[str, str] | None = None
+    """Some headers of the response, by name in lower case."""
+    from_cache: bool | None = None
+    """Whether this is a stored page that answered a message with `max_age`."""
+    age_seconds: int | None = None
+    """If so, how old the page was then."""
 
     @property
     def is_success(self) -> bool:
@@ -100,6 +124,34 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
+class SentMessage:
+    """A message in a list, without its result."""
+
+    id: str
+    url: str
+    retailer: str
+    correlation_id: str
+    caller_id: str
+    status: str
+    created_at: datetime
+    attempts: int
+    result_status: str | None
+    """The status of its result; None until there is one."""
+
+
+@dataclass(frozen=True, slots=True)
+class SentPage:
+    """A part of the list of your messages."""
+
+    messages: list[SentMessage]
+    next: str | None
+    """The cursor to go on after; None at the end."""
+
+    def __iter__(self) -> Iterator[SentMessage]:
+        return iter(self.messages)
+
+
+@dataclass(frozen=True, slots=True)
 class Page:
     """A part of the outbox."""
 
@@ -115,8 +167,11 @@ def read(model: type[Model], json: Mapping[str, Any]) -> Model:
     """Reads what this version knows; what a later service adds is left out."""
     known = {field.name for field in fields(model)}  # type: ignore[arg-type]
     members = {name: value for name, value in json.items() if name in known}
-    if "created_at" in members:
-        members["created_at"] = datetime.fromisoformat(members["created_at"].replace("Z", "+00:00"))
+    for name in ["created_at", "fetched_at"]:
+        if members.get(name) is not None:
+            members[name] = datetime.fromisoformat(members[name].replace("Z", "+00:00"))
+    if members.get("redirects") is not None:
+        members["redirects"] = [read(Redirect, redirect) for redirect in members["redirects"]]
     if members.get("outbox") is not None:
         members["outbox"] = read(OutboxMessage, members["outbox"])
     return model(**members)
@@ -126,6 +181,10 @@ def read_page(json: Mapping[str, Any]) -> Page:
     return Page([read(OutboxMessage, message) for message in json["messages"]], str(json["next"]))
 
 
+def read_sent(json: Mapping[str, Any]) -> SentPage:
+    return SentPage([read(SentMessage, message) for message in json["messages"]], json["next"])
+
+
 def read_answer(json: Mapping[str, Any]) -> Receipt | Message:
-    """The answer to a message: with `wait` it may be the message itself."""
-    return read(Receipt, json) if "message_id" in json else read(Message, json)
+    """The answer to a message: the message itself. A service of an earlier version only says that it was accepted."""
+    return read(Message, json) if "id" in json else read(Receipt, json)

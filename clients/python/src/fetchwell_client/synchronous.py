@@ -11,7 +11,18 @@ import httpx
 
 from . import calls
 from .errors import Unreachable
-from .models import Fetch, Message, OutboxMessage, Page, Receipt, read, read_answer, read_page
+from .models import (
+    Fetch,
+    Message,
+    OutboxMessage,
+    Page,
+    Receipt,
+    SentPage,
+    read,
+    read_answer,
+    read_page,
+    read_sent,
+)
 
 
 class Fetchwell:
@@ -35,15 +46,18 @@ class Fetchwell:
         self._http.close()
 
     def send(self, message: Fetch, *, wait: int = 0, idempotency_key: str | None = None) -> Receipt | Message:
-        """Sends a message. With `wait` (seconds, at most 60) it comes back with its result, if that came in time."""
+        """Sends a message, and returns it. With `wait` (seconds, at most 60) it comes back with its result, if that came
+        in time. Services of earlier versions return a receipt while there is no result."""
         return read_answer(self._call(calls.fetch(message, wait, idempotency_key)))
 
-    def fetch(self, url: str, retailer: str, correlation_id: str = "", *, wait: int = 60, **options: Any) -> Message:
+    def fetch(
+        self, url: str, retailer: str | None = None, correlation_id: str = "", *, wait: int = 60, **options: Any
+    ) -> Message:
         """Fetches a page and waits for it, however often the service has to be asked; options as in `Fetch`."""
         answer = self.send(Fetch(url, retailer, correlation_id or url[:256], **options), wait=wait)
         while not isinstance(answer, Message) or answer.outbox is None:
             time.sleep(calls.FIRST_PAUSE_S)
-            answer = self.message(answer.message_id)
+            answer = self.message(answer.message_id, wait=wait)
         return answer
 
     def send_all(self, messages: Sequence[Fetch], *, idempotency_key: str | None = None) -> list[Receipt]:
@@ -51,9 +65,25 @@ class Fetchwell:
         answer = self._call(calls.batch(messages, idempotency_key))
         return [read(Receipt, receipt) for receipt in answer["messages"]]
 
-    def message(self, message_id: str) -> Message:
-        """What became of a message."""
-        return read(Message, self._call(calls.message(message_id)))
+    def message(self, message_id: str, *, wait: int = 0) -> Message:
+        """What became of a message; `wait` (seconds, at most 60) waits for its result."""
+        return read(Message, self._call(calls.message(message_id, wait)))
+
+    def cancel(self, message_id: str) -> Message:
+        """Cancels a message that waits. One that has ended stays as it is; one that is being fetched is a `Problem` with
+        the status 409."""
+        return read(Message, self._call(calls.cancel(message_id)))
+
+    def messages(
+        self,
+        *,
+        correlation_id: str | None = None,
+        status: str | None = None,
+        after: str | None = None,
+        limit: int = 50,
+    ) -> SentPage:
+        """Your messages, newest first. Go on after `next`; a page may be empty before the end."""
+        return read_sent(self._call(calls.sent(correlation_id, status, after, limit)))
 
     def outbox(self, after: str | None = None, *, limit: int = 100, wait: int = 0) -> Page:
         """Results after a cursor, in the order in which they were stored."""

@@ -143,12 +143,9 @@ mod tests {
         let result = FetchResult {
             status: status.to_owned(),
             content: Some(content.to_owned()),
-            content_type: None,
             http_status: Some(200),
-            error: None,
-            extracted: None,
             attempts: 1,
-            attempt: None,
+            ..FetchResult::default()
         };
         let outbox = OutboxMessage {
             cursor: 1,

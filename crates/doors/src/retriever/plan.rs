@@ -6,9 +6,10 @@ use fetchwell_engine::plan::one_page::{OnePage, PlanEnd};
 use fetchwell_engine::plan::redirect_chain::FetchEnd;
 use fetchwell_engine::ports::finish::Settlement;
 use fetchwell_engine::ports::inbox::FetchResult;
+use fetchwell_engine::ports::inbox::details::{FetchDetails, kept_headers};
 use fetchwell_engine::ports::inbox::options::{Extracted, ExtractedArticle, Options};
 use fetchwell_engine::ports::job::Lease;
-use fetchwell_engine::ports::plan::Plan;
+use fetchwell_engine::ports::plan::{Moment, Plan};
 use fetchwell_engine::web::{Answer, Timeouts};
 use fetchwell_extract::{Article, extract_within, links_within};
 use fetchwell_policy::outcome::{AnswerFault, FetchOutcome, SiteFault};
@@ -17,6 +18,10 @@ use fetchwell_policy::url::WebUrl;
 
 use super::with_timeline::WithTimeline;
 use crate::read_limits::ReadLimits;
+
+/// What a result says after a 304.
+const NOT_MODIFIED: &str = "not modified (304): the page is still the one that If-None-Match or If-Modified-Since \
+                            names, so the response has no content";
 
 /// The retriever's retry rule with this many attempts. Responses with 429 have a limit of their own.
 pub fn retry_rule(max_attempts: u32) -> RetryRule {
@@ -54,8 +59,8 @@ pub fn plan(
             let headers = options.request_headers();
             let before = lease.history;
             let wanted = Wanted { article: options.extract, links: options.links, limits };
-            let page = OnePage::new(lease, url, rule, move |fetch_end, _| {
-                end(fetch_end, &wanted, &before)
+            let page = OnePage::new(lease, url, rule, move |fetch_end, moment| {
+                end(fetch_end, moment, &wanted, &before)
             });
             let page = page.with_headers(headers).with_timeouts(timeouts);
             let page = match wanted.is_any() {
@@ -85,7 +90,12 @@ pub fn give_up_record(lease: &Lease, cause: GiveUp, reason: &str) -> FetchResult
     }
 }
 
-fn end(mut fetch_end: FetchEnd, wanted: &Wanted, before: &History) -> PlanEnd<FetchResult> {
+fn end(
+    mut fetch_end: FetchEnd,
+    moment: Moment,
+    wanted: &Wanted,
+    before: &History,
+) -> PlanEnd<FetchResult> {
     let read = match &fetch_end.answer {
         Some(answer) if status(&fetch_end.happened) == FetchResult::SUCCESS => {
             read(answer, wanted, &fetch_end).map(Some)
@@ -105,11 +115,21 @@ fn end(mut fetch_end: FetchEnd, wanted: &Wanted, before: &History) -> PlanEnd<Fe
         content_type: answer.and_then(|answer| answer.header("content-type")).map(str::to_owned),
         http_status: happened.status(),
         attempts: fetch_end.attempts,
+        details: details(&fetch_end, moment).to_json(),
         ..read.unwrap_or_else(unread)
     };
     // Even a failure is a result for the caller, so the message is done.
     let skipped = fetch_end.happened == FetchOutcome::RobotsDisallow;
     (vec![result], if skipped { Settlement::Skipped } else { Settlement::Done })
+}
+
+fn details(fetch_end: &FetchEnd, moment: Moment) -> FetchDetails {
+    FetchDetails {
+        final_url: fetch_end.final_url.as_str().to_owned(),
+        redirects: fetch_end.redirects.clone(),
+        fetched_at: fetch_end.was_sent.then_some(moment.wall),
+        headers: fetch_end.answer.as_ref().map(|answer| kept_headers(&answer.headers)),
+    }
 }
 
 pub(super) fn failed(status: &str, error: String, attempts: u32) -> FetchResult {
@@ -153,6 +173,7 @@ fn read(
 ) -> Result<FetchResult, FetchOutcome> {
     let mut result = FetchResult::default();
     if answer.status == 304 {
+        result.error = Some(NOT_MODIFIED.to_owned());
         return Ok(result);
     }
     let content_type = answer.header("content-type");
@@ -328,7 +349,8 @@ mod tests {
             let (results, settlement) = end_of(planned(&spent), happened.clone());
             assert_eq!(results.len(), 1, "{happened:?}");
             assert_eq!(results[0].status, expected, "{happened:?}");
-            assert_eq!(results[0].error.is_none(), expected == "success", "{happened:?}");
+            let has_content = happened == FetchOutcome::Answered(204);
+            assert_eq!(results[0].error.is_none(), has_content, "{happened:?}");
             let skipped = expected == "refused_by_robots";
             let ended = if skipped { Settlement::Skipped } else { Settlement::Done };
             assert_eq!(settlement, ended, "{happened:?}");
@@ -441,6 +463,56 @@ mod tests {
         assert_eq!(extracted(r#"{"links":true}"#), json!({"links": links}));
         let both = extracted(r#"{"extract":true,"links":true}"#);
         assert_eq!((&both["title"], &both["links"]), (&json!("A title"), &links));
+    }
+
+    fn details(result: &FetchResult) -> FetchDetails {
+        serde_json::from_str(result.details.as_deref().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_result_says_where_it_came_from_and_when() {
+        let mut plan = planned(&message("{}"));
+        plan.step(None, MOMENT);
+        let mut moved = outcome(FetchOutcome::Answered(301), "");
+        let headers = &mut moved.answer.as_mut().unwrap().headers;
+        headers.insert("location", "http://b.test/new".parse().unwrap());
+        assert!(matches!(plan.step(Some(moved), MOMENT), Step::Fetch(_)));
+        let mut page = html("Some words.");
+        let headers = &mut page.answer.as_mut().unwrap().headers;
+        headers.insert("etag", "\"v1\"".parse().unwrap());
+        headers.insert("set-cookie", "a=b".parse().unwrap());
+        let Step::Finish(results, _) = plan.step(Some(page), MOMENT) else { panic!("it goes on") };
+        let details = details(&results[0]);
+        assert_eq!(details.final_url, "http://b.test/new");
+        let redirects: Vec<_> =
+            details.redirects.iter().map(|hop| (hop.url.as_str(), hop.status)).collect();
+        assert_eq!(redirects, [("http://a.test/", 301)]);
+        assert_eq!(details.fetched_at, Some(MOMENT.wall));
+        assert_eq!(details.header("etag"), Some("\"v1\""));
+        assert_eq!(details.header("set-cookie"), None);
+    }
+
+    #[test]
+    fn what_was_not_requested_has_no_time_and_no_headers() {
+        let mut refused = outcome(FetchOutcome::RobotsDisallow, "");
+        refused.was_sent = false;
+        let (results, _) = end_with(planned(&message("{}")), refused);
+        let details = details(&results[0]);
+        assert_eq!((details.fetched_at, details.headers), (None, None));
+        assert_eq!(details.final_url, "http://a.test/");
+    }
+
+    #[test]
+    fn a_304_says_so_and_keeps_its_etag() {
+        let mut unchanged = outcome(FetchOutcome::Answered(304), "");
+        let headers = &mut unchanged.answer.as_mut().unwrap().headers;
+        headers.insert("etag", "\"v1\"".parse().unwrap());
+        let (results, settlement) = end_with(planned(&message("{}")), unchanged);
+        let result = &results[0];
+        assert_eq!((result.status.as_str(), settlement), ("success", Settlement::Done));
+        assert_eq!((result.http_status, &result.content), (Some(304), &None));
+        assert!(result.error.as_deref().unwrap().contains("not modified"), "{result:?}");
+        assert_eq!(details(result).header("etag"), Some("\"v1\""));
     }
 
     #[test]

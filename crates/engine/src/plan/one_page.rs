@@ -95,7 +95,7 @@ impl<R: Weighed, F: FnMut(FetchEnd, Moment) -> PlanEnd<R> + Send> Plan<R> for On
 
 impl Weighed for FetchResult {
     fn weight(&self) -> usize {
-        let texts = [&self.content, &self.extracted, &self.error];
+        let texts = [&self.content, &self.extracted, &self.error, &self.details];
         texts.into_iter().flatten().map(String::len).sum()
     }
 }

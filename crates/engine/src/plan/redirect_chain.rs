@@ -9,6 +9,7 @@ use fetchwell_policy::retry::{History, Next, RetryRule};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{UrlFault, WebUrl};
 
+use crate::ports::inbox::details::Redirect;
 use crate::ports::plan::Moment;
 use crate::web::{Answer, Outcome, Phases, Request, Timeouts, Why};
 
@@ -18,7 +19,7 @@ pub struct RedirectChain {
     at: WebUrl,
     headers: Vec<(&'static str, String)>,
     timeouts: Timeouts,
-    redirects: u32,
+    redirects: Vec<Redirect>,
     max_redirects: u32,
     rule: RetryRule,
     history: History,
@@ -53,6 +54,8 @@ pub enum Stage {
 pub struct FetchEnd {
     /// The last URL.
     pub final_url: WebUrl,
+    /// The redirects that led there, in order.
+    pub redirects: Vec<Redirect>,
     pub happened: FetchOutcome,
     pub answer: Option<Answer>,
     /// Whether the last request was sent, or at least tried.
@@ -77,7 +80,7 @@ impl RedirectChain {
             at: url,
             headers: Vec::new(),
             timeouts: Timeouts::default(),
-            redirects: 0,
+            redirects: Vec::new(),
             max_redirects,
             rule,
             history,
@@ -143,6 +146,7 @@ impl RedirectChain {
             outcome.happened.failed_probes().saturating_add(u32::from(outcome.was_sent));
         Stage::Over(Box::new(FetchEnd {
             final_url: self.at.clone(),
+            redirects: std::mem::take(&mut self.redirects),
             happened: outcome.happened,
             answer: outcome.answer,
             was_sent: outcome.was_sent,
@@ -175,12 +179,13 @@ impl RedirectChain {
         let Some(location) = answer.redirect() else {
             return Some(Err(FetchOutcome::BadAnswer(AnswerFault::BadRedirect)));
         };
-        if self.redirects >= self.max_redirects {
+        if self.redirects.len() >= self.max_redirects as usize {
             return Some(Err(FetchOutcome::BadAnswer(AnswerFault::TooManyRedirects)));
         }
         Some(match self.at.join(location) {
             Ok(next) => {
-                self.redirects += 1;
+                let url = self.at.as_str().to_owned();
+                self.redirects.push(Redirect { url, status: answer.status });
                 if next.origin_key() != self.at.origin_key() {
                     self.headers.clear();
                 }
@@ -254,6 +259,9 @@ mod tests {
         assert_eq!((next.url.as_str(), next.headers.len()), ("https://b.test/", 0));
         let end = over(chain.step(answered(307, Some("/too/far")), moment(0)));
         assert_eq!(end.happened, FetchOutcome::BadAnswer(AnswerFault::TooManyRedirects));
+        let way: Vec<_> = end.redirects.iter().map(|hop| (hop.url.as_str(), hop.status)).collect();
+        assert_eq!(way, [("https://a.test/start", 302), ("https://a.test/next", 301)]);
+        assert_eq!(end.final_url.as_str(), "https://b.test/");
     }
 
     #[test]

@@ -29,11 +29,10 @@ fn web() -> TestWeb {
     let page = "<title>A page</title><article><p>The quick brown fox jumps over the lazy dog, and then \
                 it does so again, for a page needs some words.</p></article>";
     TestWeb::start([
-        SiteScript::new("pages.test").text("/one", "text/html", page).text(
-            "/article",
-            "text/html",
-            ARTICLE,
-        ),
+        SiteScript::new("pages.test")
+            .text("/one", "text/html", page)
+            .text("/article", "text/html", ARTICLE)
+            .redirect("/moved", "/one"),
         SiteScript::new("gone.test").status("/x", 404),
         SiteScript::new("private.test").robots("User-agent: *\nDisallow: /\n"),
         SiteScript::new("down.test").outage(Duration::ZERO..FOR_EVER, OutageKind::Refuse),

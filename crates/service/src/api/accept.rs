@@ -2,6 +2,7 @@
 
 use fetchwell_engine::ports::inbox::options::kind;
 use fetchwell_engine::ports::inbox::{Idempotency, MessageId, NewMessage, Submission, Submitted};
+use fetchwell_policy::time::Time;
 use http::{HeaderMap, HeaderValue};
 use sha2::{Digest, Sha256};
 use tracing::debug;
@@ -12,6 +13,14 @@ use super::identity::Identity;
 use crate::problem::{FieldError, Problem, ProblemKind};
 
 const MAX_KEY_BYTES: usize = 255;
+
+/// Messages that are stored.
+pub(super) struct Committed {
+    /// Their ids, in the order in which they were sent.
+    pub(super) ids: Vec<MessageId>,
+    /// When they were created; `None` if they were sent before, under the same key.
+    pub(super) created_at: Option<Time>,
+}
 
 /// The `Idempotency-Key` of a request, with a hash of the path and the body that it belongs to.
 pub(super) fn idempotency(
@@ -45,28 +54,28 @@ impl Api {
         }
     }
 
-    /// Commits messages and returns their ids.
+    /// Commits messages.
     pub(super) async fn submit(
         &self,
         identity: &Identity,
         idempotency: Option<Idempotency>,
         messages: Vec<FetchRequest>,
-    ) -> Result<Vec<MessageId>, Problem> {
+    ) -> Result<Committed, Problem> {
         let caller = identity.caller.name.clone();
         let own = self.new_ids(messages.len())?;
         let new = |(message, id)| new_message(message, id, &caller);
         let messages = messages.into_iter().zip(own.iter().copied()).map(new).collect();
         let submission = Submission { caller, from: identity.from.clone(), idempotency, messages };
         match self.stored(self.on.inbox.submit(submission).await)? {
-            Submitted::Accepted(ids) => {
+            Submitted::Accepted { ids, created_at } => {
                 // A replay returns the ids of the first request and accepts nothing.
-                if ids == own {
+                if created_at.is_some() {
                     self.on.metrics.accepted(ids.len());
                     for message_id in &ids {
                         debug!(%message_id, caller = identity.caller.name, "message accepted");
                     }
                 }
-                Ok(ids)
+                Ok(Committed { ids, created_at })
             }
             Submitted::KeyUsedOtherwise => Err(Problem::new(ProblemKind::KEY_REUSED)),
         }
@@ -95,7 +104,7 @@ fn new_message(message: FetchRequest, id: MessageId, caller: &str) -> NewMessage
         options,
         url: message.url,
         retailer: message.retailer,
-        correlation_id: message.correlation_id,
+        correlation_id: message.correlation_id.unwrap_or_else(|| id.to_string()),
         deadline_in: message.deadline,
         callback_url: message.callback_url,
         max_age: message.max_age,

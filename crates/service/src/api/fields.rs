@@ -14,6 +14,9 @@ use super::{times, values};
 use crate::problem::FieldError;
 use crate::views::schemas::{Deadline, MaxAge, SentHeaders};
 
+/// The retailer of messages that name none.
+pub(super) const DEFAULT_RETAILER: &str = "default";
+
 const KNOWN: [&str; 9] = [
     "url",
     "retailer",
@@ -48,17 +51,19 @@ pub(super) struct FetchRequest {
     /// The site of the URL.
     #[schema(ignore)]
     pub(super) site: Site,
-    /// The retailer: 1 to 32 characters from a-z, 0-9, _ and -. A retailer has its own limit.
-    #[schema(example = "admhr", pattern = "^[a-z0-9_-]{1,32}$")]
+    /// The retailer: 1 to 32 characters from a-z, 0-9, _ and -; `default` if there is none. A retailer has its own
+    /// limit.
+    #[schema(value_type = Option<String>, example = "admhr", pattern = "^[a-z0-9_-]{1,32}$")]
     pub(super) retailer: String,
-    /// An id of your choice: 1 to 256 characters, none of them a control character.
+    /// An id of your choice: 1 to 256 characters, none of them a control character. The id of the message if there is
+    /// none.
     #[schema(
         example = "uuid-123",
         min_length = 1,
         max_length = 256,
         pattern = r"^[^\u0000-\u001f\u007f-\u009f]*$"
     )]
-    pub(super) correlation_id: String,
+    pub(super) correlation_id: Option<String>,
     /// The URL to which the result is delivered as a signed webhook.
     #[schema(format = "uri", min_length = 1, max_length = 8192)]
     pub(super) callback_url: Option<String>,
@@ -93,8 +98,8 @@ impl FetchRequest {
         let mut reader = Reader { fields, faults: Vec::new() };
         reader.refuse_unknown();
         let url = reader.needed("url", |value| values::web_url(value, judge.guard));
-        let retailer = reader.needed("retailer", values::retailer);
-        let correlation_id = reader.needed("correlation_id", values::correlation_id);
+        let retailer = reader.optional("retailer", values::retailer);
+        let correlation_id = reader.optional("correlation_id", values::correlation_id);
         let callback_url =
             reader.optional("callback_url", |value| values::web_url(value, judge.guard));
         let max_age = reader.optional("max_age", times::max_age).filter(|age| !age.is_zero());
@@ -102,23 +107,19 @@ impl FetchRequest {
         let headers = reader.headers();
         let extract = reader.optional("extract", values::switch).unwrap_or_default();
         let links = reader.optional("links", values::switch).unwrap_or_default();
-        match (url, retailer, correlation_id) {
-            (Some((url, site)), Some(retailer), Some(correlation_id))
-                if reader.faults.is_empty() =>
-            {
-                Ok(FetchRequest {
-                    url,
-                    site,
-                    retailer,
-                    correlation_id,
-                    callback_url: callback_url.map(|(url, _)| url),
-                    max_age,
-                    deadline: deadline.unwrap_or(judge.default_deadline),
-                    headers,
-                    extract,
-                    links,
-                })
-            }
+        match url {
+            Some((url, site)) if reader.faults.is_empty() => Ok(FetchRequest {
+                url,
+                site,
+                retailer: retailer.unwrap_or_else(|| DEFAULT_RETAILER.to_owned()),
+                correlation_id,
+                callback_url: callback_url.map(|(url, _)| url),
+                max_age,
+                deadline: deadline.unwrap_or(judge.default_deadline),
+                headers,
+                extract,
+                links,
+            }),
             _ => Err(reader.faults),
         }
     }
@@ -239,6 +240,9 @@ mod tests {
         assert_eq!((full.deadline.as_secs(), full.max_age.unwrap().as_secs()), (60, 30));
         assert_eq!(read(&json!({"max_age": 0})).unwrap().max_age, None);
         assert_eq!(read(&json!({"callback_url": null, "headers": null})).unwrap(), plain);
+        assert_eq!((&*plain.retailer, plain.correlation_id.as_deref()), ("admhr", Some("c")));
+        let unnamed = read(&json!({"retailer": null, "correlation_id": null})).unwrap();
+        assert_eq!((&*unnamed.retailer, unnamed.correlation_id), ("default", None));
     }
 
     #[test]
@@ -255,7 +259,8 @@ mod tests {
             (json!({"url": format!("http://a.test/{}", "x".repeat(8_192))}), "/url"),
             (json!({"callback_url": "http://10.0.0.1/"}), "/callback_url"),
             (json!({"callback_url": 1}), "/callback_url"),
-            (json!({"retailer": null}), "/retailer"),
+            (json!({"retailer": ""}), "/retailer"),
+            (json!({"retailer": 1}), "/retailer"),
             (json!({"retailer": "Admhr"}), "/retailer"),
             (json!({"retailer": "x".repeat(33)}), "/retailer"),
             (json!({"correlation_id": ""}), "/correlation_id"),
@@ -288,7 +293,7 @@ mod tests {
             let faults = FetchRequest::read(&json, &judge).unwrap_err();
             faults.into_iter().filter_map(|fault| fault.pointer).collect::<Vec<_>>()
         };
-        assert_eq!(pointers("{}"), ["/url", "/retailer", "/correlation_id"]);
+        assert_eq!(pointers("{}"), ["/url"]);
         assert_eq!(pointers("[]"), [""]);
     }
 }

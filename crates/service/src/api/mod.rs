@@ -3,7 +3,7 @@
 //! | file | |
 //! |---|---|
 //! | `routes` | the routing table |
-//! | `submit`, `messages`, `outbox`, `events`, `reader`, `public` | the handlers |
+//! | `submit`, `messages`, `sent`, `cancel`, `outbox`, `events`, `reader`, `public` | the handlers |
 //! | `oversight` | handlers for viewers and operators: `/operator/…` |
 //! | `sites` | the state of sites and orders for them: `/sites/…` |
 //! | `identity` | the caller and its permissions |
@@ -17,6 +17,7 @@
 mod accept;
 mod batch;
 mod body;
+mod cancel;
 mod docs;
 mod events;
 mod fields;
@@ -35,6 +36,7 @@ mod public;
 mod reader;
 mod respond;
 mod routes;
+mod sent;
 mod sites;
 mod submit;
 mod times;

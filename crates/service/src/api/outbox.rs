@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::{RawQuery, State};
-use fetchwell_engine::ports::inbox::{FetchResult, OutboxMessage, OutboxMost, OutboxPage};
+use fetchwell_engine::ports::inbox::{OutboxMessage, OutboxMost, OutboxPage};
 use http::HeaderMap;
 use http::header::ACCEPT;
 use serde::Serialize;
@@ -12,8 +12,7 @@ use utoipa::ToSchema;
 
 use super::identity::Identity;
 use super::memory::Held;
-use super::parameters::{CURSOR, cursor, limit, whole};
-use super::prefer::MAX_WAIT_SECONDS;
+use super::parameters::{CURSOR, WAIT, cursor, limit, seconds_to_wait};
 use super::problems::{CallerProblems, QueryProblems, StoreProblems};
 use super::respond::json;
 use super::waiting::Waiting;
@@ -22,6 +21,7 @@ use crate::problem::{PROBLEM_JSON, Problem, ProblemBody};
 use crate::server::until_sent;
 use crate::views::messages::OutboxView;
 
+const KNOWN: [&str; 3] = ["after", "limit", "wait"];
 const DEFAULT_LIMIT: u32 = 100;
 const MAX_LIMIT: u32 = 1_000;
 
@@ -107,17 +107,12 @@ impl Api {
         let most = OutboxMost { results: limit, bytes: MAX_PAGE_BYTES };
         match self.stored(self.on.inbox.outbox(&identity.caller.name, after, most).await)? {
             OutboxPage::Results { results, next } => {
-                share.shrink_to(results.iter().map(|one| content_bytes(&one.result)).sum());
+                share.shrink_to(results.iter().map(|one| one.result.text_bytes()).sum());
                 Ok(OutboxPageFound { results, next, share })
             }
             OutboxPage::Gone { oldest } => Err(Problem::gone(oldest)),
         }
     }
-}
-
-pub(super) fn content_bytes(result: &FetchResult) -> u64 {
-    let bytes = |text: &Option<String>| text.as_ref().map_or(0, String::len) as u64;
-    bytes(&result.content) + bytes(&result.extracted)
 }
 
 fn wants_events(headers: &HeaderMap) -> bool {
@@ -140,20 +135,13 @@ pub(super) struct Asked {
 impl Asked {
     fn read(query: &str) -> Result<Asked, Problem> {
         let mut asked = Asked { after: None, limit: DEFAULT_LIMIT, wait: Duration::ZERO };
-        parameters::read(query, |name, value| {
+        parameters::read_known(query, &KNOWN, |name, value| {
             match name {
                 "after" => asked.after = Some(cursor(value).ok_or(("after", CURSOR))?),
                 "limit" => {
                     asked.limit = limit(value, MAX_LIMIT).ok_or(("limit", "must be 1 to 1000"))?;
                 }
-                "wait" => {
-                    let seconds =
-                        whole::<u64>(value).filter(|seconds| *seconds <= MAX_WAIT_SECONDS);
-                    let seconds = seconds.ok_or(("wait", "must be 0 to 60 seconds"))?;
-                    asked.wait = Duration::from_secs(seconds);
-                }
-                // Unknown parameters are ignored.
-                _ => {}
+                _ => asked.wait = seconds_to_wait(value).ok_or(("wait", WAIT))?,
             }
             Ok(())
         })?;
@@ -171,7 +159,7 @@ mod tests {
         for (query, expected) in [
             ("", Some((None, 100, seconds(0)))),
             ("after=42&limit=1000&wait=60", Some((Some(42), 1_000, seconds(60)))),
-            ("after=0&other=1", Some((Some(0), 100, seconds(0)))),
+            ("after=0&other=1", None),
             ("limit=0", None),
             ("limit=1001", None),
             ("wait=61", None),

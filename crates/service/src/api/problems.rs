@@ -59,6 +59,11 @@ pub(super) struct OperatorProblems(ProblemBody);
 #[response(status = 404, description = "no such message", content_type = PROBLEM_JSON)]
 pub(super) struct MessageProblems(ProblemBody);
 
+/// For requests that cancel a message.
+#[derive(IntoResponses)]
+#[response(status = 409, description = "the message is being fetched right now", content_type = PROBLEM_JSON)]
+pub(super) struct InFlightProblems(ProblemBody);
+
 /// For paths that name a site.
 #[derive(IntoResponses)]
 #[response(status = 404, description = "this is not the name of a site", content_type = PROBLEM_JSON)]
@@ -87,7 +92,7 @@ pub(super) struct InvalidFieldProblems(ProblemBody);
 
 /// For requests with query parameters.
 #[derive(IntoResponses)]
-#[response(status = 422, description = "a parameter is invalid", content_type = PROBLEM_JSON)]
+#[response(status = 422, description = "a parameter is unknown or invalid", content_type = PROBLEM_JSON)]
 pub(super) struct QueryProblems(ProblemBody);
 
 #[cfg(test)]

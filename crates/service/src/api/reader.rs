@@ -16,10 +16,9 @@ use http::header::{ACCEPT, AGE, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_
 use http::{HeaderMap, Uri};
 use utoipa::OpenApi;
 
-use super::fields::FetchRequest;
+use super::fields::{DEFAULT_RETAILER, FetchRequest};
 use super::identity::Identity;
 use super::json::Json;
-use super::outbox::content_bytes;
 use super::problems::{CallerProblems, SenderProblems, StoreProblems};
 use super::respond::json;
 use super::{Api, ApiResult, PathName, prefer, values, waiting};
@@ -35,10 +34,6 @@ const DEFAULT_MAX_AGE: Duration = Duration::from_secs(3_600);
 
 /// How long to wait for the page, if the request does not say.
 const DEFAULT_WAIT: Duration = Duration::from_secs(30);
-
-/// The retailer and the correlation id of messages that a read creates.
-const RETAILER: &str = "default";
-const CORRELATION_ID: &str = "reader";
 
 /// The memory reserved before the size of a stored page is known.
 const MAX_PAGE_BYTES: u64 = 16 << 20;
@@ -101,7 +96,7 @@ pub(super) async fn read(
         && page.age <= max_age
     {
         api.reads.note(&identity.caller.name, &identity.from);
-        share.shrink_to(content_bytes(&page.outbox.result));
+        share.shrink_to(page.outbox.result.text_bytes());
         let response = format.write(page.outbox)?;
         let age = [(AGE, page.age.as_secs().to_string())];
         return Ok(until_sent((age, response).into_response(), share));
@@ -109,7 +104,7 @@ pub(super) async fn read(
     share.shrink_to(0);
     let message = FetchRequest { max_age: Some(max_age).filter(|age| !age.is_zero()), ..message };
     let wait = prefer::wait(headers).unwrap_or(DEFAULT_WAIT);
-    let ids = api.submit(&identity, None, vec![message]).await?;
+    let ids = api.submit(&identity, None, vec![message]).await?.ids;
     let id = ids.first().copied().ok_or_else(|| Problem::new(ProblemKind::INTERNAL))?;
     let message = waiting::result_of(&api, &identity.caller.name, id, wait).await?;
     identity.check_again(&api).await?;
@@ -127,8 +122,8 @@ impl Api {
         Ok(FetchRequest {
             url,
             site,
-            retailer: RETAILER.to_owned(),
-            correlation_id: CORRELATION_ID.to_owned(),
+            retailer: DEFAULT_RETAILER.to_owned(),
+            correlation_id: None,
             callback_url: None,
             max_age: None,
             deadline: self.rules.default_deadline,

@@ -17,7 +17,9 @@ use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::{Api, docs, messages, openapi, outbox, oversight, public, reader, sites, submit};
+use super::{
+    Api, cancel, docs, messages, openapi, outbox, oversight, public, reader, sent, sites, submit,
+};
 use crate::problem::{Problem, ProblemKind};
 
 /// All routes: those of the API, and the dashboard's `pages`.
@@ -47,7 +49,8 @@ pub(super) fn documented() -> OpenApiRouter<Arc<Api>> {
     OpenApiRouter::with_openapi(document)
         .routes(routes!(submit::fetch))
         .routes(routes!(submit::batch))
-        .routes(routes!(messages::message))
+        .routes(routes!(messages::message, cancel::cancel))
+        .routes(routes!(sent::messages))
         .routes(routes!(outbox::outbox))
         .routes(routes!(public::livez))
         .routes(routes!(public::readyz))

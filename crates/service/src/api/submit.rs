@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
-use fetchwell_engine::ports::inbox::MessageId;
+use fetchwell_engine::ports::inbox::{Message, MessageId, MessageStatus as Status};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -18,7 +18,7 @@ use super::problems::{BodyProblems, CallerProblems, SenderProblems, SizeProblems
 use super::respond::json;
 use super::{Api, ApiResult, body, prefer, waiting};
 use crate::problem::{PROBLEM_JSON, Problem, ProblemBody, ProblemKind};
-use crate::views::messages::{self, MessageView};
+use crate::views::messages::MessageView;
 use crate::views::schemas::MessageStatus;
 
 const MAX_BODY_BYTES: u64 = 64 << 10;
@@ -27,25 +27,15 @@ const MAX_BODY_BYTES: u64 = 64 << 10;
 /// wait for, so this limit is short.
 const STRANGERS_BODY_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// An accepted message.
+/// An accepted message of a batch.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Accepted {
     /// The id of the message.
     #[schema(example = "msg_018bcfe56800ffffffffffffffffffff", pattern = "^msg_[0-9a-f]{32}$")]
     message_id: String,
-    /// `queued`; or `completed`, if `max_age` was given and a stored page answers it.
+    /// `queued`.
     #[schema(example = "queued", value_type = MessageStatus)]
     status: &'static str,
-}
-
-/// The response of `/fetch`.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(untagged)]
-pub(super) enum FetchAnswer {
-    /// The message was accepted.
-    Accepted(Accepted),
-    /// The message with its result, if the request waited for it.
-    Waited(Box<MessageView>),
 }
 
 /// Messages to accept together.
@@ -67,10 +57,10 @@ pub(super) struct AcceptedBatch {
 
 /// Send a message: a page to fetch
 ///
-/// The response is sent when the message is stored; the page is fetched after that. With
-/// `Prefer: wait=N` (at most 60 seconds) the response waits for the result, and is that of
-/// `/messages/{id}` if it arrives in time. With an `Idempotency-Key` a repeated request gets the first response,
-/// and nothing is accepted twice.
+/// The response is the message, as `GET /messages/{id}` shows it. It is sent when the message is stored; the page is
+/// fetched after that, so `outbox` is null. With `Prefer: wait=N` (at most 60 seconds) the response waits for the
+/// result. With an `Idempotency-Key` a repeated request gets the message of the first one, as it is now, and nothing is
+/// accepted twice.
 #[utoipa::path(
     post,
     path = "/fetch",
@@ -81,7 +71,7 @@ pub(super) struct AcceptedBatch {
     ),
     request_body = FetchRequest,
     responses(
-        (status = 200, description = "accepted; or, with Prefer: wait=N, the message with its result", body = FetchAnswer,
+        (status = 200, description = "the accepted message; with Prefer: wait=N or max_age possibly with its result", body = MessageView,
             headers(("Preference-Applied" = Option<String>, description = "wait=N, if the result arrived in time")),
             links(("the message" = (operation_id = "message", parameters(("id" = "$response.body#/message_id")))))
         ),
@@ -116,10 +106,28 @@ pub(super) async fn fetch(
         api.charge(&identity.caller, 1)?;
         let idempotency = idempotency(&parts.headers, "/fetch", &whole.bytes)?;
         let message = FetchRequest::read(&json, &api.judge()).map_err(Problem::invalid)?;
-        let sharing = message.max_age.is_some();
-        let ids = api.submit(&identity, idempotency, vec![message]).await?;
-        let id = ids.first().copied().ok_or_else(|| Problem::new(ProblemKind::INTERNAL))?;
-        Ok(answer(&api, &identity, id, sharing, prefer::wait(&parts.headers)).await)
+        let is_shared = message.max_age.is_some();
+        let url = message.url.clone();
+        let retailer = message.retailer.clone();
+        let correlation_id = message.correlation_id.clone();
+        let committed = api.submit(&identity, idempotency, vec![message]).await?;
+        let id = committed.ids.first().copied();
+        let id = id.ok_or_else(|| Problem::new(ProblemKind::INTERNAL))?;
+        let sent = Message {
+            id,
+            url,
+            retailer,
+            correlation_id: correlation_id.unwrap_or_else(|| id.to_string()),
+            caller: identity.caller.name.clone(),
+            status: Status::Queued,
+            created_at: committed.created_at.unwrap_or_else(|| api.on.clock.wall()),
+            attempts: 0,
+            outbox: None,
+        };
+        // A message that shares results may have ended at once, and one that was sent before at any time. All others
+        // are answered without asking the store.
+        let may_differ = is_shared || committed.created_at.is_none();
+        Ok(answer(&api, &identity, sent, may_differ, prefer::wait(&parts.headers)).await)
     };
     submitted.await.map_err(|problem| about(problem, &json))
 }
@@ -163,34 +171,36 @@ pub(super) async fn batch(
     api.charge(&identity.caller, entries.as_ref().map_or(1, |entries| entries.len()))?;
     let idempotency = idempotency(&parts.headers, "/fetch/batch", &whole.bytes)?;
     let messages = read_all(entries.map_err(Problem::invalid)?, &api.judge())?;
-    let ids = api.submit(&identity, idempotency, messages).await?;
+    let ids = api.submit(&identity, idempotency, messages).await?.ids;
     let accepted = |id: &MessageId| Accepted { message_id: id.to_string(), status: "queued" };
     Ok(json(&AcceptedBatch { messages: ids.iter().map(accepted).collect() }))
 }
 
-/// The response for an accepted message, with its result if the caller waited and it arrived in time. The message is
-/// already accepted, so an error here must not look like a refusal.
+/// The response for an accepted message: as it was sent, or as it is now if that may differ. The message is already
+/// accepted, so an error here must not look like a refusal.
 async fn answer(
     api: &Api,
     identity: &Identity,
-    id: MessageId,
-    sharing: bool,
+    sent: Message,
+    may_differ: bool,
     wait: Option<Duration>,
 ) -> Response {
-    // The token may have been revoked while the request waited.
-    if let Some(wait) = wait
-        && let Ok(Some(message)) = waiting::result_of(api, &identity.caller.name, id, wait).await
-        && identity.check_again(api).await.is_ok()
-    {
-        let applied = [("preference-applied", format!("wait={}", wait.as_secs()))];
-        return (applied, json(&FetchAnswer::Waited(Box::new(message.into())))).into_response();
-    }
-    // Only a message with `max_age` can be complete by now.
-    let stored = match sharing {
-        true => api.message(id, Some(&identity.caller.name)).await.unwrap_or_default(),
-        false => None,
+    let caller = &identity.caller.name;
+    let found = match wait {
+        Some(wait) => waiting::result_of(api, caller, sent.id, wait).await,
+        None if may_differ => api.message(sent.id, Some(caller)).await,
+        None => Ok(None),
     };
-    let ended = stored.filter(|message| message.outbox.is_some());
-    let status = ended.map_or("queued", |message| messages::status(message.status));
-    json(&FetchAnswer::Accepted(Accepted { message_id: id.to_string(), status }))
+    // The token may have been revoked while the request waited.
+    let may_see = wait.is_none() || identity.check_again(api).await.is_ok();
+    let found = found.ok().flatten().filter(|_| may_see);
+    let message = found.unwrap_or(sent);
+    let waited = wait.filter(|_| message.outbox.is_some());
+    let answer = json(&MessageView::from(message));
+    match waited {
+        Some(wait) => {
+            ([("preference-applied", format!("wait={}", wait.as_secs()))], answer).into_response()
+        }
+        None => answer,
+    }
 }

@@ -46,11 +46,16 @@ pub(super) fn retailer(value: &Json<'_>) -> Result<String, FieldProblem> {
     Ok(text.to_owned())
 }
 
+/// Whether a text can be a caller's own id of a message.
+pub(super) fn is_correlation_id(text: &str) -> bool {
+    let chars = text.chars().count();
+    (1..=MAX_CORRELATION_ID_CHARS).contains(&chars) && !text.contains(char::is_control)
+}
+
 /// The caller's own id of a message.
 pub(super) fn correlation_id(value: &Json<'_>) -> Result<String, FieldProblem> {
     let text = text(value)?;
-    let chars = text.chars().count();
-    if chars == 0 || chars > MAX_CORRELATION_ID_CHARS || text.contains(char::is_control) {
+    if !is_correlation_id(text) {
         return Err(format!(
             "must have 1 to {MAX_CORRELATION_ID_CHARS} characters, and no control characters"
         ));

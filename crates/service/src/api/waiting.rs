@@ -54,7 +54,7 @@ impl<'a> Waiting<'a> {
     }
 }
 
-/// The message, once it has its result; `None` if there is none in time.
+/// The message of this caller, once it has its result or the time is over; `None` if it has no such message.
 pub(super) async fn result_of(
     api: &Api,
     caller: &str,
@@ -64,11 +64,9 @@ pub(super) async fn result_of(
     let mut waiting = Waiting::begin(api, caller, at_most);
     loop {
         let found = api.message(id, Some(caller)).await?;
-        if let Some(message) = found.filter(|message| message.outbox.is_some()) {
-            return Ok(Some(message));
-        }
-        if !waiting.next().await {
-            return Ok(None);
+        let may_end = found.as_ref().is_some_and(|message| message.outbox.is_none());
+        if !may_end || !waiting.next().await {
+            return Ok(found);
         }
     }
 }

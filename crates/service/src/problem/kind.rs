@@ -16,7 +16,7 @@ pub(crate) struct ProblemKind {
 
 impl ProblemKind {
     /// All kinds, sorted by status.
-    pub(crate) const ALL: [ProblemKind; 20] = [
+    pub(crate) const ALL: [ProblemKind; 21] = [
         ProblemKind::MALFORMED_JSON,
         ProblemKind::BAD_HOST,
         ProblemKind::UNAUTHORIZED,
@@ -25,6 +25,7 @@ impl ProblemKind {
         ProblemKind::METHOD_NOT_ALLOWED,
         ProblemKind::NOT_ACCEPTABLE,
         ProblemKind::SLOW_REQUEST,
+        ProblemKind::IN_FLIGHT,
         ProblemKind::CURSOR_GONE,
         ProblemKind::TOO_LARGE,
         ProblemKind::UNSUPPORTED_MEDIA_TYPE,
@@ -95,6 +96,13 @@ impl ProblemKind {
         status: StatusCode::REQUEST_TIMEOUT,
         title: "The request took too long to arrive",
         mend: "Send the whole body within 30 seconds.",
+    };
+
+    pub(crate) const IN_FLIGHT: ProblemKind = ProblemKind {
+        name: "in-flight",
+        status: StatusCode::CONFLICT,
+        title: "The message is being fetched right now",
+        mend: "Wait for its result, or cancel it again later: if this attempt fails, the message waits for the next one.",
     };
 
     pub(crate) const CURSOR_GONE: ProblemKind = ProblemKind {

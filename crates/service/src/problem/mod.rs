@@ -72,7 +72,7 @@ pub(crate) struct FieldError {
     pub(crate) pointer: Option<String>,
     /// The invalid parameter of the path or the query.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) parameter: Option<&'static str>,
+    pub(crate) parameter: Option<String>,
     /// The invalid header.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) header: Option<&'static str>,
@@ -102,8 +102,9 @@ impl FieldError {
     }
 
     /// An error in a query parameter.
-    pub(crate) fn in_query(parameter: &'static str, detail: impl Into<String>) -> FieldError {
-        FieldError { parameter: Some(parameter), detail: detail.into(), ..FieldError::default() }
+    pub(crate) fn in_query(parameter: impl Into<String>, detail: impl Into<String>) -> FieldError {
+        let parameter = Some(parameter.into());
+        FieldError { parameter, detail: detail.into(), ..FieldError::default() }
     }
 
     /// An error in a header.
@@ -161,6 +162,12 @@ impl Problem {
         let mut problem = Problem::new(ProblemKind::NOT_IN_TIME).saying(detail);
         problem.body.message_id = Some(message.to_string());
         problem.retry_after(NOT_IN_TIME_RETRY_SECONDS)
+    }
+
+    /// The invalid parts of the request.
+    #[cfg(test)]
+    pub(crate) fn errors(&self) -> &[FieldError] {
+        &self.body.errors
     }
 
     /// Replaces the `detail`.

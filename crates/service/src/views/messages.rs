@@ -1,5 +1,8 @@
 //! Messages and results as callers see them.
 
+use std::collections::BTreeMap;
+
+use fetchwell_engine::ports::inbox::details::{FetchDetails, Redirect};
 use fetchwell_engine::ports::inbox::options::{Extracted, ExtractedArticle};
 use fetchwell_engine::ports::inbox::{Message, MessageId, MessageStatus, OutboxMessage};
 use fetchwell_policy::rfc3339::rfc3339;
@@ -15,6 +18,9 @@ pub struct MessageView {
     /// The id of the message.
     #[schema(example = "msg_018bcfe56800ffffffffffffffffffff", pattern = "^msg_[0-9a-f]{32}$")]
     pub id: String,
+    /// The same as `id`.
+    #[schema(example = "msg_018bcfe56800ffffffffffffffffffff", pattern = "^msg_[0-9a-f]{32}$")]
+    pub message_id: String,
     /// The exact text that was posted.
     pub url: String,
     /// The retailer.
@@ -67,9 +73,35 @@ pub struct OutboxView {
     /// The HTTP status of the last response.
     #[schema(required)]
     pub http_status: Option<u16>,
-    /// What went wrong.
+    /// What went wrong, or why a page has no content.
     #[schema(required)]
     pub error: Option<String>,
+    /// The URL of the last request, after redirects; null if there was none, and in results of earlier versions.
+    #[schema(required)]
+    pub final_url: Option<String>,
+    /// The redirects that led there, in order; empty if there were none.
+    #[schema(required)]
+    pub redirects: Option<Vec<RedirectView>>,
+    /// When the last request ended; null if none was sent.
+    #[schema(required, format = DateTime)]
+    pub fetched_at: Option<String>,
+    /// The ETag of the response. Send it as If-None-Match to get a 304 while the page stays the same.
+    #[schema(required)]
+    pub etag: Option<String>,
+    /// The Last-Modified of the response.
+    #[schema(required)]
+    pub last_modified: Option<String>,
+    /// Headers of the response by name: age, cache-control, content-disposition, content-language, content-length,
+    /// content-type, date, etag, expires, last-modified, link, location, retry-after, server, vary and x-robots-tag,
+    /// as far as it has them. A header over 4 KiB is left out.
+    #[schema(required)]
+    pub headers: Option<BTreeMap<String, String>>,
+    /// Whether this is a stored page that answered a message with `max_age`.
+    #[schema(required)]
+    pub from_cache: Option<bool>,
+    /// If so, the age of the page when it answered.
+    #[schema(required)]
+    pub age_seconds: Option<u64>,
     /// When the result was stored.
     #[schema(format = DateTime)]
     pub created_at: String,
@@ -118,10 +150,28 @@ pub struct OutboxView {
     pub links: Option<Vec<String>>,
 }
 
+/// A redirect that was followed.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = Redirect)]
+pub struct RedirectView {
+    /// The URL that redirected.
+    pub url: String,
+    /// The HTTP status of its response.
+    #[schema(example = 301)]
+    pub status: u16,
+}
+
+impl From<Redirect> for RedirectView {
+    fn from(redirect: Redirect) -> RedirectView {
+        RedirectView { url: redirect.url, status: redirect.status }
+    }
+}
+
 impl From<Message> for MessageView {
     fn from(message: Message) -> MessageView {
         MessageView {
             id: message.id.to_string(),
+            message_id: message.id.to_string(),
             url: message.url,
             retailer: message.retailer,
             correlation_id: message.correlation_id,
@@ -140,6 +190,21 @@ impl From<OutboxMessage> for OutboxView {
         let extracted: Option<Extracted> =
             result.extracted.and_then(|json| serde_json::from_str(&json).ok());
         let Extracted { article, links } = extracted.unwrap_or_default();
+        let details: Option<FetchDetails> =
+            result.details.and_then(|json| serde_json::from_str(&json).ok());
+        let header = |name| details.as_ref()?.header(name).map(str::to_owned);
+        let etag = header("etag");
+        let last_modified = header("last-modified");
+        let is_known = details.is_some() || result.cached_age.is_some();
+        let from_cache = is_known.then_some(result.cached_age.is_some());
+        let fetched_at = details.as_ref().and_then(|details| details.fetched_at).map(rfc3339);
+        let (final_url, redirects, headers) = match details {
+            Some(FetchDetails { final_url, redirects, headers, .. }) => {
+                let redirects = redirects.into_iter().map(RedirectView::from).collect();
+                (Some(final_url), Some(redirects), headers)
+            }
+            None => (None, None, None),
+        };
         let mut view = OutboxView {
             id: outbox_id(message.message),
             cursor: message.cursor.to_string(),
@@ -152,6 +217,14 @@ impl From<OutboxMessage> for OutboxView {
             content_type: result.content_type,
             http_status: result.http_status,
             error: result.error,
+            final_url,
+            redirects,
+            fetched_at,
+            etag,
+            last_modified,
+            headers,
+            from_cache,
+            age_seconds: result.cached_age.map(|age| age.as_secs()),
             created_at: rfc3339(message.created_at),
             title: None,
             text: None,

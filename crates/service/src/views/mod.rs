@@ -4,4 +4,5 @@ pub mod letters;
 pub mod messages;
 pub mod oversight;
 pub(crate) mod schemas;
+pub mod sent;
 pub mod standing;

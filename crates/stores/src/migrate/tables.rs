@@ -47,12 +47,13 @@ pub(super) static TABLES: LazyLock<Vec<Table>> = LazyLock::new(|| {
             "results",
             "fetchwell_outbox",
             &[
-                (Whole, &["job", "cursor", "stored_at", "http_status"]),
+                (Whole, &["job", "cursor", "stored_at", "http_status", "cached_age"]),
                 (Bytes, &["kind"]),
                 (Text, &["caller", "status", "content_type", "error", "extracted", "content"]),
+                (Text, &["details"]),
             ],
-            "SELECT job, cursor, created_at, http_status, kind, caller, status, content_type, error,
-                 extracted, content FROM outbox ORDER BY job",
+            "SELECT job, cursor, created_at, http_status, cached_age, kind, caller, status, content_type,
+                 error, extracted, content, details FROM outbox ORDER BY job",
         ),
         Table::new(
             "idempotency keys",

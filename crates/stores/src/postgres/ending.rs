@@ -32,6 +32,8 @@ pub(super) struct Ended {
     pub(super) kind: [u8; 16],
     /// The job whose result this message copies; `None` if it has its own.
     pub(super) copies: Option<LeaseId>,
+    /// Whether that result was stored before this message was sent.
+    pub(super) is_cached: bool,
 }
 
 /// A message, and the result it ends with.
@@ -48,17 +50,18 @@ const COUNT_RESULTS: &str = "
 
 const PUT_OUT: &str = "
     INSERT INTO fetchwell_outbox (job, caller, cursor, kind, status, content_type, http_status, error,
-        extracted, content, stored_at)
-    SELECT *, $11 FROM unnest($1::BIGINT[], $2::TEXT[], $3::BIGINT[], $4::BYTEA[], $5::TEXT[],
-        $6::TEXT[], $7::INTEGER[], $8::TEXT[], $9::TEXT[], $10::TEXT[])";
+        extracted, content, details, stored_at)
+    SELECT *, $12 FROM unnest($1::BIGINT[], $2::TEXT[], $3::BIGINT[], $4::BYTEA[], $5::TEXT[],
+        $6::TEXT[], $7::INTEGER[], $8::TEXT[], $9::TEXT[], $10::TEXT[], $11::TEXT[])";
 
 const COPY_OUT: &str = "
     INSERT INTO fetchwell_outbox (job, caller, cursor, kind, status, content_type, http_status, error,
-        extracted, content, stored_at)
+        extracted, content, details, cached_age, stored_at)
     SELECT new.job, new.caller, new.cursor, new.kind, status, content_type, http_status, error,
-        extracted, content, $6
-    FROM unnest($1::BIGINT[], $2::TEXT[], $3::BIGINT[], $4::BYTEA[], $5::BIGINT[])
-        AS new (job, caller, cursor, kind, copies)
+        extracted, content, details,
+        CASE WHEN new.is_cached THEN greatest($7 - original.stored_at, 0) END, $7
+    FROM unnest($1::BIGINT[], $2::TEXT[], $3::BIGINT[], $4::BYTEA[], $5::BIGINT[], $6::BOOLEAN[])
+        AS new (job, caller, cursor, kind, copies, is_cached)
     JOIN fetchwell_outbox AS original ON original.job = new.copies";
 
 impl Moves<'_> {
@@ -154,7 +157,9 @@ impl Moves<'_> {
         }
         // After their originals, some of which are among those.
         if !copies.is_empty() {
-            let query = outbox_query(COPY_OUT, &copies).bind(column(&copies, |(.., job)| *job));
+            let query = outbox_query(COPY_OUT, &copies)
+                .bind(column(&copies, |(.., job)| *job))
+                .bind(column(&copies, |(ended, ..)| ended.is_cached));
             self.tx.execute(query.bind(self.now().as_micros())).await?;
         }
         let job = |ended: &Ended| {
@@ -197,6 +202,7 @@ impl Moves<'_> {
             .bind(text(|result| result.error.as_ref()))
             .bind(text(|result| result.extracted.as_ref()))
             .bind(text(|result| result.content.as_ref()))
+            .bind(text(|result| result.details.as_ref()))
             .bind(self.now().as_micros());
         self.tx.execute(query).await?;
         Ok(())
@@ -226,6 +232,7 @@ impl FromRow<'_, PgRow> for Ended {
             callback_url: row.try_get(3)?,
             kind: row.try_get(4)?,
             copies: row.try_get(5)?,
+            is_cached: false,
         })
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use fetchwell_engine::finish::{NoRecords, SinkThenSettle};
 use fetchwell_engine::ports::error::StoreError;
+use fetchwell_engine::ports::inbox::sent::{SentFilter, SentPage};
 use fetchwell_engine::ports::inbox::{
     AuditEntry, Caller, CallerRecord, Inbox, Message, MessageId, OutboxMost, OutboxPage,
     ResultNotifier, Role, StoredPage, Submission, Submitted, TokenHash,
@@ -21,7 +22,7 @@ use super::database::{Database, Tx, column, writable};
 use super::finish::MessageFinish;
 use super::moves::Moves;
 use super::queue::PostgresQueue;
-use super::{message_row, reading, retention};
+use super::{message_row, reading, retention, sent};
 use crate::shared::coalescer::{BatchRule, Coalescer};
 use crate::shared::moment::StoreClock;
 
@@ -103,6 +104,16 @@ impl Inbox for PostgresInbox {
 
     async fn newest_page(&self, kind: [u8; 16]) -> Result<Option<StoredPage>, StoreError> {
         reading::newest_page(self.messages(), kind).await
+    }
+
+    async fn sent(
+        &self,
+        caller: &str,
+        filter: &SentFilter,
+        from: Option<i64>,
+        most: u32,
+    ) -> Result<SentPage, StoreError> {
+        sent::list(self.messages(), caller, filter, from, most).await
     }
 
     async fn outbox(

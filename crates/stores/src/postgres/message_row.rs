@@ -44,7 +44,8 @@ pub(super) fn bind<'q>(query: PgQuery<'q>, messages: &[Option<&NewMessage>]) -> 
 const MESSAGE: &str = "
     SELECT key, url, odd_url, retailer, correlation_id, job.caller, state, accepted_at,
         url_failures + site_failures + paced AS failures,
-        cursor, stored_at, status, content, content_type, http_status, error, extracted, attempts
+        cursor, stored_at, status, content, content_type, http_status, error, extracted, details,
+        cached_age, attempts
     FROM fetchwell_job AS job LEFT JOIN fetchwell_outbox AS outbox ON outbox.job = job.id
     WHERE queue = $1 AND key = $2 AND ($3::TEXT IS NULL OR job.caller = $3)";
 

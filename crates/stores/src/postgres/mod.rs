@@ -26,6 +26,7 @@ mod reading;
 mod retention;
 mod rooms;
 mod schema;
+mod sent;
 mod settling;
 mod share;
 mod sharing;

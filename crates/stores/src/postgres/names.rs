@@ -64,7 +64,8 @@ pub(super) async fn earlier_answers(
             return Some(Submitted::KeyUsedOtherwise);
         }
         let (ids, _) = messages.as_chunks::<16>();
-        Some(Submitted::Accepted(ids.iter().map(|id| MessageId(*id)).collect()))
+        let ids = ids.iter().map(|id| MessageId(*id)).collect();
+        Some(Submitted::Accepted { ids, created_at: None })
     };
     Ok(group.iter().map(answer).collect())
 }

@@ -1,5 +1,7 @@
 //! Results, as their callers see them.
 
+use std::time::Duration;
+
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::inbox::{
     FetchResult, MessageId, OutboxMessage, OutboxMost, OutboxPage, StoredPage,
@@ -18,12 +20,13 @@ const PAGE: &str = "
     FROM fetchwell_caller AS caller
     LEFT JOIN LATERAL (
         SELECT cursor, stored_at, status, content, content_type, http_status, error, extracted,
-            key, url, odd_url, retailer, correlation_id, attempts
+            details, cached_age, key, url, odd_url, retailer, correlation_id, attempts
         FROM (
-            SELECT outbox.*, sum(coalesce(octet_length(content), 0)) OVER (ORDER BY cursor)
-                - coalesce(octet_length(content), 0) AS bytes_before
+            SELECT outbox.*, sum(bytes) OVER (ORDER BY cursor) - bytes AS bytes_before
             FROM (
-                SELECT * FROM fetchwell_outbox AS all_of_it
+                SELECT *, coalesce(octet_length(content), 0)::BIGINT + coalesce(octet_length(extracted), 0)
+                    + coalesce(octet_length(details), 0) AS bytes
+                FROM fetchwell_outbox AS all_of_it
                 WHERE all_of_it.caller = caller.name
                     AND all_of_it.cursor > coalesce($2, caller.pruned)
                 ORDER BY all_of_it.cursor LIMIT $3) AS outbox
@@ -38,7 +41,7 @@ const NEWEST_PAGE: &str = concat!(
     "SELECT ",
     now_or!("$2::BIGINT"),
     " AS now, cursor, stored_at, status, content, content_type, http_status, error, extracted,
-        key, url, odd_url, retailer, correlation_id, attempts
+        details, cached_age, key, url, odd_url, retailer, correlation_id, attempts
      FROM fetchwell_outbox AS outbox JOIN fetchwell_job AS job ON job.id = outbox.job
      WHERE outbox.kind = $1 AND outbox.status = 'success'
      ORDER BY outbox.stored_at DESC LIMIT 1"
@@ -94,6 +97,7 @@ pub(super) fn result_of(row: &PgRow) -> sqlx::Result<Option<OutboxMessage>> {
     let Some(cursor) = row.try_get("cursor")? else { return Ok(None) };
     let http_status: Option<i32> = row.try_get("http_status")?;
     let attempts: i64 = row.try_get("attempts")?;
+    let cached_age: Option<i64> = row.try_get("cached_age")?;
     Ok(Some(OutboxMessage {
         cursor,
         message: MessageId(row.try_get("key")?),
@@ -110,6 +114,10 @@ pub(super) fn result_of(row: &PgRow) -> sqlx::Result<Option<OutboxMessage>> {
             extracted: row.try_get("extracted")?,
             attempts: u32::try_from(attempts).unwrap_or(u32::MAX),
             attempt: None,
+            details: row.try_get("details")?,
+            cached_age: cached_age
+                .and_then(|age| u64::try_from(age).ok())
+                .map(Duration::from_micros),
         },
     }))
 }

@@ -257,6 +257,12 @@ const STEPS: &[&str] = &["
                 JOIN fetchwell_job AS job ON job.id = outbox.job', place);
         END IF;
     END $$;
+", "
+    -- How a result came about, as JSON; and, if it is a stored page that answered at once, its age then.
+    ALTER TABLE fetchwell_outbox ADD COLUMN details TEXT, ADD COLUMN cached_age BIGINT;
+", "
+    -- The messages of a caller. It grows at its end for each caller.
+    CREATE INDEX fetchwell_job_sent ON fetchwell_job (caller, id) WHERE caller IS NOT NULL;
 "];
 
 /// The version of a database that has all steps.

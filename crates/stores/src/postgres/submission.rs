@@ -33,9 +33,10 @@ impl Moves<'_> {
         let callers = self.put_out(deliveries, shared_out, &[]).await?;
         let entries = submit_audit::entries(&fresh, self.now());
         put_audit(&mut self.tx, &entries).await?;
+        let created_at = Some(self.now());
         let submitted = group.iter().zip(answers).map(|(submission, answer)| {
             let ids = submission.messages.iter().map(|message| message.id);
-            answer.unwrap_or_else(|| Submitted::Accepted(ids.collect()))
+            answer.unwrap_or_else(|| Submitted::Accepted { ids: ids.collect(), created_at })
         });
         Ok((submitted.collect(), callers))
     }
@@ -114,6 +115,7 @@ fn ended_at_once(row: &NewRow<'_>) -> Option<Ended> {
         // A copy gets a kind of its own: otherwise later messages would find it, and a page would count as new forever.
         kind: new.id.0,
         copies: Some(copies?),
+        is_cached: true,
     })
 }
 

@@ -53,17 +53,13 @@ impl Standing {
     }
 }
 
-/// The result of a message that an operator cancelled.
+/// The result of a message that was cancelled.
 pub(crate) fn cancelled(attempts: u32) -> FetchResult {
     FetchResult {
         status: FetchResult::CANCELLED.to_owned(),
-        content: None,
-        content_type: None,
-        http_status: None,
-        error: Some("cancelled by an operator".to_owned()),
-        extracted: None,
+        error: Some("cancelled while it waited, by its caller or an operator".to_owned()),
         attempts,
-        attempt: None,
+        ..FetchResult::default()
     }
 }
 

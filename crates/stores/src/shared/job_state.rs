@@ -56,6 +56,16 @@ impl JobState {
         JobState::ALL.into_iter().find(|state| i64::from(state.number()) == number)
     }
 
+    /// The states in which a message has this status: one (given twice) or two.
+    pub(crate) const fn of_status(status: MessageStatus) -> (JobState, JobState) {
+        match status {
+            MessageStatus::Queued => (JobState::Queued, JobState::Delayed),
+            MessageStatus::Processing => (JobState::Leased, JobState::Leased),
+            MessageStatus::Completed => (JobState::Completed, JobState::Completed),
+            MessageStatus::Failed => (JobState::Dead, JobState::Failed),
+        }
+    }
+
     /// Whether it is neither leased nor ended.
     pub(crate) const fn waits(self) -> bool {
         matches!(self, JobState::Queued | JobState::Delayed)

@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::finish::{NoRecords, SinkThenSettle};
 use fetchwell_engine::ports::error::StoreError;
+use fetchwell_engine::ports::inbox::sent::{SentFilter, SentPage};
 use fetchwell_engine::ports::inbox::{
     AuditEntry, Caller, CallerRecord, Inbox, Message, MessageId, OutboxMost, OutboxPage,
     ResultNotifier, StoredPage, Submission, Submitted, TokenHash,
@@ -21,7 +22,7 @@ use super::finish::MessageFinish;
 use super::oversight::SqliteOversight;
 use super::queue::read_ledger;
 use super::retriever_queues::RetrieverQueues;
-use super::{SqliteQueue, callers, message_row, open, outbox, retention};
+use super::{SqliteQueue, callers, message_row, open, outbox, retention, sent};
 use crate::shared::coalescer::{BatchRule, Coalescer};
 
 /// Opens everything that a retriever needs in a SQLite file. Checks every `poll` for jobs from other processes.
@@ -86,6 +87,19 @@ impl Inbox for SqliteInbox {
         let found = self.reader.write(move |tx| outbox::newest_page(tx, &kind)).await?;
         let now = self.messages.clock.now();
         Ok(found.map(|(outbox, stored_at)| StoredPage { outbox, age: now.since(stored_at) }))
+    }
+
+    async fn sent(
+        &self,
+        caller: &str,
+        filter: &SentFilter,
+        from: Option<i64>,
+        most: u32,
+    ) -> Result<SentPage, StoreError> {
+        let queue = self.messages.queue;
+        let caller = caller.to_owned();
+        let filter = filter.clone();
+        self.reader.write(move |tx| sent::list(tx, queue, &caller, &filter, from, most)).await
     }
 
     async fn outbox(

@@ -31,6 +31,7 @@ mod retention;
 mod retriever_queues;
 mod rounds;
 mod schema;
+mod sent;
 mod sites;
 mod submitting;
 mod url_queue;

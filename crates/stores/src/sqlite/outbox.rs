@@ -1,5 +1,7 @@
 //! Reads the results of messages.
 
+use std::time::Duration;
+
 use fetchwell_engine::ports::inbox::{
     FetchResult, MessageId, OutboxMessage, OutboxMost, OutboxPage,
 };
@@ -11,7 +13,7 @@ use rusqlite::{Connection, Row};
 macro_rules! select_result {
     () => {
         "SELECT cursor, key, url, grp, correlation_id, outbox.created_at, status, content,
-             content_type, http_status, error, extracted, attempts, stored_at
+             content_type, http_status, error, extracted, attempts, details, cached_age, stored_at
          FROM outbox JOIN job ON job.id = outbox.job JOIN lane ON lane.id = job.lane"
     };
 }
@@ -59,7 +61,7 @@ pub(super) fn page(
     let mut bytes = 0;
     while let Some(row) = rows.next()? {
         let result = result_of(row)?;
-        bytes += result.result.content.as_ref().map_or(0, |content| content.len() as u64);
+        bytes += result.result.text_bytes();
         results.push(result);
         if bytes >= most.bytes {
             break;
@@ -86,6 +88,8 @@ fn result_of(row: &Row<'_>) -> rusqlite::Result<OutboxMessage> {
             extracted: row.get(11)?,
             attempts: row.get(12)?,
             attempt: None,
+            details: row.get(13)?,
+            cached_age: row.get::<_, Option<u64>>(14)?.map(Duration::from_micros),
         },
     })
 }

@@ -330,6 +330,14 @@ const STEPS: &[&str] = &["
         FROM outbox
         JOIN job ON job.id = outbox.job
         JOIN lane ON lane.id = job.lane;
+", "
+    -- How a result came about, as JSON; and, if it is a stored page that answered at once, its age then.
+    ALTER TABLE outbox ADD COLUMN details TEXT;
+    ALTER TABLE outbox ADD COLUMN cached_age INTEGER;
+", "
+    -- The messages of a caller, by its lanes. It grows at its end for each lane.
+    CREATE INDEX lane_party ON lane (queue, party);
+    CREATE INDEX job_sent ON job (lane, id, correlation_id) WHERE correlation_id IS NOT NULL;
 "];
 
 /// The version of a file that has all steps: its `user_version`.

@@ -87,7 +87,8 @@ fn accept(
         let ids: Vec<MessageId> = submission.messages.iter().map(|message| message.id).collect();
         remember_answer(tx, submission, &ids, moves.now)?;
         fresh.push(submission);
-        answers.push(Ok(Submitted::Accepted(ids)));
+        let created_at = Some(ending.wall);
+        answers.push(Ok(Submitted::Accepted { ids, created_at }));
     }
     // Sorted so that the index of ids grows at its end. The messages of one submission keep their order.
     plain.sort_by_key(|(message, _)| message.id);
@@ -109,7 +110,8 @@ fn earlier_answer(tx: &Connection, submission: &Submission) -> rusqlite::Result<
             return Submitted::KeyUsedOtherwise;
         }
         let (ids, _) = messages.as_chunks::<16>();
-        Submitted::Accepted(ids.iter().map(|id| MessageId(*id)).collect())
+        let ids = ids.iter().map(|id| MessageId(*id)).collect();
+        Submitted::Accepted { ids, created_at: None }
     }))
 }
 

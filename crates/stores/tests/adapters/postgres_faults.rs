@@ -74,7 +74,7 @@ impl Process {
                 let from = "192.0.2.7".to_owned();
                 let messages = messages.collect();
                 let one = Submission { caller, from, idempotency: None, messages };
-                if let Ok(Submitted::Accepted(ids)) = self.store.inbox.submit(one).await {
+                if let Ok(Submitted::Accepted { ids, .. }) = self.store.inbox.submit(one).await {
                     accepted.extend(ids);
                     break;
                 }
@@ -130,12 +130,9 @@ fn end_of(lease: Lease) -> Finished<FetchResult> {
     let result = FetchResult {
         status: FetchResult::SUCCESS.to_owned(),
         content: Some(lease.job.url.clone()),
-        content_type: None,
         http_status: Some(200),
-        error: None,
-        extracted: None,
         attempts: 1,
-        attempt: None,
+        ..FetchResult::default()
     };
     Finished {
         lease,

@@ -4,9 +4,11 @@
 //! when it is done, its result goes to the outbox in the same transaction, and callers see only their own messages.
 
 mod attempt;
+pub mod details;
 mod message_id;
 pub mod options;
 mod result_notifier;
+pub mod sent;
 
 use std::time::Duration;
 
@@ -34,6 +36,16 @@ pub trait Inbox: Send + Sync {
 
     /// The newest page of this kind, with the message that it was fetched for.
     async fn newest_page(&self, kind: [u8; 16]) -> Result<Option<StoredPage>, StoreError>;
+
+    /// Messages of a caller that match, newest first, from the start or from the `next` of another page; at most
+    /// [`sent::MOST_SENT`].
+    async fn sent(
+        &self,
+        caller: &str,
+        filter: &sent::SentFilter,
+        from: Option<i64>,
+        most: u32,
+    ) -> Result<sent::SentPage, StoreError>;
 
     /// Results of a caller in commit order, after the given cursor, or from the oldest one if it is `None`.
     async fn outbox(
@@ -145,8 +157,13 @@ impl NewMessage {
 /// The result of a submission.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Submitted {
-    /// Its messages, in order. If it was sent before, these are the messages of the first time.
-    Accepted(Vec<MessageId>),
+    /// It is accepted.
+    Accepted {
+        /// Its messages, in order. If it was sent before, these are the messages of the first time.
+        ids: Vec<MessageId>,
+        /// When its messages were created, by the wall clock; `None` if it was sent before.
+        created_at: Option<Time>,
+    },
     /// Its idempotency key was used before with a different body.
     KeyUsedOtherwise,
 }
@@ -232,6 +249,10 @@ pub struct FetchResult {
     pub error: Option<String>,
     /// Data that the door extracted from the page, as JSON.
     pub extracted: Option<String>,
+    /// The encoded [`details::FetchDetails`]. Results of earlier versions have none.
+    pub details: Option<String>,
+    /// If this is a stored page that answered a message with a `max_age`: its age at that time.
+    pub cached_age: Option<Duration>,
     /// The number of attempts. Failed probes of its site count.
     pub attempts: u32,
     /// The last attempt. Operators see it, its caller does not.
@@ -243,7 +264,7 @@ impl FetchResult {
     pub const SUCCESS: &'static str = "success";
     /// The status of a result without a page, because robots.txt disallows it.
     pub const REFUSED_BY_ROBOTS: &'static str = "refused_by_robots";
-    /// The status of a result for a message that an operator cancelled.
+    /// The status of a result for a message that its caller or an operator cancelled.
     pub const CANCELLED: &'static str = "cancelled";
     /// The status of a result without a page, because this program failed.
     pub const INTERNAL_ERROR: &'static str = "internal_error";
@@ -257,6 +278,12 @@ impl FetchResult {
             }
             (false, _) => Some(self.status.clone()),
         }
+    }
+
+    /// The size of its long texts.
+    pub fn text_bytes(&self) -> u64 {
+        let texts = [&self.content, &self.extracted, &self.details];
+        texts.into_iter().flatten().map(|text| text.len() as u64).sum()
     }
 
     /// Whether there is a page.

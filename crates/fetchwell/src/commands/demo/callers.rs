@@ -63,7 +63,7 @@ pub(super) async fn send(
             messages: messages.collect::<Result<_, _>>()?,
         };
         match inbox.submit(submission).await? {
-            Submitted::Accepted(ids) => accepted.extend(ids),
+            Submitted::Accepted { ids, .. } => accepted.extend(ids),
             Submitted::KeyUsedOtherwise => {
                 return Err(anyhow::anyhow!("an idempotency key was used, but none was set").into());
             }

@@ -25,12 +25,20 @@ pub(crate) struct Service {
 
 impl Service {
     pub(crate) async fn start(settings: &[(&str, &str)]) -> Service {
+        Service::start_with(settings, []).await
+    }
+
+    /// The same with more sites than the shop.
+    pub(crate) async fn start_with(
+        settings: &[(&str, &str)],
+        more: impl IntoIterator<Item = SiteScript>,
+    ) -> Service {
         let shop = SiteScript::new("shop.test")
             .text("/page", "text/html", "<title>A page</title><p>Some words on it.</p>")
             .text("/article", "text/html", ARTICLE)
             .binary("/photo", "image/jpeg", 999)
             .status("/missing", 404);
-        let origin = TestWeb::start([shop]);
+        let origin = TestWeb::start(more.into_iter().chain([shop]));
         let mut program = Program::new(env!("CARGO_BIN_EXE_fetchwell")).on(&origin).flags([
             "--rate",
             "0",

@@ -23,7 +23,7 @@ use crate::server::Peer;
 use objects::{fields, schema_name, type_of};
 
 const STYLE: &str = include_str!("style.css");
-const METHODS: [&str; 2] = ["get", "post"];
+const METHODS: [&str; 3] = ["get", "post", "delete"];
 /// Placeholder for the address of this server, which is taken from the request for the page.
 const ADDRESS: &str = "{address}";
 /// The order of the sections, by how often readers need them.
@@ -127,7 +127,11 @@ fn curl(operation: &Operation<'_>) -> String {
     let path = operation.path.replace("{id}", "MESSAGE_ID").replace("{site}", "example.com");
     let body = example_body(operation.path);
     // With a body, curl sends a POST anyway.
-    let method = if operation.method == "post" && body.is_none() { "-X POST " } else { "" };
+    let method = match (operation.method, &body) {
+        ("post", None) => "-X POST ",
+        ("delete", _) => "-X DELETE ",
+        _ => "",
+    };
     let mut lines = vec![format!("curl {method}\"$FETCHWELL{path}\"")];
     if operation.body.get("security").is_some() {
         lines.push("-H \"Authorization: Bearer $FETCHWELL_TOKEN\"".to_owned());
@@ -271,6 +275,8 @@ mod tests {
         let pause = of("post", "/sites/{site}/pause");
         assert_eq!(pause, "curl -X POST \"$FETCHWELL/sites/example.com/pause\"");
         assert_eq!(of("get", "/sites"), "curl \"$FETCHWELL/sites\"");
+        let cancel = of("delete", "/messages/{id}");
+        assert_eq!(cancel, "curl -X DELETE \"$FETCHWELL/messages/MESSAGE_ID\"");
     }
 
     #[test]

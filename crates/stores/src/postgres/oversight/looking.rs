@@ -74,7 +74,8 @@ const LEASED: &str = sql!(few!("state = {leased} AND id + 0 BETWEEN $2 AND $3"))
 const MESSAGE_DETAIL: &str = sql!(concat!(
     summary!(),
     ", job.deadline, job.callback_url, job.story, leader.key AS leader,
-        cursor, stored_at, status, content, content_type, http_status, error, extracted, job.attempts
+        cursor, stored_at, status, content, content_type, http_status, error, extracted, details,
+        cached_age, job.attempts
     FROM fetchwell_job AS job
     LEFT JOIN fetchwell_outbox AS outbox ON outbox.job = job.id
     LEFT JOIN fetchwell_job AS leader ON leader.id = job.follows

@@ -219,8 +219,8 @@ impl Moves<'_> {
         )?;
         self.tx.run(
             "INSERT INTO outbox (job, caller, cursor, status, content_type, http_status, error,
-                 extracted, kind, stored_at, created_at, content)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+                 extracted, kind, stored_at, created_at, content, details, cached_age)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
             (
                 ended.id,
                 caller,
@@ -234,6 +234,8 @@ impl Moves<'_> {
                 self.now.as_micros(),
                 ending.wall.as_micros(),
                 &result.content,
+                &result.details,
+                result.cached_age.map(|age| age.as_micros() as i64),
             ),
         )?;
         if let Some(url) = ended.callback_url {
@@ -248,11 +250,12 @@ impl Moves<'_> {
     /// The newest page of a kind stored at `since` or later.
     fn page_of_kind(&self, kind: &[u8; 16], since: Time) -> rusqlite::Result<Option<FetchResult>> {
         self.tx.find(
-            "SELECT content, content_type, http_status, error, extracted FROM outbox
+            "SELECT content, content_type, http_status, error, extracted, details, stored_at FROM outbox
              WHERE kind = ?1 AND status = 'success' AND stored_at >= ?2
              ORDER BY stored_at DESC LIMIT 1",
             (kind, since.as_micros()),
             |row| {
+                let stored_at = Time::from_micros(row.get(6)?);
                 Ok(FetchResult {
                     status: FetchResult::SUCCESS.to_owned(),
                     content: row.get(0)?,
@@ -262,6 +265,8 @@ impl Moves<'_> {
                     extracted: row.get(4)?,
                     attempts: 0,
                     attempt: None,
+                    details: row.get(5)?,
+                    cached_age: Some(self.now.since(stored_at)),
                 })
             },
         )

@@ -8,6 +8,7 @@ pub mod instances;
 pub mod intervening;
 pub mod results;
 pub mod retention;
+pub mod sent;
 pub mod sharing;
 pub mod submitting;
 mod trial;
@@ -67,6 +68,11 @@ macro_rules! inbox_conformance {
                 of_equal_ones_in_one_batch_the_first_leads,
                 a_follower_outlives_a_leader_that_is_given_up,
                 no_follower_is_left_behind_when_its_leader_ends_meanwhile,
+            ],
+            sent: [
+                a_caller_lists_its_own_messages,
+                a_list_has_only_what_was_asked_for,
+                a_list_follows_what_becomes_of_messages,
             ],
             deliveries: [a_callback_is_delivered_once, those_who_share_a_result_are_each_told],
             instances: [

@@ -21,6 +21,7 @@ pub async fn a_result_is_read_back_as_it_was_stored(place: &dyn InboxStore) {
     let trial = Trial::new(place).await;
     let page = FetchResult {
         extracted: Some(r#"{"title":"ä"}"#.to_owned()),
+        details: Some(r#"{"final_url":"http://a.test/ä"}"#.to_owned()),
         attempts: 3,
         ..success("<p>page</p>")
     };
@@ -99,6 +100,15 @@ pub async fn a_page_of_the_outbox_is_bounded(place: &dyn InboxStore) {
     assert_eq!(page(None, 6, 0).await, [1]);
     assert_eq!(page(Some(0), 6, 200).await, [1, 2]);
     assert_eq!(page(Some(2), 6, 201).await, [3, 4, 5]);
+    // All long texts count.
+    for n in 0..3 {
+        trial.send(ANNA, message(&format!("http://a.test/more/{n}"))).await;
+    }
+    let text = |bytes| Some("x".repeat(bytes));
+    let result = FetchResult { extracted: text(300), details: text(200), ..success("") };
+    assert_eq!(trial.end_all(&result).await, 3);
+    assert_eq!(page(Some(6), 6, 500).await, [7]);
+    assert_eq!(page(Some(6), 6, 501).await, [7, 8]);
 }
 
 /// It is from another store, or from before this one was restored: a reader that continued there would miss results.
@@ -188,6 +198,7 @@ pub async fn a_strange_result_harms_no_other(place: &dyn InboxStore) {
     let strange = FetchResult {
         error: Some("e\0".to_owned()),
         extracted: Some("x\0".to_owned()),
+        details: Some("d\0".to_owned()),
         content_type: Some("t\0".to_owned()),
         ..success("a\0b")
     };

@@ -87,7 +87,7 @@ pub async fn a_name_is_forgotten_with_its_messages(place: &dyn InboxStore) {
     trial.wait(secs(2)).await;
     prune(&trial, 100).await;
     let other = trial.try_to_submit(named(2)).await.expect("it is answered");
-    assert!(matches!(other, Submitted::Accepted(_)));
+    assert!(matches!(other, Submitted::Accepted { .. }));
 }
 
 /// A caller whose messages have all been deleted can send new ones in the same lane.

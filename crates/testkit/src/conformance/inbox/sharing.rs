@@ -15,7 +15,7 @@ const URL: &str = "http://a.test/";
 
 /// A result, regardless of which message made the requests.
 fn said(result: &FetchResult) -> FetchResult {
-    FetchResult { attempts: 0, ..result.clone() }
+    FetchResult { attempts: 0, cached_age: None, ..result.clone() }
 }
 
 /// Within its age limit, and with its own entry in the outbox; an older page does not, and neither does a message that
@@ -24,13 +24,15 @@ pub async fn a_stored_page_answers_at_once(place: &dyn InboxStore) {
     let trial = Trial::new(place).await;
     // The first message need not be marked as shared.
     trial.send(ANNA, NewMessage { kind: [KIND; 16], ..message(URL) }).await;
-    trial.end_all(&success("page")).await;
+    let page = FetchResult { details: Some("{}".to_owned()), ..success("page") };
+    trial.end_all(&page).await;
     trial.wait(secs(60)).await;
     let sharing = trial.send(ANNA, shared(URL, KIND, secs(60))).await;
     let answered = trial.message(sharing).await;
     assert_eq!(answered.status, MessageStatus::Completed);
     let outbox = answered.outbox.expect("a result at once");
-    assert_eq!((outbox.cursor, said(&outbox.result)), (2, said(&success("page"))));
+    assert_eq!((outbox.cursor, said(&outbox.result)), (2, said(&page)));
+    assert_eq!(outbox.result.cached_age, Some(secs(60)), "it says how old the page is");
     assert_eq!(cursors(&trial.results(ANNA, None).await), [1, 2]);
     assert_eq!(trial.ledger().await, Ledger { accepted: 2, done: 2, ..Ledger::default() });
 
@@ -91,6 +93,8 @@ pub async fn a_follower_has_its_leaders_result(place: &dyn InboxStore) {
     let order: Vec<_> = results.iter().map(|result| result.message).collect();
     assert_eq!(order, [leader, early, late]);
     assert!(results.iter().all(|result| said(&result.result) == said(&success("page"))));
+    let none_is_cached = results.iter().all(|result| result.result.cached_age.is_none());
+    assert!(none_is_cached, "they share a request that was made for them");
     for id in [leader, early, late] {
         assert_eq!(trial.message(id).await.status, MessageStatus::Completed);
     }

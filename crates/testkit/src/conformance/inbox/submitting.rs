@@ -1,5 +1,7 @@
 //! What is accepted, and what is accepted only once.
 
+use std::collections::BTreeSet;
+
 use fetchwell_engine::ports::inbox::{
     Idempotency, Message, MessageStatus, NewMessage, Submission, Submitted,
 };
@@ -111,8 +113,12 @@ pub async fn what_is_sent_again_is_not_accepted_again(place: &dyn InboxStore) {
     let two = || vec![message("http://a.test/1"), message("http://a.test/2")];
     let first = trial.try_to_submit(named("k", 1, two())).await.expect("it is accepted");
     assert_eq!(trial.ledger().await.accepted, 2);
+    let ids_of = |submitted: &Submitted| match submitted {
+        Submitted::Accepted { ids, .. } => ids.clone(),
+        Submitted::KeyUsedOtherwise => panic!("the body is the same"),
+    };
     let again = trial.try_to_submit(named("k", 1, two())).await.expect("it is answered");
-    assert_eq!(again, first);
+    assert_eq!(again, Submitted::Accepted { ids: ids_of(&first), created_at: None });
     let other = trial.try_to_submit(named("k", 2, two())).await.expect("it is answered");
     assert_eq!(other, Submitted::KeyUsedOtherwise);
     assert_eq!(trial.ledger().await.accepted, 2);
@@ -122,12 +128,12 @@ pub async fn what_is_sent_again_is_not_accepted_again(place: &dyn InboxStore) {
     let of_another = Submission { caller: BERTA.to_owned(), ..named("k", 1, two()) };
     let ids: Vec<_> = of_another.messages.iter().map(|message| message.id).collect();
     let accepted = trial.try_to_submit(of_another).await.expect("it is accepted");
-    assert_eq!(accepted, Submitted::Accepted(ids));
+    assert_eq!(accepted, Submitted::Accepted { ids, created_at: Some(trial.now()) });
     assert_eq!(trial.ledger().await.accepted, 4);
     // This also applies after the messages of the first answer have ended.
     trial.end_all(&super::trial::success("page")).await;
     let late = trial.try_to_submit(named("k", 1, two())).await.expect("it is answered");
-    assert_eq!(late, first);
+    assert_eq!(ids_of(&late), ids_of(&first));
 }
 
 /// The same submission many times, from two processes: all get the same answer.
@@ -145,8 +151,15 @@ pub async fn of_many_at_once_with_one_name_one_wins(place: &dyn InboxStore) {
             .into_iter()
             .map(|answer| answer.expect("it is answered"))
             .collect();
-        assert!(answers.iter().all(|answer| *answer == answers[0]), "{answers:?}");
-        let Submitted::Accepted(ids) = &answers[0] else { panic!("{answers:?}") };
+        let mut firsts = 0;
+        let mut all = BTreeSet::new();
+        for answer in &answers {
+            let Submitted::Accepted { ids, created_at } = answer else { panic!("{answers:?}") };
+            firsts += u32::from(created_at.is_some());
+            all.insert(ids.clone());
+        }
+        assert_eq!((firsts, all.len()), (1, 1), "{answers:?}");
+        let ids = all.first().expect("an answer");
         assert!(here.find(ids[0], Some(ANNA)).await.is_some());
         assert_eq!(here.ledger().await.accepted, round + 1);
     }

@@ -89,7 +89,9 @@ impl Trial {
     pub(super) async fn submit(&self, caller: &str, messages: Vec<NewMessage>) -> Vec<MessageId> {
         let expected: Vec<MessageId> = messages.iter().map(|message| message.id).collect();
         let submitted = self.try_to_submit(submission(caller, messages)).await;
-        assert_eq!(submitted.expect("it is accepted"), Submitted::Accepted(expected.clone()));
+        let submitted = submitted.expect("it is accepted");
+        let created_at = Some(self.now());
+        assert_eq!(submitted, Submitted::Accepted { ids: expected.clone(), created_at });
         expected
     }
 
@@ -232,10 +234,8 @@ pub(super) fn success(content: &str) -> FetchResult {
         content: Some(content.to_owned()),
         content_type: Some("text/html".to_owned()),
         http_status: Some(200),
-        error: None,
-        extracted: None,
         attempts: 1,
-        attempt: None,
+        ..FetchResult::default()
     }
 }
 
