@@ -13,7 +13,8 @@ use rusqlite::{Connection, Row};
 macro_rules! select_result {
     () => {
         "SELECT cursor, key, url, grp, correlation_id, outbox.created_at, status, content,
-             content_type, http_status, error, extracted, attempts, details, cached_age, stored_at
+             content_type, http_status, error, extracted, attempts, outbox.details, cached_age,
+             stored_at
          FROM outbox JOIN job ON job.id = outbox.job JOIN lane ON lane.id = job.lane"
     };
 }

@@ -147,8 +147,9 @@ mod tests {
         let mut connection = Connection::open_in_memory().unwrap();
         schema::migrate(&mut connection).unwrap();
         let mut explain = connection.prepare(&format!("EXPLAIN QUERY PLAN {FOUND}")).unwrap();
+        let nothing = rusqlite::params_from_iter([rusqlite::types::Null; 8]);
         let plan: Vec<String> =
-            explain.query_map([], |row| row.get(3)).unwrap().map(Result::unwrap).collect();
+            explain.query_map(nothing, |row| row.get(3)).unwrap().map(Result::unwrap).collect();
         let plan = plan.join("\n");
         for step in
             ["SEARCH lane USING COVERING INDEX lane_party", "job_sent (lane=? AND id>? AND id<?)"]
