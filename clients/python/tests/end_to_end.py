@@ -81,7 +81,8 @@ def a_result_says_where_it_came_from(fetchwell: Fetchwell) -> None:
     assert moved.redirects == [Redirect("http://pages.test/moved", 302)] and moved.from_cache is False, moved
     assert moved.fetched_at is not None and moved.headers is not None, moved
     assert moved.headers["content-type"] == moved.content_type == "text/html", moved
-    assert moved.retailer == "default" and moved.correlation_id == moved.inbox_message_id, moved
+    bare = fetchwell.send(Fetch("http://pages.test/one"))
+    assert isinstance(bare, Message) and bare.retailer == "default" and bare.correlation_id == bare.id, bare
     stored = fetchwell.fetch("http://pages.test/moved", max_age="1h").outbox
     assert stored is not None and stored.from_cache and stored.age_seconds is not None, stored
     assert stored.final_url == moved.final_url and stored.fetched_at == moved.fetched_at, stored

@@ -47,8 +47,8 @@ class AsyncFetchwell:
         await self._http.aclose()
 
     async def send(self, message: Fetch, *, wait: int = 0, idempotency_key: str | None = None) -> Receipt | Message:
-        """Sends a message, and returns it. With `wait` (seconds, at most 60) it comes back with its result, if that came
-        in time. Services of earlier versions return a receipt while there is no result."""
+        """Sends a message, and returns it. With `wait` (seconds, at most 60) it comes back with its result, if that
+        came in time. Services of earlier versions return a receipt while there is no result."""
         return read_answer(await self._call(calls.fetch(message, wait, idempotency_key)))
 
     async def fetch(
@@ -71,8 +71,8 @@ class AsyncFetchwell:
         return read(Message, await self._call(calls.message(message_id, wait)))
 
     async def cancel(self, message_id: str) -> Message:
-        """Cancels a message that waits. One that has ended stays as it is; one that is being fetched is a `Problem` with
-        the status 409."""
+        """Cancels a message that waits. One that has ended stays as it is; one that is being fetched is a `Problem`
+        with the status 409."""
         return read(Message, await self._call(calls.cancel(message_id)))
 
     async def messages(

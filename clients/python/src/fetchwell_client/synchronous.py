@@ -46,8 +46,8 @@ class Fetchwell:
         self._http.close()
 
     def send(self, message: Fetch, *, wait: int = 0, idempotency_key: str | None = None) -> Receipt | Message:
-        """Sends a message, and returns it. With `wait` (seconds, at most 60) it comes back with its result, if that came
-        in time. Services of earlier versions return a receipt while there is no result."""
+        """Sends a message, and returns it. With `wait` (seconds, at most 60) it comes back with its result, if that
+        came in time. Services of earlier versions return a receipt while there is no result."""
         return read_answer(self._call(calls.fetch(message, wait, idempotency_key)))
 
     def fetch(
@@ -70,8 +70,8 @@ class Fetchwell:
         return read(Message, self._call(calls.message(message_id, wait)))
 
     def cancel(self, message_id: str) -> Message:
-        """Cancels a message that waits. One that has ended stays as it is; one that is being fetched is a `Problem` with
-        the status 409."""
+        """Cancels a message that waits. One that has ended stays as it is; one that is being fetched is a `Problem`
+        with the status 409."""
         return read(Message, self._call(calls.cancel(message_id)))
 
     def messages(
