@@ -115,9 +115,9 @@ impl Writer<'_, '_> {
         }
     }
 
-    fn end_cell(&mut self) {
+    fn end_cell(&mut self, element: &Element<'_>) {
         match &mut self.table {
-            Some(table) => table.cell(&self.line.finish()),
+            Some(table) => table.cell(element, &self.line.finish()),
             None => self.end_block(),
         }
     }
@@ -177,7 +177,7 @@ impl NodeVisitor for Writer<'_, '_> {
     fn leave(&mut self, index: usize, element: &Element<'_>) {
         let tag = element.tag;
         match tag {
-            Tag::Td | Tag::Th => self.end_cell(),
+            Tag::Td | Tag::Th => self.end_cell(element),
             Tag::Caption => self.end_caption(),
             _ if tag.is_block() => self.end_block(),
             _ => self.line.close(index),

@@ -127,6 +127,22 @@ fn tables_of_data_have_pipes_and_tables_of_layout_have_not() {
 }
 
 #[test]
+fn cells_that_span_keep_the_others_under_their_headers() {
+    check_markdown(
+        "<table><tr><th rowspan=2>who<th colspan=2>hives<th>year<tr><th>east<th>west\
+         <tr><td>Ada<td>1<td rowspan='2'>2<td>1999<tr><td>Ben<td>3<td>2001<tr><td>Cleo<td>4<td>5</table>",
+        "| who | hives | | year |\n| --- | --- | --- | --- |\n| | east | west |\n| Ada | 1 | 2 | 1999 |\n\
+         | Ben | 3 | | 2001 |\n| Cleo | 4 | 5 |",
+    );
+    // Not a number, none at all, and more than the table has.
+    let got =
+        article("<table><tr><td colspan=x>a<td rowspan=0>b<tr><td>c<td colspan=999>d</table>");
+    let empty = "| ".repeat(14);
+    let rows = format!("| a | b {empty}|\n{}|\n| c | d {empty}|", "| --- ".repeat(16));
+    assert_eq!(got.markdown, rows);
+}
+
+#[test]
 fn no_raw_html_comes_through() {
     let got = article("<p>&lt;script&gt;alert(1)&lt;/script&gt; &amp;lt; <x-y>z</x-y> # 1</p>");
     assert_eq!(got.markdown, r"\<script>alert(1)\</script> \&lt; z # 1");

@@ -107,6 +107,7 @@ fn endless_repetition() {
         "[",
         "\n",
         "> ",
+        "<table><tr><td colspan=99>a<td>",
     ] {
         let bytes = if matches!(part, "<" | "&") { 1_000_000 } else { 200_000 };
         check(part, &part.repeat(bytes / part.len()));
@@ -137,6 +138,14 @@ fn a_long_base_address_is_not_multiplied() {
     let links = links_within(&html, &base, &Limits::NONE).unwrap();
     let bytes: usize = links.iter().map(|link| link.as_str().len()).sum();
     assert!(!links.is_empty() && bytes < html.len() + 100_000, "{bytes}");
+}
+
+#[test]
+fn cells_that_span_much_are_bounded() {
+    let covered = "<td rowspan=65534 colspan=7>".repeat(9);
+    check("rows", &format!("<table><tr>{covered}{}", "<tr><td>a<td>".repeat(20_000)));
+    check("cells", &format!("<table><tr>{}", "<td rowspan=9 colspan=65534>a".repeat(20_000)));
+    check("columns", &format!("<table>{}", "<tr><td colspan=9>a<td rowspan=9>".repeat(20_000)));
 }
 
 #[test]
