@@ -20,7 +20,7 @@ pub fn replace_references(
     raw: &str,
     reference: impl Fn(&str) -> Option<(char, &str)>,
 ) -> Cow<'_, str> {
-    if !raw.contains('&') {
+    if memchr::memchr(b'&', raw.as_bytes()).is_none() {
         return Cow::Borrowed(raw);
     }
     let mut out = String::with_capacity(raw.len());

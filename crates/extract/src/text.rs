@@ -70,12 +70,12 @@ impl Writer {
         }
     }
 
-    fn word(&mut self, word: &str) {
+    fn words(&mut self, words: &str) {
         if self.is_space_due && !self.block.is_empty() && !self.block.ends_with('\n') {
             self.block.push(' ');
         }
         self.is_space_due = false;
-        self.block.push_str(word);
+        self.block.push_str(words);
     }
 }
 
@@ -114,7 +114,7 @@ impl NodeVisitor for Writer {
         for piece in pieces(&text) {
             match piece {
                 Piece::Space => self.is_space_due = true,
-                Piece::Word(word) => self.word(&word),
+                Piece::Words(words) => self.words(&words),
             }
         }
     }

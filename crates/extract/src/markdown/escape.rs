@@ -2,14 +2,16 @@
 
 use std::borrow::Cow;
 
-/// Escapes a word at any position in a line.
-pub(super) fn text(word: &str) -> Cow<'_, str> {
-    if !word.contains(['\\', '`', '*', '_', '[', ']', '<', '&', '~']) {
-        return Cow::Borrowed(word);
+use memchr::memchr3;
+
+/// Escapes whole words at any position in a line.
+pub(super) fn text(words: &str) -> Cow<'_, str> {
+    if !may_need_escape(words.as_bytes()) {
+        return Cow::Borrowed(words);
     }
-    let mut out = String::with_capacity(word.len() + 8);
+    let mut out = String::with_capacity(words.len() + 8);
     let mut before = None;
-    let mut characters = word.chars().peekable();
+    let mut characters = words.chars().peekable();
     while let Some(character) = characters.next() {
         if needs_escape(before, character, characters.peek().copied()) {
             out.push('\\');
@@ -18,6 +20,13 @@ pub(super) fn text(word: &str) -> Cow<'_, str> {
         before = Some(character);
     }
     Cow::Owned(out)
+}
+
+/// Whether one of the characters occurs that [`needs_escape`] examines. Most text has none of them.
+fn may_need_escape(words: &[u8]) -> bool {
+    memchr3(b'\\', b'`', b'*', words).is_some()
+        || memchr3(b'_', b'[', b']', words).is_some()
+        || memchr3(b'<', b'&', b'~', words).is_some()
 }
 
 fn needs_escape(before: Option<char>, character: char, after: Option<char>) -> bool {

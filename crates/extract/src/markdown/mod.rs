@@ -198,7 +198,7 @@ impl NodeVisitor for Writer<'_, '_> {
         for piece in pieces(&entities::decode(source)) {
             match piece {
                 Piece::Space => self.line.space(),
-                Piece::Word(word) => self.line.raw(&escape::text(&word)),
+                Piece::Words(words) => self.line.raw(&escape::text(&words)),
             }
         }
     }
