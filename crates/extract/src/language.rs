@@ -5,12 +5,16 @@ use whatlang::Lang;
 /// How much of the text is examined: more hardly improves the result.
 const SAMPLE_BYTES: usize = 1_000;
 
+/// So much is enough to see that the page declares the right language, as most pages do.
+const FIRST_SAMPLE_BYTES: usize = 300;
+
 /// A shorter text is not reliable.
 const MIN_SAMPLE_BYTES: usize = 100;
 
 /// The declared language, unless the text is certainly in another one: many pages use a template in another language.
 pub(crate) fn best(declared: Option<String>, text: &str) -> Option<String> {
-    let sample = text.get(..text.floor_char_boundary(SAMPLE_BYTES)).unwrap_or(text);
+    let first_bytes = |bytes| text.get(..text.floor_char_boundary(bytes)).unwrap_or(text);
+    let sample = first_bytes(SAMPLE_BYTES);
     if sample.len() < MIN_SAMPLE_BYTES {
         return declared;
     }
@@ -18,7 +22,11 @@ pub(crate) fn best(declared: Option<String>, text: &str) -> Option<String> {
     let is_declared =
         |code: &str| primary.is_some_and(|primary| primary.eq_ignore_ascii_case(code));
     // The fast detector is enough if it agrees with the page.
-    if is_declared(two_letters(whichlang::detect_language(sample).three_letter_code())) {
+    let agrees =
+        |text| is_declared(two_letters(whichlang::detect_language(text).three_letter_code()));
+    let is_longer = sample.len() > FIRST_SAMPLE_BYTES;
+    if primary.is_some() && (agrees(first_bytes(FIRST_SAMPLE_BYTES)) || is_longer && agrees(sample))
+    {
         return declared;
     }
     let guess = whatlang::detect(sample).filter(whatlang::Info::is_reliable);

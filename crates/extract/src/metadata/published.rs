@@ -96,6 +96,10 @@ fn in_elements(page: &Page<'_>, order: Order) -> Option<String> {
     let mut first_time = None;
     for (index, element) in page.elements() {
         let is_time = element.tag == Tag::Time;
+        // All names that are looked for contain this word; most elements do not.
+        if !is_time && !element.mentions("date") {
+            continue;
+        }
         let has_property = |name| element.mentions(name) && element.attribute_has("itemprop", name);
         let is_stated = has_property("datePublished")
             || has_property("dateCreated")
