@@ -4,4 +4,5 @@
 
 mod articles;
 mod broken;
+mod growth;
 mod hostile;
