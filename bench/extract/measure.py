@@ -17,6 +17,7 @@ SMOOTHIE = [str(TOP / "bench/peers/dom_smoothie/target/release/peer-dom-smoothie
 PYTHON = [sys.executable, str(HERE / "peers.py")]
 BASE = "trafilatura 2.3.1, text"
 BASE_ALL = "trafilatura, with metadata"
+SETS = ["news", "web", "web2"]
 
 # Name: how it is called, with the name of its Python peer, and which of its times counts.
 RUNNERS = {
@@ -36,26 +37,23 @@ def run(program, command, peer, folder):
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def scores(measures, data, said):
-    """The figures of one runner: news F1, web articles, web all, title, date, empty results."""
-    truth = {name: json.loads((data / name / "truth.json").read_text()) for name in ("news", "web")}
-    got = {name: {row["id"]: row for row in rows} for name, rows in said.items()}
-    text = lambda name, i: got[name].get(i, {}).get("text") or ""
-    pairs = [measures.news_pair(t["text"], text("news", i)) for i, t in truth["news"].items()]
+def news_f1(measures, truth, said):
+    pairs = [measures.news_pair(t["text"], said.get(i, {}).get("text")) for i, t in truth.items()]
     precision, recall = (measures.mean(pair[side] for pair in pairs) for side in (0, 1))
-    web = truth["web"]
-    f1 = {i: measures.web_f1(t["text"], text("web", i)) for i, t in web.items()}
-    field = lambda i, name: got["web"].get(i, {}).get(name) or ""
-    titled = [i for i in web if web[i].get("title")]
-    dated = [i for i in web if re.match(r"\d{4}-\d\d-\d\d", web[i].get("date") or "")]
-    return [
-        2 * precision * recall / (precision + recall),
-        measures.mean(f1[i] for i in f1 if web[i]["type"] == "article"),
-        measures.mean(f1.values()),
-        measures.mean(measures.plain(field(i, "title")) == measures.plain(web[i]["title"]) for i in titled),
-        measures.mean(field(i, "date")[:10] == web[i]["date"][:10] for i in dated),
-        sum(not text(name, i) for name in truth for i in truth[name]),
-    ]
+    return 2 * precision * recall / (precision + recall)
+
+
+def web_scores(measures, truth, said):
+    """Of one set of web pages: articles, all, title, date, author; and F1 by kind of page."""
+    field = lambda i, name: said.get(i, {}).get(name) or ""
+    f1 = {i: measures.web_f1(t["text"], field(i, "text")) for i, t in truth.items()}
+    same = lambda name: measures.mean(
+        measures.plain(field(i, name)) == measures.plain(t[name]) for i, t in truth.items() if t.get(name))
+    dated = [i for i, t in truth.items() if re.match(r"\d{4}-\d\d-\d\d", t.get("date") or "")]
+    date = measures.mean(field(i, "date")[:10] == truth[i]["date"][:10] for i in dated)
+    of_kind = lambda kind: measures.mean(f1[i] for i, t in truth.items() if t["type"] == kind)
+    kinds = {kind: of_kind(kind) for kind in sorted({t["type"] for t in truth.values()})}
+    return [kinds["article"], measures.mean(f1.values()), same("title"), date, same("author")], kinds
 
 
 def timed(data, rounds):
@@ -76,20 +74,45 @@ def table(data, rounds):
     import score as measures
 
     seconds, shares = timed(data, rounds)
-    pages = len(json.loads((data / "news/truth.json").read_text()))
-    lines = ["| | news F1 | web articles | web all | title | date | empty | pages/s | × trafilatura |",
-             "|---|---|---|---|---|---|---|---|---|"]
+    truth = {which: json.loads((data / which / "truth.json").read_text()) for which in SETS}
+    shown = lambda figures: " | ".join(f"{figure:.3f}" if figure else "–" for figure in figures)
+    first, second, third = [], [], []
     for name, (program, peer, _) in RUNNERS.items():
-        said = {which: run(program, "write", peer, data / which) for which in ("news", "web")}
-        *figures, empty = scores(measures, data, said)
+        said = {which: {row["id"]: row for row in run(program, "write", peer, data / which)} for which in SETS}
+        empty = sum(not said[which].get(i, {}).get("text") for which in SETS for i in truth[which])
         base = BASE_ALL if name == "Fetchwell, all fields" else BASE
         ratio = statistics.median(b / s for b, s in zip(seconds[base], seconds[name]))
-        shown = " | ".join(f"{figure:.3f}" if figure else "–" for figure in figures)
-        speed = pages / statistics.median(seconds[name])
-        lines.append(f"| {name} | {shown} | {empty} | {speed:,.0f} | {ratio:.1f} |")
-    lines += ["", f"Parsing takes {shares[0]:.0%} of the time for text and title, {shares[1]:.0%} of that for all fields.",
-              f"*All fields* is compared with trafilatura with metadata, the others with its text. {rounds} rounds."]
-    return "\n".join(lines)
+        speed = len(truth["news"]) / statistics.median(seconds[name])
+        web, _ = web_scores(measures, truth["web"], said["web"])
+        news = news_f1(measures, truth["news"], said["news"])
+        first.append(f"| {name} | {shown([news] + web)} | {empty} | {speed:,.0f} | {ratio:.1f} |")
+        web2, kinds = web_scores(measures, truth["web2"], said["web2"])
+        second.append(f"| {name} | {shown(web2)} |")
+        third.append(f"| {name} | {shown(kinds.values())} |")
+    return "\n".join([
+        "| | news F1 | web articles | web all | title | date | author | empty | pages/s | × trafilatura |", "|---" * 10 + "|",
+        *first, "",
+        "| | web2 articles | web2 all | title | date | author |", "|---" * 6 + "|", *second, "",
+        f"| web2 by kind | {' | '.join(kinds)} |", "|---" * (len(kinds) + 1) + "|", *third, "",
+        f"Parsing takes {shares[0]:.0%} of the time for text and title, {shares[1]:.0%} of that for all fields.",
+        f"*All fields* is compared with trafilatura with metadata, the others with its text. {rounds} rounds.",
+    ])
+
+
+def earlier():
+    """One line per earlier run, newest first; the run that RESULTS-extract.md has now becomes the first of them."""
+    text = RESULTS.read_text() if RESULTS.exists() else ""
+    lines = [line for line in text.splitlines() if line.startswith("- ")]
+    date = re.search(r"^## (\d{4}-\d\d-\d\d)", text, re.MULTILINE)
+    heads = [cell.strip() for cell in next((line for line in text.splitlines() if line.startswith("| |")), "").split("|")]
+    of = lambda name: dict(zip(heads, [cell.strip() for cell in next(
+        (line for line in text.splitlines() if line.startswith(f"| {name} |")), "").split("|")]))
+    if not date or len(heads) < 3:
+        return lines
+    short, full = of("Fetchwell, text and title"), of("Fetchwell, all fields")
+    line = (f"- {date[1]}: {short['× trafilatura']} × trafilatura for text and title, {full['× trafilatura']} × for all fields; "
+            f"news {full['news F1']}, web articles {full['web articles']}, web all {full['web all']}")
+    return [line] + lines
 
 
 def machine():
@@ -100,15 +123,16 @@ def machine():
 
 def main():
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--data", type=Path, required=True, help="a folder with score.py, news/ and web/")
+    options.add_argument("--data", type=Path, required=True, help="a folder with score.py, news/, web/ and web2/")
     options.add_argument("--rounds", type=int, default=3, help="how often each is timed")
     options.add_argument("--print", action="store_true", help="leave RESULTS-extract.md as it is")
     chosen = options.parse_args()
     found = table(chosen.data.resolve(), chosen.rounds)
     print(found)
     if not chosen.print:
+        history = "\n".join(earlier())
         RESULTS.write_text(f"# How well and how fast articles are extracted\n\n`bench/extract/run --data FOLDER`; "
-                           f"README.md says what is measured.\n\n## {machine()}\n\n{found}\n")
+                           f"README.md says what is measured.\n\n## {machine()}\n\n{found}\n\n## Earlier runs\n\n{history}\n")
 
 
 if __name__ == "__main__":

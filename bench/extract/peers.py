@@ -20,7 +20,8 @@ def trafilatura_all(body, url):
 
     document = trafilatura.bare_extraction(body, url=url, with_metadata=True)
     found = document.as_dict() if document else {}
-    return {"text": found.get("text"), "title": found.get("title"), "date": found.get("date")}
+    return {"text": found.get("text"), "title": found.get("title"), "date": found.get("date"),
+            "author": found.get("author")}
 
 
 def readability(body, url):
