@@ -6,7 +6,7 @@ use fetchwell_extract::{Limits, extract, links_within};
 use nix::time::{ClockId, clock_gettime};
 use url::Url;
 
-const BYTES: usize = 64 << 10;
+const BYTES: usize = 32 << 10;
 const FACTOR: usize = 8;
 
 /// Linear work takes about 8 times as long, quadratic work 64 times. The rest is for caches and for a busy machine.
