@@ -16,6 +16,7 @@ use super::identity::Identity;
 use super::memory::Held;
 use super::outbox::{Asked, OutboxPageFound};
 use super::parameters::cursor;
+use super::result_fields::ResultFields;
 use super::waiting::Waiting;
 use super::{Api, ApiResult};
 use crate::problem::{FieldError, Problem};
@@ -29,6 +30,7 @@ pub(super) async fn stream(
     api: Arc<Api>,
     identity: Identity,
     headers: &HeaderMap,
+    after: Option<i64>,
     asked: Asked,
 ) -> ApiResult {
     let last = headers.get("last-event-id").map(|value| value.to_str().unwrap_or("?"));
@@ -37,14 +39,15 @@ pub(super) async fn stream(
             let detail = "must be the id of an event, from an earlier stream";
             Problem::invalid(vec![FieldError::in_header("Last-Event-ID", detail)])
         })?),
-        None => asked.after,
+        None => after,
     };
     // The first results are read before the response begins, so that an invalid cursor still gets a 410.
     let OutboxPageFound { results, share, .. } = api.page(&identity, after, asked.limit).await?;
     let results = results.into();
     let share = Some(share);
     let last_sent = Instant::now();
-    let live = Live { api, identity, after, limit: asked.limit, results, share, last_sent };
+    let Asked { limit, fields, .. } = asked;
+    let live = Live { api, identity, after, limit, fields, results, share, last_sent };
     let begin = Ok::<_, Infallible>(Bytes::from_static(b": results as they come\n\n"));
     let rest = futures::stream::unfold(live, |mut live| async {
         let next = live.next().await?;
@@ -59,6 +62,7 @@ struct Live {
     identity: Identity,
     after: Option<i64>,
     limit: u32,
+    fields: ResultFields,
     /// Results that were read but not sent yet.
     results: VecDeque<OutboxMessage>,
     /// The memory reserved for `results`.
@@ -77,7 +81,7 @@ impl Live {
             if let Some(result) = self.results.pop_front() {
                 self.after = Some(result.cursor);
                 self.last_sent = Instant::now();
-                return event(result);
+                return event(result, &self.fields);
             }
             if self.last_sent.elapsed() >= HEARTBEAT {
                 self.last_sent = Instant::now();
@@ -105,8 +109,8 @@ impl Live {
 }
 
 /// Encoded JSON has no line breaks, so the data is a single line.
-fn event(result: OutboxMessage) -> Option<Bytes> {
+fn event(result: OutboxMessage, fields: &ResultFields) -> Option<Bytes> {
     let cursor = result.cursor;
-    let data = serde_json::to_string(&OutboxView::from(result)).ok()?;
+    let data = serde_json::to_string(&fields.of(OutboxView::from(result))).ok()?;
     Some(format!("id: {cursor}\nevent: result\ndata: {data}\n\n").into())
 }

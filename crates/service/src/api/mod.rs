@@ -8,6 +8,7 @@
 //! | `sites` | the state of sites and orders for them: `/sites/…` |
 //! | `identity` | the caller and its permissions |
 //! | `body`, `batch`, `fields`, `values`, `times`, `prefer`, `parameters` | parsing of requests |
+//! | `result_fields`, `compression` | smaller responses: fewer fields, compressed JSON |
 //! | `accept`, `waiting` | committing messages, and waiting for results |
 //! | `openapi`, `problems`, `docs`, `metrics` | documentation and metrics of the API |
 //! | `memory` | the memory budget for bodies; limits on connections are in [`crate::server`] |
@@ -18,6 +19,7 @@ mod accept;
 mod batch;
 mod body;
 mod cancel;
+mod compression;
 mod docs;
 mod events;
 mod fields;
@@ -35,6 +37,7 @@ mod problems;
 mod public;
 mod reader;
 mod respond;
+mod result_fields;
 mod routes;
 mod sent;
 mod sites;

@@ -12,18 +12,23 @@ use utoipa::ToSchema;
 
 use super::identity::Identity;
 use super::memory::Held;
-use super::parameters::{CURSOR, WAIT, cursor, limit, seconds_to_wait};
+use super::parameters::{WAIT, cursor, limit, seconds_to_wait};
 use super::problems::{CallerProblems, QueryProblems, StoreProblems};
 use super::respond::json;
+use super::result_fields::{ChosenResult, ResultFields};
 use super::waiting::Waiting;
 use super::{Api, ApiResult, events, parameters};
 use crate::problem::{PROBLEM_JSON, Problem, ProblemBody};
 use crate::server::until_sent;
 use crate::views::messages::OutboxView;
 
-const KNOWN: [&str; 3] = ["after", "limit", "wait"];
+const KNOWN: [&str; 4] = ["after", "fields", "limit", "wait"];
 const DEFAULT_LIMIT: u32 = 100;
 const MAX_LIMIT: u32 = 1_000;
+
+const CURSOR_OR_LATEST: &str = "must be a cursor, `next` of an earlier response, or `latest`";
+const NOT_FIELDS: &str =
+    "must be names of fields of a result, separated by commas, such as `url,status`";
 
 /// The maximum size of the contents in one response.
 const MAX_PAGE_BYTES: u64 = 16 << 20;
@@ -33,7 +38,7 @@ const MAX_PAGE_BYTES: u64 = 16 << 20;
 #[schema(as = OutboxPage)]
 pub(super) struct OutboxAnswer {
     /// The results after the cursor, in the order of their commits.
-    messages: Vec<OutboxView>,
+    messages: Vec<ChosenResult>,
     /// The cursor after which to continue.
     #[schema(example = "42", pattern = "^[0-9]+$")]
     next: String,
@@ -49,9 +54,10 @@ pub(super) struct OutboxAnswer {
     path = "/outbox",
     tag = "Outbox",
     params(
-        ("after" = Option<String>, Query, description = "return results after this cursor (default: from the oldest result)", example = "0", pattern = "^[0-9]+$"),
+        ("after" = Option<String>, Query, description = "return results after this cursor (default: from the oldest result); `latest`: only results that are stored from now on", example = "0", pattern = "^([0-9]+|latest)$"),
         ("limit" = Option<u32>, Query, description = "maximum number of results, 1 to 1000 (default 100)", minimum = 1, maximum = 1000),
         ("wait" = Option<u32>, Query, description = "seconds to wait for a result, 0 to 60 (default 0)", minimum = 0, maximum = 60),
+        ("fields" = Option<String>, Query, description = "names of the fields to return for each result, separated by commas (default: all); `cursor` and `id` are always returned", example = "url,status"),
         ("Last-Event-ID" = Option<String>, Header, description = "for a stream: return results after this cursor; ignored otherwise"),
     ),
     responses(
@@ -71,16 +77,19 @@ pub(super) async fn outbox(
 ) -> ApiResult {
     api.charge(&identity.caller, 1)?;
     let asked = Asked::read(query.as_deref().unwrap_or_default())?;
+    let after = api.cursor_of(&identity, asked.after).await?;
     if wants_events(&headers) {
-        return events::stream(api, identity, &headers, asked).await;
+        return events::stream(api, identity, &headers, after, asked).await;
     }
     let mut waiting = Waiting::begin(&api, &identity.caller.name, asked.wait);
     loop {
         let OutboxPageFound { results, next, share } =
-            api.page(&identity, asked.after, asked.limit).await?;
+            api.page(&identity, after, asked.limit).await?;
         if !results.is_empty() || !waiting.next().await {
             identity.check_again(&api).await?;
-            let messages = results.into_iter().map(OutboxView::from).collect();
+            let messages = results.into_iter();
+            let messages =
+                messages.map(|result| asked.fields.of(OutboxView::from(result))).collect();
             let answer = OutboxAnswer { messages, next: next.to_string() };
             return Ok(until_sent(json(&answer), share));
         }
@@ -96,6 +105,22 @@ pub(super) struct OutboxPageFound {
 }
 
 impl Api {
+    /// The cursor to begin after; `None` for the oldest one.
+    async fn cursor_of(
+        &self,
+        identity: &Identity,
+        after: Option<After>,
+    ) -> Result<Option<i64>, Problem> {
+        match after {
+            None => Ok(None),
+            Some(After::Cursor(cursor)) => Ok(Some(cursor)),
+            Some(After::Latest) => {
+                let newest = self.on.inbox.newest_cursor(&identity.caller.name).await;
+                self.stored(newest).map(Some)
+            }
+        }
+    }
+
     /// Results of this caller after the cursor.
     pub(super) async fn page(
         &self,
@@ -124,20 +149,42 @@ fn wants_events(headers: &HeaderMap) -> bool {
     })
 }
 
-/// A parsed query.
+/// Where to begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum After {
+    Cursor(i64),
+    /// After the newest result.
+    Latest,
+}
+
+/// A parsed query.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Asked {
-    pub(super) after: Option<i64>,
+    pub(super) after: Option<After>,
     pub(super) limit: u32,
+    pub(super) fields: ResultFields,
     wait: Duration,
 }
 
 impl Asked {
     fn read(query: &str) -> Result<Asked, Problem> {
-        let mut asked = Asked { after: None, limit: DEFAULT_LIMIT, wait: Duration::ZERO };
+        let mut asked = Asked {
+            after: None,
+            limit: DEFAULT_LIMIT,
+            fields: ResultFields::default(),
+            wait: Duration::ZERO,
+        };
         parameters::read_known(query, &KNOWN, |name, value| {
             match name {
-                "after" => asked.after = Some(cursor(value).ok_or(("after", CURSOR))?),
+                "after" if value == "latest" => asked.after = Some(After::Latest),
+                "after" => {
+                    let at = cursor(value).ok_or(("after", CURSOR_OR_LATEST))?;
+                    asked.after = Some(After::Cursor(at));
+                }
+                "fields" => {
+                    let fields = ResultFields::read(value);
+                    asked.fields = fields.ok_or(("fields", NOT_FIELDS))?;
+                }
                 "limit" => {
                     asked.limit = limit(value, MAX_LIMIT).ok_or(("limit", "must be 1 to 1000"))?;
                 }
@@ -158,8 +205,13 @@ mod tests {
         let seconds = Duration::from_secs;
         for (query, expected) in [
             ("", Some((None, 100, seconds(0)))),
-            ("after=42&limit=1000&wait=60", Some((Some(42), 1_000, seconds(60)))),
+            ("after=42&limit=1000&wait=60", Some((Some(After::Cursor(42)), 1_000, seconds(60)))),
+            ("after=0&limit=100", Some((Some(After::Cursor(0)), 100, seconds(0)))),
             ("after=0&other=1", None),
+            ("after=latest&fields=url,status", Some((Some(After::Latest), 100, seconds(0)))),
+            ("after=Latest", None),
+            ("fields=colour", None),
+            ("fields=", None),
             ("limit=0", None),
             ("limit=1001", None),
             ("wait=61", None),

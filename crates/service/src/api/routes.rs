@@ -17,6 +17,7 @@ use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use super::compression::compressed;
 use super::{
     Api, cancel, docs, messages, openapi, outbox, oversight, public, reader, sent, sites, submit,
 };
@@ -27,11 +28,12 @@ pub(crate) fn router(api: &Arc<Api>, pages: Router<Arc<Api>>, listens_on: Socket
     let (router, document) = documented().split_for_parts();
     let page = docs::Page::of(&document, listens_on);
     let document = Bytes::from(document.to_json().unwrap_or_default());
-    router
-        .merge(pages)
+    let router = router
         // Documented apart: OpenAPI has no parameters with slashes.
         .route("/r/{*url}", get(reader::read))
-        .route("/openapi.json", get(openapi_json))
+        .route("/openapi.json", get(openapi_json));
+    compressed(router)
+        .merge(pages)
         .route("/docs", get(docs_page))
         .layer(Extension(page))
         .layer(Extension(document))

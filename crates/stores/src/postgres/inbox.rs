@@ -125,6 +125,12 @@ impl Inbox for PostgresInbox {
         reading::page(self.db(), caller, after, most).await
     }
 
+    async fn newest_cursor(&self, caller: &str) -> Result<i64, StoreError> {
+        let query = sqlx::query("SELECT results FROM fetchwell_caller WHERE name = $1");
+        let newest = self.db().read(query.bind(caller), |row| row.try_get(0)).await?.pop();
+        Ok(newest.unwrap_or(0))
+    }
+
     async fn caller_of(&self, token: &TokenHash) -> Result<Option<Caller>, StoreError> {
         let query = sqlx::query("SELECT name, role FROM fetchwell_caller WHERE token_hash = $1");
         Ok(self.db().read(query.bind(token.as_slice()), caller_in).await?.pop())

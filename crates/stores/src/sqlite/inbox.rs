@@ -112,6 +112,11 @@ impl Inbox for SqliteInbox {
         self.reader.write(move |tx| outbox::page(tx, &caller, after, most)).await
     }
 
+    async fn newest_cursor(&self, caller: &str) -> Result<i64, StoreError> {
+        let caller = caller.to_owned();
+        self.reader.write(move |tx| outbox::newest(tx, &caller)).await
+    }
+
     async fn caller_of(&self, token: &TokenHash) -> Result<Option<Caller>, StoreError> {
         let token = *token;
         self.reader.write(move |tx| callers::caller_of(tx, &token)).await

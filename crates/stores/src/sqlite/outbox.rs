@@ -72,6 +72,12 @@ pub(super) fn page(
     Ok(OutboxPage::Results { results, next })
 }
 
+/// The cursor of a caller's newest result.
+pub(super) fn newest(tx: &Connection, caller: &str) -> rusqlite::Result<i64> {
+    let select = "SELECT results FROM caller WHERE name = ?1";
+    Ok(tx.find(select, [caller], |row| row.get(0))?.unwrap_or(0))
+}
+
 fn result_of(row: &Row<'_>) -> rusqlite::Result<OutboxMessage> {
     Ok(OutboxMessage {
         cursor: row.get(0)?,

@@ -55,6 +55,9 @@ pub trait Inbox: Send + Sync {
         most: OutboxMost,
     ) -> Result<OutboxPage, StoreError>;
 
+    /// The cursor of a caller's newest result; 0 if it never had one.
+    async fn newest_cursor(&self, caller: &str) -> Result<i64, StoreError>;
+
     /// The caller with this token, unless it was revoked.
     async fn caller_of(&self, token: &TokenHash) -> Result<Option<Caller>, StoreError>;
 

@@ -1,6 +1,7 @@
 //! The API of `fetchwell serve`, as its callers meet it: a real process, over HTTP.
 
 mod details;
+mod outbox_options;
 mod own;
 mod reader;
 mod refusals;

@@ -53,6 +53,7 @@ macro_rules! inbox_conformance {
                 a_message_shows_where_it_stands,
                 a_page_of_the_outbox_is_bounded,
                 a_cursor_beyond_the_newest_result_is_gone,
+                the_newest_cursor_is_the_end_of_the_outbox,
                 cursors_have_no_gaps_when_two_processes_write,
                 a_reader_that_follows_misses_nothing,
                 a_strange_result_harms_no_other,

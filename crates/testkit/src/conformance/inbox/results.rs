@@ -127,6 +127,19 @@ pub async fn a_cursor_beyond_the_newest_result_is_gone(place: &dyn InboxStore) {
     assert_eq!(trial.page(BERTA, Some(1), most).await, OutboxPage::Gone { oldest: 0 });
 }
 
+/// Results that are stored after it was asked for come after it.
+pub async fn the_newest_cursor_is_the_end_of_the_outbox(place: &dyn InboxStore) {
+    let trial = Trial::new(place).await;
+    let newest =
+        async |caller| trial.store.inbox.newest_cursor(caller).await.expect("it is answered");
+    assert_eq!((newest(ANNA).await, newest("nobody").await), (0, 0));
+    for number in 0..3 {
+        trial.send(ANNA, message(&format!("http://a.test/{number}"))).await;
+    }
+    trial.end_all(&success("page")).await;
+    assert_eq!((newest(ANNA).await, newest(BERTA).await), (3, 0));
+}
+
 /// Two processes settle messages of two callers at the same time: the cursors of each caller are consecutive.
 pub async fn cursors_have_no_gaps_when_two_processes_write(place: &dyn InboxStore) {
     let here = Trial::new(place).await;
