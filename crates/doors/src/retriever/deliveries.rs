@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tracing::warn;
 
-use crate::webhooks::{Delivery, Letter, Sign, WebhookSecret};
+use crate::webhooks::{Delivery, Letter, Sign, WebhookSecrets};
 
 /// If a result has more content than this, its delivery leaves the content out: the receiver can ask the API for it.
 const MAX_CONTENT_BYTES: usize = 256 << 10;
@@ -25,21 +25,21 @@ pub type Encode = Arc<dyn Fn(Message) -> Value + Send + Sync>;
 
 /// The secrets of callers with deliveries in progress. They exist only in memory, never in the payload of a job.
 #[derive(Clone, Default)]
-pub(super) struct Secrets(Arc<Mutex<HashMap<String, WebhookSecret>>>);
+pub(super) struct Secrets(Arc<Mutex<HashMap<String, WebhookSecrets>>>);
 
 impl Secrets {
     pub(super) fn signer(&self) -> Sign {
         let secrets = self.clone();
         Arc::new(move |caller, content| {
             let secrets = secrets.0.lock();
-            secrets.get(caller).map(|secret| secret.sign(content))
+            secrets.get(caller).map(|secrets| secrets.sign(content))
         })
     }
 
-    fn set(&self, caller: &str, secret: Option<WebhookSecret>) {
+    fn set(&self, caller: &str, of_caller: Option<WebhookSecrets>) {
         let mut secrets = self.0.lock();
-        match secret {
-            Some(secret) => secrets.insert(caller.to_owned(), secret),
+        match of_caller {
+            Some(of_caller) => secrets.insert(caller.to_owned(), of_caller),
             None => secrets.remove(caller),
         };
     }
@@ -58,11 +58,15 @@ impl Ready {
     async fn delivery(&self, lease: &Lease) -> Result<Delivery, StoreError> {
         let payload = String::from_utf8_lossy(&lease.job.payload);
         let Ok(id) = payload.parse::<MessageId>() else {
-            return Ok(Delivery::Dead("the job has no message".to_owned()));
+            let reason = "the job has no message".to_owned();
+            return Ok(Delivery::Dead { id: payload.into_owned(), reason });
         };
         match self.letter(id).await {
             Ok(Some(letter)) => Ok(Delivery::Post(letter)),
-            Ok(None) => Ok(Delivery::Dead("its message was deleted".to_owned())),
+            Ok(None) => {
+                let reason = "its message was deleted".to_owned();
+                Ok(Delivery::Dead { id: id.to_string(), reason })
+            }
             Err(fault) if fault.is_transient() => {
                 warn!("the delivery of {id} is delayed: {fault}");
                 Ok(Delivery::Later)
@@ -74,9 +78,9 @@ impl Ready {
     async fn letter(&self, id: MessageId) -> Result<Option<Letter>, StoreError> {
         let Some(message) = self.inbox.message(id, None).await? else { return Ok(None) };
         let caller = message.caller.clone();
-        // Read again for each delivery: the caller's token may have been replaced or revoked.
-        let token = self.inbox.token_of(&caller).await?;
-        self.secrets.set(&caller, token.as_ref().map(WebhookSecret::of));
+        // Read again for each delivery: the secret may have been rotated, or the caller revoked.
+        let keys = self.inbox.webhook_keys(&caller).await?;
+        self.secrets.set(&caller, keys.as_ref().map(WebhookSecrets::of));
         Ok(Some(Letter { id: id.to_string(), caller, body: body(message, &*self.encode) }))
     }
 }

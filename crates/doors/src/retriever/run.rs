@@ -1,7 +1,6 @@
 //! The flows of the retriever: one fetches messages, the other delivers results to webhooks.
 
 use std::collections::HashMap;
-use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +11,7 @@ use fetchwell_engine::gate::{Gate, GateRules, GroupPace, PaceRules};
 use fetchwell_engine::pipeline::{self, Door, RunLimits, Runtime};
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Finished, Settled, Settlement};
-use fetchwell_engine::ports::inbox::{FetchResult, Inbox};
+use fetchwell_engine::ports::inbox::{DeliveryRecord, FetchResult, Inbox};
 use fetchwell_engine::ports::politeness::Politeness;
 use fetchwell_engine::ports::retriever_store::RetrieverStore;
 use fetchwell_engine::store_health::{StoreCall, StoreHealth};
@@ -140,10 +139,11 @@ pub async fn deliver(
 ) -> Result<(), StoreError> {
     let max_in_flight = runtime.limits.max_in_flight.min(WEBHOOKS_IN_FLIGHT);
     runtime.limits = RunLimits { max_in_flight, window: WEBHOOKS_WINDOW, ..runtime.limits };
-    flow(deliveries(store, encode), runtime, stop).await
+    let clock = runtime.clock.clone();
+    flow(deliveries(store, encode, clock), runtime, stop).await
 }
 
-fn deliveries(store: &RetrieverStore, encode: Encode) -> Door<Infallible> {
+fn deliveries(store: &RetrieverStore, encode: Encode, clock: Clock) -> Door<DeliveryRecord> {
     let secrets = Secrets::default();
     let sign = secrets.signer();
     let ready = Ready { inbox: store.inbox.clone(), secrets, encode };
@@ -151,7 +151,9 @@ fn deliveries(store: &RetrieverStore, encode: Encode) -> Door<Infallible> {
         source: Arc::new(WrappedSource::new(store.deliveries.source.clone(), Arc::new(ready))),
         planner: Arc::new(move |lease| webhooks::plan(&sign, lease)),
         finish: store.deliveries.finish.clone(),
-        give_up_record: Arc::new(|_, _, _| Vec::new()),
+        give_up_record: Arc::new(move |lease, _, reason| {
+            webhooks::give_up_record(lease, reason, clock.wall()).into_iter().collect()
+        }),
     }
 }
 

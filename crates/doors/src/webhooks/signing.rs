@@ -1,16 +1,16 @@
 //! Standard Webhooks: the signature of a delivery and the secret for it.
 //!
-//! A caller's secret is derived from the stored hash of its token, so no second secret has to be stored. Someone who
-//! reads the store could sign deliveries, but cannot recover a token.
+//! A caller's secret is derived from a stored key: the hash of its first token, or random bytes after a rotation. Someone
+//! who reads the store could sign deliveries, but cannot recover a token.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use fetchwell_engine::ports::inbox::TokenHash;
+use fetchwell_engine::ports::inbox::{WebhookKey, WebhookKeys};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use zeroize::Zeroizing;
 
-/// Mixed into the secret besides the token's hash, so that it serves no other purpose.
+/// Mixed into the secret besides the key, so that it serves no other purpose.
 const PURPOSE: &[u8] = b"fetchwell webhook secret";
 
 /// Signs deliveries to one caller. It has no `Debug`, so that it cannot be printed by accident.
@@ -18,9 +18,9 @@ const PURPOSE: &[u8] = b"fetchwell webhook secret";
 pub struct WebhookSecret(Zeroizing<[u8; 32]>);
 
 impl WebhookSecret {
-    /// The secret of the caller with this token.
-    pub fn of(token: &TokenHash) -> WebhookSecret {
-        WebhookSecret(Zeroizing::new(hmac_sha256(token, PURPOSE)))
+    /// The secret that is derived from this key.
+    pub fn of(key: &WebhookKey) -> WebhookSecret {
+        WebhookSecret(Zeroizing::new(hmac_sha256(key, PURPOSE)))
     }
 
     /// The form shown to the caller, once: `whsec_` and Base64.
@@ -31,6 +31,31 @@ impl WebhookSecret {
     /// The `webhook-signature` of `id.timestamp.body`.
     pub fn sign(&self, content: &str) -> String {
         signature(self.0.as_slice(), content)
+    }
+}
+
+/// The secrets of one caller: the current one, and the one before it while a rotation lasts.
+#[derive(Clone)]
+pub struct WebhookSecrets {
+    current: WebhookSecret,
+    previous: Option<WebhookSecret>,
+}
+
+impl WebhookSecrets {
+    /// The secrets that are derived from these keys.
+    pub fn of(keys: &WebhookKeys) -> WebhookSecrets {
+        let previous = keys.previous.as_ref().map(WebhookSecret::of);
+        WebhookSecrets { current: WebhookSecret::of(&keys.current), previous }
+    }
+
+    /// The `webhook-signature` of `id.timestamp.body`: one signature per secret, separated by spaces. A receiver
+    /// accepts a delivery if one of them is right.
+    pub fn sign(&self, content: &str) -> String {
+        let current = self.current.sign(content);
+        match &self.previous {
+            Some(previous) => format!("{current} {}", previous.sign(content)),
+            None => current,
+        }
     }
 }
 
@@ -68,6 +93,17 @@ mod tests {
         let content = r#"msg_p5jXN8AQM9LWM0D4loKWxJek.1614265330.{"test": 2432232314}"#;
         let expected = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=";
         assert_eq!(signature(&key, content), expected);
+    }
+
+    #[test]
+    fn during_a_rotation_both_secrets_sign() {
+        let old = WebhookSecret::of(&[1; 32]);
+        let new = WebhookSecret::of(&[2; 32]);
+        let keys = WebhookKeys { current: [2; 32], previous: Some([1; 32]) };
+        let both = format!("{} {}", new.sign("a.1.{}"), old.sign("a.1.{}"));
+        assert_eq!(WebhookSecrets::of(&keys).sign("a.1.{}"), both);
+        let after = WebhookKeys { previous: None, ..keys };
+        assert_eq!(WebhookSecrets::of(&after).sign("a.1.{}"), new.sign("a.1.{}"));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::ports::finish::Finish;
-use crate::ports::inbox::{FetchResult, Inbox, ResultNotifier};
+use crate::ports::inbox::{DeliveryRecord, FetchResult, Inbox, ResultNotifier};
 use crate::ports::oversight::Oversight;
 use crate::ports::source::Source;
 
@@ -17,8 +17,8 @@ pub struct RetrieverStore {
     /// Used by the pipeline that fetches messages.
     pub messages: Station<FetchResult>,
     /// Used by the pipeline that delivers webhooks. The payload of each job is the
-    /// [`MessageId`](crate::ports::inbox::MessageId) as text.
-    pub deliveries: Station<std::convert::Infallible>,
+    /// [`MessageId`](crate::ports::inbox::MessageId) as text, which is also the `webhook-id` of its record.
+    pub deliveries: Station<DeliveryRecord>,
     /// Notifies of new results that this process stored.
     pub results: ResultNotifier,
 }

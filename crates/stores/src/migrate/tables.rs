@@ -17,10 +17,22 @@ pub(super) static TABLES: LazyLock<Vec<Table>> = LazyLock::new(|| {
             "fetchwell_caller",
             &[
                 (Text, &["name", "role"]),
-                (Bytes, &["token_hash"]),
+                (Bytes, &["token_hash", "webhook_key", "webhook_key_before"]),
                 (Whole, &["created_at", "revoked_at", "results", "pruned"]),
+                (Whole, &["webhook_since", "webhook_before_until"]),
             ],
-            "SELECT name, role, token_hash, created_at, revoked_at, results, pruned FROM caller",
+            "SELECT name, role, token_hash, webhook_key, webhook_key_before, created_at, revoked_at, results,
+                 pruned, webhook_since, webhook_before_until FROM caller",
+        ),
+        Table::new(
+            "tokens",
+            "fetchwell_token",
+            &[
+                (Text, &["caller", "name"]),
+                (Bytes, &["hash"]),
+                (Whole, &["since", "created_at", "expires_at", "last_used_at"]),
+            ],
+            "SELECT caller, name, hash, since, created_at, expires_at, last_used_at FROM token",
         ),
         Table::new(
             "lanes",
@@ -54,6 +66,15 @@ pub(super) static TABLES: LazyLock<Vec<Table>> = LazyLock::new(|| {
             ],
             "SELECT job, cursor, created_at, http_status, cached_age, kind, caller, status, content_type,
                  error, extracted, content, details FROM outbox ORDER BY job",
+        ),
+        Table::new(
+            "delivery records",
+            "fetchwell_delivery",
+            &[
+                (Whole, &["id", "attempts", "created_at"]),
+                (Text, &["webhook", "caller", "url", "status", "story"]),
+            ],
+            "SELECT id, attempts, created_at, webhook, caller, url, status, story FROM delivery ORDER BY id",
         ),
         Table::new(
             "idempotency keys",

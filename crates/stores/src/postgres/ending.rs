@@ -9,6 +9,7 @@ use sqlx::{FromRow, Row};
 
 use super::connections::PgQuery;
 use super::database::{column, writable};
+use super::deliveries as delivery_log;
 use super::moves::{Moves, QueueId};
 use crate::shared::conclusion::{delivery, end_state};
 
@@ -167,6 +168,14 @@ impl Moves<'_> {
         };
         let jobs: Vec<NewJob> = ended.iter().filter_map(job).collect();
         if !jobs.is_empty() {
+            let begun: Vec<(String, String, String)> = ended
+                .iter()
+                .filter_map(|ended| {
+                    let url = ended.callback_url.clone()?;
+                    Some((MessageId(ended.key).to_string(), ended.caller.clone(), url))
+                })
+                .collect();
+            delivery_log::begin(self, &begun).await?;
             self.accept(deliveries, jobs).await?;
         }
         Ok(ended.into_iter().map(|ended| ended.caller).collect())

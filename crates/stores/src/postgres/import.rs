@@ -27,7 +27,9 @@ const QUEUE: &str = "
 const GO_ON_COUNTING: &str = "
     SELECT setval('fetchwell_job_id', greatest((SELECT max(id) FROM fetchwell_job), 1)),
            setval(pg_get_serial_sequence('fetchwell_lane', 'id'),
-                  greatest((SELECT max(id) FROM fetchwell_lane), 1))";
+                  greatest((SELECT max(id) FROM fetchwell_lane), 1)),
+           setval(pg_get_serial_sequence('fetchwell_delivery', 'id'),
+                  greatest((SELECT max(id) FROM fetchwell_delivery), 1))";
 
 const REMEMBER: &str = "
     INSERT INTO fetchwell_meta VALUES ('moved_from', $1), ('moved_receipt', $2)";

@@ -5,12 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use fetchwell_engine::finish::{NoRecords, SinkThenSettle};
+use fetchwell_engine::finish::SinkThenSettle;
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::inbox::sent::{SentFilter, SentPage};
 use fetchwell_engine::ports::inbox::{
-    AuditEntry, Caller, CallerRecord, Inbox, Message, MessageId, OutboxMost, OutboxPage,
-    ResultNotifier, Role, StoredPage, Submission, Submitted, TokenHash,
+    AuditEntry, Caller, CallerRecord, DeliveryFilter, DeliveryLogEntry, FIRST_TOKEN, Inbox,
+    KeyRotated, Message, MessageId, NewToken, OutboxMost, OutboxPage, ReplayRange, Replayed,
+    ReplayedOne, ResultNotifier, Role, StoredPage, Submission, Submitted, TokenAdded, TokenHash,
+    TokenRecord, WebhookKey, WebhookKeys,
 };
 use fetchwell_engine::ports::queue::{Ledger, Queue};
 use fetchwell_engine::ports::retriever_store::{RetrieverStore, Station};
@@ -19,10 +21,11 @@ use sqlx::Row;
 use sqlx::postgres::PgRow;
 
 use super::database::{Database, Tx, column, writable};
+use super::deliveries::DeliveryLog;
 use super::finish::MessageFinish;
 use super::moves::Moves;
 use super::queue::PostgresQueue;
-use super::{message_row, reading, retention, sent};
+use super::{deliveries, message_row, reading, retention, sent, tokens};
 use crate::shared::coalescer::{BatchRule, Coalescer};
 use crate::shared::moment::StoreClock;
 
@@ -44,12 +47,13 @@ pub async fn open_retriever(
     let retriever = Arc::new(PostgresRetriever { messages, deliveries, results: results.clone() });
     let submissions = Coalescer::start(&retriever, BatchRule::SUBMISSIONS);
     let finish = MessageFinish { instance: instance.clone(), retriever: retriever.clone() };
-    let nothing_to_write = SinkThenSettle { sink: NoRecords, source: deliverer.clone() };
+    let delivered =
+        SinkThenSettle { sink: DeliveryLog(retriever.clone()), source: deliverer.clone() };
     Ok(RetrieverStore {
         inbox: Arc::new(PostgresInbox { retriever: retriever.clone(), submissions }),
         oversight: retriever,
         messages: Station { source: instance, finish: Arc::new(finish) },
-        deliveries: Station { source: deliverer, finish: Arc::new(nothing_to_write) },
+        deliveries: Station { source: deliverer, finish: Arc::new(delivered) },
         results,
     })
 }
@@ -132,15 +136,70 @@ impl Inbox for PostgresInbox {
     }
 
     async fn caller_of(&self, token: &TokenHash) -> Result<Option<Caller>, StoreError> {
-        let query = sqlx::query("SELECT name, role FROM fetchwell_caller WHERE token_hash = $1");
-        Ok(self.db().read(query.bind(token.as_slice()), caller_in).await?.pop())
+        tokens::caller_of(self.messages(), token).await
     }
 
-    async fn token_of(&self, caller: &str) -> Result<Option<TokenHash>, StoreError> {
-        let query = sqlx::query(
-            "SELECT token_hash FROM fetchwell_caller WHERE name = $1 AND token_hash IS NOT NULL",
-        );
-        Ok(self.db().read(query.bind(caller), |row| row.try_get(0)).await?.pop())
+    async fn webhook_keys(&self, caller: &str) -> Result<Option<WebhookKeys>, StoreError> {
+        tokens::webhook_keys(self.messages(), caller).await
+    }
+
+    async fn rotate_webhook_key(
+        &self,
+        caller: &str,
+        key: &WebhookKey,
+        overlap: Duration,
+    ) -> Result<KeyRotated, StoreError> {
+        let mut moves = Moves::begin(self.messages()).await?;
+        let rotated = tokens::rotate(&mut moves, caller, key, overlap).await;
+        moves.end(rotated).await
+    }
+
+    async fn tokens(&self, of: Option<&str>) -> Result<Vec<TokenRecord>, StoreError> {
+        tokens::list(self.messages(), of).await
+    }
+
+    async fn add_token(&self, caller: &str, token: &NewToken) -> Result<TokenAdded, StoreError> {
+        let mut moves = Moves::begin(self.messages()).await?;
+        let added = tokens::add(&mut moves, caller, token).await;
+        moves.end(added).await
+    }
+
+    async fn revoke_token(&self, caller: &str, name: &str) -> Result<bool, StoreError> {
+        let mut moves = Moves::begin(self.messages()).await?;
+        let revoked = tokens::revoke(&mut moves, caller, name).await;
+        moves.end(revoked).await
+    }
+
+    async fn tokens_used(&self, tokens: &[TokenHash]) -> Result<(), StoreError> {
+        let mut moves = Moves::begin(self.messages()).await?;
+        let used = tokens::used(&mut moves, tokens).await;
+        moves.end(used).await
+    }
+
+    async fn deliveries(
+        &self,
+        caller: &str,
+        filter: DeliveryFilter,
+    ) -> Result<Vec<DeliveryLogEntry>, StoreError> {
+        deliveries::list(self.messages(), caller, filter).await
+    }
+
+    async fn replay_one(&self, caller: &str, webhook: &str) -> Result<ReplayedOne, StoreError> {
+        let queue = &self.retriever.deliveries;
+        let mut moves = Moves::begin(queue).await?;
+        let replayed = deliveries::replay_one(&mut moves, queue.id, caller, webhook).await;
+        let replayed = moves.end(replayed).await?;
+        queue.news.notify_one();
+        Ok(replayed)
+    }
+
+    async fn replay(&self, caller: &str, range: ReplayRange) -> Result<Replayed, StoreError> {
+        let queue = &self.retriever.deliveries;
+        let mut moves = Moves::begin(queue).await?;
+        let replayed = deliveries::replay(&mut moves, queue.id, caller, range).await;
+        let replayed = moves.end(replayed).await?;
+        queue.news.notify_one();
+        Ok(replayed)
     }
 
     async fn add_caller(&self, caller: &Caller, token: &TokenHash) -> Result<bool, StoreError> {
@@ -151,16 +210,27 @@ impl Inbox for PostgresInbox {
              VALUES ($1, $2, $3, $4)
              ON CONFLICT (name) DO UPDATE
              SET role = excluded.role, token_hash = excluded.token_hash,
-                 created_at = excluded.created_at, revoked_at = NULL
-             WHERE caller.token_hash IS NULL",
+                 created_at = excluded.created_at, revoked_at = NULL, webhook_since = NULL
+             WHERE caller.revoked_at IS NOT NULL",
         );
+        let now = moves.now();
         let query = query
             .bind(&caller.name)
             .bind(caller.role.as_str())
             .bind(token.as_slice())
-            .bind(moves.now().as_micros());
-        let added = moves.tx.execute(query).await;
-        Ok(moves.end(added).await? == 1)
+            .bind(now.as_micros());
+        let added = async {
+            let is_added = moves.tx.execute(query).await? == 1;
+            if is_added {
+                tokens::delete_all(&mut moves.tx, &caller.name).await?;
+                let name = FIRST_TOKEN.to_owned();
+                let first = NewToken { name, hash: *token, expires_in: None };
+                tokens::insert(&mut moves, &caller.name, &first, now).await?;
+            }
+            Ok(is_added)
+        };
+        let added = added.await;
+        moves.end(added).await
     }
 
     async fn callers(&self) -> Result<Vec<CallerRecord>, StoreError> {
@@ -179,13 +249,8 @@ impl Inbox for PostgresInbox {
 
     async fn revoke_caller(&self, name: &str) -> Result<bool, StoreError> {
         let mut moves = Moves::begin(self.messages()).await?;
-        let query = sqlx::query(
-            "UPDATE fetchwell_caller SET token_hash = NULL, revoked_at = $2
-             WHERE name = $1 AND token_hash IS NOT NULL",
-        );
-        let query = query.bind(name).bind(moves.now().as_micros());
-        let revoked = moves.tx.execute(query).await;
-        Ok(moves.end(revoked).await? == 1)
+        let revoked = tokens::revoke_all(&mut moves, name).await;
+        moves.end(revoked).await
     }
 
     async fn audit(&self, entries: &[AuditEntry]) -> Result<(), StoreError> {
@@ -232,7 +297,7 @@ impl Inbox for PostgresInbox {
 }
 
 /// A role that this program does not know gets the fewest rights.
-fn caller_in(row: &PgRow) -> sqlx::Result<Caller> {
+pub(super) fn caller_in(row: &PgRow) -> sqlx::Result<Caller> {
     let role = Role::parse(row.try_get(1)?).unwrap_or(Role::Viewer);
     Ok(Caller { name: row.try_get(0)?, role })
 }

@@ -3,6 +3,7 @@
 mod claiming;
 mod connections;
 mod database;
+mod deliveries;
 mod ending;
 mod errors;
 mod examination;
@@ -34,6 +35,7 @@ mod site_states;
 mod submission;
 mod submitting;
 mod taking;
+mod tokens;
 mod waiting;
 
 pub use claiming::CLAIM;

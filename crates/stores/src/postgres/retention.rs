@@ -1,4 +1,4 @@
-//! Deletes old data: messages with their results, idempotency keys, audit entries and unused lanes. Works in small
+//! Deletes old data: messages with their results, deliveries, idempotency keys, audit entries and unused lanes. Works in small
 //! transactions, so that nothing waits for long.
 
 use std::time::Duration;
@@ -95,6 +95,12 @@ async fn prune_the_rest(moves: &mut Moves<'_>, keep: Duration, most: u32) -> sql
         (
             "DELETE FROM fetchwell_idempotency WHERE (caller, key) IN (
                  SELECT caller, key FROM fetchwell_idempotency WHERE created_at < $1
+                 ORDER BY created_at LIMIT $2 FOR UPDATE SKIP LOCKED)",
+            before,
+        ),
+        (
+            "DELETE FROM fetchwell_delivery WHERE id IN (
+                 SELECT id FROM fetchwell_delivery WHERE created_at < $1
                  ORDER BY created_at LIMIT $2 FOR UPDATE SKIP LOCKED)",
             before,
         ),

@@ -263,6 +263,44 @@ const STEPS: &[&str] = &["
 ", "
     -- The messages of a caller. It grows at its end for each caller.
     CREATE INDEX fetchwell_job_sent ON fetchwell_job (caller, id) WHERE caller IS NOT NULL;
+", "
+    -- Tokens of callers. `since` is `created_at` of the caller: if an instance of an earlier release revoked the caller
+    -- and added it again meanwhile, it is another time, and the token is void. The first token is in
+    -- `fetchwell_caller`, too.
+    CREATE TABLE fetchwell_token (
+        caller TEXT COLLATE \"C\" NOT NULL,
+        name TEXT COLLATE \"C\" NOT NULL,
+        hash BYTEA NOT NULL UNIQUE,
+        since BIGINT NOT NULL,
+        created_at BIGINT NOT NULL,
+        expires_at BIGINT,
+        last_used_at BIGINT,
+        PRIMARY KEY (caller, name)
+    ) WITH (fillfactor = 50);
+    INSERT INTO fetchwell_token (caller, name, hash, since, created_at)
+        SELECT name, 'default', token_hash, created_at, created_at FROM fetchwell_caller
+        WHERE token_hash IS NOT NULL;
+    -- The key of a caller's webhook secret, unless it is the hash of the first token, and the one before it. They are
+    -- void if `webhook_since` is not `created_at`, as above.
+    ALTER TABLE fetchwell_caller ADD COLUMN webhook_since BIGINT, ADD COLUMN webhook_key BYTEA,
+        ADD COLUMN webhook_key_before BYTEA, ADD COLUMN webhook_before_until BIGINT;
+
+    -- What became of deliveries to webhooks. `webhook` is the payload of the job; `story` has the last attempts, JSON
+    -- lines.
+    CREATE TABLE fetchwell_delivery (
+        id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+        webhook TEXT COLLATE \"C\" NOT NULL UNIQUE,
+        caller TEXT COLLATE \"C\" NOT NULL,
+        url TEXT NOT NULL,
+        status TEXT NOT NULL,
+        attempts BIGINT NOT NULL DEFAULT 0,
+        created_at BIGINT NOT NULL,
+        story TEXT
+    ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02);
+    CREATE INDEX fetchwell_delivery_caller ON fetchwell_delivery (caller, id);
+    CREATE INDEX fetchwell_delivery_status ON fetchwell_delivery (caller, status, id);
+    CREATE INDEX fetchwell_delivery_time ON fetchwell_delivery (caller, created_at, id);
+    CREATE INDEX fetchwell_delivery_age ON fetchwell_delivery (created_at);
 "];
 
 /// The version of a database that has all steps.

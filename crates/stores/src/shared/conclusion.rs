@@ -53,8 +53,12 @@ pub(crate) fn end_state(result: &FetchResult) -> JobState {
 
 /// The delivery of a result to the callback URL of its message.
 pub(crate) fn delivery(url: String, message: MessageId, caller: &str) -> NewJob {
+    delivery_job(url, message.to_string().into_bytes(), caller)
+}
+
+/// The job of a delivery. Its payload is the `webhook-id`.
+pub(crate) fn delivery_job(url: String, payload: Vec<u8>, caller: &str) -> NewJob {
     let site = WebUrl::parse(&url).ok().map(|url| url.site());
     let lane = Lane { group: None, party: Some(caller.to_owned()) };
-    let payload = message.to_string().into_bytes();
     NewJob::now(Job { url, site, lane, deadline: None, payload })
 }

@@ -1,16 +1,30 @@
 //! Callers, and the audit trail.
 
-use fetchwell_engine::ports::inbox::{AuditEntry, Caller, CallerRecord, Role, TokenHash};
+use fetchwell_engine::ports::inbox::{
+    AuditEntry, Caller, CallerRecord, FIRST_TOKEN, NewToken, Role, TokenHash,
+};
 use fetchwell_policy::time::Time;
 use fetchwell_sqlite::statements::Statements;
 use rusqlite::{Connection, Row};
 
-/// The caller that this token belongs to.
-pub(super) fn caller_of(tx: &Connection, token: &TokenHash) -> rusqlite::Result<Option<Caller>> {
-    tx.find("SELECT name, role FROM caller WHERE token_hash = ?1", [token], caller_in)
+use super::tokens;
+
+/// The caller that this token belongs to. A program of an earlier release stores a token in `caller` only.
+pub(super) fn caller_of(
+    tx: &Connection,
+    token: &TokenHash,
+    wall: Time,
+) -> rusqlite::Result<Option<Caller>> {
+    let select = "SELECT name, role FROM caller WHERE token_hash = ?1
+         UNION ALL
+         SELECT caller.name, role FROM token
+         JOIN caller ON caller.name = token.caller AND caller.created_at = token.since
+         WHERE hash = ?1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?2)
+         LIMIT 1";
+    tx.find(select, (token, wall.as_micros()), caller_in)
 }
 
-/// Adds a caller, or gives a revoked one another token.
+/// Adds a caller with its first token, or gives a revoked one another.
 pub(super) fn add(
     tx: &Connection,
     caller: &Caller,
@@ -20,17 +34,16 @@ pub(super) fn add(
     let added = tx.execute(
         "INSERT INTO caller (name, role, token_hash, created_at) VALUES (?1, ?2, ?3, ?4)
          ON CONFLICT (name) DO UPDATE
-         SET role = ?2, token_hash = ?3, created_at = ?4, revoked_at = NULL
-         WHERE token_hash IS NULL",
+         SET role = ?2, token_hash = ?3, created_at = ?4, revoked_at = NULL, webhook_since = NULL
+         WHERE revoked_at IS NOT NULL",
         (&caller.name, caller.role.as_str(), token, wall.as_micros()),
     )?;
+    if added == 1 {
+        tx.run("DELETE FROM token WHERE caller = ?1", [&caller.name])?;
+        let first = NewToken { name: FIRST_TOKEN.to_owned(), hash: *token, expires_in: None };
+        tokens::insert(tx, &caller.name, &first, wall, wall)?;
+    }
     Ok(added == 1)
-}
-
-/// The token hash of a caller that is not revoked.
-pub(super) fn token_of(tx: &Connection, caller: &str) -> rusqlite::Result<Option<TokenHash>> {
-    let select = "SELECT token_hash FROM caller WHERE name = ?1 AND token_hash IS NOT NULL";
-    tx.find(select, [caller], |row| row.get(0))
 }
 
 pub(super) fn all(tx: &Connection) -> rusqlite::Result<Vec<CallerRecord>> {
@@ -43,13 +56,15 @@ pub(super) fn all(tx: &Connection) -> rusqlite::Result<Vec<CallerRecord>> {
     })
 }
 
-/// Revokes the token of a caller.
+/// Revokes all tokens of a caller.
 pub(super) fn revoke(tx: &Connection, name: &str, wall: Time) -> rusqlite::Result<bool> {
     let revoked = tx.execute(
-        "UPDATE caller SET token_hash = NULL, revoked_at = ?2
-         WHERE name = ?1 AND token_hash IS NOT NULL",
+        "UPDATE caller SET token_hash = NULL, revoked_at = ?2, webhook_since = NULL,
+             webhook_key = NULL, webhook_key_before = NULL
+         WHERE name = ?1 AND revoked_at IS NULL",
         (name, wall.as_micros()),
     )?;
+    tx.run("DELETE FROM token WHERE caller = ?1", [name])?;
     Ok(revoked == 1)
 }
 

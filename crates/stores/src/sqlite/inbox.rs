@@ -6,23 +6,28 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use fetchwell_engine::clock::Clock;
-use fetchwell_engine::finish::{NoRecords, SinkThenSettle};
+use fetchwell_engine::finish::SinkThenSettle;
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::inbox::sent::{SentFilter, SentPage};
 use fetchwell_engine::ports::inbox::{
-    AuditEntry, Caller, CallerRecord, Inbox, Message, MessageId, OutboxMost, OutboxPage,
-    ResultNotifier, StoredPage, Submission, Submitted, TokenHash,
+    AuditEntry, Caller, CallerRecord, DeliveryFilter, DeliveryLogEntry, Inbox, KeyRotated, Message,
+    MessageId, NewToken, OutboxMost, OutboxPage, ReplayRange, Replayed, ReplayedOne,
+    ResultNotifier, StoredPage, Submission, Submitted, TokenAdded, TokenHash, TokenRecord,
+    WebhookKey, WebhookKeys,
 };
 use fetchwell_engine::ports::queue::Ledger;
 use fetchwell_engine::ports::retriever_store::{RetrieverStore, Station};
 use fetchwell_sqlite::db::{Db, Durability};
 use fetchwell_sqlite::statements::Statements;
 
+use super::deliveries::DeliveryLog;
 use super::finish::MessageFinish;
 use super::oversight::SqliteOversight;
 use super::queue::read_ledger;
 use super::retriever_queues::RetrieverQueues;
-use super::{SqliteQueue, callers, message_row, open, outbox, retention, sent};
+use super::{
+    SqliteQueue, callers, deliveries, message_row, open, outbox, retention, sent, tokens,
+};
 use crate::shared::coalescer::{BatchRule, Coalescer};
 
 /// Opens everything that a retriever needs in a SQLite file. Checks every `poll` for jobs from other processes.
@@ -43,19 +48,19 @@ pub async fn open_retriever(
     let results = ResultNotifier::default();
     let instance = Arc::new(messages.instance());
     let deliverer = Arc::new(deliveries.instance());
-    let nothing_to_write = SinkThenSettle { sink: NoRecords, source: deliverer.clone() };
+    let delivered = SinkThenSettle { sink: DeliveryLog(writer.clone()), source: deliverer.clone() };
     let queues =
         RetrieverQueues { messages: messages.clone(), deliveries, results: results.clone() };
     let finish = MessageFinish { instance: instance.clone(), queues: queues.clone() };
     // Each has its own connection, so that long reads block neither writers nor callers.
     let reader = Db::open_for_reading(path)?;
     let oversight = SqliteOversight { reader: Db::open_for_reading(path)?, queues: queues.clone() };
-    let submissions = Coalescer::start(&Arc::new(queues), BatchRule::SUBMISSIONS);
+    let submissions = Coalescer::start(&Arc::new(queues.clone()), BatchRule::SUBMISSIONS);
     Ok(RetrieverStore {
-        inbox: Arc::new(SqliteInbox { reader, messages, submissions }),
+        inbox: Arc::new(SqliteInbox { reader, messages, queues, submissions }),
         oversight: Arc::new(oversight),
         messages: Station { source: instance, finish: Arc::new(finish) },
-        deliveries: Station { source: deliverer, finish: Arc::new(nothing_to_write) },
+        deliveries: Station { source: deliverer, finish: Arc::new(delivered) },
         results,
     })
 }
@@ -64,6 +69,7 @@ struct SqliteInbox {
     /// For long reads, which do not block writers.
     reader: Db,
     messages: SqliteQueue,
+    queues: RetrieverQueues,
     submissions: Coalescer<Submission, Submitted>,
 }
 
@@ -119,12 +125,81 @@ impl Inbox for SqliteInbox {
 
     async fn caller_of(&self, token: &TokenHash) -> Result<Option<Caller>, StoreError> {
         let token = *token;
-        self.reader.write(move |tx| callers::caller_of(tx, &token)).await
+        let wall = self.messages.clock.wall();
+        self.reader.write(move |tx| callers::caller_of(tx, &token, wall)).await
     }
 
-    async fn token_of(&self, caller: &str) -> Result<Option<TokenHash>, StoreError> {
+    async fn webhook_keys(&self, caller: &str) -> Result<Option<WebhookKeys>, StoreError> {
         let caller = caller.to_owned();
-        self.reader.write(move |tx| callers::token_of(tx, &caller)).await
+        let wall = self.messages.clock.wall();
+        self.reader.write(move |tx| tokens::webhook_keys(tx, &caller, wall)).await
+    }
+
+    async fn rotate_webhook_key(
+        &self,
+        caller: &str,
+        key: &WebhookKey,
+        overlap: Duration,
+    ) -> Result<KeyRotated, StoreError> {
+        let caller = caller.to_owned();
+        let key = *key;
+        let wall = self.messages.clock.wall();
+        self.messages.db.write(move |tx| tokens::rotate(tx, &caller, &key, overlap, wall)).await
+    }
+
+    async fn tokens(&self, of: Option<&str>) -> Result<Vec<TokenRecord>, StoreError> {
+        let of = of.map(str::to_owned);
+        self.reader.write(move |tx| tokens::list(tx, of.as_deref())).await
+    }
+
+    async fn add_token(&self, caller: &str, token: &NewToken) -> Result<TokenAdded, StoreError> {
+        let caller = caller.to_owned();
+        let token = token.clone();
+        let wall = self.messages.clock.wall();
+        self.messages.db.write(move |tx| tokens::add(tx, &caller, &token, wall)).await
+    }
+
+    async fn revoke_token(&self, caller: &str, name: &str) -> Result<bool, StoreError> {
+        let caller = caller.to_owned();
+        let name = name.to_owned();
+        let wall = self.messages.clock.wall();
+        self.messages.db.write(move |tx| tokens::revoke(tx, &caller, &name, wall)).await
+    }
+
+    async fn tokens_used(&self, tokens: &[TokenHash]) -> Result<(), StoreError> {
+        let used = tokens.to_vec();
+        let wall = self.messages.clock.wall();
+        self.messages.db.write(move |tx| tokens::used(tx, &used, wall)).await
+    }
+
+    async fn deliveries(
+        &self,
+        caller: &str,
+        filter: DeliveryFilter,
+    ) -> Result<Vec<DeliveryLogEntry>, StoreError> {
+        let caller = caller.to_owned();
+        self.reader.write(move |tx| deliveries::list(tx, &caller, filter)).await
+    }
+
+    async fn replay_one(&self, caller: &str, webhook: &str) -> Result<ReplayedOne, StoreError> {
+        let caller = caller.to_owned();
+        let webhook = webhook.to_owned();
+        let replayed = self.queues.transact(move |moves, ending| {
+            deliveries::replay_one(moves.tx, ending, &caller, &webhook)
+        });
+        let replayed = replayed.await?;
+        self.queues.deliveries.news.notify_one();
+        Ok(replayed)
+    }
+
+    async fn replay(&self, caller: &str, range: ReplayRange) -> Result<Replayed, StoreError> {
+        let caller = caller.to_owned();
+        let replayed = self
+            .queues
+            .transact(move |moves, ending| deliveries::replay(moves.tx, ending, &caller, range));
+        let replayed = replayed.await?;
+        self.queues.deliveries.news.notify_one();
+        Ok(replayed)
     }
 
     async fn add_caller(&self, caller: &Caller, token: &TokenHash) -> Result<bool, StoreError> {

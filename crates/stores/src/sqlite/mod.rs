@@ -9,6 +9,7 @@ mod batches;
 mod callers;
 mod clock;
 mod dead_letters;
+mod deliveries;
 mod events;
 mod examination;
 #[cfg(feature = "postgres")]
@@ -34,6 +35,7 @@ mod schema;
 mod sent;
 mod sites;
 mod submitting;
+mod tokens;
 mod url_queue;
 mod waiting;
 

@@ -1,4 +1,4 @@
-//! Deletes old data: messages with their results, idempotency keys and audit entries.
+//! Deletes old data: messages with their results, deliveries, idempotency keys and audit entries.
 
 use std::time::Duration;
 
@@ -31,6 +31,11 @@ pub(super) fn prune(
              SELECT caller, key FROM idempotency WHERE created_at < ?1
              ORDER BY created_at LIMIT ?2)",
         now - keep,
+    )?;
+    delete(
+        "DELETE FROM delivery WHERE id IN (
+             SELECT id FROM delivery WHERE created_at < ?1 ORDER BY created_at LIMIT ?2)",
+        wall - keep,
     )?;
     delete(
         "DELETE FROM audit WHERE id IN (

@@ -338,6 +338,44 @@ const STEPS: &[&str] = &["
     -- The messages of a caller, by its lanes. It grows at its end for each lane.
     CREATE INDEX lane_party ON lane (queue, party);
     CREATE INDEX job_sent ON job (lane, id, correlation_id) WHERE correlation_id IS NOT NULL;
+", "
+    -- Tokens of callers. `since` is `created_at` of the caller: if a program of an earlier release revoked the caller
+    -- and added it again meanwhile, it is another time, and the token is void. The first token is in `caller`, too.
+    CREATE TABLE token (
+        caller TEXT NOT NULL,
+        name TEXT NOT NULL,
+        hash BLOB NOT NULL UNIQUE,
+        since INTEGER NOT NULL,
+        created_at INTEGER NOT NULL,
+        expires_at INTEGER,
+        last_used_at INTEGER,
+        PRIMARY KEY (caller, name)
+    ) STRICT, WITHOUT ROWID;
+    INSERT INTO token (caller, name, hash, since, created_at)
+        SELECT name, 'default', token_hash, created_at, created_at FROM caller WHERE token_hash IS NOT NULL;
+    -- The key of a caller's webhook secret, unless it is the hash of the first token, and the one before it. They are
+    -- void if `webhook_since` is not `created_at`, as above.
+    ALTER TABLE caller ADD COLUMN webhook_since INTEGER;
+    ALTER TABLE caller ADD COLUMN webhook_key BLOB;
+    ALTER TABLE caller ADD COLUMN webhook_key_before BLOB;
+    ALTER TABLE caller ADD COLUMN webhook_before_until INTEGER;
+
+    -- What became of deliveries to webhooks. `webhook` is the payload of the job; times are by the wall clock; `story`
+    -- has the last attempts, JSON lines.
+    CREATE TABLE delivery (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        webhook TEXT NOT NULL UNIQUE,
+        caller TEXT NOT NULL,
+        url TEXT NOT NULL,
+        status TEXT NOT NULL,
+        attempts INTEGER NOT NULL DEFAULT 0,
+        created_at INTEGER NOT NULL,
+        story TEXT
+    ) STRICT;
+    CREATE INDEX delivery_caller ON delivery (caller, id);
+    CREATE INDEX delivery_status ON delivery (caller, status, id);
+    CREATE INDEX delivery_time ON delivery (caller, created_at, id);
+    CREATE INDEX delivery_age ON delivery (created_at);
 "];
 
 /// The version of a file that has all steps: its `user_version`.
@@ -357,6 +395,18 @@ pub(super) fn migrate(connection: &mut Connection) -> rusqlite::Result<()> {
         transaction.pragma_update(None, "user_version", NEWEST)?;
     }
     transaction.commit()
+}
+
+/// A file as it was before the step that has this text, for tests of migrations.
+#[cfg(test)]
+pub(super) fn before(text: &str) -> Connection {
+    let connection = Connection::open_in_memory().expect("memory");
+    let before = STEPS.iter().position(|step| step.contains(text)).expect("there is such a step");
+    for step in STEPS.iter().take(before) {
+        connection.execute_batch(step).expect("a step");
+    }
+    connection.pragma_update(None, "user_version", before).expect("a version");
+    connection
 }
 
 #[cfg(test)]

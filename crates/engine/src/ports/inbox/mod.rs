@@ -4,11 +4,13 @@
 //! when it is done, its result goes to the outbox in the same transaction, and callers see only their own messages.
 
 mod attempt;
+mod deliveries;
 pub mod details;
 mod message_id;
 pub mod options;
 mod result_notifier;
 pub mod sent;
+mod tokens;
 
 use std::time::Duration;
 
@@ -20,8 +22,15 @@ use crate::ports::error::StoreError;
 use crate::ports::queue::Ledger;
 
 pub use attempt::{AttemptRecord, attempts_of};
+pub use deliveries::{
+    DeliveryAttempt, DeliveryFilter, DeliveryLogEntry, DeliveryRecord, DeliveryStatus, MAX_REPLAYS,
+    ReplayCursor, ReplayRange, Replayed, ReplayedOne, delivery_attempts_of,
+};
 pub use message_id::{MessageId, NoMessageId};
 pub use result_notifier::ResultNotifier;
+pub use tokens::{
+    FIRST_TOKEN, KeyRotated, MAX_TOKENS, NewToken, TokenAdded, TokenRecord, WebhookKey, WebhookKeys,
+};
 
 /// A store of messages, as the API sees it.
 #[async_trait]
@@ -58,19 +67,53 @@ pub trait Inbox: Send + Sync {
     /// The cursor of a caller's newest result; 0 if it never had one.
     async fn newest_cursor(&self, caller: &str) -> Result<i64, StoreError>;
 
-    /// The caller with this token, unless it was revoked.
+    /// The caller with this token, unless the token was revoked or has expired.
     async fn caller_of(&self, token: &TokenHash) -> Result<Option<Caller>, StoreError>;
 
-    /// The hash of a caller's token, unless it was revoked. Webhooks are signed with it.
-    async fn token_of(&self, caller: &str) -> Result<Option<TokenHash>, StoreError>;
+    /// The keys with which webhooks of a caller are signed, unless it was revoked.
+    async fn webhook_keys(&self, caller: &str) -> Result<Option<WebhookKeys>, StoreError>;
 
-    /// Adds a caller, or gives a revoked one a new token. Returns `false` if a caller of that name exists.
+    /// Replaces the key with which webhooks of a caller are signed. The one before it remains in use for `overlap`.
+    async fn rotate_webhook_key(
+        &self,
+        caller: &str,
+        key: &WebhookKey,
+        overlap: Duration,
+    ) -> Result<KeyRotated, StoreError>;
+
+    /// The tokens of this caller, or of all callers, ordered by caller and name.
+    async fn tokens(&self, of: Option<&str>) -> Result<Vec<TokenRecord>, StoreError>;
+
+    /// Adds a token to a caller.
+    async fn add_token(&self, caller: &str, token: &NewToken) -> Result<TokenAdded, StoreError>;
+
+    /// Revokes one token of a caller. A caller without any token is revoked itself. Returns `false` if there is no such
+    /// token.
+    async fn revoke_token(&self, caller: &str, name: &str) -> Result<bool, StoreError>;
+
+    /// Records that these tokens were used now.
+    async fn tokens_used(&self, tokens: &[TokenHash]) -> Result<(), StoreError>;
+
+    /// Deliveries to webhooks of a caller.
+    async fn deliveries(
+        &self,
+        caller: &str,
+        filter: DeliveryFilter,
+    ) -> Result<Vec<DeliveryLogEntry>, StoreError>;
+
+    /// Delivers a result again, with the same `webhook-id`.
+    async fn replay_one(&self, caller: &str, webhook: &str) -> Result<ReplayedOne, StoreError>;
+
+    /// Delivers the results of a time range again.
+    async fn replay(&self, caller: &str, range: ReplayRange) -> Result<Replayed, StoreError>;
+
+    /// Adds a caller with its first token, or gives a revoked one a new token. Returns `false` if a caller of that name exists.
     async fn add_caller(&self, caller: &Caller, token: &TokenHash) -> Result<bool, StoreError>;
 
     /// All callers, ordered by name.
     async fn callers(&self) -> Result<Vec<CallerRecord>, StoreError>;
 
-    /// Revokes the token of a caller. Returns `false` if there is no such caller, or if it has no token.
+    /// Revokes all tokens of a caller. Returns `false` if there is no such caller, or if it was revoked before.
     async fn revoke_caller(&self, name: &str) -> Result<bool, StoreError>;
 
     /// Appends entries to the audit log.
@@ -334,8 +377,8 @@ pub struct Caller {
     pub role: Role,
 }
 
-/// What a caller is allowed to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What a caller is allowed to do. Later roles may do more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
     /// May send messages and see their results.
     Caller,
@@ -361,14 +404,14 @@ impl Role {
     }
 }
 
-/// A caller, and when its token was issued and revoked.
+/// A caller, and when it was added and revoked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallerRecord {
     /// The caller.
     pub caller: Caller,
-    /// When it was added, or got its last token.
+    /// When it was added, or added again after it was revoked.
     pub created_at: Time,
-    /// When its token was revoked.
+    /// When it was revoked.
     pub revoked_at: Option<Time>,
 }
 

@@ -11,6 +11,7 @@ use super::rows::{Beginning, Row};
 use super::{LaneId, Moves};
 use crate::shared::conclusion::{delivery, end_state};
 use crate::shared::job_state::{JobState, sql};
+use crate::sqlite::deliveries;
 
 /// Adds a line to the story of a job, unless it is NULL. If the story is long already, which takes about eight
 /// attempts, its oldest line is dropped.
@@ -239,7 +240,9 @@ impl Moves<'_> {
             ),
         )?;
         if let Some(url) = ended.callback_url {
-            ending.deliveries.accept(&delivery(url, MessageId(ended.key), caller))?;
+            let message = MessageId(ended.key);
+            deliveries::begin(self.tx, &message.to_string(), caller, &url, ending.wall)?;
+            ending.deliveries.accept(&delivery(url, message, caller))?;
         }
         if !ending.callers.iter().any(|known| known == caller) {
             ending.callers.push(caller.to_owned());

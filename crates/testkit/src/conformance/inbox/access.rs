@@ -1,12 +1,131 @@
 //! Callers, their tokens, and the audit log.
 
-use fetchwell_engine::ports::inbox::{AuditEntry, Caller, CallerRecord, Role};
+use fetchwell_engine::ports::inbox::{
+    AuditEntry, Caller, CallerRecord, Inbox, KeyRotated, MAX_TOKENS, NewToken, Role, TokenAdded,
+    WebhookKey, WebhookKeys,
+};
 
 use super::InboxStore;
-use super::trial::{ANNA, Trial, cursors, message, secs, success};
+use super::trial::{ANNA, BERTA, Trial, cursors, message, secs, success};
 
 fn caller(name: &str, role: Role) -> Caller {
     Caller { name: name.to_owned(), role }
+}
+
+fn only(current: WebhookKey) -> WebhookKeys {
+    WebhookKeys { current, previous: None }
+}
+
+fn token(name: &str, byte: u8) -> NewToken {
+    NewToken { name: name.to_owned(), hash: [byte; 32], expires_in: None }
+}
+
+/// Adds a token, which must be accepted.
+async fn add(inbox: &dyn Inbox, caller: &str, token: NewToken) {
+    let added = inbox.add_token(caller, &token).await.expect("answered");
+    assert!(matches!(added, TokenAdded::Added(_)), "{added:?}");
+}
+
+async fn token_names(inbox: &dyn Inbox, caller: &str) -> Vec<String> {
+    let tokens = inbox.tokens(Some(caller)).await.expect("answered");
+    tokens.into_iter().map(|token| token.name).collect()
+}
+
+/// Each of them identifies the caller, and revoking one of them does not change the others.
+pub async fn a_caller_has_several_tokens_and_each_ends_alone(place: &dyn InboxStore) {
+    let trial = Trial::new(place).await;
+    let inbox = &*trial.store.inbox;
+    let caller_of = async |byte: u8| {
+        let caller = inbox.caller_of(&[byte; 32]).await.expect("answered");
+        caller.map(|caller| caller.name)
+    };
+    add(inbox, ANNA, token("ci", 11)).await;
+    let taken = inbox.add_token(ANNA, &token("ci", 12)).await;
+    assert_eq!(taken.expect("answered"), TokenAdded::NameTaken);
+    let none = inbox.add_token("nobody", &token("ci", 12)).await;
+    assert_eq!(none.expect("answered"), TokenAdded::NoCaller);
+    assert_eq!(token_names(inbox, ANNA).await, ["ci", "default"]);
+    let of_all = inbox.tokens(None).await.expect("answered");
+    let of_all: Vec<_> = of_all.iter().map(|one| (one.caller.as_str(), &*one.name)).collect();
+    assert_eq!(of_all, [(ANNA, "ci"), (ANNA, "default"), (BERTA, "default")]);
+    assert_eq!(
+        (caller_of(1).await.as_deref(), caller_of(11).await.as_deref()),
+        (Some(ANNA), Some(ANNA))
+    );
+
+    // The secret of webhooks was derived from the first token, and stays.
+    assert!(inbox.revoke_token(ANNA, "default").await.expect("answered"));
+    assert!(!inbox.revoke_token(ANNA, "default").await.expect("answered"), "it is gone");
+    assert!(!inbox.revoke_token("nobody", "default").await.expect("answered"));
+    assert_eq!((caller_of(1).await, caller_of(11).await.as_deref()), (None, Some(ANNA)));
+    assert_eq!(inbox.webhook_keys(ANNA).await.expect("answered"), Some(only([1; 32])));
+    let again = inbox.add_caller(&caller(ANNA, Role::Caller), &[13; 32]).await;
+    assert!(!again.expect("answered"), "it still has a token");
+
+    assert!(inbox.revoke_token(ANNA, "ci").await.expect("answered"));
+    assert_eq!((caller_of(11).await, token_names(inbox, ANNA).await), (None, Vec::new()));
+    assert_eq!(inbox.webhook_keys(ANNA).await.expect("answered"), None);
+    assert!(inbox.add_caller(&caller(ANNA, Role::Caller), &[13; 32]).await.expect("answered"));
+    assert_eq!(inbox.webhook_keys(ANNA).await.expect("answered"), Some(only([13; 32])));
+
+    add(inbox, BERTA, token("ci", 14)).await;
+    assert!(inbox.revoke_caller(BERTA).await.expect("answered"));
+    assert_eq!((caller_of(2).await, caller_of(14).await), (None, None), "all of them end");
+    assert!(inbox.add_caller(&caller(BERTA, Role::Caller), &[15; 32]).await.expect("answered"));
+    assert_eq!(
+        (caller_of(14).await, token_names(inbox, BERTA).await),
+        (None, vec!["default".to_owned()])
+    );
+}
+
+/// A token ends at its time, and the number of tokens is limited.
+pub async fn a_token_expires_and_says_when_it_was_used(place: &dyn InboxStore) {
+    let trial = Trial::new(place).await;
+    let inbox = &*trial.store.inbox;
+    let short = NewToken { expires_in: Some(secs(60)), ..token("short", 11) };
+    add(inbox, ANNA, short).await;
+    let added_at = trial.now();
+    trial.clock.advance(secs(59));
+    assert!(inbox.caller_of(&[11; 32]).await.expect("answered").is_some());
+    inbox.tokens_used(&[[11; 32], [99; 32]]).await.expect("written");
+    let tokens = inbox.tokens(Some(ANNA)).await.expect("answered");
+    assert_eq!((tokens[0].last_used_at, tokens[1].last_used_at), (None, Some(trial.now())));
+    assert_eq!((tokens[0].expires_at, tokens[1].expires_at), (None, Some(added_at + secs(60))));
+    trial.clock.advance(secs(1));
+    assert_eq!(inbox.caller_of(&[11; 32]).await.expect("answered"), None);
+    assert!(inbox.caller_of(&[1; 32]).await.expect("answered").is_some());
+    assert_eq!(token_names(inbox, ANNA).await, ["default", "short"], "it is still listed");
+    for number in 2..MAX_TOKENS {
+        add(inbox, ANNA, token(&format!("t{number}"), 20 + number as u8)).await;
+    }
+    let more = inbox.add_token(ANNA, &token("more", 12)).await;
+    assert_eq!(more.expect("answered"), TokenAdded::TooMany);
+}
+
+/// Both keys sign until the overlap ends. A rotation during the overlap is refused, unless it ends it.
+pub async fn a_webhook_key_is_replaced_with_an_overlap(place: &dyn InboxStore) {
+    let trial = Trial::new(place).await;
+    let inbox = &*trial.store.inbox;
+    let rotate = async |byte: u8, overlap| {
+        inbox.rotate_webhook_key(ANNA, &[byte; 32], overlap).await.expect("answered")
+    };
+    let keys = async || inbox.webhook_keys(ANNA).await.expect("answered").expect("it has keys");
+    let until = trial.now() + secs(60);
+    assert_eq!(rotate(50, secs(60)).await, KeyRotated::Rotated { previous_until: Some(until) });
+    assert_eq!(keys().await, WebhookKeys { current: [50; 32], previous: Some([1; 32]) });
+    assert_eq!(rotate(51, secs(60)).await, KeyRotated::UnderWay(until));
+    trial.clock.advance(secs(60));
+    assert_eq!(keys().await, only([50; 32]));
+    rotate(52, secs(60)).await;
+    assert_eq!(keys().await, WebhookKeys { current: [52; 32], previous: Some([50; 32]) });
+    assert_eq!(rotate(53, secs(0)).await, KeyRotated::Rotated { previous_until: None });
+    assert_eq!(keys().await, only([53; 32]));
+    let nobody = inbox.rotate_webhook_key("nobody", &[1; 32], secs(60)).await;
+    assert_eq!(nobody.expect("answered"), KeyRotated::NoCaller);
+    // A caller that comes back has a secret of its own again.
+    assert!(inbox.revoke_caller(ANNA).await.expect("answered"));
+    assert!(inbox.add_caller(&caller(ANNA, Role::Caller), &[5; 32]).await.expect("answered"));
+    assert_eq!(keys().await, only([5; 32]));
 }
 
 /// Each token identifies one caller; a revoked or unknown one identifies none.
@@ -18,15 +137,15 @@ pub async fn a_token_names_its_caller_until_it_is_revoked(place: &dyn InboxStore
     assert!(!inbox.add_caller(&zoe, &[8; 32]).await.expect("answered"), "there is one");
     assert_eq!(inbox.caller_of(&[9; 32]).await.expect("answered"), Some(zoe.clone()));
     assert_eq!(inbox.caller_of(&[8; 32]).await.expect("answered"), None);
-    assert_eq!(inbox.token_of("zoe").await.expect("answered"), Some([9; 32]));
-    assert_eq!(inbox.token_of("nobody").await.expect("answered"), None);
+    assert_eq!(inbox.webhook_keys("zoe").await.expect("answered"), Some(only([9; 32])));
+    assert_eq!(inbox.webhook_keys("nobody").await.expect("answered"), None);
     let added_at = trial.now();
     trial.clock.advance(secs(5));
     assert!(inbox.revoke_caller("zoe").await.expect("answered"));
     assert!(!inbox.revoke_caller("zoe").await.expect("answered"), "it has no token any more");
     assert!(!inbox.revoke_caller("nobody").await.expect("answered"));
     assert_eq!(inbox.caller_of(&[9; 32]).await.expect("answered"), None);
-    assert_eq!(inbox.token_of("zoe").await.expect("answered"), None);
+    assert_eq!(inbox.webhook_keys("zoe").await.expect("answered"), None);
     let last = || async { inbox.callers().await.expect("answered").pop() };
     let revoked_at = Some(trial.now());
     let record = CallerRecord { caller: zoe, created_at: added_at, revoked_at };

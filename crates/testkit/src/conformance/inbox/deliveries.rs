@@ -2,13 +2,16 @@
 
 use fetchwell_engine::budget::Share;
 use fetchwell_engine::ports::finish::{Finished, Settled, Settlement};
-use fetchwell_engine::ports::inbox::{MessageId, NewMessage};
+use fetchwell_engine::ports::inbox::{
+    DeliveryAttempt, DeliveryFilter, DeliveryLogEntry, DeliveryRecord, DeliveryStatus, MessageId,
+    NewMessage, ReplayRange, ReplayedOne,
+};
 use fetchwell_engine::ports::job::{Lane, Lease};
 use fetchwell_engine::web::Phases;
 use fetchwell_policy::url::Site;
 
 use super::InboxStore;
-use super::trial::{ANNA, Trial, message, secs, shared, success};
+use super::trial::{ANNA, BERTA, Trial, message, secs, shared, success};
 
 const CALLBACK: &str = "https://hooks.test:8443/anna";
 
@@ -66,4 +69,154 @@ pub async fn those_who_share_a_result_are_each_told(place: &dyn InboxStore) {
     let mut told = messages_of(&trial.deliveries().await);
     told.sort();
     assert_eq!(told, sent);
+}
+
+fn finished(
+    lease: &Lease,
+    settlement: Settlement,
+    records: Vec<DeliveryRecord>,
+) -> Finished<DeliveryRecord> {
+    let lease = lease.clone();
+    Finished { lease, records, settlement, phases: Phases::default(), share: Share::none() }
+}
+
+/// The record of an attempt at a delivery of Anna's.
+fn record(trial: &Trial, id: MessageId, status: DeliveryStatus, answer: u16) -> DeliveryRecord {
+    let error = (status != DeliveryStatus::Delivered).then_some("refused");
+    DeliveryRecord {
+        webhook: id.to_string(),
+        caller: ANNA.to_owned(),
+        url: CALLBACK.to_owned(),
+        status,
+        attempt: DeliveryAttempt::new(trial.now(), Some(answer), error),
+    }
+}
+
+/// Ends all deliveries that are due, with this status.
+async fn end_deliveries(trial: &Trial, status: DeliveryStatus) -> Vec<MessageId> {
+    let leases = trial.deliveries().await;
+    let ids = messages_of(&leases);
+    for (lease, id) in leases.iter().zip(&ids) {
+        let (settlement, answer) = match status {
+            DeliveryStatus::Failed => (Settlement::Dead { reason: "refused".to_owned() }, 410),
+            _ => (Settlement::Done, 204),
+        };
+        let one = finished(lease, settlement, vec![record(trial, *id, status, answer)]);
+        let settled = trial.store.deliveries.finish.finish(&[one]).await;
+        assert_eq!(settled.expect("it is settled"), [Settled::Confirmed]);
+    }
+    ids
+}
+
+async fn list(trial: &Trial, caller: &str, filter: DeliveryFilter) -> Vec<DeliveryLogEntry> {
+    trial.store.inbox.deliveries(caller, filter).await.expect("it is answered")
+}
+
+const ALL: DeliveryFilter = DeliveryFilter { status: None, before: None, most: 100 };
+
+/// Newest first, pending ones included, and each attempt once, even if a batch is repeated.
+pub async fn a_delivery_is_listed_with_its_attempts_for_its_caller_alone(place: &dyn InboxStore) {
+    let trial = Trial::new(place).await;
+    let first = trial.send(ANNA, called_back(message("http://a.test/1"))).await;
+    trial.end_all(&success("page")).await;
+    trial.clock.advance(secs(1));
+    let second = trial.send(ANNA, called_back(message("http://a.test/2"))).await;
+    trial.send(BERTA, message("http://a.test/3")).await;
+    trial.end_all(&success("page")).await;
+    let listed = list(&trial, ANNA, ALL).await;
+    let ids: Vec<String> = listed.iter().map(|entry| entry.webhook.clone()).collect();
+    assert_eq!(ids, [second.to_string(), first.to_string()]);
+    assert!(listed.iter().all(|entry| entry.status == DeliveryStatus::Pending));
+    assert_eq!((listed[1].url.as_str(), listed[1].attempts), (CALLBACK, 0));
+    assert!(list(&trial, BERTA, ALL).await.is_empty());
+
+    let leases = trial.deliveries().await;
+    let lease = leases.iter().find(|lease| messages_of(std::slice::from_ref(lease)) == [first]);
+    let refused = record(&trial, first, DeliveryStatus::Pending, 500);
+    let retry = Settlement::retry(trial.now() + secs(5), lease.expect("it is due").history);
+    let batch = [finished(lease.expect("it is due"), retry, vec![refused.clone()])];
+    for expected in [Settled::Confirmed, Settled::Stale] {
+        let settled = trial.store.deliveries.finish.finish(&batch).await;
+        assert_eq!(settled.expect("it is settled"), [expected]);
+    }
+    trial.clock.advance(secs(5));
+    assert_eq!(end_deliveries(&trial, DeliveryStatus::Delivered).await, [first]);
+    let delivered = DeliveryFilter { status: Some(DeliveryStatus::Delivered), ..ALL };
+    let listed = list(&trial, ANNA, delivered).await;
+    assert_eq!((listed.len(), listed[0].attempts), (1, 2), "{listed:?}");
+    let accepted = DeliveryAttempt::new(trial.now(), Some(204), None);
+    assert_eq!(listed[0].last_attempts, [refused.attempt, accepted]);
+    let pending = DeliveryFilter { status: Some(DeliveryStatus::Pending), ..ALL };
+    assert_eq!(list(&trial, ANNA, pending).await.len(), 1);
+    let newest = list(&trial, ANNA, DeliveryFilter { most: 1, ..ALL }).await;
+    let rest = DeliveryFilter { before: Some(newest[0].position), ..ALL };
+    let rest = list(&trial, ANNA, rest).await;
+    assert_eq!(
+        (newest[0].webhook.clone(), rest[0].webhook.clone()),
+        (second.to_string(), first.to_string())
+    );
+    assert_eq!(rest.len(), 1);
+}
+
+/// A pending one is left alone, and one of another caller is as unknown as one that never was.
+pub async fn a_delivery_that_ended_is_replayed_with_its_id(place: &dyn InboxStore) {
+    let trial = Trial::new(place).await;
+    let inbox = &trial.store.inbox;
+    let id = trial.send(ANNA, called_back(message("http://a.test/1"))).await;
+    trial.end_all(&success("page")).await;
+    let replay =
+        async |caller: &str, id: &str| inbox.replay_one(caller, id).await.expect("it is answered");
+    let name = id.to_string();
+    assert_eq!(replay(ANNA, &name).await, ReplayedOne::StillPending);
+    for status in [DeliveryStatus::Delivered, DeliveryStatus::Failed] {
+        assert_eq!(end_deliveries(&trial, status).await, [id]);
+        assert!(trial.deliveries().await.is_empty());
+        assert_eq!(replay(BERTA, &name).await, ReplayedOne::Unknown);
+        assert_eq!(replay(ANNA, "msg_x\0").await, ReplayedOne::Unknown);
+        assert_eq!(replay(ANNA, &name).await, ReplayedOne::Again);
+        assert_eq!(replay(ANNA, &name).await, ReplayedOne::StillPending);
+        trial.clock.advance(secs(1));
+    }
+    assert_eq!(end_deliveries(&trial, DeliveryStatus::Delivered).await, [id]);
+    assert_eq!(list(&trial, ANNA, ALL).await[0].attempts, 3);
+}
+
+/// Those of other times, other callers and another status are left alone.
+pub async fn a_time_range_is_replayed_in_bounded_parts(place: &dyn InboxStore) {
+    let trial = Trial::new(place).await;
+    let send = async |caller: &str, count: usize| {
+        let new = |number| called_back(message(&format!("http://a.test/{number}")));
+        let ids = trial.submit(caller, (0..count).map(new).collect()).await;
+        trial.end_all(&success("page")).await;
+        ids
+    };
+    let before = send(ANNA, 1).await;
+    trial.wait(secs(10)).await;
+    let since = trial.now();
+    let mut wanted = send(ANNA, 5).await;
+    send(BERTA, 1).await;
+    trial.wait(secs(10)).await;
+    let until = trial.now();
+    let after = send(ANNA, 1).await;
+    assert_eq!(end_deliveries(&trial, DeliveryStatus::Delivered).await.len(), 8);
+    let failed = Some(DeliveryStatus::Failed);
+    let mut range = ReplayRange { since, until, status: failed, after: None, most: 2 };
+    let replay = async |range| trial.store.inbox.replay(ANNA, range).await.expect("answered");
+    assert_eq!((replay(range).await.count, replay(range).await.next), (0, None));
+    range.status = None;
+    let mut counts = Vec::new();
+    loop {
+        let replayed = replay(range).await;
+        counts.push(replayed.count);
+        range.after = replayed.next;
+        if range.after.is_none() {
+            break;
+        }
+    }
+    assert_eq!(counts, [2, 2, 1]);
+    let mut again = messages_of(&trial.deliveries().await);
+    again.sort();
+    wanted.sort();
+    assert_eq!(again, wanted);
+    assert!(!again.contains(&before[0]) && !again.contains(&after[0]));
 }

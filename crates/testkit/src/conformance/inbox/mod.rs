@@ -75,7 +75,13 @@ macro_rules! inbox_conformance {
                 a_list_has_only_what_was_asked_for,
                 a_list_follows_what_becomes_of_messages,
             ],
-            deliveries: [a_callback_is_delivered_once, those_who_share_a_result_are_each_told],
+            deliveries: [
+                a_callback_is_delivered_once,
+                those_who_share_a_result_are_each_told,
+                a_delivery_is_listed_with_its_attempts_for_its_caller_alone,
+                a_delivery_that_ended_is_replayed_with_its_id,
+                a_time_range_is_replayed_in_bounded_parts,
+            ],
             instances: [
                 a_message_ends_once,
                 the_dead_write_nothing,
@@ -85,6 +91,9 @@ macro_rules! inbox_conformance {
             ],
             access: [
                 a_token_names_its_caller_until_it_is_revoked,
+                a_caller_has_several_tokens_and_each_ends_alone,
+                a_token_expires_and_says_when_it_was_used,
+                a_webhook_key_is_replaced_with_an_overlap,
                 a_caller_that_comes_back_finds_its_results,
                 the_audit_tells_what_happened,
                 an_inbox_that_works_says_so,
@@ -95,6 +104,7 @@ macro_rules! inbox_conformance {
                 a_name_is_forgotten_with_its_messages,
                 a_lane_that_was_empty_is_used_again,
                 the_audit_of_submissions_goes_with_them,
+                the_log_of_deliveries_goes_with_its_results,
             ],
             watching: [
                 a_list_has_what_matches,

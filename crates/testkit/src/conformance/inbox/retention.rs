@@ -1,7 +1,8 @@
 //! Old data is deleted, and readers are told.
 
 use fetchwell_engine::ports::inbox::{
-    AuditEntry, Idempotency, OutboxMost, OutboxPage, Submission, Submitted,
+    AuditEntry, DeliveryFilter, Idempotency, NewMessage, OutboxMost, OutboxPage, Submission,
+    Submitted,
 };
 
 use super::InboxStore;
@@ -136,4 +137,22 @@ pub async fn the_audit_of_submissions_goes_with_them(place: &dyn InboxStore) {
     trial.clock.advance(secs(90 * 86_400));
     prune(&trial, 100).await;
     assert!(actions().await.is_empty());
+}
+
+/// A delivery can be replayed as long as its result is there.
+pub async fn the_log_of_deliveries_goes_with_its_results(place: &dyn InboxStore) {
+    let trial = Trial::new(place).await;
+    let callback_url = Some("https://hooks.test/".to_owned());
+    trial.send(ANNA, NewMessage { callback_url, ..message("http://a.test/") }).await;
+    trial.end_all(&success("page")).await;
+    let all = DeliveryFilter { status: None, before: None, most: 10 };
+    let count = async || {
+        let listed = trial.store.inbox.deliveries(ANNA, all).await;
+        listed.expect("it is answered").len()
+    };
+    prune(&trial, 100).await;
+    assert_eq!(count().await, 1);
+    trial.wait(secs(KEEP_S + 1)).await;
+    prune(&trial, 100).await;
+    assert_eq!(count().await, 0);
 }
