@@ -40,6 +40,7 @@ pub(crate) async fn dashboard_subject(
         process_metrics: parts.process_metrics.clone(),
         history: MetricsHistory::default(),
         sites: Arc::new(sites),
+        callers: None,
         oversight: None,
         dead_letters: None,
         articles: None,

@@ -2,7 +2,6 @@
 //! comes out.
 
 use std::collections::HashMap;
-use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,6 +28,7 @@ use fetchwell_engine::memory::{MemoryPoliteness, MemoryQueue};
 use fetchwell_engine::pipeline::{self, Door, Planner, RunLimits, Runtime};
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::Sink;
+use fetchwell_engine::ports::inbox::{DeliveryRecord, DeliveryStatus};
 use fetchwell_engine::ports::job::{Job, Lane, Lease, NewJob};
 use fetchwell_engine::ports::queue::Ledger;
 use fetchwell_engine::web::{Answer, Exchange, Phases, Request, SendPermit, Timeouts, Web};
@@ -214,9 +214,11 @@ async fn a_delivery_is_posted_until_it_is_taken() {
     let jobs =
         vec![job("http://caller.test/hook", &delivery), job("http://caller.test/gone", &delivery)];
     let sign: Sign = Arc::new(|_, content| Some(format!("v1,{}", content.len())));
-    let planner: Planner<Infallible> = Arc::new(move |lease| webhooks::plan(&sign, lease));
+    let planner: Planner<DeliveryRecord> = Arc::new(move |lease| webhooks::plan(&sign, lease));
     let (records, ledger) = run(planner, jobs, web).await;
-    assert!(records.is_empty());
+    let of = |status| records.iter().filter(|one| one.status == status).count();
+    let all = [DeliveryStatus::Pending, DeliveryStatus::Delivered, DeliveryStatus::Failed].map(of);
+    assert_eq!(all, [2, 1, 1], "{records:?}");
     assert_eq!((ledger.done, ledger.dead), (1, 1));
     assert_eq!(world.count(|hit| hit.method.as_str() == "POST"), 4);
     assert_eq!(world.count(|hit| &*hit.path == "/robots.txt"), 0);

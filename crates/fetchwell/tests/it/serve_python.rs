@@ -151,6 +151,44 @@ async fn a_receiver_knows_a_delivery_by_its_signature() {
     assert_eq!(said.trim_end(), id);
 }
 
+/// Verifies the delivery on its standard input with both secrets of a rotation, and with no other.
+const VERIFY_BOTH: &str = r#"
+import base64, json, os, sys
+from standardwebhooks import Webhook, WebhookVerificationError
+
+delivery = json.load(sys.stdin)
+headers, body = delivery["headers"], delivery["body"]
+for secret in (os.environ["FETCHWELL_SECRET"], delivery["new"]):
+    print(Webhook(secret).verify(body, headers)["data"]["id"])
+other = "whsec_" + base64.b64encode(b"x" * 32).decode()
+for secret, text in ((other, body), (delivery["new"], body + " ")):
+    try:
+        Webhook(secret).verify(text, headers)
+    except WebhookVerificationError:
+        continue
+    raise AssertionError(secret)
+"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn during_a_rotation_a_receiver_of_standard_webhooks_accepts_both_secrets() {
+    let Some(python) = python() else { return };
+    let origin = web();
+    let service = service_on("sqlite:fetchwell.db", &origin).await;
+    let rotate = ["--json", "callers", "rotate-secret", "local"];
+    let rotated = service.program().run(&rotate).await.expect_code(0);
+    let rotated: Value = serde_json::from_str(&rotated.stdout).unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let hook = format!("http://{}/hook", listener.local_addr().unwrap());
+    let message = json!({"url": "http://pages.test/one", "retailer": "admhr", "correlation_id": "c",
+                         "callback_url": hook});
+    let sent = ask(service.address, &service.token, "POST /fetch", &[], &message.to_string()).await;
+    let id = sent.unwrap().json()["message_id"].as_str().unwrap().to_owned();
+    let mut delivery = timeout(DEADLINE, receive(&listener)).await.expect("a delivery");
+    delivery["new"] = rotated["webhook_secret"].clone();
+    let said = run(&python, &service, &["-c", VERIFY_BOTH], &delivery.to_string()).await;
+    assert_eq!(said.lines().collect::<Vec<_>>(), [&*id, &*id]);
+}
+
 /// One delivery, which is taken: its headers and its body.
 async fn receive(listener: &TcpListener) -> Value {
     let (mut stream, _) = listener.accept().await.unwrap();

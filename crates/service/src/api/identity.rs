@@ -96,6 +96,7 @@ impl FromRequestParts<Arc<Api>> for Identity {
         let token = token.ok_or_else(|| refused("not a token"))?.hash();
         let caller = api.caller_of(&token).await?;
         let caller = caller.ok_or_else(|| refused("an unknown or revoked token"))?;
+        api.token_uses.note(&token);
         Ok(Identity { caller, from: address.to_string(), token })
     }
 }

@@ -6,8 +6,10 @@
 //! | `submit`, `messages`, `sent`, `cancel`, `outbox`, `events`, `reader`, `public` | the handlers |
 //! | `oversight` | handlers for viewers and operators: `/operator/…` |
 //! | `sites` | the state of sites and orders for them: `/sites/…` |
+//! | `callers` | callers and their tokens, for operators: `/operator/callers` |
+//! | `webhooks` | deliveries to webhooks: `/webhooks/…` |
 //! | `identity` | the caller and its permissions |
-//! | `body`, `batch`, `fields`, `values`, `times`, `prefer`, `parameters` | parsing of requests |
+//! | `body`, `fields_of_body`, `batch`, `fields`, `values`, `times`, `prefer`, `parameters` | parsing of requests |
 //! | `result_fields`, `compression` | smaller responses: fewer fields, compressed JSON |
 //! | `accept`, `waiting` | committing messages, and waiting for results |
 //! | `openapi`, `problems`, `docs`, `metrics` | documentation and metrics of the API |
@@ -18,11 +20,13 @@
 mod accept;
 mod batch;
 mod body;
+mod callers;
 mod cancel;
 mod compression;
 mod docs;
 mod events;
 mod fields;
+mod fields_of_body;
 mod identity;
 mod json;
 mod memory;
@@ -45,6 +49,7 @@ mod submit;
 mod times;
 mod values;
 mod waiting;
+mod webhooks;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -65,7 +70,8 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::audit::{AuditLog, AuthFailures, CachedReads};
-use crate::auth::{Allowances, KnownTokens};
+use crate::auth::{Allowances, KnownTokens, TokenUses};
+use crate::callers::CallerService;
 use crate::problem::{Problem, ProblemKind};
 use crate::sites::SiteService;
 use memory::Memory;
@@ -103,6 +109,7 @@ pub struct Api {
     on: Foundation,
     rules: Rules,
     known_tokens: KnownTokens,
+    token_uses: TokenUses,
     allowances: Allowances,
     memory: Memory,
     readiness: public::Readiness,
@@ -114,6 +121,7 @@ pub struct Foundation {
     pub inbox: Arc<dyn Inbox>,
     pub oversight: Arc<dyn Oversight>,
     pub sites: Arc<SiteService>,
+    pub callers: Arc<CallerService>,
     pub results: ResultNotifier,
     pub clock: Clock,
     pub guard: AddressGuard,
@@ -135,6 +143,7 @@ impl Api {
             reads: CachedReads::new(on.clock.clone()),
             on,
             known_tokens: KnownTokens::default(),
+            token_uses: TokenUses::default(),
             allowances: Allowances::new(rules.caller_rate, rules.caller_burst),
             memory: Memory::default(),
             readiness: public::Readiness::default(),
@@ -146,6 +155,11 @@ impl Api {
     pub async fn keep_audit(&self, stop: &CancellationToken) {
         let due = |all| self.reads.due(all);
         self.on.audit.write_due(due, "reads of stored pages", stop).await;
+    }
+
+    /// Writes when tokens were last used, in the background, until `stop`.
+    pub async fn keep_token_uses(&self, stop: &CancellationToken) {
+        self.token_uses.write_to(&*self.on.inbox, stop).await;
     }
 
     /// Counts `count` messages or other requests against the caller's own limit.

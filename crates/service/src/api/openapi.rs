@@ -24,6 +24,8 @@ pub(super) fn document() -> OpenApi {
     tags(
         (name = "Messages", description = "Send messages, and read their state and result."),
         (name = "Outbox", description = "Read results in the order in which they were stored."),
+        (name = "Webhooks", description = "Your deliveries to webhooks: list and replay them, and rotate your secret."),
+        (name = "Callers", description = "Callers and their tokens, for operators."),
         (name = "Oversight", description = "Messages of all callers, for viewers; operators can also act on them."),
         (name = "Sites", description = "Show the state of sites; pause, resume and rate-limit them. For viewers and operators."),
         (name = "Operations", description = "Health checks and metrics. These need no token."),

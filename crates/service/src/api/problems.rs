@@ -64,6 +64,21 @@ pub(super) struct MessageProblems(ProblemBody);
 #[response(status = 409, description = "the message is being fetched right now", content_type = PROBLEM_JSON)]
 pub(super) struct InFlightProblems(ProblemBody);
 
+/// For paths that name a caller, and possibly its token.
+#[derive(IntoResponses)]
+#[response(status = 404, description = "no such caller or token", content_type = PROBLEM_JSON)]
+pub(super) struct NamedCallerProblems(ProblemBody);
+
+/// For paths that name a delivery.
+#[derive(IntoResponses)]
+#[response(status = 404, description = "no such delivery", content_type = PROBLEM_JSON)]
+pub(super) struct DeliveryProblems(ProblemBody);
+
+/// For requests that may conflict with what is stored.
+#[derive(IntoResponses)]
+#[response(status = 409, description = "it conflicts with what is stored", content_type = PROBLEM_JSON)]
+pub(super) struct ConflictProblems(ProblemBody);
+
 /// For paths that name a site.
 #[derive(IntoResponses)]
 #[response(status = 404, description = "this is not the name of a site", content_type = PROBLEM_JSON)]

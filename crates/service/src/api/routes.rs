@@ -19,7 +19,8 @@ use utoipa_axum::routes;
 
 use super::compression::compressed;
 use super::{
-    Api, cancel, docs, messages, openapi, outbox, oversight, public, reader, sent, sites, submit,
+    Api, callers, cancel, docs, messages, openapi, outbox, oversight, public, reader, sent, sites,
+    submit, webhooks,
 };
 use crate::problem::{Problem, ProblemKind};
 
@@ -57,6 +58,8 @@ pub(super) fn documented() -> OpenApiRouter<Arc<Api>> {
         .routes(routes!(public::livez))
         .routes(routes!(public::readyz))
         .routes(routes!(public::metrics))
+        .merge(webhooks::routes())
+        .merge(callers::routes())
         .merge(oversight::routes())
         .merge(sites::routes())
 }

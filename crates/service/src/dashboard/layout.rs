@@ -15,18 +15,20 @@ pub(super) enum Section {
     DeadLetters,
     Articles,
     CommonCrawl,
+    Callers,
     System,
 }
 
 impl Section {
     /// Every entry, with its name and its path.
-    const ALL: [(Section, &'static str, &'static str); 7] = [
+    const ALL: [(Section, &'static str, &'static str); 8] = [
         (Section::Overview, "Overview", "/"),
         (Section::Sites, "Sites", "/dashboard/sites"),
         (Section::Messages, "Messages", "/dashboard/messages"),
         (Section::DeadLetters, "Dead letters", "/dashboard/dead-letters"),
         (Section::Articles, "Articles", "/dashboard/articles"),
         (Section::CommonCrawl, "Common Crawl", "/dashboard/common-crawl"),
+        (Section::Callers, "Callers", "/dashboard/callers"),
         (Section::System, "System", "/dashboard/system"),
     ];
 }

@@ -5,7 +5,7 @@
 //! | `subject` | the data of the process that pages show |
 //! | `routes` | the routing table, and the headers of every response |
 //! | `access` | login, sessions, roles, and protection against forged requests |
-//! | `overview`, `sites`, `messages`, `dead_letters`, `articles`, `common_crawl`, `system` | the pages |
+//! | `overview`, `sites`, `messages`, `dead_letters`, `articles`, `common_crawl`, `callers`, `system` | the pages |
 //! | `layout`, `offer`, `tabs`, `fault`, `assets`, `templates/` | shared parts of pages |
 //! | `live` | automatic refresh |
 //! | `history`, `seconds`, `charts` | the metrics of the last 15 minutes, and their charts |
@@ -17,6 +17,7 @@
 mod access;
 mod articles;
 mod assets;
+mod callers;
 mod charts;
 mod common_crawl;
 mod dead_letters;

@@ -16,8 +16,8 @@ use http::header::{
 use super::access::login;
 use super::fault::{PageError, PageResult};
 use super::{
-    Dashboard, articles, assets, common_crawl, dead_letters, live, messages, overview, sites,
-    system,
+    Dashboard, articles, assets, callers, common_crawl, dead_letters, live, messages, overview,
+    sites, system,
 };
 
 /// Headers of every response that does not set them itself. Our own forms must send their origin, so the referrer
@@ -48,9 +48,11 @@ pub(crate) fn router<S: Clone + Send + Sync + 'static>(dashboard: &Arc<Dashboard
         .route("/dashboard/articles", get(articles::page))
         .route("/dashboard/articles/{uid}", get(articles::article))
         .route("/dashboard/common-crawl", get(common_crawl::page))
+        .route("/dashboard/callers", get(callers::page))
         .route("/dashboard/system", get(system::page))
         .route_layer(middleware::from_fn_with_state(dashboard.clone(), live::stream))
         .route("/dashboard/sites/{site}/{order}", post(sites::order))
+        .route("/dashboard/callers/{word}", post(callers::order))
         .route("/dashboard/messages/act", post(messages::act))
         .route("/dashboard/dead-letters/revise", post(dead_letters::group::revise))
         .route("/dashboard/dead-letters/export", get(dead_letters::export))

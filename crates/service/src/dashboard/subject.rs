@@ -11,6 +11,7 @@ use fetchwell_telemetry::metrics::Metrics;
 
 use super::{Authenticator, MetricsHistory};
 use crate::audit::{AuditLog, AuthFailures};
+use crate::callers::CallerService;
 use crate::sites::SiteService;
 
 /// The command that runs the dashboard.
@@ -72,6 +73,8 @@ pub struct Subject {
     pub history: MetricsHistory,
     /// The politeness store's sites.
     pub sites: Arc<SiteService>,
+    /// The callers of the API.
+    pub callers: Option<Arc<CallerService>>,
     /// The messages of all callers.
     pub oversight: Option<Arc<dyn Oversight>>,
     /// The dead letters of `pages`.

@@ -16,7 +16,7 @@ pub(crate) struct ProblemKind {
 
 impl ProblemKind {
     /// All kinds, sorted by status.
-    pub(crate) const ALL: [ProblemKind; 21] = [
+    pub(crate) const ALL: [ProblemKind; 22] = [
         ProblemKind::MALFORMED_JSON,
         ProblemKind::BAD_HOST,
         ProblemKind::UNAUTHORIZED,
@@ -26,6 +26,7 @@ impl ProblemKind {
         ProblemKind::NOT_ACCEPTABLE,
         ProblemKind::SLOW_REQUEST,
         ProblemKind::IN_FLIGHT,
+        ProblemKind::CONFLICT,
         ProblemKind::CURSOR_GONE,
         ProblemKind::TOO_LARGE,
         ProblemKind::UNSUPPORTED_MEDIA_TYPE,
@@ -103,6 +104,13 @@ impl ProblemKind {
         status: StatusCode::CONFLICT,
         title: "The message is being fetched right now",
         mend: "Wait for its result, or cancel it again later: if this attempt fails, the message waits for the next one.",
+    };
+
+    pub(crate) const CONFLICT: ProblemKind = ProblemKind {
+        name: "conflict",
+        status: StatusCode::CONFLICT,
+        title: "The request conflicts with what is stored",
+        mend: "The detail says what is in the way; change the request, or remove that first.",
     };
 
     pub(crate) const CURSOR_GONE: ProblemKind = ProblemKind {

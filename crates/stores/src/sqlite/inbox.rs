@@ -25,9 +25,7 @@ use super::finish::MessageFinish;
 use super::oversight::SqliteOversight;
 use super::queue::read_ledger;
 use super::retriever_queues::RetrieverQueues;
-use super::{
-    SqliteQueue, callers, deliveries, message_row, open, outbox, retention, sent, tokens,
-};
+use super::{SqliteQueue, callers, deliveries, message_row, open, outbox, retention, sent, tokens};
 use crate::shared::coalescer::{BatchRule, Coalescer};
 
 /// Opens everything that a retriever needs in a SQLite file. Checks every `poll` for jobs from other processes.

@@ -65,10 +65,48 @@ pub(crate) enum CallersCommand {
     },
     /// List all callers
     List,
-    /// Revoke the token of a caller
+    /// Revoke all tokens of a caller
     Revoke {
         /// Name of the caller
         name: String,
+    },
+    /// Add, list and revoke further tokens of a caller
+    #[command(subcommand)]
+    Tokens(TokensCommand),
+    /// Replace the webhook secret of a caller, and print the new one, which is shown only once
+    RotateSecret {
+        /// Name of the caller
+        name: String,
+        /// How long deliveries are also signed with the earlier secret, up to 30d; 0 for not at all
+        #[arg(long, value_name = "DURATION", default_value = "24h")]
+        overlap: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum TokensCommand {
+    /// Add a token to a caller and print it; it is shown only once
+    Add {
+        /// Name of the caller
+        caller: String,
+        /// Name of the token: 1 to 32 characters from a-z, 0-9, _ and -
+        #[arg(long)]
+        name: String,
+        /// How long it is valid, such as 30d [default: until it is revoked]
+        #[arg(long, value_name = "DURATION")]
+        expires: Option<String>,
+    },
+    /// List the tokens of a caller
+    List {
+        /// Name of the caller
+        caller: String,
+    },
+    /// Revoke one token of a caller; with its last token, the caller is revoked
+    Revoke {
+        /// Name of the caller
+        caller: String,
+        /// Name of the token
+        token: String,
     },
 }
 

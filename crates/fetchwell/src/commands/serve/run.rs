@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::info;
 
 use super::args::{api_rules, message_rules};
+use super::callers::caller_service;
 use super::first_start;
 use crate::console::exit::Exit;
 use crate::console::output::Running;
@@ -42,18 +43,21 @@ pub(crate) fn run(settings: &Settings) -> Running<'_> {
         let audit = AuditLog::of_store(store.inbox.clone(), clock.clone());
         first_start::welcome(&*store.inbox, &audit, address).await?;
 
-        let callers = Authenticator::Callers(store.inbox.clone());
+        let callers = Arc::new(caller_service(&store, audit.clone()));
+        let authenticator = Authenticator::Callers(store.inbox.clone());
         let door = DashboardHost::Serve;
         let shown = Subject {
             oversight: Some(store.oversight.clone()),
+            callers: Some(callers.clone()),
             articles: open_articles_if_any(settings).await?,
-            ..dashboard_subject(settings, &parts, door, callers, audit.clone()).await?
+            ..dashboard_subject(settings, &parts, door, authenticator, audit.clone()).await?
         };
         let metrics = Arc::new(ApiMetrics::default());
         let foundation = Foundation {
             inbox: store.inbox.clone(),
             oversight: store.oversight.clone(),
             sites: shown.sites.clone(),
+            callers,
             results: store.results.clone(),
             clock,
             guard: address_guard(settings),
@@ -78,7 +82,7 @@ pub(crate) fn run(settings: &Settings) -> Running<'_> {
         };
         let on_result = Arc::new(move |status: &str| metrics.result(status));
         let (door, runtime) = messages(settings, &parts, &store, on_result, Arc::new(|_| {}));
-        let (messages, deliveries, (), (), (), (), ()) = tokio::join!(
+        let (messages, deliveries, (), (), (), (), (), ()) = tokio::join!(
             ending_all(&stop, flow(door, runtime, stop.clone())),
             ending_all(&stop, deliveries(settings, &parts, &store, stop.clone())),
             serving,
@@ -86,6 +90,7 @@ pub(crate) fn run(settings: &Settings) -> Running<'_> {
             api.keep_audit(&api_ended),
             prune(&store, settings.values.retriever_retention, &parts.health, &stop),
             dashboard.keep_history(),
+            api.keep_token_uses(&api_ended),
         );
         messages.and(deliveries)?;
         Ok(Exit::Ok)

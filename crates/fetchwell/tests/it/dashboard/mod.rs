@@ -3,6 +3,7 @@
 mod access;
 mod acting;
 mod browser;
+mod callers;
 mod letters;
 mod place;
 mod rendering;

@@ -12,13 +12,14 @@ use serde_json::{Value, json};
 use tokio::process::Child;
 
 /// Every page of the dashboard that needs nothing to be there.
-pub(crate) const PAGES: [&str; 7] = [
+pub(crate) const PAGES: [&str; 8] = [
     "/",
     "/dashboard/sites",
     "/dashboard/messages",
     "/dashboard/dead-letters",
     "/dashboard/articles",
     "/dashboard/common-crawl",
+    "/dashboard/callers",
     "/dashboard/system",
 ];
 

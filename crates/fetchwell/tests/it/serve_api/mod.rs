@@ -1,5 +1,6 @@
 //! The API of `fetchwell serve`, as its callers meet it: a real process, over HTTP.
 
+mod deliveries;
 mod details;
 mod outbox_options;
 mod own;
@@ -7,6 +8,7 @@ mod reader;
 mod refusals;
 mod results;
 mod service;
+mod tokens;
 mod webhooks;
 
 use std::collections::BTreeMap;
@@ -215,6 +217,11 @@ async fn what_is_public_needs_no_token() {
         "/messages/{id}",
         "/metrics",
         "/operator/audit",
+        "/operator/callers",
+        "/operator/callers/{name}",
+        "/operator/callers/{name}/tokens",
+        "/operator/callers/{name}/tokens/{token}",
+        "/operator/callers/{name}/webhook-secret",
         "/operator/failures",
         "/operator/instances",
         "/operator/ledger",
@@ -234,6 +241,10 @@ async fn what_is_public_needs_no_token() {
         "/sites/{site}/reset-breaker",
         "/sites/{site}/resume",
         "/sites/{site}/set-rate",
+        "/webhooks/deliveries",
+        "/webhooks/deliveries/replay",
+        "/webhooks/deliveries/{id}/replay",
+        "/webhooks/secret",
     ];
     assert_eq!(paths, expected);
     let schemas = &document["components"]["schemas"];

@@ -14,7 +14,7 @@ use super::service::{Service, message};
 use crate::client::read_until;
 
 /// One delivery, answered with this status.
-async fn receive(listener: &TcpListener, status: &str) -> (String, String) {
+pub(super) async fn receive(listener: &TcpListener, status: &str) -> (String, String) {
     let accepted = timeout(DEADLINE, listener.accept()).await.expect("a delivery");
     let (mut stream, _) = accepted.unwrap();
     let is_whole = |text: &str| {
@@ -28,7 +28,7 @@ async fn receive(listener: &TcpListener, status: &str) -> (String, String) {
     (head.to_owned(), body.to_owned())
 }
 
-fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
+pub(super) fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
     let mut lines = head.lines().filter_map(|line| line.split_once(": "));
     lines.find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value)
 }

@@ -40,6 +40,11 @@ impl Operation {
         self.path.starts_with("/operator/") || self.path.starts_with("/sites")
     }
 
+    /// Whether it sends messages.
+    pub(crate) fn is_fetch(&self) -> bool {
+        self.path.starts_with("/fetch") || self.reads_a_page()
+    }
+
     pub(crate) fn is_about_one(&self) -> bool {
         self.path.contains("{id}")
     }
@@ -54,6 +59,9 @@ impl Operation {
         // No message of these tests goes to that site.
         let path = self.path.replace("{id}", id).replace("{site}", "steered.test");
         let path = path.replace("{url}", "http://read.test/");
+        // A caller that is revoked, and one of which a token is revoked.
+        let path = path.replace("/callers/{name}/", "/callers/steered/");
+        let path = path.replace("{name}", "retired").replace("{token}", "default");
         let body = self.body.as_ref().map(Value::to_string).unwrap_or_default();
         let json = [("content-type", "application/json")];
         let of_body = if body.is_empty() { &[][..] } else { &json };
@@ -90,7 +98,8 @@ fn sample(document: &Value, schema: &Value, name: &str) -> Value {
         (_, Some("array")) if schema.get("example").is_some() => schema["example"].clone(),
         (_, Some("array")) => json!([sample(document, &schema["items"], "")]),
         (_, Some("object")) => {
-            let needed = schema["required"].as_array().unwrap().iter().filter_map(Value::as_str);
+            let needed = schema["required"].as_array().into_iter().flatten();
+            let needed = needed.filter_map(Value::as_str);
             let field = |name: &str| {
                 let value = sample(document, &schema["properties"][name], name);
                 (name.to_owned(), value)
