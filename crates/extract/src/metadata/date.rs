@@ -44,14 +44,20 @@ pub(super) fn is_month(word: &str) -> bool {
 
 /// Finds the first date in a text, as `YYYY-MM-DD`.
 pub(super) fn find(text: &str, order: Order) -> Option<String> {
+    find_with_lead(text, order).map(|(_, date)| date)
+}
+
+/// The same, with the text before the date.
+pub(super) fn find_with_lead(text: &str, order: Order) -> Option<(&str, String)> {
     // `17 de mayo de 2024`
     let parts: Vec<Part<'_>> = parts(text).filter(|part| !is_link_word(part)).collect();
     (0..parts.len()).find_map(|at| {
-        let found = parts.get(at).and_then(compact);
-        found.or_else(|| match parts.get(at..at + 3)? {
+        let first = parts.get(at)?;
+        let found = compact(first).or_else(|| match parts.get(at..at + 3)? {
             [a, b, c] => numeric(a, b, c, order).or_else(|| named(a, b, c)),
             _ => None,
-        })
+        });
+        Some((text.get(..first.start)?, found?))
     })
 }
 
@@ -60,6 +66,8 @@ pub(super) fn find(text: &str, order: Order) -> Option<String> {
 struct Part<'t> {
     text: &'t str,
     before: char,
+    /// Where it starts.
+    start: usize,
 }
 
 impl Part<'_> {
@@ -77,7 +85,7 @@ impl Part<'_> {
     fn day(&self) -> Option<u32> {
         let digits = self.text.trim_end_matches(|c: char| c.is_alphabetic());
         let is_short = self.text.chars().count() <= digits.len() + 2;
-        Part { text: digits, before: ' ' }.number(1..=2).filter(|_| is_short)
+        Part { text: digits, ..*self }.number(1..=2).filter(|_| is_short)
     }
 
     fn month(&self) -> Option<u32> {
@@ -100,9 +108,11 @@ fn parts(text: &str) -> impl Iterator<Item = Part<'_>> {
         let start = rest.find(|c| !is_gap(c))?;
         let (gap, from_part) = rest.split_at_checked(start)?;
         let end = from_part.find(is_gap).unwrap_or(from_part.len());
-        let (text, after) = from_part.split_at_checked(end)?;
+        let (part, after) = from_part.split_at_checked(end)?;
+        let start = text.len() - from_part.len();
         rest = after;
-        Some(Part { text, before: gap.trim_end().chars().next_back().unwrap_or(' ') })
+        let before = gap.trim_end().chars().next_back().unwrap_or(' ');
+        Some(Part { text: part, before, start })
     })
 }
 
@@ -126,7 +136,7 @@ fn numeric(a: &Part<'_>, b: &Part<'_>, c: &Part<'_>, order: Order) -> Option<Str
         // The time may follow the day without a space: `2024-05-17T08`.
         let day = small(c).or_else(|| {
             let digits = c.text.split(['T', 't']).next()?;
-            Part { text: digits, before: ' ' }.number(2..=2)
+            Part { text: digits, ..*c }.number(2..=2)
         })?;
         return date(year, small(b)?, day);
     }

@@ -88,19 +88,26 @@ impl<'a> JsonLd<'a> {
         }
     }
 
-    /// The values under a key: those of articles first, then of all others.
+    /// The values under a key: those of articles first, then of posts, then of all others. A post may be about a product
+    /// or a game that has a date of its own.
     pub(crate) fn values(&self, key: &str) -> impl Iterator<Item = Cow<'a, str>> {
-        self.values_where(key, true).chain(self.values_where(key, false))
+        self.values_where(key, |object| object.is_article)
+            .chain(self.values_where(key, |object| object.is_post && !object.is_article))
+            .chain(self.values_where(key, |object| !object.is_post && !object.is_article))
     }
 
     /// The values under a key of an article.
     pub(crate) fn values_of_article(&self, key: &str) -> impl Iterator<Item = Cow<'a, str>> {
-        self.values_where(key, true)
+        self.values_where(key, |object| object.is_article)
     }
 
-    fn values_where(&self, key: &str, is_article: bool) -> impl Iterator<Item = Cow<'a, str>> {
+    fn values_where(
+        &self,
+        key: &str,
+        fits: fn(&Object<'_>) -> bool,
+    ) -> impl Iterator<Item = Cow<'a, str>> {
         let facts = self.facts.iter().filter(move |fact| fact.key == key);
-        let wanted = facts.filter(move |fact| self.is_article(Some(fact.object)) == is_article);
+        let wanted = facts.filter(move |fact| self.objects.get(fact.object).is_some_and(fits));
         wanted.map(|fact| plain(fact.value))
     }
 
@@ -250,6 +257,13 @@ mod tests {
         assert_eq!(found.values("name").collect::<Vec<_>>(), ["story", "page", "Ada"]);
         assert_eq!(found.values_in("author", "name").collect::<Vec<_>>(), ["Ada"]);
         assert_eq!(found.authors(false), ["Ada"]);
+    }
+
+    #[test]
+    fn a_post_comes_before_what_it_is_about() {
+        let script = r#"[{"@type": "VideoGame", "datePublished": "2017-03-03"},
+            {"@type": "DiscussionForumPosting", "datePublished": "2024-02-21"}]"#;
+        assert_eq!(first(script, "datePublished").as_deref(), Some("2024-02-21"));
     }
 
     #[test]

@@ -52,20 +52,22 @@ pub(crate) fn read(
     let metas = Metas::of(page);
     let lang = lang(page, &metas);
     let site_name = site_name(&metas, json_ld);
+    let title = title(page, &metas, json_ld, site_name.clone(), found_at);
     let sources = Sources {
         page,
         metas: &metas,
         json_ld,
         url: found_at,
+        title: &title,
         lang: lang.as_deref(),
         site_name: site_name.as_deref(),
     };
     Metadata {
-        title: title(page, &metas, site_name.clone(), found_at),
         image: image(&metas, json_ld, base_url),
         canonical: canonical(page, base_url),
         authors: author::authors(&sources),
         published: published::published(&sources),
+        title,
         description: description(&metas, json_ld),
         site_name,
         lang,
@@ -76,7 +78,7 @@ pub(crate) fn read(
 pub(crate) fn read_title(page: &Page<'_>, json_ld: &JsonLd<'_>, found_at: &Url) -> String {
     let metas = Metas::of(page);
     let site_name = site_name(&metas, json_ld);
-    title(page, &metas, site_name, found_at)
+    title(page, &metas, json_ld, site_name, found_at)
 }
 
 fn site_name(metas: &Metas, json_ld: &JsonLd<'_>) -> Option<String> {
@@ -94,13 +96,20 @@ fn description(metas: &Metas, json_ld: &JsonLd<'_>) -> Option<String> {
     stated.or_else(linked)
 }
 
-fn title(page: &Page<'_>, metas: &Metas, site_name: Option<String>, url: &Url) -> String {
+fn title(
+    page: &Page<'_>,
+    metas: &Metas,
+    json_ld: &JsonLd<'_>,
+    site_name: Option<String>,
+    url: &Url,
+) -> String {
     let is_short = |title: &String| title.len() <= MAX_TITLE_BYTES;
     let headings = texts(page, |element| element.tag == Tag::H1).filter(is_short);
     let titles = Titles {
         shared: metas.best("og:title twitter:title").filter(is_short),
         document: texts(page, |element| element.tag == Tag::Title).find(is_short),
         headings: headings.take(MAX_HEADINGS).collect(),
+        linked: json_ld.values("headline").map(|text| one_line(&text)).find(is_short),
         site_name,
         url,
     };

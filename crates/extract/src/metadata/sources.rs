@@ -11,6 +11,7 @@ pub(super) struct Sources<'s, 'a> {
     pub(super) metas: &'s Metas,
     pub(super) json_ld: &'s JsonLd<'a>,
     pub(super) url: &'s Url,
+    pub(super) title: &'s str,
     pub(super) lang: Option<&'s str>,
     pub(super) site_name: Option<&'s str>,
 }

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use url::Url;
 
 /// Separators between a headline and the site's name.
-const SEPARATORS: [&str; 8] = [" | ", " - ", " – ", " — ", " :: ", " » ", " · ", " • "];
+const SEPARATORS: [&str; 9] = [" | ", " - ", " – ", " — ", " :: ", " » ", " · ", " • ", " / "];
 
 /// The maximum number of words in a site's name, and the minimum in a headline.
 const MAX_SITE_WORDS: usize = 4;
@@ -22,6 +22,8 @@ pub(super) struct Titles<'u> {
     pub(super) document: Option<String>,
     /// Every `h1`.
     pub(super) headings: Vec<String>,
+    /// The headline of the article or post in the linked data.
+    pub(super) linked: Option<String>,
     /// The site's name, if the page states it.
     pub(super) site_name: Option<String>,
     pub(super) url: &'u Url,
@@ -32,8 +34,13 @@ impl Titles<'_> {
     pub(super) fn best(&self) -> String {
         let whole = self.shared.as_deref().or(self.document.as_deref()).unwrap_or_default();
         let stated = self.without_site(whole);
-        if let Some(heading) = self.headline() {
-            return without_frame(heading).to_owned();
+        if let Some(heading) = self.headline(stated) {
+            return self.without_label(heading, stated).to_owned();
+        }
+        if is_home(stated)
+            && let Some(site) = &self.site_name
+        {
+            return site.clone();
         }
         if self.is_site(stated) || stated.is_empty() {
             let document = self.document.as_deref().map(|title| self.without_site(title));
@@ -44,8 +51,46 @@ impl Titles<'_> {
         stated.to_owned()
     }
 
-    /// The heading with the most words that occur in the other titles or the URL.
-    fn headline(&self) -> Option<&str> {
+    /// The heading without what site software adds to it.
+    fn without_label<'t>(&'t self, heading: &'t str, stated: &'t str) -> &'t str {
+        if let Some(linked) = self.linked.as_deref() {
+            let is_last_long = heading
+                .rsplit_once(" | ")
+                .is_some_and(|(_, last)| words(last).count() > MAX_SITE_WORDS);
+            if is_last_long && plain(linked) == plain(heading) {
+                return heading;
+            }
+            // Forums put the label of a thread before its title: `News - Bees at last`.
+            let label = split_first(stated).filter(|(_, title)| plain(title) == plain(linked));
+            if label.is_some() && plain(heading).ends_with(&plain(linked)) {
+                return linked;
+            }
+        }
+        // A byline within the heading.
+        let byline = heading.strip_prefix(stated).map(str::trim_start);
+        let is_byline = byline.is_some_and(|rest| {
+            ["Posted ", "Published ", "Updated "].iter().any(|word| rest.starts_with(word))
+        });
+        if is_byline && !stated.is_empty() { stated } else { without_frame(heading) }
+    }
+
+    /// The heading that is the stated title or the linked headline, else the one with the most words that occur in the
+    /// other titles or the URL.
+    fn headline(&self, stated: &str) -> Option<&str> {
+        let wanted = [Some(stated), self.linked.as_deref()];
+        let wanted: Vec<String> = wanted.into_iter().flatten().map(plain).collect();
+        let is_wanted = |heading: &&str| {
+            let heading = plain(heading);
+            !heading.is_empty() && wanted.contains(&heading)
+        };
+        let headings = || {
+            let headings = self.headings.iter().map(String::as_str);
+            headings.filter(|heading| !self.is_site(heading) && !self.is_tail(heading))
+        };
+        headings().find(is_wanted).or_else(|| self.known_heading(headings()))
+    }
+
+    fn known_heading<'t>(&self, candidates: impl Iterator<Item = &'t str>) -> Option<&'t str> {
         let mut known = HashSet::new();
         let stated = [self.shared.as_deref(), self.document.as_deref(), Some(self.url.path())];
         for title in stated.into_iter().flatten() {
@@ -57,9 +102,7 @@ impl Titles<'_> {
             });
             (found * 100usize).checked_div(all).unwrap_or(0)
         };
-        let candidates = self.headings.iter().map(String::as_str);
         candidates
-            .filter(|heading| !self.is_site(heading) && !self.is_tail(heading))
             .map(|heading| (known_percent(heading), heading))
             .filter(|(percent, _)| *percent >= MIN_KNOWN_PERCENT)
             // The first of equals: `max_by_key` would return the last.
@@ -83,20 +126,33 @@ impl Titles<'_> {
     fn without_site<'t>(&self, title: &'t str) -> &'t str {
         let mut title = title.trim();
         while let Some((before, after)) = split_last(title) {
+            let is_tail_of_document = || {
+                self.shared.as_deref() != Some(title)
+                    && words(after).count() <= MAX_SITE_WORDS
+                    && words(before).count() >= MIN_HEADLINE_WORDS
+            };
             if self.is_site(before) && !self.is_site(after) {
                 title = after;
-            } else if self.is_site(after) || title.contains(" | ") {
+            } else if self.is_site(after) || title.contains(" | ") || is_tail_of_document() {
                 title = before;
-            } else if self.shared.as_deref() != Some(title)
-                && words(after).count() <= MAX_SITE_WORDS
-                && words(before).count() >= MIN_HEADLINE_WORDS
-            {
-                return before;
             } else {
-                return title;
+                break;
             }
         }
-        title
+        self.without_host(title)
+    }
+
+    /// The title without the site's host name in front of it.
+    fn without_host<'t>(&self, title: &'t str) -> &'t str {
+        let host = self.url.host_str().unwrap_or_default();
+        let host = host.strip_prefix("www.").unwrap_or(host);
+        let is_host =
+            |start: &str| start.eq_ignore_ascii_case(host) && title.len() > host.len() + 1;
+        let rest = title
+            .get(..host.len())
+            .filter(|start| is_host(start))
+            .and_then(|_| title.get(host.len()..)?.strip_prefix(' '));
+        rest.filter(|rest| words(rest).next().is_some()).unwrap_or(title)
     }
 }
 
@@ -132,6 +188,19 @@ pub(crate) fn without_frame(heading: &str) -> &str {
         .unwrap_or(heading)
 }
 
+/// Whether a title says only that this is the home page.
+fn is_home(title: &str) -> bool {
+    matches!(plain(title).as_str(), "home" | "homepage")
+}
+
+/// Splits a title at its first separator.
+fn split_first(title: &str) -> Option<(&str, &str)> {
+    let splits = SEPARATORS.iter().filter_map(|separator| title.split_once(separator));
+    splits
+        .map(|(before, after)| (before.trim(), after.trim()))
+        .min_by_key(|(before, _)| before.len())
+}
+
 /// Splits a title at its last separator.
 fn split_last(title: &str) -> Option<(&str, &str)> {
     let splits = SEPARATORS.iter().filter_map(|separator| title.rsplit_once(separator));
@@ -160,6 +229,7 @@ mod tests {
             shared: some(shared),
             document: some(document),
             headings: headings.iter().map(|heading| (*heading).to_owned()).collect(),
+            linked: None,
             site_name: some(site_name),
             url: &url,
         };
@@ -207,5 +277,44 @@ mod tests {
             "",
             "Plan of the book",
         );
+    }
+
+    #[test]
+    fn the_heading_that_is_stated_is_the_headline() {
+        // `A` is known, too: it is in the URL.
+        check("Why bees dance | X", "", &["A", "Why bees dance"], "", "Why bees dance");
+        check("", "Bees at last / Beekeeping / My forum", &[], "", "Bees at last");
+        check("Bees at last", "", &["Bees at last Posted on May 17"], "", "Bees at last");
+        check("Bees at last", "", &["Bees at last by night"], "", "Bees at last by night");
+        check("Home", "Home - The Hive", &[], "The Hive", "The Hive");
+        check("", "dailyhive.test Bees", &[], "", "Bees");
+        check("", "dailyhive.test", &[], "", "dailyhive.test");
+    }
+
+    #[test]
+    fn the_linked_headline_confirms_a_heading_and_ends_labels() {
+        let url = Url::parse("https://site.test/threads/1").unwrap();
+        for (linked, shared, heading, want) in [
+            ("Wax", "What bees need | Hive", "Wax", "Wax"),
+            (
+                "Wax for all | What to do with it",
+                "",
+                "Wax for all | What to do with it",
+                "Wax for all | What to do with it",
+            ),
+            ("Wax for all bees | Opinion", "", "Wax for all bees | Opinion", "Wax for all bees"),
+            ("Bees at last", "News - Bees at last", "News Bees at last", "Bees at last"),
+            ("Bees at last", "2025 Bees at last", "2025 Bees at last", "2025 Bees at last"),
+        ] {
+            let titles = Titles {
+                shared: Some(shared.to_owned()),
+                document: None,
+                headings: vec![heading.to_owned()],
+                linked: Some(linked.to_owned()),
+                site_name: None,
+                url: &url,
+            };
+            assert_eq!(titles.best(), want);
+        }
     }
 }

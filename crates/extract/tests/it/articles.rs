@@ -446,7 +446,7 @@ fn the_date_comes_from_the_best_place() {
     for (html, want) in [
         (format!("{linked}{meta}{time}{visible}{story}"), "2024-05-17T08:00:00Z"),
         (format!("{meta}{time}{visible}{story}"), "2024-05-18"),
-        (format!("{time}{visible}{story}"), "2024-05-19"),
+        (format!("{visible}{time}{story}"), "2024-05-19"),
         (format!("{visible}{story}"), "2024-05-20"),
     ] {
         assert_eq!(article(&html).published.as_deref(), Some(want), "{html}");
@@ -454,6 +454,72 @@ fn the_date_comes_from_the_best_place() {
     let url = Url::parse("https://site.test/2024/05/21/bees").unwrap();
     assert_eq!(extract(&story, &url).published.as_deref(), Some("2024-05-21"));
     assert_eq!(article(&story).published, None);
+}
+
+#[test]
+fn a_date_shown_by_the_headline_corrects_a_later_stated_one() {
+    let stated = "<meta property=article:published_time content=2024-05-21T08:00:00Z>";
+    let show = |line: &str| format!("{stated}<h1>Bees</h1>{line}<p>{LEAD}");
+    let at = Url::parse("https://site.test/bees").unwrap();
+    for (line, want) in [
+        ("<div>May 17, 2024</div>", "2024-05-17"),
+        ("<div>By Ada | Published 17 May 2024</div><div>Updated May 21, 2024</div>", "2024-05-17"),
+        ("<div>Updated May 18, 2024</div><div>May 17, 2024</div>", "2024-05-17"),
+        // The stated one is as early or earlier, and has the time.
+        ("<div>May 21, 2024</div>", "2024-05-21T08:00:00Z"),
+        ("<div>May 23, 2024</div>", "2024-05-21T08:00:00Z"),
+        // Other dates.
+        ("<div>Last updated on May 17, 2024</div>", "2024-05-21T08:00:00Z"),
+        ("<div>Last edited</div><div>May 17, 2024</div>", "2024-05-21T08:00:00Z"),
+        ("<div>Joined: May 17, 2014</div>", "2024-05-21T08:00:00Z"),
+    ] {
+        let html = show(line);
+        assert_eq!(extract(&html, &at).published.as_deref(), Some(want), "{html}");
+    }
+    let confirmed = Url::parse("https://site.test/2024/05/21/bees").unwrap();
+    let got = extract(&show("<div>May 17, 2024</div>"), &confirmed).published;
+    assert_eq!(got.as_deref(), Some("2024-05-21T08:00:00Z"));
+    let far = format!("<p>{}</p><div>May 17, 2024</div>", LEAD.repeat(9));
+    let got = extract(&show(&far), &at).published;
+    assert_eq!(got.as_deref(), Some("2024-05-21T08:00:00Z"));
+}
+
+#[test]
+fn the_date_line_belongs_to_the_headline() {
+    let at = Url::parse("https://site.test/bees").unwrap();
+    let filler = format!("<p>{}</p>", LEAD.repeat(20));
+    for (html, want) in [
+        // The forum's name is the `h1`; its announcements follow.
+        (
+            "<title>Bees are back</title><h1>Hive forum</h1><p>Sun Jan 3, 2021</p>\
+             <h2>Bees are back</h2><p>by ada » Fri May 17, 2024 8:30</p>"
+                .to_owned(),
+            "2024-05-17",
+        ),
+        // The current time is above the headline.
+        (
+            "<time datetime=2026-01-01>now</time><h1>Bees</h1><p>May 17, 2024</p>".to_owned(),
+            "2024-05-17",
+        ),
+        ("<time datetime=2024-05-17>then</time><h1>Bees</h1>".to_owned(), "2024-05-17"),
+        ("<h1>Bees</h1><p>Joined: Jan 3, 2021</p><p>May 17, 2024</p>".to_owned(), "2024-05-17"),
+        ("<h1>Bees</h1><p>Updated: May 17, 2024</p>".to_owned(), "2024-05-17"),
+        // The indentation of the source does not make the line long.
+        (
+            format!("<h1>Bees</h1><p>by{0}<i>Ada</i>{0}on{0}<i>May 17, 2024</i>", " ".repeat(99)),
+            "2024-05-17",
+        ),
+        ("<meta name=cms.date content=2024-05-17><h1>Bees</h1>".to_owned(), "2024-05-17"),
+    ] {
+        assert_eq!(extract(&html, &at).published.as_deref(), Some(want), "{html}");
+    }
+    for other in [
+        format!("<h1>Bees</h1>{filler}<p>Next meeting: May 17, 2024</p>"),
+        format!("<h1>Bees</h1><p>{}</p><p>Updated May 17, 2024</p>", LEAD.repeat(9)),
+        "<h1>Bees</h1><time itemprop=dateModified datetime=2024-05-17>now</time>".to_owned(),
+    ] {
+        assert_eq!(extract(&other, &at).published, None, "{other}");
+    }
 }
 
 #[test]
