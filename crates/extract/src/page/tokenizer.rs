@@ -35,11 +35,13 @@ pub(super) struct Tokenizer<'a> {
     at: usize,
     /// The content of the title is text up to its end tag, even if it looks like markup.
     in_title: bool,
+    /// Elements whose end tag is not in the rest of the page. It is searched only once.
+    endless: Vec<Tag>,
 }
 
 impl<'a> Tokenizer<'a> {
     pub(super) fn new(source: &'a str) -> Self {
-        Tokenizer { source, at: 0, in_title: false }
+        Tokenizer { source, at: 0, in_title: false, endless: Vec::new() }
     }
 
     fn rest(&self) -> &'a str {
@@ -82,8 +84,17 @@ impl<'a> Tokenizer<'a> {
         if attributes.ends_with('/') && tag != Tag::Script {
             return None;
         }
+        if self.endless.contains(&tag) {
+            return None;
+        }
         let start = self.at;
-        self.at += end_tag_of(name, self.rest());
+        let bytes = end_tag_of(name, self.rest());
+        // Browsers read the page that follows an image without an end, but not what follows a script without one.
+        if start + bytes == self.source.len() && holds_markup(tag) {
+            self.endless.push(tag);
+            return None;
+        }
+        self.at += bytes;
         let content = self.slice(start, self.at);
         match tag {
             Tag::Script => Some(Token::Script { attributes, content }),
@@ -125,6 +136,11 @@ impl<'a> Iterator for Tokenizer<'a> {
         }
         None
     }
+}
+
+/// Whether the skipped content is markup, not plain text.
+fn holds_markup(tag: Tag) -> bool {
+    matches!(tag, Tag::Canvas | Tag::Math | Tag::Object | Tag::Svg | Tag::Template)
 }
 
 /// The start of the next tag or comment. Any other `<` is text.
@@ -219,6 +235,12 @@ mod tests {
         );
         check("<svg/>a<svg><p>x</svg>b", &["a", "</svg>", "b"]);
         check("<title>a <b> c</title>d", &["<title|>", "a <b> c", "</title>", "d"]);
+    }
+
+    #[test]
+    fn an_image_that_never_ends_does_not_hide_the_rest() {
+        check("a<svg><path d=x><p>b<svg>c", &["a", "<path| d=x>", "<p|>", "b", "c"]);
+        check("<svg>x</svg>a<svg><p>b", &["</svg>", "a", "<p|>", "b"]);
     }
 
     #[test]
