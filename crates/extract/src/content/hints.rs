@@ -15,6 +15,7 @@ pub(super) struct Hints {
     pub(super) is_navigation: bool,
     pub(super) is_noise: bool,
     pub(super) is_aside: bool,
+    pub(super) is_related: bool,
     pub(super) is_comment: bool,
     pub(super) is_review: bool,
     pub(super) is_shop: bool,
@@ -23,8 +24,12 @@ pub(super) struct Hints {
     pub(super) is_body: bool,
     /// The element states explicitly that it is the article's body; this is not inferred from a class name.
     pub(super) is_stated_body: bool,
+    /// Its attributes say that it describes a product.
+    pub(super) is_product: bool,
     pub(super) is_main: bool,
     pub(super) is_hidden: bool,
+    /// It is hidden from screen readers, and often visible.
+    pub(super) is_aria_hidden: bool,
     /// It is hidden until the reader selects its tab.
     pub(super) is_tab_panel: bool,
 }
@@ -36,7 +41,7 @@ impl Hints {
             match name.len() {
                 2 if name.eq_ignore_ascii_case("id") => hints.add_name(value),
                 4 if name.eq_ignore_ascii_case("role") => hints.add_role(value),
-                5 if name.eq_ignore_ascii_case("class") => hints.add_name(value),
+                5 if name.eq_ignore_ascii_case("class") => hints.add_class(value),
                 5 if name.eq_ignore_ascii_case("style") => {
                     hints.is_hidden |= is_invisible_style(value);
                 }
@@ -44,14 +49,30 @@ impl Hints {
                 8 if name.eq_ignore_ascii_case("itemprop") => {
                     hints.is_stated_body |= value.eq_ignore_ascii_case("articleBody");
                 }
+                8 if name.eq_ignore_ascii_case("itemtype") => {
+                    hints.is_product |= value.trim_end().ends_with("schema.org/Product");
+                }
                 11 if name.eq_ignore_ascii_case("aria-hidden") => {
-                    hints.is_hidden |= value.eq_ignore_ascii_case("true");
+                    hints.is_aria_hidden |= value.eq_ignore_ascii_case("true");
                 }
                 _ => {}
             }
         }
         hints.is_body |= hints.is_stated_body;
         hints
+    }
+
+    /// WordPress writes the subjects of an entry into its class: `hentry category-advertising tag-newsletter`. They do not
+    /// say what the element is.
+    fn add_class(&mut self, names: &str) {
+        if !names.contains("hentry") {
+            self.add_name(names);
+            return;
+        }
+        let is_subject = |name: &&str| name.starts_with("tag-") || name.starts_with("category-");
+        names.split_ascii_whitespace().filter(|name| !is_subject(name)).for_each(|name| {
+            self.add_name(name);
+        });
     }
 
     fn add_name(&mut self, name: &str) {
@@ -61,6 +82,7 @@ impl Hints {
             Meaning::Navigation => self.is_navigation = true,
             Meaning::Noise => self.is_noise = true,
             Meaning::Aside => self.is_aside = true,
+            Meaning::Related => self.is_related = true,
             Meaning::Comment => self.is_comment = true,
             Meaning::Review => self.is_review = true,
             Meaning::Shop => self.is_shop = true,

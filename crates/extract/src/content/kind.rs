@@ -10,7 +10,7 @@ use crate::text_stats::TextStats;
 /// Words in the URLs of forums.
 const FORUM_WORDS: &str = "
     board boards community discuss discussion discussions forum forums showthread thread threads
-    topic viewtopic";
+    viewtopic";
 
 /// Words in the URLs of questions and their answers.
 const QUESTION_WORDS: &str = "questions";
@@ -53,12 +53,12 @@ impl Kind {
         if has_address_word(found_at, QUESTION_WORDS) {
             return Kind::Questions;
         }
-        if has_address_word(found_at, FORUM_WORDS) {
+        if has_address_word(found_at, FORUM_WORDS) || is_forum_address(found_at) {
             return Kind::Forum;
         }
         match stated {
             Some(StatedKind::Product) => Kind::Product,
-            None if is_shared_as(page, "product") => Kind::Product,
+            None if is_shared_as(page, "product") || pruned.marks_one_product() => Kind::Product,
             Some(StatedKind::Article) => Kind::Article,
             _ if is_like_article(page, kept, pruned) => Kind::Article,
             _ => Kind::Other,
@@ -84,10 +84,13 @@ fn has_article(page: &Page<'_>, kept: &TextStats, pruned: &Pruned) -> bool {
         if is_shared_as(page, "article") { SHARED_PROSE_PERCENT } else { ARTICLE_PROSE_PERCENT };
     let all_prose = kept.prose_bytes(&(0..page.nodes.len()));
     let page_prose = all_prose - comment_prose_bytes(page, kept, pruned);
-    page.elements().any(|(index, element)| {
-        (element.tag == Tag::Article || pruned.hints(index).is_body)
-            && kept.prose_bytes(&page.subtree(index)) * 100 >= page_prose * min_percent
-    })
+    // A page without any prose is a list of links.
+    let has_prose = all_prose > 0;
+    has_prose
+        && page.elements().any(|(index, element)| {
+            (element.tag == Tag::Article || pruned.hints(index).is_body)
+                && kept.prose_bytes(&page.subtree(index)) * 100 >= page_prose * min_percent
+        })
 }
 
 fn comment_prose_bytes(page: &Page<'_>, kept: &TextStats, pruned: &Pruned) -> usize {
@@ -106,6 +109,26 @@ fn is_shared_as(page: &Page<'_>, kind: &str) -> bool {
     page.elements().filter(|(_, element)| element.tag == Tag::Meta).any(|(_, meta)| {
         meta.attribute_has("property", "og:type") && meta.attribute_has("content", kind)
     })
+}
+
+/// Whether the site's name ends with *forum*, or the URL is of a numbered topic: `/topic/17-hives`. News sites have topics,
+/// too, with names: `/topic/hives`.
+fn is_forum_address(url: &Url) -> bool {
+    if url.scheme() == "file" {
+        return false;
+    }
+    let ends_with_forum = |label: &str| {
+        let is_end = |word: &str| {
+            let start = label.len().checked_sub(word.len());
+            start.and_then(|at| label.get(at..)).is_some_and(|end| end.eq_ignore_ascii_case(word))
+        };
+        is_end("forum") || is_end("forums")
+    };
+    let mut parts = url.path().split(['/', '.', '_']);
+    let is_numbered = |part: &str| part.starts_with(|first: char| first.is_ascii_digit());
+    url.host_str().unwrap_or_default().split('.').any(ends_with_forum)
+        || (parts.any(|part| part.eq_ignore_ascii_case("topic"))
+            && parts.next().is_some_and(is_numbered))
 }
 
 /// Whether one of these words is in the URL. The name of a local folder says nothing.

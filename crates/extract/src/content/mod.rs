@@ -6,6 +6,7 @@
 mod hints;
 mod kind;
 mod link_lists;
+mod other_products;
 mod prune;
 mod repeated;
 mod root;
@@ -57,6 +58,9 @@ pub(crate) fn choose(page: &Page<'_>, found_at: &Url, stated: Option<StatedKind>
     };
     let root = widened(root::find(page, &kept, &pruned, is_article), page, &stats, &kept);
     let mut dropped = pruned.dropped;
+    if kind == Kind::Product {
+        other_products::drop(page, &kept, &root, &mut dropped);
+    }
     link_lists::drop(page, &kept, &root, &mut dropped);
     if kind != Kind::Article {
         repeated::drop(page, &root, &mut dropped);

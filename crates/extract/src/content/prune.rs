@@ -27,6 +27,10 @@ const MAX_NAVIGATION_TEXT_PERCENT: usize = 20;
 /// A hidden element with this much prose is collapsed, for the reader to open.
 const FOLDED_PROSE_BYTES: usize = 200;
 
+/// Slides and the answers in an accordion are `aria-hidden` though readers see them or may open them. They have at least
+/// this much text; icons and copies of labels have less.
+const MIN_SLIDE_BYTES: usize = 80;
+
 /// What is left out of the page, and the hints of its elements.
 pub(super) struct Pruned {
     /// For each node, whether its subtree is left out.
@@ -34,6 +38,10 @@ pub(super) struct Pruned {
     hints: Vec<Hints>,
     /// The indexes of the elements that state that they are the article's body.
     stated_bodies: Vec<usize>,
+    /// The indexes of the `article` elements.
+    articles: Vec<usize>,
+    /// How many elements describe a product.
+    products: usize,
 }
 
 impl Pruned {
@@ -47,13 +55,24 @@ impl Pruned {
         let hints: Vec<Hints> = hints.collect();
         let bodies = hints.iter().enumerate().filter(|(_, hints)| hints.is_stated_body);
         let stated_bodies = bodies.map(|(index, _)| index).collect();
-        Pruned { dropped: Vec::new(), hints, stated_bodies }
+        let products = hints.iter().filter(|hints| hints.is_product).count();
+        let articles = page.elements().filter(|(_, element)| element.tag == Tag::Article);
+        let articles = articles.map(|(index, _)| index).collect();
+        Pruned { dropped: Vec::new(), hints, stated_bodies, articles, products }
     }
 
     /// Whether one of these nodes states that it is the article's body.
     pub(super) fn holds_body(&self, nodes: &Range<usize>) -> bool {
-        let first = self.stated_bodies.partition_point(|body| *body < nodes.start);
-        self.stated_bodies.get(first).is_some_and(|body| *body < nodes.end)
+        has_one_within(&self.stated_bodies, nodes)
+    }
+
+    fn holds_article(&self, nodes: &Range<usize>) -> bool {
+        has_one_within(&self.articles, nodes)
+    }
+
+    /// Whether exactly one element describes a product: more are a list.
+    pub(super) fn marks_one_product(&self) -> bool {
+        self.products == 1
     }
 
     pub(super) fn hints(&self, index: usize) -> Hints {
@@ -72,15 +91,31 @@ impl Pruned {
         let judge = Judge { pruned: self, stats, whole: 0..page.nodes.len(), kind, is_guarded };
         let mut dropped = vec![false; page.nodes.len()];
         let mut index = 0;
+        let mut main_end = 0;
+        let mut article_end = 0;
         while let Some((node, mark)) = page.nodes.get(index).zip(dropped.get_mut(index)) {
             if let NodeKind::Element(element) = &node.kind {
-                *mark = judge.drops(element, self.hints(index), &(index..node.end));
+                let nodes = index..node.end;
+                let mut hints = self.hints(index);
+                hints.is_frame &= !(index < main_end && judge.is_prose(&nodes));
+                *mark = judge.drops(element, hints, &nodes, index < article_end);
+                if element.tag == Tag::Article {
+                    article_end = article_end.max(node.end);
+                }
+                if element.tag == Tag::Main || hints.is_main {
+                    main_end = main_end.max(node.end);
+                }
             }
             index = if *mark { node.end } else { index + 1 };
         }
         self.dropped = dropped;
         stats.without(page, &self.dropped)
     }
+}
+
+fn has_one_within(indexes: &[usize], nodes: &Range<usize>) -> bool {
+    let first = indexes.partition_point(|index| *index < nodes.start);
+    indexes.get(first).is_some_and(|index| *index < nodes.end)
 }
 
 struct Judge<'m> {
@@ -92,7 +127,13 @@ struct Judge<'m> {
 }
 
 impl Judge<'_> {
-    fn drops(&self, element: &Element<'_>, hints: Hints, nodes: &Range<usize>) -> bool {
+    fn drops(
+        &self,
+        element: &Element<'_>,
+        hints: Hints,
+        nodes: &Range<usize>,
+        is_in_article: bool,
+    ) -> bool {
         use Tag::*;
         match element.tag {
             Button | Head | Input | Select | SelectOption | Title => return true,
@@ -100,13 +141,15 @@ impl Judge<'_> {
             _ => {}
         }
         let is_frame = hints.is_frame || matches!(element.tag, Footer | Nav);
+        let text = self.stats.text_bytes(nodes);
+        let is_slide = self.kind == Kind::Other && text >= MIN_SLIDE_BYTES;
+        let is_hidden = hints.is_hidden || (hints.is_aria_hidden && !is_slide);
         // Comments on an article, hidden copies of it and reviews of a product may be longer than the content.
         let is_beside = match self.kind {
-            Kind::Article => hints.is_comment || (hints.is_hidden && !hints.is_tab_panel),
+            Kind::Article => hints.is_comment || (is_hidden && !hints.is_tab_panel),
             Kind::Product => hints.is_comment || hints.is_review,
             Kind::Questions | Kind::Forum | Kind::Other => false,
         };
-        let text = self.stats.text_bytes(nodes);
         let prose = self.stats.prose_bytes(nodes);
         if hints.is_consent && self.may_be_consent(nodes) && !self.pruned.holds_body(nodes) {
             return true;
@@ -114,7 +157,8 @@ impl Judge<'_> {
         if text == 0 || (self.is_most(nodes) && (self.is_guarded || !(is_frame || is_beside))) {
             return false;
         }
-        if self.drops_tag(element.tag, prose) || (hints.is_hidden && !self.is_folded(hints, prose))
+        if self.drops_tag(element.tag, nodes, is_in_article)
+            || (is_hidden && !self.is_folded(hints, prose))
         {
             return true;
         }
@@ -122,7 +166,7 @@ impl Judge<'_> {
         if hints.is_body || is_article || self.pruned.holds_body(nodes) {
             return false;
         }
-        let is_navigation = hints.is_navigation && self.may_be_navigation(text, prose);
+        let is_navigation = hints.is_navigation && self.may_be_navigation(nodes);
         is_frame || is_navigation || hints.is_noise || self.drops_name(element.tag, hints, text)
     }
 
@@ -133,11 +177,16 @@ impl Judge<'_> {
         prose >= FOLDED_PROSE_BYTES && !may_be_copy
     }
 
-    fn may_be_navigation(&self, text: usize, prose: usize) -> bool {
-        let has_prose = prose >= MIN_NOT_NAVIGATION_PROSE_BYTES
-            && prose * 100 >= text * MIN_NOT_NAVIGATION_PROSE_PERCENT;
+    fn may_be_navigation(&self, nodes: &Range<usize>) -> bool {
+        let text = self.stats.text_bytes(nodes);
         let page_text = self.stats.text_bytes(&self.whole);
-        !has_prose && text * 100 <= page_text * MAX_NAVIGATION_TEXT_PERCENT
+        !self.is_prose(nodes) && text * 100 <= page_text * MAX_NAVIGATION_TEXT_PERCENT
+    }
+
+    fn is_prose(&self, nodes: &Range<usize>) -> bool {
+        let prose = self.stats.prose_bytes(nodes);
+        prose >= MIN_NOT_NAVIGATION_PROSE_BYTES
+            && prose * 100 >= self.stats.text_bytes(nodes) * MIN_NOT_NAVIGATION_PROSE_PERCENT
     }
 
     fn may_be_consent(&self, nodes: &Range<usize>) -> bool {
@@ -152,12 +201,18 @@ impl Judge<'_> {
             || stats.text_bytes(nodes) * 2 > stats.text_bytes(whole)
     }
 
-    fn drops_tag(&self, tag: Tag, prose: usize) -> bool {
+    fn drops_tag(&self, tag: Tag, nodes: &Range<usize>, is_in_article: bool) -> bool {
         use Tag::*;
         match tag {
-            Aside | Dialog | Footer | Form | Menu | Nav | Search => true,
-            // The home page of a service describes the service in its header.
-            Header => self.kind != Kind::Other || prose == 0,
+            // Some forums put all posts into a form, for moderators to select them.
+            Form => self.kind != Kind::Forum || !self.pruned.holds_article(nodes),
+            Aside | Dialog | Footer | Menu | Nav | Search => true,
+            // The home page of a service describes the service in its header, and the entries of a listing have their
+            // titles in theirs.
+            Header => {
+                let may_be_content = is_in_article || self.stats.prose_bytes(nodes) > 0;
+                self.kind != Kind::Other || !may_be_content
+            }
             Figcaption => self.kind == Kind::Article,
             _ => false,
         }
@@ -167,11 +222,13 @@ impl Judge<'_> {
     fn drops_name(&self, tag: Tag, hints: Hints, text: usize) -> bool {
         let is_detail = hints.is_detail && !tag.is_heading() && text < MAX_DETAIL_BYTES;
         match self.kind {
-            Kind::Article => hints.is_aside || hints.is_comment || is_detail,
-            Kind::Product => hints.is_comment || hints.is_review || hints.is_shop,
+            Kind::Article => hints.is_aside || hints.is_related || hints.is_comment || is_detail,
+            Kind::Product => {
+                hints.is_comment || hints.is_review || hints.is_shop || hints.is_related
+            }
             Kind::Questions => hints.is_comment || is_detail,
             Kind::Forum => hints.is_profile || is_detail,
-            Kind::Other => false,
+            Kind::Other => hints.is_related,
         }
     }
 }

@@ -17,6 +17,8 @@ pub(super) enum Meaning {
     Noise,
     /// Noise beside an article; on other pages it is part of the content.
     Aside,
+    /// Other pages of the site, beside any content.
+    Related,
     /// Written by readers; in a forum it is the content.
     Comment,
     /// Written by buyers; beside a product it is noise.
@@ -45,18 +47,23 @@ const ANYWHERE: &[(Meaning, &str)] = &[
     (
         Meaning::Aside,
         "also-like banner follow-us more-from more-stories mostpopular popular promo readmore
-         read-more read-next recommend related teaser trending widget-area slideshow subscri
+         read-more read-next recommend teaser trending widget-area slideshow subscri
          gallery disclaimer paywall headlines author-bio authorbio about-author breaking-news
          see-also",
     ),
+    (Meaning::Related, "related"),
     (Meaning::Comment, "comment disqus livefyre"),
     (Meaning::Review, "bazaarvoice judgeme okendo trustpilot yotpo"),
     (
         Meaning::Shop,
-        "also-like also-view cross-sell crosssell recently-viewed recommend related shipping-detail
+        "also-like also-view cross-sell crosssell recently-viewed recommend shipping-detail
          shipping-info shipping-polic shipping-return similar-product similarproduct upsell you-may",
     ),
-    (Meaning::Profile, "postprofile user-info user-profile userextras userinfo userprofile"),
+    (
+        Meaning::Profile,
+        "cell--user postprofile user-details user-info user-profile user-title userbanner userdetails
+         userextras userinfo userprofile usertitle",
+    ),
     (
         Meaning::Detail,
         "byline caption credit dateline entry-meta entrymeta post-meta postmeta article-meta
@@ -120,6 +127,7 @@ pub(super) fn meanings(name: &str, mut found: impl FnMut(Meaning)) {
         if let Some((meaning, is_alone)) = words.entries.get(hit.pattern().as_usize())
             && (!is_alone || stands_alone(name.as_bytes(), hit.start(), hit.end()))
             && !is_condition(name.as_bytes(), hit.start(), hit.end())
+            && !is_modifier(name.as_bytes(), hit.start())
         {
             found(*meaning);
         }
@@ -136,6 +144,20 @@ fn is_condition(names: &[u8], start: usize, end: usize) -> bool {
     };
     has_mark(&mut names.get(..start).unwrap_or_default().iter().rev())
         || has_mark(&mut names.get(end..).unwrap_or_default().iter())
+}
+
+/// Names that begin with these words say what an element has or shows, not what it is: `has-sidebar`, `hide-promo-ad`.
+const MODIFIERS: &[&[u8]] = &[b"has", b"hide", b"no", b"show", b"with", b"without"];
+
+/// Whether the word that starts here is in such a name.
+fn is_modifier(names: &[u8], start: usize) -> bool {
+    let before = names.get(..start).unwrap_or_default();
+    let near = before.get(before.len().saturating_sub(MAX_CONDITION_BYTES)..).unwrap_or_default();
+    let begin = near.iter().rposition(u8::is_ascii_whitespace).map_or(0, |space| space + 1);
+    let first = near.get(begin..).unwrap_or_default().split(|byte| matches!(byte, b'-' | b'_'));
+    let has_separator =
+        near.get(begin..).is_some_and(|name| name.contains(&b'-') || name.contains(&b'_'));
+    has_separator && first.take(1).any(|word| MODIFIERS.contains(&word))
 }
 
 /// Whether the word is bounded on both sides. `topAd` consists of two words; `jXK9ad` is one generated word.

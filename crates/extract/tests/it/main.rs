@@ -6,3 +6,4 @@ mod articles;
 mod broken;
 mod growth;
 mod hostile;
+mod kinds;
