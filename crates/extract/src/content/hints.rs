@@ -21,6 +21,8 @@ pub(super) struct Hints {
     pub(super) is_shop: bool,
     pub(super) is_profile: bool,
     pub(super) is_detail: bool,
+    /// About the article's author.
+    pub(super) is_author: bool,
     pub(super) is_body: bool,
     /// The element states explicitly that it is the article's body; this is not inferred from a class name.
     pub(super) is_stated_body: bool,
@@ -46,9 +48,7 @@ impl Hints {
                     hints.is_hidden |= is_invisible_style(value);
                 }
                 6 if name.eq_ignore_ascii_case("hidden") => hints.is_hidden = true,
-                8 if name.eq_ignore_ascii_case("itemprop") => {
-                    hints.is_stated_body |= value.eq_ignore_ascii_case("articleBody");
-                }
+                8 if name.eq_ignore_ascii_case("itemprop") => hints.add_property(value),
                 8 if name.eq_ignore_ascii_case("itemtype") => {
                     hints.is_product |= value.trim_end().ends_with("schema.org/Product");
                 }
@@ -88,8 +88,17 @@ impl Hints {
             Meaning::Shop => self.is_shop = true,
             Meaning::Profile => self.is_profile = true,
             Meaning::Detail => self.is_detail = true,
+            Meaning::Author => self.is_author = true,
             Meaning::Body => self.is_body = true,
         });
+    }
+
+    /// A property of the article, as microdata.
+    fn add_property(&mut self, property: &str) {
+        self.is_stated_body |= property.eq_ignore_ascii_case("articleBody");
+        self.is_author |= property.eq_ignore_ascii_case("author");
+        self.is_detail |= property.eq_ignore_ascii_case("datePublished")
+            || property.eq_ignore_ascii_case("dateModified");
     }
 
     fn add_role(&mut self, role: &str) {

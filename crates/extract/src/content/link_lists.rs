@@ -11,21 +11,43 @@ const MAX_LINKED_PERCENT: usize = 70;
 /// A block with more text of its own is content that happens to contain many links.
 const MAX_OWN_BYTES: usize = 150;
 
-/// Drops the link lists in the content.
-pub(super) fn drop(page: &Page<'_>, kept: &TextStats, root: &Range<usize>, dropped: &mut [bool]) {
+/// A list within an article is followed by at least this much prose. At the end, lists lead to other articles.
+const MIN_PROSE_AFTER_BYTES: usize = 100;
+
+/// Drops the link lists in the content. In an article, those that its text announces are kept.
+pub(super) fn drop(
+    page: &Page<'_>,
+    kept: &TextStats,
+    root: &Range<usize>,
+    is_article: bool,
+    dropped: &mut [bool],
+) {
     // A page that is mostly links is a listing, so the links are its content.
     if kept.linked_bytes(root) > kept.own_bytes(root) {
         return;
     }
+    let mut last_text = "";
     let mut index = root.start;
     while let Some(node) = page.nodes.get(index).filter(|_| index < root.end) {
-        let may_be_list =
-            matches!(&node.kind, NodeKind::Element(element) if holds_links(element.tag));
-        let is_list = may_be_list && is_link_list(kept, &(index..node.end));
+        let nodes = index..node.end;
+        let is_list = match &node.kind {
+            NodeKind::Element(element) => holds_links(element.tag) && is_link_list(kept, &nodes),
+            NodeKind::Text(text) => {
+                last_text = if kept.text_bytes(&nodes) > 0 { text } else { last_text };
+                false
+            }
+        };
+        let is_item = is_list && is_article && begins_item(page, index);
+        let is_within = is_list && is_article && !is_item && {
+            let prose_after = kept.prose_bytes(&(node.end..root.end));
+            prose_after >= MIN_PROSE_AFTER_BYTES && announces(last_text) && is_set(page, &nodes)
+        };
+        let is_dropped = is_list && !is_within && !is_item;
         if let Some(mark) = dropped.get_mut(index) {
-            *mark |= is_list;
+            *mark |= is_dropped;
         }
-        index = if dropped.get(index) == Some(&true) { node.end } else { index + 1 };
+        let is_done = is_within || dropped.get(index) == Some(&true);
+        index = if is_done { node.end } else { index + 1 };
     }
 }
 
@@ -33,6 +55,40 @@ fn is_link_list(kept: &TextStats, nodes: &Range<usize>) -> bool {
     let linked_bytes = kept.linked_bytes(nodes);
     linked_bytes * 100 > kept.text_bytes(nodes) * MAX_LINKED_PERCENT
         && kept.own_bytes(nodes) <= MAX_OWN_BYTES
+}
+
+/// Whether the next block belongs to the sentence that ends here.
+fn announces(text: &str) -> bool {
+    text.trim_end().ends_with([':', '\u{FF1A}'])
+}
+
+/// Whether this is several items with links to other pages. Links to sections of this page are a table of contents.
+fn is_set(page: &Page<'_>, nodes: &Range<usize>) -> bool {
+    let nodes = page.nodes.get(nodes.clone()).unwrap_or_default();
+    let elements = nodes.iter().filter_map(|node| match &node.kind {
+        NodeKind::Element(element) => Some(element),
+        NodeKind::Text(_) => None,
+    });
+    let is_second_item = elements.clone().filter(|element| element.tag == Tag::Li).nth(1).is_some();
+    let first_link = elements.clone().find(|element| element.tag == Tag::A);
+    let address = first_link.and_then(|link| link.attribute("href"));
+    is_second_item && !address.is_some_and(|address| address.starts_with('#'))
+}
+
+/// Whether this is the first paragraph of an item. It stays with the other items of its list.
+fn begins_item(page: &Page<'_>, index: usize) -> bool {
+    let tag_of = |index: usize| match page.nodes.get(index).map(|node| &node.kind) {
+        Some(NodeKind::Element(element)) => Some(element.tag),
+        _ => None,
+    };
+    let before = [index.checked_sub(1), index.checked_sub(2)];
+    let mut before = before.into_iter().flatten().map(tag_of);
+    // White space may separate them.
+    let is_in_item = match before.next() {
+        Some(Some(tag)) => tag == Tag::Li,
+        _ => before.next() == Some(Some(Tag::Li)),
+    };
+    tag_of(index) == Some(Tag::P) && is_in_item
 }
 
 fn holds_links(tag: Tag) -> bool {

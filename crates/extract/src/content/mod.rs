@@ -61,7 +61,7 @@ pub(crate) fn choose(page: &Page<'_>, found_at: &Url, stated: Option<StatedKind>
     if kind == Kind::Product {
         other_products::drop(page, &kept, &root, &mut dropped);
     }
-    link_lists::drop(page, &kept, &root, &mut dropped);
+    link_lists::drop(page, &kept, &root, kind == Kind::Article, &mut dropped);
     if kind != Kind::Article {
         repeated::drop(page, &root, &mut dropped);
     }

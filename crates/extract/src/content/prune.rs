@@ -7,6 +7,12 @@ use super::kind::Kind;
 use crate::page::{Element, NodeKind, Page, Tag};
 use crate::text_stats::TextStats;
 
+/// A box about the author is shorter than this: a longer one may be an article about an author.
+const MAX_AUTHOR_BYTES: usize = 1_500;
+
+/// A block with a `time` element is a line with the date if it is shorter than this.
+const MAX_DATE_BYTES: usize = 60;
+
 /// A detail line about the article is shorter than this.
 const MAX_DETAIL_BYTES: usize = 300;
 
@@ -40,6 +46,8 @@ pub(super) struct Pruned {
     stated_bodies: Vec<usize>,
     /// The indexes of the `article` elements.
     articles: Vec<usize>,
+    /// The indexes of the `time` elements.
+    times: Vec<usize>,
     /// How many elements describe a product.
     products: usize,
 }
@@ -56,9 +64,13 @@ impl Pruned {
         let bodies = hints.iter().enumerate().filter(|(_, hints)| hints.is_stated_body);
         let stated_bodies = bodies.map(|(index, _)| index).collect();
         let products = hints.iter().filter(|hints| hints.is_product).count();
-        let articles = page.elements().filter(|(_, element)| element.tag == Tag::Article);
-        let articles = articles.map(|(index, _)| index).collect();
-        Pruned { dropped: Vec::new(), hints, stated_bodies, articles, products }
+        let indexes_of = |tag: Tag| {
+            let found = page.elements().filter(move |(_, element)| element.tag == tag);
+            found.map(|(index, _)| index).collect()
+        };
+        let articles = indexes_of(Tag::Article);
+        let times = indexes_of(Tag::Time);
+        Pruned { dropped: Vec::new(), hints, stated_bodies, articles, times, products }
     }
 
     /// Whether one of these nodes states that it is the article's body.
@@ -113,6 +125,7 @@ impl Pruned {
     }
 }
 
+/// Whether one of the sorted indexes is in the range.
 fn has_one_within(indexes: &[usize], nodes: &Range<usize>) -> bool {
     let first = indexes.partition_point(|index| *index < nodes.start);
     indexes.get(first).is_some_and(|index| *index < nodes.end)
@@ -167,7 +180,7 @@ impl Judge<'_> {
             return false;
         }
         let is_navigation = hints.is_navigation && self.may_be_navigation(nodes);
-        is_frame || is_navigation || hints.is_noise || self.drops_name(element.tag, hints, text)
+        is_frame || is_navigation || hints.is_noise || self.drops_name(element.tag, hints, nodes)
     }
 
     /// Whether hidden content is there for the reader to open. In an article, hidden content is usually a copy, unless
@@ -219,8 +232,16 @@ impl Judge<'_> {
     }
 
     /// Noise on some kinds of pages only.
-    fn drops_name(&self, tag: Tag, hints: Hints, text: usize) -> bool {
-        let is_detail = hints.is_detail && !tag.is_heading() && text < MAX_DETAIL_BYTES;
+    fn drops_name(&self, tag: Tag, hints: Hints, nodes: &Range<usize>) -> bool {
+        let text = self.stats.text_bytes(nodes);
+        let is_author = match self.kind {
+            Kind::Article => hints.is_author && text < MAX_AUTHOR_BYTES,
+            _ => hints.is_author && text < MAX_DETAIL_BYTES,
+        };
+        let is_detail = !tag.is_heading()
+            && (hints.is_detail && text < MAX_DETAIL_BYTES
+                || is_author
+                || self.is_date(tag, nodes, text));
         match self.kind {
             Kind::Article => hints.is_aside || hints.is_related || hints.is_comment || is_detail,
             Kind::Product => {
@@ -230,5 +251,12 @@ impl Judge<'_> {
             Kind::Forum => hints.is_profile || is_detail,
             Kind::Other => hints.is_related,
         }
+    }
+
+    /// Whether this is a line with a date and little else.
+    fn is_date(&self, tag: Tag, nodes: &Range<usize>, text: usize) -> bool {
+        text < MAX_DATE_BYTES
+            && matches!(tag, Tag::Div | Tag::P)
+            && has_one_within(&self.pruned.times, nodes)
     }
 }

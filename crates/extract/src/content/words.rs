@@ -29,6 +29,8 @@ pub(super) enum Meaning {
     Profile,
     /// A line about the article: author, date, caption. It is never long.
     Detail,
+    /// About the author of the article: a byline, or a box with a portrait and a biography.
+    Author,
     /// The article itself.
     Body,
 }
@@ -49,7 +51,7 @@ const ANYWHERE: &[(Meaning, &str)] = &[
         "also-like banner follow-us more-from more-stories mostpopular popular promo readmore
          read-more read-next recommend teaser trending widget-area slideshow subscri
          gallery disclaimer paywall headlines author-bio authorbio about-author breaking-news
-         see-also",
+         see-also blog-listing post-listing swiper next-prev prev-next next-post prev-post previous-post",
     ),
     (Meaning::Related, "related"),
     (Meaning::Comment, "comment disqus livefyre"),
@@ -84,11 +86,12 @@ const ANYWHERE: &[(Meaning, &str)] = &[
 const ALONE: &[(Meaning, &str)] = &[
     (Meaning::Navigation, "crumbs menu nav"),
     (Meaning::Noise, "ad ads share dialog notice signature"),
-    (Meaning::Aside, "cta latest print rail respond tags toc"),
+    (Meaning::Aside, "cta latest posts print rail respond tags toc"),
     (Meaning::Comment, "replies"),
     (Meaning::Review, "rating ratings review reviews"),
     (Meaning::Shop, "cart checkout financing payment payments wishlist"),
-    (Meaning::Detail, "author bio date meta time tag views"),
+    (Meaning::Author, "author authors bio"),
+    (Meaning::Detail, "date meta time tag views"),
 ];
 
 /// How far from a word the mark of a condition may be. Without a limit, a long name with many words would take

@@ -436,6 +436,70 @@ fn lists_of_links_are_left_out_of_articles() {
 }
 
 #[test]
+fn a_list_of_links_stays_if_the_text_announces_it_and_goes_on() {
+    let links = "<ul><li><a href=/a>Wasps are next</a><li><a href=/b>Honey</a></ul>";
+    let contents = "<ul><li><a href=#a>First part</a><li><a href=#b>Second part</a></ul>";
+    let story = paragraphs("story", 4);
+    let html = format!(
+        "<article><p>In this text:</p>{contents}{story}<p>Two reports came in:</p>{links}{story}\
+         <p>Read on:</p>{links}</article>"
+    );
+    let got = article(&html).text;
+    assert!(got.contains("came in:\n\nWasps are next\n\nHoney\n\nThe bees"), "{got}");
+    assert!(!got.contains("First part") && got.ends_with("Read on:"), "{got}");
+}
+
+#[test]
+fn an_item_stays_in_its_list_if_its_link_is_a_paragraph() {
+    let html = format!(
+        "<article>{}<ul><li><p>Wax for candles and for the floor</p><li> <p><a href=/b>Honey</a></p>\
+         <li><p>Bees, of course, and what they need</p></ul></article>",
+        paragraphs("story", 4)
+    );
+    let got = article(&html).text;
+    assert!(got.contains("floor\n\nHoney\n\nBees"), "{got}");
+}
+
+#[test]
+fn a_box_about_the_author_is_left_out_of_articles() {
+    let story = paragraphs("story", 12);
+    let life = paragraphs("life", 4);
+    for attribute in ["class=post-author", "class='authors box'", "id=bio", "itemprop=author"] {
+        let html = format!("<article>{story}<div {attribute}>{life}</div></article>");
+        let got = article(&html).text;
+        assert!(got.ends_with("story number 11."), "{attribute}: {got}");
+    }
+    // An article about an author is longer.
+    let html =
+        format!("<article>{story}<div class=author>{}</div></article>", paragraphs("life", 40));
+    assert!(article(&html).text.contains("life number 39."));
+}
+
+#[test]
+fn lines_with_the_date_are_left_out_of_articles() {
+    let story = paragraphs("story", 4);
+    let html = format!(
+        "<article><p>Updated <time>2 March 2024</time></p><p itemprop=datePublished>1 March</p>\
+         <p>On <time>2 March 2024</time> the keeper opened the hives, for the first time since \
+         October.</p>{story}</article>"
+    );
+    let got = article(&html).text;
+    assert!(got.starts_with("On 2 March 2024 the keeper"), "{got}");
+}
+
+#[test]
+fn other_posts_are_left_out_of_articles() {
+    let story = paragraphs("story", 8);
+    let teaser = paragraphs("teaser", 1);
+    for name in ["next-prev", "prev-post", "blog-listing-section", "recent posts", "swiper-wrapper"]
+    {
+        let html = format!("<article>{story}<div class='{name}'>{teaser}</div></article>");
+        let got = article(&html).text;
+        assert!(got.ends_with("story number 7."), "{name}: {got}");
+    }
+}
+
+#[test]
 fn the_date_comes_from_the_best_place() {
     let linked = r#"<script type="application/ld+json">
         {"@type": "NewsArticle", "datePublished": "2024-05-17T08:00:00Z"}</script>"#;
