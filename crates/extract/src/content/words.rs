@@ -51,7 +51,7 @@ const ANYWHERE: &[(Meaning, &str)] = &[
         "also-like banner follow-us more-from more-stories mostpopular popular promo readmore
          read-more read-next recommend teaser trending widget-area slideshow subscri
          gallery disclaimer paywall headlines author-bio authorbio about-author breaking-news
-         see-also blog-listing post-listing swiper next-prev prev-next next-post prev-post previous-post",
+         see-also blog-listing swiper next-prev prev-next next-post prev-post previous-post",
     ),
     (Meaning::Related, "related"),
     (Meaning::Comment, "comment disqus livefyre"),

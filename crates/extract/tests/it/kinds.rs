@@ -31,8 +31,9 @@ fn prose_in_main_is_kept_even_if_its_name_is_that_of_a_frame() {
     let about = paragraphs("hives", 4);
     let frame = "<div class=footer-links>Imprint</div>";
     let html = format!(
-        "<main><ul>{hives}</ul><div class=seo-footer-copy>{about}</div>{frame}</main>\
+        "<main>{}<ul>{hives}</ul><div class=seo-footer-copy>{about}</div>{frame}</main>\
          <div class=footer>{}</div>",
+        paragraphs("wax", 2),
         paragraphs("imprint", 2)
     );
     let got = text(&html);
@@ -171,7 +172,8 @@ fn a_form_around_the_posts_of_a_forum_is_kept() {
     };
     let reply = "<form><p>Write your answer here, and be kind.</p></form>";
     let html = format!("<h1>Hives</h1><form>{}{}</form>{reply}", post(1), post(2));
-    let html = format!("{}<main>{html}</main>", items("Menu", 200));
+    // Neither most of the page's text nor most of its prose.
+    let html = format!("{}<main>{}{html}</main>", items("Menu", 200), paragraphs("rules", 4));
     let got = text_at("https://forum.site.test/hives", &html);
     assert!(got.contains("post 1") && got.contains("post 2") && !got.contains("kind"), "{got}");
 }
