@@ -66,15 +66,31 @@ pub struct ArticleFailure {
     pub is_of_site: bool,
 }
 
+/// The maximum number of articles that a search for a text examines, newest first. It bounds the cost of a text that few
+/// articles have.
+pub const ARTICLES_EXAMINED: usize = 2_000;
+
 /// Selects articles.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Wanted {
     /// Only this category. Failures are listed under their first category only.
     pub category: Option<String>,
     /// Only this status.
     pub status: Option<Status>,
+    /// Only articles whose title or URL contains this text, in any case, of the newest [`ARTICLES_EXAMINED`] that match
+    /// otherwise.
+    pub text: Option<String>,
     /// The maximum number of articles.
     pub most: usize,
+}
+
+impl Wanted {
+    /// Whether the title or the URL of an article contains the text.
+    pub fn wants_text(&self, title: &str, url: &str) -> bool {
+        let Some(text) = &self.text else { return true };
+        let text = text.to_lowercase();
+        [title, url].iter().any(|field| field.to_lowercase().contains(&text))
+    }
 }
 
 /// The size of the store.

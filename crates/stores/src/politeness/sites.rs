@@ -21,7 +21,7 @@ impl<S: SiteStateStore> Sites for SharedPoliteness<S> {
         let mut making = PageInMaking::new(query, now);
         let mut at_end = false;
         while !making.is_full() && !at_end {
-            let notable = query.condition.is_some();
+            let notable = query.wants_only_notable();
             let stride = making.stride();
             let names = self.updater.site_states.names(making.after(), notable, stride).await?;
             at_end = names.len() < stride;

@@ -80,7 +80,7 @@ fn note_order(tx: &Connection, site: &Site, now: Time) -> rusqlite::Result<()> {
 
 fn page(tx: &Connection, query: &SiteQuery, now: Time) -> rusqlite::Result<SitesPage> {
     let mut making = PageInMaking::new(query, now);
-    let sql = if query.condition.is_some() { NOTABLE_SITES } else { SITES };
+    let sql = if query.wants_only_notable() { NOTABLE_SITES } else { SITES };
     let mut statement = tx.prepare_cached(sql)?;
     let mut rows = statement.query([making.after()])?;
     let mut at_end = false;

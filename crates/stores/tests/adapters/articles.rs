@@ -80,7 +80,7 @@ async fn a_user_who_may_touch_these_keys_only_can_do_everything() {
     rig.ask(&format!("SADD {ATTEMPTED} untimed")).await;
     articles.trim().await.unwrap();
     assert!(articles.find("1").await.unwrap().is_some());
-    let wanted = Wanted { category: Some("b".to_owned()), status: None, most: 9 };
+    let wanted = Wanted { category: Some("b".to_owned()), status: None, most: 9, text: None };
     assert_eq!(articles.list(&wanted).await.unwrap().len(), 1);
     assert_eq!(articles.count().await.unwrap().by_category.len(), 2);
     rig.ask(&format!("ACL DELUSER {user}")).await;
@@ -132,7 +132,7 @@ async fn what_others_stored_with_fractions_of_seconds_is_listed() {
     }
     rig.ask(&format!("ZADD rss:article_canonical_index {}.25 0", now.0 - 10)).await;
     rig.ask(&format!("ZADD rss:canonical_failures {}.75 1:FAIL_HTTP", now.0 - 10)).await;
-    let wanted = Wanted { category: None, status: None, most: 9 };
+    let wanted = Wanted { category: None, status: None, most: 9, text: None };
     let listed = rig.articles.list(&wanted).await.unwrap();
     assert_eq!(listed.len(), 2, "{listed:?}");
     let whole = (now.0 - 10).to_string();

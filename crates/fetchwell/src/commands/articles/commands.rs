@@ -21,7 +21,7 @@ pub(super) async fn list(
         ArticleStatus::Success => Status::Success,
         ArticleStatus::Failure => Status::Failure,
     });
-    let wanted = Wanted { category: args.category, status, most: args.limit };
+    let wanted = Wanted { category: args.category, status, most: args.limit, text: None };
     let found = open_articles(settings).await?.articles.list(&wanted).await?;
     print(print::list(&found, as_json))
 }

@@ -55,6 +55,7 @@ async fn list(service: &SiteService, args: &SitesListArgs, as_json: bool) -> Res
         text: args.text.as_ref().map(|text| text.to_lowercase()),
         condition: args.condition.as_deref().and_then(Condition::parse),
         most: 0,
+        ..SiteQuery::default()
     };
     let mut rows = Vec::new();
     loop {

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use fetchwell_engine::ports::articles::{ARTICLE_TTL, Articles, Counts, Fields, Status, Wanted};
+use fetchwell_engine::ports::articles::{
+    ARTICLE_TTL, ARTICLES_EXAMINED, Articles, Counts, Fields, Status, Wanted,
+};
 use fetchwell_engine::ports::error::StoreError;
 
 use super::{LINKS_AT_ONCE, RedisArticles, names};
@@ -28,6 +30,9 @@ impl RedisArticles {
             places.extend(self.places_of_failures().await?);
         }
         places.sort_unstable_by(|a, b| b.at.cmp(&a.at).then_with(|| a.uid.cmp(&b.uid)));
+        if wanted.text.is_some() {
+            places = self.with_text(places, wanted).await?;
+        }
         let mut found = Vec::new();
         let mut seen = HashSet::new();
         for place in places {
@@ -42,6 +47,33 @@ impl RedisArticles {
             }
         }
         Ok(found)
+    }
+
+    /// Those of the newest whose title or URL has the text. Reads only these two fields of each.
+    async fn with_text(
+        &self,
+        mut places: Vec<Place>,
+        wanted: &Wanted,
+    ) -> Result<Vec<Place>, StoreError> {
+        places.truncate(ARTICLES_EXAMINED);
+        let mut texts: Vec<(Option<Vec<u8>>, Option<Vec<u8>>)> = Vec::new();
+        for places in places.chunks(LINKS_AT_ONCE) {
+            let mut fields = redis::pipe();
+            for place in places {
+                fields.cmd("HMGET").arg(names::article(&place.uid)).arg("title").arg("url");
+            }
+            let read: Vec<(Option<Vec<u8>>, Option<Vec<u8>>)> =
+                self.link.query_all(&fields).await?;
+            texts.extend(read);
+        }
+        let has_text = |(title, url): &(Option<Vec<u8>>, Option<Vec<u8>>)| {
+            let text = |field: &Option<Vec<u8>>| {
+                String::from_utf8_lossy(field.as_deref().unwrap_or_default()).into_owned()
+            };
+            wanted.wants_text(&text(title), &text(url))
+        };
+        let found = places.into_iter().zip(&texts).filter(|(_, texts)| has_text(texts));
+        Ok(found.map(|(place, _)| place).collect())
     }
 
     pub(super) async fn count_all(&self) -> Result<Counts, StoreError> {

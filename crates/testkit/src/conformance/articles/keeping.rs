@@ -94,9 +94,43 @@ pub async fn the_newest_are_listed_first(store: &dyn ArticlesStore) {
     run.keep(&failure("f", "FAIL_HTTP")).await;
     assert_eq!(listed(&articles, None, None).await, ["c", "b", "a", "f"]);
     assert_eq!(listed(&articles, Some("news"), None).await, ["c", "b", "a", "f"]);
-    let two = Wanted { category: None, status: Some(Status::Success), most: 2 };
+    let two = Wanted { category: None, status: Some(Status::Success), most: 2, text: None };
     let found = articles.list(&two).await.expect("they can be listed");
     assert_eq!(found.iter().map(|fields| &fields["uid"]).collect::<Vec<_>>(), ["c", "b"]);
+}
+
+/// In any case; the newest first, of one category and one status if wanted.
+pub async fn a_text_is_found_in_titles_and_urls_in_any_case(store: &dyn ArticlesStore) {
+    let articles = store.open_articles().await;
+    let run = Run::begin(&articles).await;
+    for (uid, url, fetched_ts) in [
+        ("a", "https://a.test/100%25", 10),
+        ("b", "https://b.test/Foxes_in_the_city", 20),
+        ("c", "https://c.test/other", 30),
+    ] {
+        let mut kept = article_at(uid, &["news"], 1_700_000_000 + fetched_ts);
+        kept.fields.insert("url".to_owned(), url.to_owned());
+        run.keep(&kept).await;
+    }
+    run.keep(&failure("f", "FAIL_HTTP")).await;
+    for (text, category, expected) in [
+        ("title OF", None, &["c", "b", "a"][..]),
+        ("foxes_IN", None, &["b"]),
+        ("foxesXin", None, &[]),
+        ("100%", None, &["a"]),
+        ("%", None, &["a"]),
+        ("ä", Some("news"), &["c", "b", "a"]),
+        ("Ä", None, &["c", "b", "a"]),
+        ("Ä", Some("sport"), &[]),
+    ] {
+        let category = category.map(str::to_owned);
+        let wanted = Wanted { category, text: Some(text.to_owned()), most: 9, status: None };
+        let found = articles.list(&wanted).await.expect("they can be searched");
+        let uids: Vec<_> = found.iter().map(|fields| fields["uid"].as_str()).collect();
+        assert_eq!(uids, expected, "{text} in {:?}", wanted.category);
+    }
+    let one = Wanted { text: Some("title".to_owned()), most: 1, ..Wanted::default() };
+    assert_eq!(articles.list(&one).await.expect("they can be searched").len(), 1);
 }
 
 /// In any order of interleaving.

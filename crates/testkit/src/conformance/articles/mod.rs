@@ -37,6 +37,7 @@ macro_rules! articles_conformance {
                 a_failure_gives_way_to_an_article_and_leaves_no_field,
                 a_failure_that_comes_late_replaces_no_article,
                 the_newest_are_listed_first,
+                a_text_is_found_in_titles_and_urls_in_any_case,
                 many_that_keep_at_once_keep_all,
             ],
             attempting: [

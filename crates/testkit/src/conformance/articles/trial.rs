@@ -94,7 +94,7 @@ pub(super) async fn listed(
     category: Option<&str>,
     status: Option<Status>,
 ) -> Vec<String> {
-    let wanted = Wanted { category: category.map(str::to_owned), status, most: 1_000 };
+    let wanted = Wanted { category: category.map(str::to_owned), status, most: 1_000, text: None };
     let found = articles.list(&wanted).await.expect("they can be listed");
     found.into_iter().map(|fields| fields["uid"].clone()).collect()
 }

@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use fetchwell_engine::ports::politeness::SiteAsk;
-use fetchwell_engine::ports::sites::{Condition, KnownSite, SITES_PER_PAGE, SiteQuery};
+use fetchwell_engine::ports::sites::{
+    Condition, KnownSite, SITES_PER_PAGE, SiteOrder, SiteQuery, SiteRank,
+};
 use fetchwell_policy::orders::Order;
 use fetchwell_policy::outcome::Mark;
 use fetchwell_policy::url::Site;
@@ -83,6 +85,43 @@ pub async fn sites_are_found_by_name_and_by_condition(store: &dyn PolitenessStor
     trial.clock.advance(secs(7_200));
     let resting = SiteQuery { condition: Some(Condition::Resting), ..with_text("", None) };
     assert_eq!(names(&trial, resting).await, [""; 0]);
+}
+
+/// Those with a rank first, page by page, each once; what has none is left to the query without rank.
+pub async fn sites_are_ranked_worst_first_and_the_rest_follow_by_name(store: &dyn PolitenessStore) {
+    let trial = Trial::new(store);
+    trial.turn(&[], &[ask("zebra.test"), ask("aardvark.test")]).await;
+    for name in ["m.test", "b.test", "x.test"] {
+        trial.order(name, Order::Pause).await;
+    }
+    trial.order("rated.test", Order::SetInterval(secs(9))).await;
+    trial.fail_until_open("y.test").await;
+    trial.report(report("resting.test", Mark::Neutral, Some(secs(1_200)), 0)).await;
+    for _ in 0..2 {
+        trial.report(report("limited.test", Mark::Limited, Some(secs(1)), 0)).await;
+    }
+    trial.report(report("once.test", Mark::Limited, Some(secs(1)), 0)).await;
+    trial.clock.advance(secs(60));
+    let worst_first =
+        ["y.test", "resting.test", "b.test", "m.test", "x.test", "limited.test", "once.test"];
+    let ordered = |order, most| SiteQuery { order, most, ..SiteQuery::default() };
+    for most in [50, 7, 3, 1] {
+        let query = ordered(SiteOrder::Ranked(SiteRank::Trouble), most);
+        assert_eq!(names(&trial, query).await, worst_first, "pages of {most}");
+        let query = ordered(SiteOrder::Unranked(SiteRank::Trouble), most);
+        let others = ["aardvark.test", "rated.test", "zebra.test"];
+        assert_eq!(names(&trial, query).await, others, "pages of {most}");
+    }
+    let by_limited = ordered(SiteOrder::Ranked(SiteRank::Limited), 1);
+    assert_eq!(names(&trial, by_limited).await, ["limited.test", "once.test"]);
+    let by_failed = ordered(SiteOrder::Ranked(SiteRank::Failed), 50);
+    assert_eq!(names(&trial, by_failed).await, ["y.test"]);
+    let paused = SiteQuery {
+        condition: Some(Condition::Paused),
+        text: Some("x".to_owned()),
+        ..ordered(SiteOrder::Ranked(SiteRank::Trouble), 50)
+    };
+    assert_eq!(names(&trial, paused).await, ["x.test"]);
 }
 
 /// Groups and webhook receivers are paced like sites, but are not sites.

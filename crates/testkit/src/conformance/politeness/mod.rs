@@ -83,6 +83,7 @@ macro_rules! politeness_conformance {
                 sites_are_listed_by_name_page_by_page,
                 a_site_is_shown_with_its_state_and_its_robots_txt,
                 sites_are_found_by_name_and_by_condition,
+                sites_are_ranked_worst_first_and_the_rest_follow_by_name,
                 what_is_no_site_of_the_web_is_not_listed,
             ],
             random: [a_random_history_follows_the_pure_rules],
