@@ -259,10 +259,16 @@ async fn what_is_public_needs_no_token() {
     for part in ["id=\"problem-invalid-field\"", "id=\"post-fetch\"", "curl ", "callback_url"] {
         assert!(page.contains(part), "{part}");
     }
-    let first = page.split("<li>").nth(1).unwrap();
+    assert!(
+        policy.contains("; script-src 'sha256-") && policy.contains("; connect-src 'self';"),
+        "{policy}"
+    );
+    assert!(!policy.contains("unsafe"), "{policy}");
+    let first = page.split("<li>").nth(2).unwrap();
     assert!(first.starts_with("<a href=\"#post-fetch\">"), "most come for that: {first}");
     assert!(page.contains("export FETCHWELL=http://fetchwell.test\n"), "where the page was found");
-    assert!(!page.contains("<script") && !page.contains("src="), "nothing is loaded");
+    assert_eq!(page.matches("<script>").count(), 1, "one script of its own, named by its hash");
+    assert!(!page.contains("src=") && !page.contains(" onclick"), "nothing is loaded");
     let head = service.send("HEAD", "/livez", &[], "").await.expect(200);
     assert!(head.body.is_empty());
 }

@@ -1,4 +1,5 @@
-//! The human-readable documentation, rendered on the server from the OpenAPI document, without JavaScript.
+//! The human-readable documentation, rendered on the server from the OpenAPI document. It is complete without
+//! JavaScript; a script of its own lets readers try the calls with a token that they paste.
 
 mod objects;
 
@@ -23,13 +24,17 @@ use crate::server::Peer;
 use objects::{fields, schema_name, type_of};
 
 const STYLE: &str = include_str!("style.css");
-const METHODS: [&str; 3] = ["get", "post", "delete"];
+const SCRIPT: &str = include_str!("try.js");
+const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
+/// The call that most readers come for.
+const FIRST: (&str, &str) = ("post", "/fetch");
 /// Placeholder for the address of this server, which is taken from the request for the page.
 const ADDRESS: &str = "{address}";
 /// The order of the sections, by how often readers need them.
 const TAGS: [&str; 5] = ["Messages", "Outbox", "Sites", "Oversight", "Operations"];
 
-/// The page, and its content security policy: it may load its own style and nothing else.
+/// The page, and its content security policy: it has its own style and script, loads nothing, and its script may send
+/// requests to this server only.
 #[derive(Clone)]
 pub(super) struct Page {
     /// The HTML before and after the server's address. All responses share these bytes.
@@ -43,10 +48,11 @@ impl Page {
     /// Renders the page for this OpenAPI document.
     pub(super) fn of(document: &OpenApi, listens_on: SocketAddr) -> Page {
         let document = serde_json::to_value(document).unwrap_or_default();
-        let hash = STANDARD.encode(Sha256::digest(STYLE));
+        let style = STANDARD.encode(Sha256::digest(STYLE));
+        let script = STANDARD.encode(Sha256::digest(SCRIPT));
         let policy = format!(
-            "default-src 'none'; style-src 'sha256-{hash}'; base-uri 'none'; form-action 'none'; \
-             frame-ancestors 'none'"
+            "default-src 'none'; style-src 'sha256-{style}'; script-src 'sha256-{script}'; \
+             connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
         );
         let html = html(&document);
         let (before, after) = html.split_once(ADDRESS).unwrap_or((html.as_str(), ""));
@@ -84,14 +90,36 @@ fn host(reader: &Parts) -> Option<&str> {
 #[template(path = "docs.html")]
 struct Documentation<'a> {
     description: &'a str,
-    operations: Vec<Operation<'a>>,
+    groups: Vec<Group<'a>>,
     schemas: &'a Value,
+}
+
+/// The operations with the same tag.
+struct Group<'a> {
+    name: &'a str,
+    operations: Vec<Operation<'a>>,
+}
+
+fn groups(document: &Value) -> Vec<Group<'_>> {
+    let mut groups: Vec<Group<'_>> = Vec::new();
+    for operation in operations(document) {
+        let name = text(&operation.body["tags"][0]);
+        match groups.iter_mut().find(|group| group.name == name) {
+            Some(group) => group.operations.push(operation),
+            None => groups.push(Group { name, operations: vec![operation] }),
+        }
+    }
+    groups
+}
+
+fn in_order<'a, 'b>(groups: &'b [Group<'a>]) -> impl Iterator<Item = &'b Operation<'a>> {
+    groups.iter().flat_map(|group| &group.operations)
 }
 
 fn html(document: &Value) -> String {
     let description = text(&document["info"]["description"]);
     let schemas = &document["components"]["schemas"];
-    let page = Documentation { description, operations: operations(document), schemas };
+    let page = Documentation { description, groups: groups(document), schemas };
     page.render().unwrap_or_default()
 }
 
@@ -108,6 +136,10 @@ impl Operation<'_> {
             self.path.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '/').collect();
         format!("{}{}", self.method, path.replace('/', "-"))
     }
+
+    fn needs_token(&self) -> bool {
+        self.body.get("security").is_some()
+    }
 }
 
 fn operations(document: &Value) -> Vec<Operation<'_>> {
@@ -118,7 +150,7 @@ fn operations(document: &Value) -> Vec<Operation<'_>> {
     });
     let mut all: Vec<_> = all.collect();
     let place = |tag: &str| TAGS.iter().position(|known| *known == tag).unwrap_or(TAGS.len());
-    all.sort_by_key(|one| place(text(&one.body["tags"][0])));
+    all.sort_by_key(|one| (place(text(&one.body["tags"][0])), (one.method, one.path) != FIRST));
     all
 }
 
@@ -128,12 +160,11 @@ fn curl(operation: &Operation<'_>) -> String {
     let body = example_body(operation.path);
     // With a body, curl sends a POST anyway.
     let method = match (operation.method, &body) {
-        ("post", None) => "-X POST ",
-        ("delete", _) => "-X DELETE ",
-        _ => "",
+        ("get", _) | ("post", Some(_)) => String::new(),
+        (method, _) => format!("-X {} ", method.to_uppercase()),
     };
     let mut lines = vec![format!("curl {method}\"$FETCHWELL{path}\"")];
-    if operation.body.get("security").is_some() {
+    if operation.needs_token() {
         lines.push("-H \"Authorization: Bearer $FETCHWELL_TOKEN\"".to_owned());
     }
     if let Some(body) = body {
@@ -163,6 +194,14 @@ fn example_body(path: &str) -> Option<String> {
         _ => return None,
     };
     Some(body.to_owned())
+}
+
+/// The example value of a parameter of a path.
+fn example_of(parameter: &Value) -> &str {
+    match text(&parameter["name"]) {
+        "site" => "example.com",
+        _ => "",
+    }
 }
 
 fn body_of(answer: &Value) -> String {
@@ -277,6 +316,33 @@ mod tests {
         assert_eq!(of("get", "/sites"), "curl \"$FETCHWELL/sites\"");
         let cancel = of("delete", "/messages/{id}");
         assert_eq!(cancel, "curl -X DELETE \"$FETCHWELL/messages/MESSAGE_ID\"");
+    }
+
+    #[test]
+    fn the_contents_name_each_operation_once_in_the_order_of_the_page() {
+        let (_, document) = documented().split_for_parts();
+        let page = html(&serde_json::to_value(document).unwrap());
+        let contents = page.split("</nav>").next().unwrap();
+        let linked: Vec<&str> =
+            contents.split("href=\"#").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+        let linked: Vec<&str> = linked.into_iter().filter(|anchor| anchor.contains('-')).collect();
+        let sections: Vec<&str> = page
+            .split("<section id=\"")
+            .skip(1)
+            .filter_map(|rest| rest.split('"').next())
+            .collect();
+        let sections: Vec<&str> = sections
+            .into_iter()
+            .filter(|id| METHODS.iter().any(|method| id.starts_with(&format!("{method}-"))))
+            .collect();
+        assert_eq!(linked.first(), Some(&"post-fetch"));
+        assert_eq!(linked, sections);
+    }
+
+    #[test]
+    fn the_script_cannot_end_its_element_early() {
+        assert!(!SCRIPT.contains("</") && !SCRIPT.contains("<!--"));
+        assert!(!SCRIPT.contains("localStorage") && !SCRIPT.contains("innerHTML"));
     }
 
     #[test]
