@@ -119,6 +119,8 @@ def pages(service: Service, cookie: dict[str, str]) -> dict[str, str]:
     return {
         "Overview": "/",
         "Sites": "/dashboard/sites",
+        "Sites: by name": "/dashboard/sites?sort=name",
+        "Sites: most 429 first": "/dashboard/sites?sort=limited",
         "Sites: paused": "/dashboard/sites?is=paused",
         "Sites: text that few have": "/dashboard/sites?text=site-777",
         "Sites: text that none has": "/dashboard/sites?text=nowhere",
@@ -133,6 +135,7 @@ def pages(service: Service, cookie: dict[str, str]) -> dict[str, str]:
         "One message": f"/dashboard/messages/{message}",
         "Dead letters": "/dashboard/dead-letters",
         "Articles": "/dashboard/articles",
+        "Articles: a search": "/dashboard/articles?text=nowhere",
         "Common Crawl": "/dashboard/common-crawl",
         "System": "/dashboard/system",
     }

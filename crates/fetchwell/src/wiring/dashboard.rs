@@ -37,6 +37,7 @@ pub(crate) async fn dashboard_subject(
         audit,
         auth_failures: Arc::new(AuthFailures::new(clock.clone())),
         clock,
+        health: parts.health.clone(),
         process_metrics: parts.process_metrics.clone(),
         history: MetricsHistory::default(),
         sites: Arc::new(sites),

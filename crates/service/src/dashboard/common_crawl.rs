@@ -51,7 +51,7 @@ pub(super) async fn page(visitor: Visitor) -> PageResult {
         looked.await.map_err(|error| PageError::Internal(error.to_string()))?;
     let rate = folder.as_ref().and_then(|folder| dashboard.crawl_looks.rate(folder.documents));
     let content = Page { batchers, folder, output, rate };
-    layout::page(&visitor, (Section::CommonCrawl, "Common Crawl"), &content)
+    layout::page(&visitor, (Section::CommonCrawl, "Common Crawl"), &content).await
 }
 
 #[cfg(test)]

@@ -1,10 +1,12 @@
 //! The layout of all pages.
 
 use askama::Template;
+use axum::response::{Html, IntoResponse};
 
 use super::access::Visitor;
 use super::assets::{ASSETS, Assets};
 use super::fault::{PageResult, html, render};
+use super::status;
 
 /// An entry of the navigation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,19 +44,21 @@ struct Page<'a> {
     visitor: &'a Visitor,
     door: &'static str,
     version: &'static str,
+    status: &'a str,
     content: &'a str,
 }
 
-/// Renders a page around its content; for an automatic refresh, only the content.
-pub(super) fn page(
+/// Renders a page around its content; for an automatic refresh, only the status and the content.
+pub(super) async fn page(
     visitor: &Visitor,
     (section, title): (Section, &str),
-    content: &impl Template,
+    content: &(impl Template + Sync),
 ) -> PageResult {
-    if visitor.is_live {
-        return html(content);
-    }
     let content = &render(content)?;
+    let status = &render(&*status::status(&visitor.dashboard).await)?;
+    if visitor.is_live {
+        return Ok(Html(format!("{status}{content}")).into_response());
+    }
     html(&Page {
         assets: &ASSETS,
         title,
@@ -62,6 +66,7 @@ pub(super) fn page(
         visitor,
         door: visitor.dashboard.subject.door.command(),
         version: env!("CARGO_PKG_VERSION"),
+        status,
         content,
     })
 }

@@ -6,7 +6,8 @@
 //! | `routes` | the routing table, and the headers of every response |
 //! | `access` | login, sessions, roles, and protection against forged requests |
 //! | `overview`, `sites`, `messages`, `dead_letters`, `articles`, `common_crawl`, `callers`, `system` | the pages |
-//! | `layout`, `offer`, `tabs`, `fault`, `assets`, `templates/` | shared parts of pages |
+//! | `layout`, `offer`, `bulk`, `tabs`, `fault`, `assets`, `templates/` | shared parts of pages |
+//! | `status` | the status line on every page |
 //! | `live` | automatic refresh |
 //! | `history`, `seconds`, `charts` | the metrics of the last 15 minutes, and their charts |
 //! | `words` | formatting of numbers and times |
@@ -17,6 +18,7 @@
 mod access;
 mod articles;
 mod assets;
+mod bulk;
 mod callers;
 mod charts;
 mod common_crawl;
@@ -31,6 +33,7 @@ mod overview;
 mod routes;
 mod seconds;
 mod sites;
+mod status;
 mod subject;
 mod system;
 mod tabs;
@@ -43,6 +46,7 @@ use tokio_util::sync::CancellationToken;
 
 use access::{Attempts, Sessions};
 use dead_letters::Census;
+use status::StatusCache;
 
 pub use access::Authenticator;
 pub use history::MetricsHistory;
@@ -56,6 +60,7 @@ pub struct Dashboard {
     sessions: Sessions,
     attempts: Attempts,
     census: Arc<Census>,
+    status: Arc<StatusCache>,
     crawl_looks: common_crawl::Looks,
     /// Limits the number of live pages.
     watched: Arc<Semaphore>,
@@ -70,6 +75,7 @@ impl Dashboard {
             sessions: Sessions::default(),
             attempts: Attempts::default(),
             census: Arc::default(),
+            status: Arc::default(),
             crawl_looks: common_crawl::Looks::default(),
             watched: Arc::new(Semaphore::new(live::MOST_WATCHED)),
             stop,

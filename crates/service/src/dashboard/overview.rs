@@ -60,6 +60,9 @@ impl Scale {
 #[derive(Template)]
 #[template(path = "overview.html")]
 struct Overview {
+    /// Whether nothing was fetched so far, and nothing waits.
+    is_new: bool,
+    has_messages: bool,
     now: Now,
     ledger: Option<Ledger>,
     outcomes: Outcomes,
@@ -115,9 +118,14 @@ pub(super) async fn page(visitor: Visitor) -> PageResult {
     looks.push(Look::of(&snapshot, subject.clock.wall()));
     let end = looks.last().map_or(Time::EPOCH, |look| look.at);
     let scale = Scale::of(&looks);
+    let ledger = sum_of_ledgers(&snapshot);
+    let is_new = ledger.is_none_or(|ledger| ledger.accepted == 0)
+        && looks.last().is_none_or(|look| look.requests() == 0);
     let content = Overview {
+        is_new,
+        has_messages: subject.oversight.is_some(),
         now: Now::of(&snapshot, &looks),
-        ledger: sum_of_ledgers(&snapshot),
+        ledger,
         outcomes: Outcomes::of(&looks, scale),
         durations: Durations::of(&looks, scale),
         minutes: minutes(&looks, scale),
@@ -126,7 +134,7 @@ pub(super) async fn page(visitor: Visitor) -> PageResult {
         began: words::time_of_day(end - scale.reaches()),
         ends: words::time_of_day(end),
     };
-    layout::page(&visitor, (Section::Overview, "Overview"), &content)
+    layout::page(&visitor, (Section::Overview, "Overview"), &content).await
 }
 
 impl Now {
@@ -165,7 +173,8 @@ fn sites_held(snapshot: &MetricsSnapshot) -> Option<usize> {
     sites.next().is_none().then_some(first)
 }
 
-fn sum_of_ledgers(snapshot: &MetricsSnapshot) -> Option<Ledger> {
+/// The sum of the last known ledgers of all doors.
+pub(super) fn sum_of_ledgers(snapshot: &MetricsSnapshot) -> Option<Ledger> {
     let ledgers = snapshot.doors.values().filter_map(|door| door.ledger);
     ledgers.reduce(|a, b| Ledger {
         accepted: a.accepted + b.accepted,

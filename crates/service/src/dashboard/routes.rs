@@ -55,6 +55,7 @@ pub(crate) fn router<S: Clone + Send + Sync + 'static>(dashboard: &Arc<Dashboard
         .route("/dashboard/callers/{word}", post(callers::order))
         .route("/dashboard/messages/act", post(messages::act))
         .route("/dashboard/dead-letters/revise", post(dead_letters::group::revise))
+        .route("/dashboard/dead-letters/bulk", post(dead_letters::bulk::act))
         .route("/dashboard/dead-letters/export", get(dead_letters::export))
         .route("/dashboard/login", get(login::form).post(login::log_in))
         .route("/dashboard/logout", post(login::log_out))

@@ -7,6 +7,7 @@ use fetchwell_engine::ports::articles::Articles;
 use fetchwell_engine::ports::crawl_progress::CrawlProgress;
 use fetchwell_engine::ports::dead_letters::DeadLetters;
 use fetchwell_engine::ports::oversight::Oversight;
+use fetchwell_engine::store_health::StoreHealth;
 use fetchwell_telemetry::metrics::Metrics;
 
 use super::{Authenticator, MetricsHistory};
@@ -63,6 +64,8 @@ pub struct Subject {
     pub door: DashboardHost,
     pub system: SystemInfo,
     pub clock: Clock,
+    /// Which store calls of this process fail.
+    pub health: Arc<StoreHealth>,
     /// Decides who may log in.
     pub authenticator: Authenticator,
     pub audit: AuditLog,

@@ -58,5 +58,5 @@ pub(super) async fn page(visitor: Visitor) -> PageResult {
         given,
         defaults,
     };
-    layout::page(&visitor, (Section::System, "System"), &content)
+    layout::page(&visitor, (Section::System, "System"), &content).await
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::gate::GateRules;
 use fetchwell_engine::ports::error::StoreError;
-use fetchwell_engine::ports::sites::{KnownSite, SiteQuery, Sites, Waiting};
+use fetchwell_engine::ports::sites::{KnownSite, SiteOrder, SiteQuery, SiteRank, Sites, Waiting};
 use fetchwell_policy::orders::{MAX_ORDERED_INTERVAL, Order};
 use fetchwell_policy::pace::Rate;
 use fetchwell_policy::time::Time;
@@ -83,6 +83,62 @@ impl SiteService {
         let page = self.sites.sites(query).await?;
         let rows = self.rows(&page.sites, MOST_COUNTED_IN_A_LIST, page.now).await?;
         Ok(RowsPage { rows, next: page.next })
+    }
+
+    /// A page of all sites: those with a rank first, highest first, then the others by name. The `next` of a page
+    /// continues in this order only.
+    pub async fn ranked_page(
+        &self,
+        query: &SiteQuery,
+        rank: SiteRank,
+    ) -> Result<RowsPage, StoreError> {
+        /// Before the `after` of a page in the part without rank. No name of a site begins with it.
+        const UNRANKED: char = '=';
+        let after = query.after.as_deref().unwrap_or_default();
+        let mut now = None;
+        let mut sites = Vec::new();
+        let mut next = None;
+        let unranked_after = match after.strip_prefix(UNRANKED) {
+            Some(after) => Some(after),
+            None => {
+                let order = SiteOrder::Ranked(rank);
+                let page = self.sites.sites(&SiteQuery { order, ..query.clone() }).await?;
+                now = Some(page.now);
+                sites = page.sites;
+                next = page.next;
+                next.is_none().then_some("")
+            }
+        };
+        let room = query.most().saturating_sub(sites.len());
+        if let Some(after) = unranked_after {
+            if room == 0 {
+                next = Some(UNRANKED.to_string());
+            } else {
+                let order = SiteOrder::Unranked(rank);
+                let after = Some(after.to_owned()).filter(|after| !after.is_empty());
+                let rest = SiteQuery { order, after, most: room, ..query.clone() };
+                let page = self.sites.sites(&rest).await?;
+                now = now.or(Some(page.now));
+                sites.extend(page.sites);
+                next = page.next.map(|next| format!("{UNRANKED}{next}"));
+            }
+        }
+        let rows = self.rows(&sites, MOST_COUNTED_IN_A_LIST, now.unwrap_or_default()).await?;
+        Ok(RowsPage { rows, next })
+    }
+
+    /// One site without the number of its waiting URLs, which may take long to count.
+    pub async fn row_uncounted(&self, site: &Site) -> Result<SiteRow, StoreError> {
+        let (known, store_now) = self.sites.site(site).await?;
+        Ok(SiteRow::of(&known, 0, &self.rules, (store_now, self.clock.now())))
+    }
+
+    /// The first sites in this order, without the numbers of their waiting URLs.
+    pub async fn worst(&self, rank: SiteRank, most: usize) -> Result<Vec<SiteRow>, StoreError> {
+        let order = SiteOrder::Ranked(rank);
+        let page = self.sites.sites(&SiteQuery { order, most, ..SiteQuery::default() }).await?;
+        let times = (page.now, self.clock.now());
+        Ok(page.sites.iter().map(|known| SiteRow::of(known, 0, &self.rules, times)).collect())
     }
 
     /// One site, even if it was never fetched from.

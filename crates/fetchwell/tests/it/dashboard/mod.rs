@@ -3,8 +3,10 @@
 mod access;
 mod acting;
 mod browser;
+mod bulk;
 mod callers;
 mod letters;
 mod place;
 mod rendering;
+mod status;
 mod visit;

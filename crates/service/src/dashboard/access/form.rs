@@ -43,6 +43,12 @@ impl Form {
         found.map(|(_, value)| value.trim()).filter(|value| !value.is_empty())
     }
 
+    /// All values of a field that may be repeated, at most `most`.
+    pub(in super::super) fn all(&self, name: &str, most: usize) -> Vec<&str> {
+        let found = self.0.iter().filter(|(found, _)| found == name);
+        found.map(|(_, value)| value.trim()).filter(|value| !value.is_empty()).take(most).collect()
+    }
+
     /// A required field.
     pub(in super::super) fn need(&self, name: &'static str) -> Result<&str, PageError> {
         self.text(name)
@@ -59,6 +65,7 @@ mod tests {
         let form = Form::of(b"a=1+2&b=%C3%A4&empty=+&a=3");
         assert_eq!((form.text("a"), form.text("b")), (Some("1 2"), Some("ä")));
         assert_eq!((form.text("empty"), form.text("c")), (None, None));
+        assert_eq!((form.all("a", 9), form.all("a", 1)), (vec!["1 2", "3"], vec!["1 2"]));
         assert!(form.need("b").is_ok() && form.need("empty").is_err());
     }
 }

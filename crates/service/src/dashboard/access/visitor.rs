@@ -6,6 +6,7 @@ use axum::extract::FromRequestParts;
 use fetchwell_engine::ports::inbox::{Caller, Role};
 use http::Uri;
 use http::request::Parts;
+use url::form_urlencoded::{self, Serializer};
 
 use super::authenticator::{Authenticator, ONLOOKER};
 use super::cookies;
@@ -83,6 +84,26 @@ impl Visitor {
     pub(in super::super) fn back(&self) -> &str {
         here(&self.uri)
     }
+
+    /// The path and query of the page with this parameter set, or removed.
+    pub(in super::super) fn here_with(&self, name: &str, value: Option<&str>) -> String {
+        with_parameter(&self.uri, name, value)
+    }
+}
+
+/// The path and query of a URL with this parameter set, or removed.
+fn with_parameter(uri: &Uri, name: &str, value: Option<&str>) -> String {
+    let query = uri.query().unwrap_or_default();
+    let others = form_urlencoded::parse(query.as_bytes()).filter(|(found, _)| found != name);
+    let mut pairs = Serializer::new(String::new());
+    pairs.extend_pairs(others);
+    if let Some(value) = value {
+        pairs.append_pair(name, value);
+    }
+    match pairs.finish() {
+        query if query.is_empty() => uri.path().to_owned(),
+        query => format!("{}?{query}", uri.path()),
+    }
 }
 
 fn here(uri: &Uri) -> &str {
@@ -122,5 +143,19 @@ impl FromRequestParts<Arc<Dashboard>> for Visitor {
         let csrf = session.csrf;
         let session = Some(id.to_owned());
         Ok(Visitor { dashboard, caller, theme, csrf, notice, is_live, session, uri })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_parameter_is_set_or_removed_and_the_others_stay() {
+        let uri: Uri = "/dashboard/messages?state=failed&select=all&text=%C3%A4".parse().unwrap();
+        let without = "/dashboard/messages?state=failed&text=%C3%A4";
+        assert_eq!(with_parameter(&uri, "select", None), without);
+        assert_eq!(with_parameter(&uri, "select", Some("all")), format!("{without}&select=all"));
+        assert_eq!(with_parameter(&"/?select=all".parse().unwrap(), "select", None), "/");
     }
 }

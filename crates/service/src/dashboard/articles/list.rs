@@ -1,7 +1,7 @@
 //! The newest articles of a category.
 
 use askama::Template;
-use fetchwell_engine::ports::articles::{Counts, Fields, Status, Wanted};
+use fetchwell_engine::ports::articles::{ARTICLES_EXAMINED, Counts, Fields, Status, Wanted};
 use fetchwell_policy::time::Time;
 
 use super::field;
@@ -26,6 +26,7 @@ struct Found {
     tabs: Vec<(String, u64)>,
     category: Option<String>,
     failures: bool,
+    text: String,
     stories: Vec<Story>,
 }
 
@@ -43,20 +44,22 @@ struct Story {
 pub(in super::super) async fn page(visitor: Visitor) -> PageResult {
     let title = (Section::Articles, "Articles");
     let Some(articles) = &visitor.dashboard.subject.articles else {
-        return layout::page(&visitor, title, &Page { found: None });
+        return layout::page(&visitor, title, &Page { found: None }).await;
     };
     let query = visitor.query();
     let category = query.text("category").map(str::to_owned);
     let failures = query.text("show") == Some("failures");
     let status = Some(if failures { Status::Failure } else { Status::Success });
-    let wanted = Wanted { category: category.clone(), status, most: MOST };
+    let text = query.text("text").map(str::to_owned);
+    let wanted = Wanted { category: category.clone(), status, text: text.clone(), most: MOST };
     let counts = articles.count().await?;
     let mut tabs: Vec<(String, u64)> = counts.by_category.clone().into_iter().collect();
     tabs.sort_by_key(|(_, articles)| std::cmp::Reverse(*articles));
     tabs.truncate(MOST_TABS);
     let stories = articles.list(&wanted).await?.iter().map(Story::of).collect();
-    let found = Some(Found { counts, tabs, category, failures, stories });
-    layout::page(&visitor, title, &Page { found })
+    let text = text.unwrap_or_default();
+    let found = Some(Found { counts, tabs, category, failures, text, stories });
+    layout::page(&visitor, title, &Page { found }).await
 }
 
 impl Story {

@@ -42,7 +42,7 @@ pub(in super::super) async fn page(visitor: Visitor, Path(uid): Path<String>) ->
         blocks: reader::blocks(markdown, title),
         uid: text("uid"),
     };
-    layout::page(&visitor, (Section::Articles, title), &content)
+    layout::page(&visitor, (Section::Articles, title), &content).await
 }
 
 #[cfg(test)]

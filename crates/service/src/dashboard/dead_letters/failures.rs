@@ -11,8 +11,10 @@ use fetchwell_policy::rfc3339::rfc3339;
 use futures::StreamExt;
 use futures::stream::try_unfold;
 
-use super::{Lines, MOST_GROUPS};
+use super::bulk::key;
+use super::{BULK, Lines, MOST_GROUPS};
 use crate::dashboard::access::Visitor;
+use crate::dashboard::bulk::{self, Bulk};
 use crate::dashboard::fault::PageResult;
 use crate::dashboard::layout::{self, Section};
 use crate::dashboard::words::{self, shell};
@@ -27,6 +29,7 @@ struct Page<'a> {
     more: usize,
     /// In the format that commands accept.
     as_of: String,
+    bulk: Option<Bulk>,
 }
 
 /// The largest groups.
@@ -36,8 +39,9 @@ pub(super) async fn page(visitor: &Visitor, oversight: &dyn Oversight) -> PageRe
     let more = failures.groups.len().saturating_sub(MOST_GROUPS);
     failures.groups.truncate(MOST_GROUPS);
     let as_of = rfc3339(failures.as_of);
-    let content = Page { visitor, failures, messages, more, as_of };
-    layout::page(visitor, (Section::DeadLetters, "Dead letters"), &content)
+    let bulk = Bulk::of(visitor, BULK, failures.as_of.as_micros(), vec![bulk::RETRY]);
+    let content = Page { visitor, failures, messages, more, as_of, bulk };
+    layout::page(visitor, (Section::DeadLetters, "Dead letters"), &content).await
 }
 
 /// Every failed message as a line of JSON, newest first.

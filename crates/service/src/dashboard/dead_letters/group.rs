@@ -8,9 +8,10 @@ use fetchwell_engine::ports::error::StoreError;
 use fetchwell_policy::time::Time;
 use serde_json::Value;
 
-use super::as_of;
 use super::letters::of;
+use super::{BULK, as_of};
 use crate::dashboard::access::{Form, Order, Visitor};
+use crate::dashboard::bulk::{self, Bulk};
 use crate::dashboard::fault::{PageError, PageResult};
 use crate::dashboard::layout::{self, Section};
 use crate::dashboard::offer::{Mood, Offer};
@@ -30,6 +31,7 @@ struct GroupPage<'a> {
     as_of: Time,
     letters: Vec<(DeadLetter, Vec<(String, String)>)>,
     offers: Vec<Offer>,
+    bulk: Option<Bulk>,
 }
 
 /// One group, with some of its letters.
@@ -54,9 +56,10 @@ pub(in super::super) async fn page(visitor: Visitor) -> PageResult {
         as_of,
         letters: shown.into_iter().map(with_details).collect(),
         offers: offers(&group, found, as_of),
+        bulk: Bulk::of(&visitor, BULK, as_of.as_micros(), vec![bulk::RETRY, bulk::DROP]),
         group,
     };
-    layout::page(&visitor, (Section::DeadLetters, "Dead letters"), &content)
+    layout::page(&visitor, (Section::DeadLetters, "Dead letters"), &content).await
 }
 
 /// The actions on a group as of a time.
@@ -65,8 +68,7 @@ fn offers(group: &DeadGroup, found: u64, as_of: Time) -> Vec<Offer> {
         return Vec::new();
     }
     let all = words::count::<u64>(found);
-    let which =
-        format!("--reason {} --site {}", shell(&group.reason), shell(site_name(&group.site)));
+    let which = which(group);
     let offer = |what: &str, label: String, about, mood, canary: bool| {
         let mut fields = vec![
             ("what", what.to_owned()),
@@ -92,6 +94,11 @@ fn offers(group: &DeadGroup, found: u64, as_of: Time) -> Vec<Offer> {
         offer("retry", format!("Retry all {all}"), retry, Mood::Plain, false),
         offer("drop", format!("Drop all {all}"), drop, Mood::Grave, false),
     ]
+}
+
+/// The flags of commands for a group.
+pub(super) fn which(group: &DeadGroup) -> String {
+    format!("--reason {} --site {}", shell(&group.reason), shell(site_name(&group.site)))
 }
 
 /// Some letters of a group, found by a bounded search; at least the sample of the count.
@@ -169,7 +176,8 @@ fn named(form: &Form) -> Result<DeadGroup, PageError> {
     Ok(DeadGroup { reason: form.need("reason")?.to_owned(), site: site.to_owned() })
 }
 
-fn moment(form: &Form) -> Result<Time, PageError> {
+/// The time of the page that a form was on.
+pub(super) fn moment(form: &Form) -> Result<Time, PageError> {
     let micros = form.need("as_of")?.parse();
     micros.map(Time::from_micros).map_err(|_| PageError::BadRequest("as_of is not a time"))
 }

@@ -4,14 +4,17 @@ use std::sync::Arc;
 
 use askama::Template;
 use axum::body::Bytes;
-use fetchwell_engine::ports::dead_letters::{DeadLetters, LETTERS_PER_PAGE};
+use fetchwell_engine::ports::dead_letters::{CANARIES, DeadLetters, LETTERS_PER_PAGE};
 use futures::StreamExt;
 use futures::stream::try_unfold;
 
-use super::Lines;
+use super::bulk::key;
 use super::census::Counted;
+use super::group::which;
+use super::{BULK, Lines};
 use crate::dashboard::Dashboard;
 use crate::dashboard::access::Visitor;
+use crate::dashboard::bulk::{self, Bulk};
 use crate::dashboard::fault::{PageError, PageResult};
 use crate::dashboard::layout::{self, Section};
 use crate::dashboard::words;
@@ -19,15 +22,21 @@ use crate::views::letters::{letter_line, site_name};
 
 #[derive(Template)]
 #[template(path = "letters.html")]
-struct Page {
+struct Page<'a> {
+    visitor: &'a Visitor,
     counted: Option<Arc<Counted>>,
+    bulk: Option<Bulk>,
 }
 
 /// The largest groups.
 pub(super) async fn page(visitor: &Visitor, letters: &Arc<dyn DeadLetters>) -> PageResult {
     let Dashboard { census, subject, .. } = &*visitor.dashboard;
     let counted = census.look(letters, &subject.clock).await?;
-    layout::page(visitor, (Section::DeadLetters, "Dead letters"), &Page { counted })
+    let as_of = counted.as_ref().map(|counted| counted.as_of.as_micros());
+    let buttons = vec![bulk::RETRY, bulk::DROP];
+    let bulk = as_of.and_then(|as_of| Bulk::of(visitor, BULK, as_of, buttons));
+    let content = Page { visitor, counted, bulk };
+    layout::page(visitor, (Section::DeadLetters, "Dead letters"), &content).await
 }
 
 /// Every letter as a line of JSON, page by page.

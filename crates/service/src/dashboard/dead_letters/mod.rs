@@ -1,9 +1,10 @@
 //! Dead letters by reason and site, and the actions on them.
 //!
-//! For `pages` these are URLs on a list (`letters`, `group`). For `serve` they are failed messages (`failures`), which
+//! For `pages` these are URLs on a list (`letters`, `group`, `bulk`). For `serve` they are failed messages (`failures`), which
 //! keep their results and are retried as new messages.
 
 mod as_of;
+pub(super) mod bulk;
 mod census;
 mod failures;
 pub(super) mod group;
@@ -25,6 +26,9 @@ pub(super) use census::Census;
 /// The maximum number of groups on the page, largest first. More would not help to see a pattern.
 const MOST_GROUPS: usize = 50;
 
+/// The path to which the selected rows are posted.
+const BULK: &str = "/dashboard/dead-letters/bulk";
+
 /// Lines of JSON, in chunks.
 type Lines = BoxStream<'static, Result<Bytes, StoreError>>;
 
@@ -40,7 +44,7 @@ pub(super) async fn page(visitor: Visitor) -> PageResult {
     if let Some(letters) = &subject.dead_letters {
         return letters::page(&visitor, letters).await;
     }
-    layout::page(&visitor, (Section::DeadLetters, "Dead letters"), &Absent)
+    layout::page(&visitor, (Section::DeadLetters, "Dead letters"), &Absent).await
 }
 
 /// All dead letters, as lines of JSON.

@@ -2,11 +2,13 @@
 
 use fetchwell_engine::ports::inbox::MessageId;
 use fetchwell_engine::ports::oversight::{
-    Action, Count, MessageFilter, MessageState, MessageSummary,
+    Action, ActionResult, Count, MessageFilter, MessageState, MessageSummary,
 };
+use fetchwell_policy::time::Time;
 
 use super::{filter, oversight};
 use crate::dashboard::access::{Form, Order};
+use crate::dashboard::bulk::{self, MOST_SELECTED};
 use crate::dashboard::fault::{PageError, PageResult};
 use crate::dashboard::offer::{Mood, Offer};
 use crate::dashboard::words;
@@ -15,7 +17,7 @@ use crate::dashboard::words;
 const CANARIES: usize = 1;
 
 /// The path to which the forms are posted.
-const ACTION: &str = "/dashboard/messages/act";
+pub(super) const ACTION: &str = "/dashboard/messages/act";
 
 /// The actions on one message.
 pub(super) fn offers_for_one(message: &MessageSummary) -> Vec<Offer> {
@@ -95,24 +97,14 @@ pub(in super::super) async fn act(order: Order) -> PageResult {
         _ => return Err(PageError::BadRequest("unknown action")),
     };
     let action = format!("{}_messages", act.as_str());
-    if let Some(id) = form.text("id") {
-        let id: MessageId =
-            id.parse().map_err(|_| PageError::BadRequest("id is not a message id"))?;
-        let deeds = oversight.act_on(act, &[id], None).await?;
-        let told = deeds.first().map_or_else(String::new, |deed| format!("{id} {}", deed.told()));
-        if !deeds.iter().any(|deed| deed.is_done()) {
-            return Ok(order.not_done(format!("{told}.")));
-        }
-        order.note(&action, told.clone()).await?;
-        return Ok(order.told(format!("{told}.")));
+    let ids = form.all("id", MOST_SELECTED);
+    if form.text("selected").is_some() || !ids.is_empty() {
+        return act_on_some(&order, act, &action, &ids).await;
     }
     let filter = as_seen(form)?;
     let most = if form.text("canary").is_some() { CANARIES } else { usize::MAX };
     let acted = oversight.act(act, &filter, most).await?;
-    let done = match act {
-        Action::Retry => "Retried",
-        Action::Cancel => "Cancelled",
-    };
+    let done = done(act);
     let text = format!(
         "{done}: {}. Unchanged: {}.",
         words::count::<u64>(acted.done),
@@ -122,6 +114,61 @@ pub(in super::super) async fn act(order: Order) -> PageResult {
         format!("{} messages that match: {}", acted.done, filter::command(act.as_str(), &filter));
     order.note(&action, detail).await?;
     Ok(order.told(text))
+}
+
+/// Acts on these messages: one of a page of its own, or those that were selected in a list.
+async fn act_on_some(order: &Order, act: Action, action: &str, ids: &[&str]) -> PageResult {
+    let Some(oversight) = oversight(&order.by.dashboard) else {
+        return Err(PageError::NotFound("this process has no messages"));
+    };
+    let parsed: Result<Vec<MessageId>, _> = ids.iter().map(|id| id.parse()).collect();
+    let ids = parsed.map_err(|_| PageError::BadRequest("id is not a message id"))?;
+    if ids.is_empty() {
+        return Ok(order.not_done("Nothing was done: select at least one message.".to_owned()));
+    }
+    let as_of = order.form.text("as_of").and_then(|micros| micros.parse().ok());
+    let results = oversight.act_on(act, &ids, as_of.map(Time::from_micros)).await?;
+    let changed = results.iter().filter(|result| result.is_done()).count();
+    let told = match (ids.as_slice(), results.as_slice()) {
+        ([id], [result]) => format!("{id} {}", result.told()),
+        _ => summary(act, &ids, &results),
+    };
+    if changed == 0 {
+        return Ok(order.not_done(format!("{told}.")));
+    }
+    order.note(action, told.clone()).await?;
+    Ok(order.told(format!("{told}.")))
+}
+
+/// `Retried: 3. Unchanged: 2 (MESSAGE was not changed: …)`, with the first message that was not changed as an example.
+fn summary(act: Action, ids: &[MessageId], results: &[ActionResult]) -> String {
+    let changed = results.iter().filter(|result| result.is_done()).count();
+    let unchanged = results.len() - changed;
+    let mut told = format!("{}: {changed}", done(act));
+    let example = ids.iter().zip(results).find(|(_, result)| !result.is_done());
+    if let Some((id, result)) = example {
+        told.push_str(&format!(". Unchanged: {unchanged}; for example, {id} {}", result.told()));
+    }
+    told
+}
+
+fn done(act: Action) -> &'static str {
+    match act {
+        Action::Retry => "Retried",
+        Action::Cancel => "Cancelled",
+    }
+}
+
+/// The actions on selected messages, if their state allows any.
+pub(super) fn bulk_buttons(
+    state: Option<MessageState>,
+) -> Vec<(&'static str, &'static str, &'static str)> {
+    match state {
+        None | Some(MessageState::Delayed) => vec![bulk::RETRY, bulk::CANCEL],
+        Some(MessageState::Queued) => vec![bulk::CANCEL],
+        Some(MessageState::Processing) => Vec::new(),
+        Some(MessageState::Completed | MessageState::Failed) => vec![bulk::RETRY],
+    }
 }
 
 /// The filter of a form. It must include a time and a state.

@@ -3,9 +3,10 @@
 use askama::Template;
 use fetchwell_engine::ports::oversight::{Count, MessageFilter, MessageState, MessageSummaries};
 
-use super::acting::{how_many, offers_for_all};
+use super::acting::{ACTION, bulk_buttons, how_many, offers_for_all};
 use super::{Absent, filter, mood, oversight};
 use crate::dashboard::access::Visitor;
+use crate::dashboard::bulk::Bulk;
 use crate::dashboard::fault::PageResult;
 use crate::dashboard::layout::{self, Section};
 use crate::dashboard::offer::Offer;
@@ -25,12 +26,14 @@ struct Page<'a> {
     count: Count,
     next: Option<String>,
     offers: Vec<Offer>,
+    bulk: Option<Bulk>,
+    is_unfiltered: bool,
 }
 
 pub(in super::super) async fn page(visitor: Visitor) -> PageResult {
     let title = (Section::Messages, "Messages");
     let Some(oversight) = oversight(&visitor.dashboard) else {
-        return layout::page(&visitor, title, &Absent);
+        return layout::page(&visitor, title, &Absent).await;
     };
     let query = visitor.query();
     let filter = filter::read(&query);
@@ -39,7 +42,11 @@ pub(in super::super) async fn page(visitor: Visitor) -> PageResult {
     // Actions apply to the messages as of this time, so they are counted as of the same time.
     let as_seen = MessageFilter { as_of: Some(seen.as_of), ..filter.clone() };
     let count = oversight.count(&as_seen).await?;
+    let buttons = bulk_buttons(filter.state);
+    let bulk = Bulk::of(&visitor, ACTION, seen.as_of.as_micros(), buttons);
     let content = Page {
+        bulk: bulk.filter(|_| !seen.messages.is_empty()),
+        is_unfiltered: filter == MessageFilter::default() && from.is_none(),
         visitor: &visitor,
         tabs: tabs(&filter),
         next: seen.next.map(|next| filter::path(&filter, Some(next))),
@@ -48,7 +55,7 @@ pub(in super::super) async fn page(visitor: Visitor) -> PageResult {
         count,
         filter: &filter,
     };
-    layout::page(&visitor, title, &content)
+    layout::page(&visitor, title, &content).await
 }
 
 /// A tab for each state; the other fields of the filter are kept.

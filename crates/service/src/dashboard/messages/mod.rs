@@ -4,6 +4,7 @@ mod acting;
 mod filter;
 mod list;
 mod one;
+mod reason;
 
 use askama::Template;
 use fetchwell_engine::ports::oversight::{MessageState, Oversight};

@@ -39,7 +39,7 @@ fn in_seconds(seconds: &f64) -> String {
     words::span(Duration::try_from_secs_f64(*seconds).unwrap_or_default())
 }
 
-fn maybe_seconds(seconds: &Option<f64>) -> String {
+pub(super) fn maybe_seconds(seconds: &Option<f64>) -> String {
     seconds.as_ref().map_or("–".to_owned(), in_seconds)
 }
 

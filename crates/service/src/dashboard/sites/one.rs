@@ -32,7 +32,7 @@ pub(in super::super) async fn page(visitor: Visitor, Path(name): Path<String>) -
         has_messages: subject.oversight.is_some(),
         offers: offers(row),
     };
-    layout::page(&visitor, (Section::Sites, site.as_str()), &content)
+    layout::page(&visitor, (Section::Sites, site.as_str()), &content).await
 }
 
 /// Parses the name of a site.
