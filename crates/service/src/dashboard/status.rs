@@ -12,6 +12,7 @@ use fetchwell_engine::store_health::{Failing, StoreCall};
 use fetchwell_telemetry::metrics::MetricsSnapshot;
 use parking_lot::Mutex;
 use tokio::time::{Instant, timeout};
+use tracing::debug;
 
 use super::history::Look;
 use super::overview::sum_of_ledgers;
@@ -192,8 +193,10 @@ impl StatusCache {
             }
         });
         // While somebody looks, the last known sites are good enough for the moment.
-        if known.is_none_or(|(at, _)| at.elapsed() >= SITES_OLD) {
-            let _ = timeout(PATIENCE, reading).await;
+        if known.is_none_or(|(at, _)| at.elapsed() >= SITES_OLD)
+            && timeout(PATIENCE, reading).await.is_err()
+        {
+            debug!("reading the sites in trouble takes long; the status goes without them");
         }
         self.sites.lock().map(|(_, sites)| sites).unwrap_or_default()
     }

@@ -253,7 +253,7 @@ async fn what_is_public_needs_no_token() {
         assert!(schemas.get(name).is_some(), "{name} is not described");
     }
     let docs = get("/docs").await.expect(200);
-    let policy = docs.header("content-security-policy").unwrap();
+    let policy = docs.header("content-security-policy").unwrap().to_owned();
     assert!(policy.starts_with("default-src 'none'; style-src 'sha256-"), "{policy}");
     let page = String::from_utf8(docs.body).unwrap();
     for part in ["id=\"problem-invalid-field\"", "id=\"post-fetch\"", "curl ", "callback_url"] {
