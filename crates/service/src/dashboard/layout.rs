@@ -57,7 +57,7 @@ pub(super) async fn page(
     let content = &render(content)?;
     let status = &render(&*status::status(&visitor.dashboard).await)?;
     if visitor.is_live {
-        return Ok(Html(format!("{status}{content}")).into_response());
+        return Ok(Html(format!("{status}\n{content}")).into_response());
     }
     html(&Page {
         assets: &ASSETS,
