@@ -59,10 +59,10 @@ def watch(page: Page) -> None:
 
 
 def examine(page: Page, what: str, rules: list[str] | None = None) -> None:
-    """No serious fault of accessibility, no complaint of the browser, nothing wider than the window."""
+    """No fault of accessibility, no complaint of the browser, nothing wider than the window."""
     options = {"resultTypes": ["violations"]}
     found = Axe().run(page, options=options | ({"runOnly": rules} if rules else {}))
-    grave = [fault for fault in found.response["violations"] if fault["impact"] in ("serious", "critical")]
+    grave = found.response["violations"]
     told = [(fault["id"], [node["html"][:200] for node in fault["nodes"]][:4]) for fault in grave]
     assert not grave, f"{what}: {json.dumps(told, indent=1)}"
     assert not page.complaints, f"{what}: {page.complaints}"  # type: ignore[attr-defined]
@@ -186,7 +186,7 @@ def rows_are_selected(browser: Browser) -> None:
     page = visit(browser, SERVE, OPERATOR)
     page.goto("/dashboard/dead-letters")
     boxes = page.get_by_role("checkbox")
-    assert boxes.count() >= 3
+    assert boxes.count() >= 2
     expect(page.locator("[data-selected]")).to_have_text(re.compile("^0 of"))
     boxes.first.focus()
     page.keyboard.press("Space")
@@ -199,12 +199,13 @@ def rows_are_selected(browser: Browser) -> None:
     expect(page.locator("[data-selected]")).to_have_text(re.compile("^0 of"))
     page.get_by_role("button", name="Retry selected").focus()
     page.keyboard.press("Enter")
-    assert "select at least one row" in said(page), said(page)
+    notice = page.locator(".notice").first
+    expect(notice).to_contain_text("select at least one row")
     page.get_by_role("checkbox", name="Select refused_by_robots of private.test").focus()
     page.keyboard.press("Space")
     page.get_by_role("button", name="Retry selected").focus()
     page.keyboard.press("Enter")
-    assert "Retried: 1 in 1 group (1 of private.test: refused_by_robots)" in said(page), said(page)
+    expect(notice).to_contain_text("Retried: 1 in 1 group (1 of private.test: refused_by_robots)")
     page.context.close()
 
 
