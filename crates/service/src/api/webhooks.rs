@@ -240,7 +240,7 @@ impl Replay {
         match (since, until) {
             (_, None) => invalid("/until", TIME_RULE),
             (Some(since), Some(until)) if until <= since => {
-                invalid("/until", "must be after since")
+                invalid("/until", "must be after since");
             }
             _ => {}
         }

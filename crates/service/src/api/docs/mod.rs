@@ -31,7 +31,8 @@ const FIRST: (&str, &str) = ("post", "/fetch");
 /// Placeholder for the address of this server, which is taken from the request for the page.
 const ADDRESS: &str = "{address}";
 /// The order of the sections, by how often readers need them.
-const TAGS: [&str; 5] = ["Messages", "Outbox", "Sites", "Oversight", "Operations"];
+const TAGS: [&str; 7] =
+    ["Messages", "Outbox", "Webhooks", "Sites", "Oversight", "Callers", "Operations"];
 
 /// The page, and its content security policy: it has its own style and script, loads nothing, and its script may send
 /// requests to this server only.
