@@ -218,6 +218,8 @@ pub struct PageInMaking<'a> {
     examined: usize,
     /// The last name that was examined.
     last: Option<String>,
+    /// Whether the store offered more names than the page has room for.
+    is_more: bool,
     ranking: Option<Ranking>,
 }
 
@@ -266,7 +268,7 @@ impl<'a> PageInMaking<'a> {
             SiteOrder::Name | SiteOrder::Unranked(_) => None,
         };
         let page = SitesPage { now, ..SitesPage::default() };
-        PageInMaking { query, page, examined: 0, last: None, ranking }
+        PageInMaking { query, page, examined: 0, last: None, is_more: false, ranking }
     }
 
     /// How many names the store should read next.
@@ -283,6 +285,7 @@ impl<'a> PageInMaking<'a> {
     /// Adds a site to the page if it matches.
     pub fn offer(&mut self, name: &str, state: impl FnOnce() -> Option<SiteState>) {
         if self.is_full() {
+            self.is_more = true;
             return;
         }
         self.examined += 1;
@@ -313,7 +316,7 @@ impl<'a> PageInMaking<'a> {
 
     /// Returns the page. `at_end` means that the store has no more names.
     pub fn finish(mut self, at_end: bool) -> SitesPage {
-        let beyond = self.last.filter(|_| !at_end);
+        let beyond = self.last.filter(|_| !at_end || self.is_more);
         match self.ranking {
             Some(ranking) => ranking.finish(&mut self.page, self.query.most(), beyond),
             None => self.page.next = beyond,
