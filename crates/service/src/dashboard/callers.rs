@@ -29,7 +29,7 @@ pub(super) async fn page(visitor: Visitor) -> PageResult {
         None => None,
     };
     let content = Page { visitor: &visitor, callers };
-    layout::page(&visitor, (Section::Callers, "Callers"), &content)
+    layout::page(&visitor, (Section::Callers, "Callers"), &content).await
 }
 
 /// Carries out an order. A new token or secret is in the notice of the next page, and nowhere else.
