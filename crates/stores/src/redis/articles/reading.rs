@@ -10,6 +10,9 @@ use fetchwell_engine::ports::error::StoreError;
 use super::{LINKS_AT_ONCE, RedisArticles, names};
 use crate::redis::link::{members_of, sets_with_prefix};
 
+/// Two fields of an article, as Redis has them.
+type TitleAndText = (Option<Vec<u8>>, Option<Vec<u8>>);
+
 /// The field with the time of the fetch.
 const FETCHED: &str = "fetched_ts";
 
@@ -56,14 +59,13 @@ impl RedisArticles {
         wanted: &Wanted,
     ) -> Result<Vec<Place>, StoreError> {
         places.truncate(ARTICLES_EXAMINED);
-        let mut texts: Vec<(Option<Vec<u8>>, Option<Vec<u8>>)> = Vec::new();
+        let mut texts: Vec<TitleAndText> = Vec::new();
         for places in places.chunks(LINKS_AT_ONCE) {
             let mut fields = redis::pipe();
             for place in places {
                 fields.cmd("HMGET").arg(names::article(&place.uid)).arg("title").arg("url");
             }
-            let read: Vec<(Option<Vec<u8>>, Option<Vec<u8>>)> =
-                self.link.query_all(&fields).await?;
+            let read: Vec<TitleAndText> = self.link.query_all(&fields).await?;
             texts.extend(read);
         }
         let has_text = |(title, url): &(Option<Vec<u8>>, Option<Vec<u8>>)| {
