@@ -120,8 +120,39 @@ def results_come_in_order_and_none_is_missed(fetchwell: Fetchwell) -> None:
             break
 
 
+def a_batch_is_sent_waited_for_and_read(fetchwell: Fetchwell) -> None:
+    messages = [Fetch(f"http://pages.test/batch/{n}", "admhr", f"b-{n}") for n in range(12)]
+    wrong = Fetch("ftp://pages.test/", "admhr", "b-wrong")
+    sent = fetchwell.send_batch([*messages, wrong], skip_invalid=True, idempotency_key="batch-1")
+    assert len(sent.messages) == 12 and sent.estimated_end.tzinfo is not None, sent
+    assert [(one.index, one.url, one.correlation_id) for one in sent.skipped] == [(12, wrong.url, "b-wrong")], sent
+    again = fetchwell.send_batch([*messages, wrong], skip_invalid=True, idempotency_key="batch-1")
+    assert again == sent, (again, sent)
+    results = list(fetchwell.batch_results(sent.batch_id))
+    assert {result.inbox_message_id for result in results} == {one.message_id for one in sent.messages}, results
+    cursors = [int(result.cursor) for result in results]
+    assert cursors == sorted(set(cursors)), cursors
+    assert list(fetchwell.batch_results(sent.batch_id, after=results[5].cursor)) == results[6:]
+    batch = fetchwell.wait_for_batch(sent.batch_id)
+    assert (batch.counts.total, batch.counts.completed, batch.skipped) == (12, 12, 1), batch
+    assert batch.ended_at is not None and batch.created_at <= batch.ended_at, batch
+    assert fetchwell.cancel_batch(sent.batch_id) == batch, "it has ended"
+
+
+def the_rest_of_a_batch_is_cancelled(fetchwell: Fetchwell) -> None:
+    messages = [Fetch("http://down.test/x", "admhr", f"d-{n}", deadline="1h") for n in range(3)]
+    sent = fetchwell.send_batch(messages)
+    fetchwell.cancel_batch(sent.batch_id)
+    batch = fetchwell.wait_for_batch(sent.batch_id, poll_s=0.2)
+    assert batch.counts.failed == 3 and batch.cancelled_at is not None, batch
+
+
 async def the_same_without_waiting() -> None:
     async with AsyncFetchwell(URL, TOKEN) as fetchwell:
+        sent = await fetchwell.send_batch([Fetch(f"http://pages.test/ab/{n}", "admhr", f"ab-{n}") for n in range(5)])
+        seen = [result.inbox_message_id async for result in fetchwell.batch_results(sent.batch_id)]
+        assert sorted(seen) == [one.message_id for one in sent.messages], seen
+        assert (await fetchwell.wait_for_batch(sent.batch_id)).counts.completed == 5
         messages = await asyncio.gather(
             *(fetchwell.fetch(f"http://pages.test/async/{n}", "admhr", f"a-{n}") for n in range(5))
         )
@@ -157,6 +188,8 @@ def main() -> None:
         a_result_says_where_it_came_from(fetchwell)
         a_caller_finds_and_cancels_its_messages(fetchwell)
         results_come_in_order_and_none_is_missed(fetchwell)
+        a_batch_is_sent_waited_for_and_read(fetchwell)
+        the_rest_of_a_batch_is_cancelled(fetchwell)
     asyncio.run(the_same_without_waiting())
     print("all held")
 

@@ -208,12 +208,12 @@ table! {
         /// The maximum number of messages and queries per second per caller. 0: no limit.
         retriever_caller_rate: f64 = decimal(0.0, 1_000_000.0), key("retriever.caller_rate", "1000");
         /// The number of messages and queries that a caller may send at once after a pause.
-        retriever_caller_burst: u32 = whole(1, 10_000_000), key("retriever.caller_burst", "5000");
+        retriever_caller_burst: u32 = whole(1, 10_000_000), key("retriever.caller_burst", "10000");
         /// The maximum number of connections to "serve". A new connection replaces an idle one. If
         /// all are in use, more get 503, except for health checks.
         retriever_max_connections: usize = whole(1, 100_000), key("retriever.max_connections", "1024");
         /// The maximum body size of a batch of messages.
-        retriever_max_batch_body: u64 = size(KIB, GIB), key("retriever.max_batch_body", "4MiB");
+        retriever_max_batch_body: u64 = size(KIB, GIB), key("retriever.max_batch_body", "16MiB");
         /// Whether /metrics can be read without a token.
         retriever_public_metrics: bool = SWITCH, key("retriever.public_metrics", "true");
 

@@ -8,13 +8,31 @@
 
 from .asynchronous import AsyncFetchwell
 from .errors import CursorGone, FetchwellError, Problem, Unreachable
-from .models import Fetch, Message, OutboxMessage, Page, Receipt, Redirect, SentMessage, SentPage
+from .models import (
+    Batch,
+    BatchCounts,
+    BatchPage,
+    BatchReceipt,
+    Fetch,
+    Message,
+    OutboxMessage,
+    Page,
+    Receipt,
+    Redirect,
+    SentMessage,
+    SentPage,
+    Skipped,
+)
 from .synchronous import Fetchwell
 from .webhooks import BadSignature, verify_webhook
 
 __all__ = [
     "AsyncFetchwell",
     "BadSignature",
+    "Batch",
+    "BatchCounts",
+    "BatchPage",
+    "BatchReceipt",
     "CursorGone",
     "Fetch",
     "Fetchwell",
@@ -27,6 +45,7 @@ __all__ = [
     "Redirect",
     "SentMessage",
     "SentPage",
+    "Skipped",
     "Unreachable",
     "verify_webhook",
 ]

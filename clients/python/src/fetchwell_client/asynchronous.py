@@ -13,6 +13,9 @@ import httpx
 from . import calls
 from .errors import Unreachable
 from .models import (
+    Batch,
+    BatchPage,
+    BatchReceipt,
     Fetch,
     Message,
     OutboxMessage,
@@ -21,6 +24,9 @@ from .models import (
     SentPage,
     read,
     read_answer,
+    read_batch,
+    read_batch_page,
+    read_batch_receipt,
     read_page,
     read_sent,
 )
@@ -62,9 +68,53 @@ class AsyncFetchwell:
         return answer
 
     async def send_all(self, messages: Sequence[Fetch], *, idempotency_key: str | None = None) -> list[Receipt]:
-        """Sends up to 1,000 messages: all are accepted, or none."""
+        """Sends up to 10,000 messages: all are accepted, or none."""
         answer = await self._call(calls.batch(messages, idempotency_key))
         return [read(Receipt, receipt) for receipt in answer["messages"]]
+
+    async def send_batch(
+        self,
+        messages: Sequence[Fetch],
+        *,
+        callback_url: str | None = None,
+        skip_invalid: bool = False,
+        idempotency_key: str | None = None,
+    ) -> BatchReceipt:
+        """Sends up to 10,000 messages as a batch, which `wait_for_batch` and `batch_results` take. One invalid message
+        refuses all, unless `skip_invalid` leaves such messages out. `callback_url` gets a webhook when it has ended."""
+        call = calls.batch(messages, idempotency_key, callback_url, skip_invalid)
+        return read_batch_receipt(await self._call(call))
+
+    async def batch(self, batch_id: str) -> Batch:
+        """How far a batch is."""
+        return read_batch(await self._call(calls.batch_state(batch_id)))
+
+    async def wait_for_batch(self, batch_id: str, *, poll_s: float = 1.0) -> Batch:
+        """Waits until all messages of a batch have ended."""
+        while not (batch := await self.batch(batch_id)).done:
+            await asyncio.sleep(poll_s)
+        return batch
+
+    async def cancel_batch(self, batch_id: str) -> Batch:
+        """Cancels the messages of a batch that wait."""
+        return read_batch(await self._call(calls.cancel_batch(batch_id)))
+
+    async def batch_page(
+        self, batch_id: str, after: str | None = None, *, limit: int = 100, wait: int = 0
+    ) -> BatchPage:
+        """Results of a batch after a cursor, in the order in which they were stored."""
+        return read_batch_page(await self._call(calls.batch_results(batch_id, after, limit, wait)))
+
+    async def batch_results(
+        self, batch_id: str, after: str | None = None, *, wait: int = 30
+    ) -> AsyncIterator[OutboxMessage]:
+        """Every result of a batch after a cursor, until the batch has ended."""
+        done = False
+        while not done:
+            page = await self.batch_page(batch_id, after, wait=wait)
+            for message in page.messages:
+                yield message
+            after, done = page.next, page.done
 
     async def message(self, message_id: str, *, wait: int = 0) -> Message:
         """What became of a message; `wait` (seconds, at most 60) waits for its result."""

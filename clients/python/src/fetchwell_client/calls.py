@@ -43,9 +43,34 @@ def fetch(message: Fetch, wait: int, idempotency_key: str | None) -> Call:
     return Call("POST", "/fetch", headers, json=message.to_json(), wait_s=min(wait, LONGEST_WAIT_S))
 
 
-def batch(messages: Sequence[Fetch], idempotency_key: str | None) -> Call:
+def batch(
+    messages: Sequence[Fetch],
+    idempotency_key: str | None,
+    callback_url: str | None = None,
+    skip_invalid: bool = False,
+) -> Call:
     headers = {"Idempotency-Key": idempotency_key or str(uuid.uuid4())}
-    return Call("POST", "/fetch/batch", headers, json={"messages": [message.to_json() for message in messages]})
+    json: dict[str, Any] = {"messages": [message.to_json() for message in messages]}
+    if callback_url is not None:
+        json["callback_url"] = callback_url
+    if skip_invalid:
+        json["invalid"] = "skip"
+    return Call("POST", "/fetch/batch", headers, json=json)
+
+
+def batch_state(batch_id: str) -> Call:
+    return Call("GET", f"/batches/{batch_id}")
+
+
+def cancel_batch(batch_id: str) -> Call:
+    return Call("DELETE", f"/batches/{batch_id}")
+
+
+def batch_results(batch_id: str, after: str | None, limit: int, wait: int) -> Call:
+    params = {"limit": str(limit), "wait": str(wait)}
+    if after is not None:
+        params["after"] = after
+    return Call("GET", f"/batches/{batch_id}/results", params=params, wait_s=min(wait, LONGEST_WAIT_S))
 
 
 def message(message_id: str, wait: int) -> Call:

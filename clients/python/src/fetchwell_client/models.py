@@ -9,6 +9,9 @@ from typing import Any, TypeVar
 
 Model = TypeVar("Model")
 
+TIMES = frozenset({"created_at", "fetched_at", "estimated_end", "cancelled_at", "ended_at"})
+"""Members that are times."""
+
 
 @dataclass(frozen=True, slots=True)
 class Fetch:
@@ -152,6 +155,72 @@ class SentPage:
 
 
 @dataclass(frozen=True, slots=True)
+class Skipped:
+    """An invalid message of a batch, which was left out."""
+
+    index: int
+    """Its place in what was sent, counted from 0."""
+    detail: str
+    url: str | None = None
+    correlation_id: str | None = None
+    errors: list[dict[str, Any]] | None = None
+    """What is wrong with it: `pointer` and `detail` of each fault."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchReceipt:
+    """A batch was accepted: all of its messages are committed, and each will have a result."""
+
+    batch_id: str
+    messages: list[Receipt]
+    skipped: list[Skipped]
+    estimated_end: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class BatchCounts:
+    """The messages of a batch by status."""
+
+    total: int
+    queued: int
+    processing: int
+    completed: int
+    failed: int
+    cancelled: int
+    """Those of `failed` that were cancelled."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Messages that were sent together."""
+
+    id: str
+    caller_id: str
+    created_at: datetime
+    done: bool
+    """Whether all of its messages have ended."""
+    counts: BatchCounts
+    skipped: int
+    estimated_end: datetime
+    cancelled_at: datetime | None = None
+    ended_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BatchPage:
+    """A part of the results of a batch."""
+
+    messages: list[OutboxMessage]
+    next: str
+    """The cursor to go on after."""
+    done: bool
+    """Whether the batch has ended and no results follow."""
+
+    def __iter__(self) -> Iterator[OutboxMessage]:
+        return iter(self.messages)
+
+
+@dataclass(frozen=True, slots=True)
 class Page:
     """A part of the outbox."""
 
@@ -167,8 +236,8 @@ def read(model: type[Model], json: Mapping[str, Any]) -> Model:
     """Reads what this version knows; what a later service adds is left out."""
     known = {field.name for field in fields(model)}  # type: ignore[arg-type]
     members = {name: value for name, value in json.items() if name in known}
-    for name in ["created_at", "fetched_at"]:
-        if members.get(name) is not None:
+    for name in TIMES.intersection(members):
+        if members[name] is not None:
             members[name] = datetime.fromisoformat(members[name].replace("Z", "+00:00"))
     if members.get("redirects") is not None:
         members["redirects"] = [read(Redirect, redirect) for redirect in members["redirects"]]
@@ -188,3 +257,23 @@ def read_sent(json: Mapping[str, Any]) -> SentPage:
 def read_answer(json: Mapping[str, Any]) -> Receipt | Message:
     """The answer to a message: the message itself. A service of an earlier version only says that it was accepted."""
     return read(Message, json) if "id" in json else read(Receipt, json)
+
+
+def read_batch_receipt(json: Mapping[str, Any]) -> BatchReceipt:
+    return read(
+        BatchReceipt,
+        {
+            **json,
+            "messages": [read(Receipt, message) for message in json["messages"]],
+            "skipped": [read(Skipped, skipped) for skipped in json["skipped"]],
+        },
+    )
+
+
+def read_batch(json: Mapping[str, Any]) -> Batch:
+    return read(Batch, {**json, "counts": read(BatchCounts, json["counts"])})
+
+
+def read_batch_page(json: Mapping[str, Any]) -> BatchPage:
+    messages = [read(OutboxMessage, message) for message in json["messages"]]
+    return BatchPage(messages, str(json["next"]), bool(json["done"]))

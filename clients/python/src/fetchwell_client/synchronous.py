@@ -12,6 +12,9 @@ import httpx
 from . import calls
 from .errors import Unreachable
 from .models import (
+    Batch,
+    BatchPage,
+    BatchReceipt,
     Fetch,
     Message,
     OutboxMessage,
@@ -20,6 +23,9 @@ from .models import (
     SentPage,
     read,
     read_answer,
+    read_batch,
+    read_batch_page,
+    read_batch_receipt,
     read_page,
     read_sent,
 )
@@ -61,9 +67,53 @@ class Fetchwell:
         return answer
 
     def send_all(self, messages: Sequence[Fetch], *, idempotency_key: str | None = None) -> list[Receipt]:
-        """Sends up to 1,000 messages: all are accepted, or none."""
+        """Sends up to 10,000 messages: all are accepted, or none."""
         answer = self._call(calls.batch(messages, idempotency_key))
         return [read(Receipt, receipt) for receipt in answer["messages"]]
+
+    def send_batch(
+        self,
+        messages: Sequence[Fetch],
+        *,
+        callback_url: str | None = None,
+        skip_invalid: bool = False,
+        idempotency_key: str | None = None,
+    ) -> BatchReceipt:
+        """Sends up to 10,000 messages as a batch, which `wait_for_batch` and `batch_results` take. One invalid message
+        refuses all, unless `skip_invalid` leaves such messages out. `callback_url` gets a webhook when it has ended."""
+        call = calls.batch(messages, idempotency_key, callback_url, skip_invalid)
+        return read_batch_receipt(self._call(call))
+
+    def batch(self, batch_id: str) -> Batch:
+        """How far a batch is."""
+        return read_batch(self._call(calls.batch_state(batch_id)))
+
+    def wait_for_batch(self, batch_id: str, *, poll_s: float = 1.0) -> Batch:
+        """Waits until all messages of a batch have ended."""
+        while not (batch := self.batch(batch_id)).done:
+            time.sleep(poll_s)
+        return batch
+
+    def cancel_batch(self, batch_id: str) -> Batch:
+        """Cancels the messages of a batch that wait."""
+        return read_batch(self._call(calls.cancel_batch(batch_id)))
+
+    def batch_page(
+        self, batch_id: str, after: str | None = None, *, limit: int = 100, wait: int = 0
+    ) -> BatchPage:
+        """Results of a batch after a cursor, in the order in which they were stored."""
+        return read_batch_page(self._call(calls.batch_results(batch_id, after, limit, wait)))
+
+    def batch_results(
+        self, batch_id: str, after: str | None = None, *, wait: int = 30
+    ) -> Iterator[OutboxMessage]:
+        """Every result of a batch after a cursor, until the batch has ended."""
+        done = False
+        while not done:
+            page = self.batch_page(batch_id, after, wait=wait)
+            for message in page.messages:
+                yield message
+            after, done = page.next, page.done
 
     def message(self, message_id: str, *, wait: int = 0) -> Message:
         """What became of a message; `wait` (seconds, at most 60) waits for its result."""

@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use fetchwell_engine::ports::error::StoreError;
-use fetchwell_engine::ports::inbox::{Inbox, Message, MessageId};
+use fetchwell_engine::ports::inbox::{BatchId, Inbox, Message, MessageId};
 use fetchwell_engine::ports::job::Lease;
+use fetchwell_engine::ports::message_batches::{MessageBatch, MessageBatches};
 use fetchwell_engine::wrapped_source::LeaseHooks;
+use fetchwell_policy::rfc3339::rfc3339;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tracing::warn;
@@ -20,8 +22,14 @@ const MAX_CONTENT_BYTES: usize = 256 << 10;
 /// The fields that hold the content.
 const CONTENT: [&str; 4] = ["content", "text", "markdown", "links"];
 
-/// Encodes a message as the API does.
-pub type Encode = Arc<dyn Fn(Message) -> Value + Send + Sync>;
+/// Encode what is delivered as the API does.
+#[derive(Clone)]
+pub struct Encode {
+    /// A message.
+    pub message: Arc<dyn Fn(Message) -> Value + Send + Sync>,
+    /// A batch that has ended.
+    pub batch: Arc<dyn Fn(&MessageBatch) -> Value + Send + Sync>,
+}
 
 /// The secrets of callers with deliveries in progress. They exist only in memory, never in the payload of a job.
 #[derive(Clone, Default)]
@@ -48,6 +56,7 @@ impl Secrets {
 /// Makes deliveries ready.
 pub(super) struct Ready {
     pub(super) inbox: Arc<dyn Inbox>,
+    pub(super) batches: Arc<dyn MessageBatches>,
     pub(super) secrets: Secrets,
     pub(super) encode: Encode,
 }
@@ -57,18 +66,22 @@ impl Ready {
     /// unavailable. A permanent error ends the flow, which hands the lease back.
     async fn delivery(&self, lease: &Lease) -> Result<Delivery, StoreError> {
         let payload = String::from_utf8_lossy(&lease.job.payload);
-        let Ok(id) = payload.parse::<MessageId>() else {
-            let reason = "the job has no message".to_owned();
-            return Ok(Delivery::Dead { id: payload.into_owned(), reason });
+        let letter = match (payload.parse::<MessageId>(), payload.parse::<BatchId>()) {
+            (Ok(id), _) => self.letter(id).await,
+            (_, Ok(id)) => self.batch_letter(id).await,
+            _ => {
+                let reason = "the job has no message".to_owned();
+                return Ok(Delivery::Dead { id: payload.into_owned(), reason });
+            }
         };
-        match self.letter(id).await {
+        match letter {
             Ok(Some(letter)) => Ok(Delivery::Post(letter)),
             Ok(None) => {
                 let reason = "its message was deleted".to_owned();
-                Ok(Delivery::Dead { id: id.to_string(), reason })
+                Ok(Delivery::Dead { id: payload.into_owned(), reason })
             }
             Err(fault) if fault.is_transient() => {
-                warn!("the delivery of {id} is delayed: {fault}");
+                warn!("the delivery of {payload} is delayed: {fault}");
                 Ok(Delivery::Later)
             }
             Err(fault) => Err(fault),
@@ -78,10 +91,27 @@ impl Ready {
     async fn letter(&self, id: MessageId) -> Result<Option<Letter>, StoreError> {
         let Some(message) = self.inbox.message(id, None).await? else { return Ok(None) };
         let caller = message.caller.clone();
-        // Read again for each delivery: the secret may have been rotated, or the caller revoked.
-        let keys = self.inbox.webhook_keys(&caller).await?;
-        self.secrets.set(&caller, keys.as_ref().map(WebhookSecrets::of));
-        Ok(Some(Letter { id: id.to_string(), caller, body: body(message, &*self.encode) }))
+        self.renew_secrets(&caller).await?;
+        Ok(Some(Letter { id: id.to_string(), caller, body: body(message, &*self.encode.message) }))
+    }
+
+    /// The end of a batch. Its ID is the same for each attempt, as that of a message.
+    async fn batch_letter(&self, id: BatchId) -> Result<Option<Letter>, StoreError> {
+        let Some(batch) = self.batches.batch(id, None).await? else { return Ok(None) };
+        self.renew_secrets(&batch.caller).await?;
+        let body = json!({
+            "type": "batch.completed",
+            "timestamp": batch.ended_at.map(rfc3339),
+            "data": (self.encode.batch)(&batch),
+        });
+        Ok(Some(Letter { id: id.to_string(), caller: batch.caller, body: body.to_string() }))
+    }
+
+    /// Reads the secrets again for each delivery: they may have been rotated, or the caller revoked.
+    async fn renew_secrets(&self, caller: &str) -> Result<(), StoreError> {
+        let keys = self.inbox.webhook_keys(caller).await?;
+        self.secrets.set(caller, keys.as_ref().map(WebhookSecrets::of));
+        Ok(())
     }
 }
 

@@ -12,6 +12,7 @@ use fetchwell_engine::pipeline::{self, Door, RunLimits, Runtime};
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Finished, Settled, Settlement};
 use fetchwell_engine::ports::inbox::{DeliveryRecord, FetchResult, Inbox};
+use fetchwell_engine::ports::message_batches::{CANCELLED_AT_ONCE, MessageBatches};
 use fetchwell_engine::ports::politeness::Politeness;
 use fetchwell_engine::ports::retriever_store::RetrieverStore;
 use fetchwell_engine::store_health::{StoreCall, StoreHealth};
@@ -146,7 +147,8 @@ pub async fn deliver(
 fn deliveries(store: &RetrieverStore, encode: Encode, clock: Clock) -> Door<DeliveryRecord> {
     let secrets = Secrets::default();
     let sign = secrets.signer();
-    let ready = Ready { inbox: store.inbox.clone(), secrets, encode };
+    let inbox = store.inbox.clone();
+    let ready = Ready { inbox, batches: store.batches.clone(), secrets, encode };
     Door {
         source: Arc::new(WrappedSource::new(store.deliveries.source.clone(), Arc::new(ready))),
         planner: Arc::new(move |lease| webhooks::plan(&sign, lease)),
@@ -157,8 +159,8 @@ fn deliveries(store: &RetrieverStore, encode: Encode, clock: Clock) -> Door<Deli
     }
 }
 
-/// Deletes expired messages at the start and then regularly. A shorter retention is checked more often, so that nothing
-/// stays much longer than it should.
+/// Deletes expired messages, and cancels the rest of cancelled batches, at the start and then regularly. A shorter
+/// retention is checked more often, so that nothing stays much longer than it should.
 pub async fn prune(
     store: &RetrieverStore,
     keep: Duration,
@@ -168,6 +170,7 @@ pub async fn prune(
     let every = (keep / 2).clamp(PRUNE_AT_MOST_EVERY, PRUNE_AT_LEAST_EVERY);
     loop {
         prune_once(&*store.inbox, keep, health, stop).await;
+        cancel_once(&*store.batches, health, stop).await;
         if tokio::time::timeout(every, stop.cancelled()).await.is_ok() {
             return;
         }
@@ -184,6 +187,18 @@ async fn prune_once(
         match inbox.prune(keep, PRUNE_MOST).await {
             Ok(taken) if taken < u64::from(PRUNE_MOST) => return,
             Ok(_) => {}
+            Err(fault) => return health.failed_once(StoreCall::Prune, &fault),
+        }
+    }
+}
+
+/// Cancels messages of cancelled batches that wait: they were in flight when their batch was cancelled, or the request
+/// to cancel it was cut off.
+async fn cancel_once(batches: &dyn MessageBatches, health: &StoreHealth, stop: &CancellationToken) {
+    while !stop.is_cancelled() {
+        match batches.cancel_some(None).await {
+            Ok(CANCELLED_AT_ONCE) => {}
+            Ok(_) => return,
             Err(fault) => return health.failed_once(StoreCall::Prune, &fault),
         }
     }

@@ -13,6 +13,7 @@ pub mod finish;
 pub mod inbox;
 pub mod job;
 pub mod links;
+pub mod message_batches;
 pub mod oversight;
 pub mod page_cache;
 pub mod plan;

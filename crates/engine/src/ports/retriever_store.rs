@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::ports::finish::Finish;
 use crate::ports::inbox::{DeliveryRecord, FetchResult, Inbox, ResultNotifier};
+use crate::ports::message_batches::MessageBatches;
 use crate::ports::oversight::Oversight;
 use crate::ports::source::Source;
 
@@ -12,12 +13,15 @@ use crate::ports::source::Source;
 pub struct RetrieverStore {
     /// Used by the API.
     pub inbox: Arc<dyn Inbox>,
+    /// Used by the API, too, for messages that were submitted together.
+    pub batches: Arc<dyn MessageBatches>,
     /// Used by viewers and operators.
     pub oversight: Arc<dyn Oversight>,
     /// Used by the pipeline that fetches messages.
     pub messages: Station<FetchResult>,
     /// Used by the pipeline that delivers webhooks. The payload of each job is the
-    /// [`MessageId`](crate::ports::inbox::MessageId) as text, which is also the `webhook-id` of its record.
+    /// [`MessageId`](crate::ports::inbox::MessageId) or the [`BatchId`](crate::ports::inbox::BatchId) as text, which is
+    /// also the `webhook-id` of its record.
     pub deliveries: Station<DeliveryRecord>,
     /// Notifies of new results that this process stored.
     pub results: ResultNotifier,

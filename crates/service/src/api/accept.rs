@@ -1,7 +1,9 @@
 //! Commits the messages of a request to the inbox.
 
 use fetchwell_engine::ports::inbox::options::kind;
-use fetchwell_engine::ports::inbox::{Idempotency, MessageId, NewMessage, Submission, Submitted};
+use fetchwell_engine::ports::inbox::{
+    Idempotency, MessageId, NewBatch, NewMessage, Submission, Submitted,
+};
 use fetchwell_policy::time::Time;
 use http::{HeaderMap, HeaderValue};
 use sha2::{Digest, Sha256};
@@ -60,12 +62,14 @@ impl Api {
         identity: &Identity,
         idempotency: Option<Idempotency>,
         messages: Vec<FetchRequest>,
+        batch: Option<NewBatch>,
     ) -> Result<Committed, Problem> {
         let caller = identity.caller.name.clone();
         let own = self.new_ids(messages.len())?;
         let new = |(message, id)| new_message(message, id, &caller);
         let messages = messages.into_iter().zip(own.iter().copied()).map(new).collect();
-        let submission = Submission { caller, from: identity.from.clone(), idempotency, messages };
+        let from = identity.from.clone();
+        let submission = Submission { caller, from, idempotency, messages, batch };
         match self.stored(self.on.inbox.submit(submission).await)? {
             Submitted::Accepted { ids, created_at } => {
                 // A replay returns the ids of the first request and accepts nothing.

@@ -17,7 +17,7 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The rest of a refused body is read and discarded up to this size, so that a client that is still sending gets to
 /// read the response.
-const LINGER_BYTES: usize = 8 << 20;
+const LINGER_BYTES: usize = 16 << 20;
 const LINGER: Duration = Duration::from_secs(2);
 
 /// A body, with the memory that is reserved for it.

@@ -8,6 +8,10 @@ use std::time::Duration;
 use axum::body::{Body, Bytes};
 use axum::response::IntoResponse;
 use fetchwell_engine::ports::inbox::OutboxMessage;
+use fetchwell_engine::ports::message_batches::{
+    BATCHES_PER_PAGE, Completion, MessageBatch, ReadUpTo,
+};
+use fetchwell_policy::time::Time;
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 use tokio::time::Instant;
@@ -15,11 +19,12 @@ use tokio::time::Instant;
 use super::identity::Identity;
 use super::memory::Held;
 use super::outbox::{Asked, OutboxPageFound};
-use super::parameters::cursor;
+use super::parameters::{cursor, whole};
 use super::result_fields::ResultFields;
 use super::waiting::Waiting;
 use super::{Api, ApiResult};
 use crate::problem::{FieldError, Problem};
+use crate::views::batches::BatchView;
 use crate::views::messages::OutboxView;
 
 /// A line is sent at least this often, so that both ends notice when the connection is dead.
@@ -34,20 +39,30 @@ pub(super) async fn stream(
     asked: Asked,
 ) -> ApiResult {
     let last = headers.get("last-event-id").map(|value| value.to_str().unwrap_or("?"));
-    let after = match last {
-        Some(text) => Some(cursor(text).ok_or_else(|| {
+    let (after, read) = match last {
+        Some(text) => place(text).map(|(after, read)| (Some(after), read)).ok_or_else(|| {
             let detail = "must be the id of an event, from an earlier stream";
             Problem::invalid(vec![FieldError::in_header("Last-Event-ID", detail)])
-        })?),
-        None => after,
+        })?,
+        None => (after, after.map_or(ReadUpTo::Nothing, ReadUpTo::Cursor)),
     };
     // The first results are read before the response begins, so that an invalid cursor still gets a 410.
-    let OutboxPageFound { results, share, .. } = api.page(&identity, after, asked.limit).await?;
-    let results = results.into();
-    let share = Some(share);
+    let OutboxPageFound { results, next, share } = api.page(&identity, after, asked.limit).await?;
+    let first = results.first().map_or(next, |first| first.cursor - 1);
+    let ended = api.ended_batches(&identity, read, next).await?;
     let last_sent = Instant::now();
-    let Asked { limit, fields, .. } = asked;
-    let live = Live { api, identity, after, limit, fields, results, share, last_sent };
+    let live = Live {
+        api,
+        identity,
+        after: after.unwrap_or(first),
+        read,
+        limit: asked.limit,
+        fields: asked.fields,
+        results: results.into(),
+        ended: ended.into(),
+        share: Some(share),
+        last_sent,
+    };
     let begin = Ok::<_, Infallible>(Bytes::from_static(b": results as they come\n\n"));
     let rest = futures::stream::unfold(live, |mut live| async {
         let next = live.next().await?;
@@ -57,14 +72,41 @@ pub(super) async fn stream(
     Ok(([(CONTENT_TYPE, "text/event-stream")], Body::from_stream(body)).into_response())
 }
 
+/// Where a reader is, by the id of an event. That of a result is its cursor. That of a batch is the cursor of the
+/// result before it, and the number of the batch: `42.7`.
+fn place(text: &str) -> Option<(i64, ReadUpTo)> {
+    match text.split_once('.') {
+        Some((after, number)) => Some((cursor(after)?, ReadUpTo::Number(whole(number)?))),
+        None => cursor(text).map(|after| (after, ReadUpTo::Cursor(after))),
+    }
+}
+
+impl Api {
+    /// Batches of this caller that ended after those that were read, and whose results have no cursor beyond `until`.
+    async fn ended_batches(
+        &self,
+        identity: &Identity,
+        read: ReadUpTo,
+        until: i64,
+    ) -> Result<Vec<MessageBatch>, Problem> {
+        let caller = &identity.caller.name;
+        self.stored(self.on.batches.ended_batches(caller, read, until, BATCHES_PER_PAGE).await)
+    }
+}
+
 struct Live {
     api: Arc<Api>,
     identity: Identity,
-    after: Option<i64>,
+    /// The cursor of the last result that was sent.
+    after: i64,
+    /// The batches that were sent.
+    read: ReadUpTo,
     limit: u32,
     fields: ResultFields,
     /// Results that were read but not sent yet.
     results: VecDeque<OutboxMessage>,
+    /// Batches that were read but not sent yet. Their results come first.
+    ended: VecDeque<MessageBatch>,
     /// The memory reserved for `results`.
     share: Option<Held>,
     last_sent: Instant,
@@ -78,8 +120,14 @@ impl Live {
             if self.api.on.stop.is_cancelled() {
                 return None;
             }
+            if let Some((batch, completion)) = self.next_ended_batch() {
+                self.read = ReadUpTo::Number(completion.number);
+                self.last_sent = Instant::now();
+                let id = format!("{}.{}", self.after, completion.number);
+                return batch_event(&id, &batch, self.api.on.clock.wall());
+            }
             if let Some(result) = self.results.pop_front() {
-                self.after = Some(result.cursor);
+                self.after = result.cursor;
                 self.last_sent = Instant::now();
                 return event(result, &self.fields);
             }
@@ -91,6 +139,14 @@ impl Live {
         }
     }
 
+    /// A batch whose last result was sent.
+    fn next_ended_batch(&mut self) -> Option<(MessageBatch, Completion)> {
+        let completion = self.ended.front()?.completion?;
+        let is_due = self.results.front().is_none_or(|next| completion.cursor < next.cursor);
+        let batch = if is_due { self.ended.pop_front() } else { None };
+        Some((batch?, completion))
+    }
+
     /// Polls for results until there are some or a heartbeat is due. An error ends the stream; the client gets the
     /// problem when it reconnects.
     async fn look(&mut self) -> Option<()> {
@@ -99,9 +155,12 @@ impl Live {
         loop {
             self.identity.check_again(&self.api).await.ok()?;
             self.share = None;
-            let found = self.api.page(&self.identity, self.after, self.limit).await.ok()?;
+            let found = self.api.page(&self.identity, Some(self.after), self.limit).await.ok()?;
             (self.results, self.share) = (found.results.into(), Some(found.share));
-            if !self.results.is_empty() || !waiting.next().await {
+            let ended = self.api.ended_batches(&self.identity, self.read, found.next).await.ok()?;
+            self.ended = ended.into();
+            let is_empty = self.results.is_empty() && self.ended.is_empty();
+            if !is_empty || !waiting.next().await {
                 return Some(());
             }
         }
@@ -113,4 +172,23 @@ fn event(result: OutboxMessage, fields: &ResultFields) -> Option<Bytes> {
     let cursor = result.cursor;
     let data = serde_json::to_string(&fields.of(OutboxView::from(result))).ok()?;
     Some(format!("id: {cursor}\nevent: result\ndata: {data}\n\n").into())
+}
+
+fn batch_event(id: &str, batch: &MessageBatch, now: Time) -> Option<Bytes> {
+    let data = serde_json::to_string(&BatchView::of(batch, now)).ok()?;
+    Some(format!("id: {id}\nevent: batch.completed\ndata: {data}\n\n").into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_id_of_an_event_says_where_its_reader_is() {
+        assert_eq!(place("42"), Some((42, ReadUpTo::Cursor(42))));
+        assert_eq!(place("42.7"), Some((42, ReadUpTo::Number(7))));
+        for wrong in ["", "x", "42.", ".7", "-1", "42.7.1", "42,7", " 42"] {
+            assert_eq!(place(wrong), None, "{wrong}");
+        }
+    }
 }

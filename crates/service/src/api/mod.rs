@@ -3,7 +3,7 @@
 //! | file | |
 //! |---|---|
 //! | `routes` | the routing table |
-//! | `submit`, `messages`, `sent`, `cancel`, `outbox`, `events`, `reader`, `public` | the handlers |
+//! | `submit`, `send_batch`, `messages`, `sent`, `cancel`, `batches`, `outbox`, `events`, `reader`, `public` | the handlers |
 //! | `oversight` | handlers for viewers and operators: `/operator/…` |
 //! | `sites` | the state of sites and orders for them: `/sites/…` |
 //! | `callers` | callers and their tokens, for operators: `/operator/callers` |
@@ -11,6 +11,7 @@
 //! | `identity` | the caller and its permissions |
 //! | `body`, `fields_of_body`, `batch`, `fields`, `values`, `times`, `prefer`, `parameters` | parsing of requests |
 //! | `result_fields`, `compression` | smaller responses: fewer fields, compressed JSON |
+//! | `estimate` | when a batch is likely to end |
 //! | `accept`, `waiting` | committing messages, and waiting for results |
 //! | `openapi`, `problems`, `docs`, `metrics` | documentation and metrics of the API |
 //! | `memory` | the memory budget for bodies; limits on connections are in [`crate::server`] |
@@ -19,11 +20,13 @@
 
 mod accept;
 mod batch;
+mod batches;
 mod body;
 mod callers;
 mod cancel;
 mod compression;
 mod docs;
+mod estimate;
 mod events;
 mod fields;
 mod fields_of_body;
@@ -43,6 +46,7 @@ mod reader;
 mod respond;
 mod result_fields;
 mod routes;
+mod send_batch;
 mod sent;
 mod sites;
 mod submit;
@@ -58,10 +62,12 @@ use axum::extract::Path;
 use axum::extract::rejection::PathRejection;
 use axum::response::Response;
 use fetchwell_engine::clock::Clock;
+use fetchwell_engine::gate::GateRules;
 use fetchwell_engine::ports::error::{StoreError, StoreErrorKind};
 use fetchwell_engine::ports::inbox::{
     Caller, Inbox, Message, MessageId, ResultNotifier, TokenHash,
 };
+use fetchwell_engine::ports::message_batches::MessageBatches;
 use fetchwell_engine::ports::oversight::Oversight;
 use fetchwell_engine::store_health::{StoreCall, StoreHealth};
 use fetchwell_policy::address::AddressGuard;
@@ -119,12 +125,15 @@ pub struct Api {
 /// The dependencies of an [`Api`].
 pub struct Foundation {
     pub inbox: Arc<dyn Inbox>,
+    pub batches: Arc<dyn MessageBatches>,
     pub oversight: Arc<dyn Oversight>,
     pub sites: Arc<SiteService>,
     pub callers: Arc<CallerService>,
     pub results: ResultNotifier,
     pub clock: Clock,
     pub guard: AddressGuard,
+    /// The rules by which messages are fetched, for estimates.
+    pub gate_rules: GateRules,
     pub metrics: Arc<ApiMetrics>,
     /// The metrics of the pipelines.
     pub process_metrics: Arc<Metrics>,

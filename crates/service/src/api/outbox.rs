@@ -24,14 +24,14 @@ use crate::views::messages::OutboxView;
 
 const KNOWN: [&str; 4] = ["after", "fields", "limit", "wait"];
 const DEFAULT_LIMIT: u32 = 100;
-const MAX_LIMIT: u32 = 1_000;
+pub(super) const MAX_LIMIT: u32 = 1_000;
 
 const CURSOR_OR_LATEST: &str = "must be a cursor, `next` of an earlier response, or `latest`";
 const NOT_FIELDS: &str =
     "must be names of fields of a result, separated by commas, such as `url,status`";
 
 /// The maximum size of the contents in one response.
-const MAX_PAGE_BYTES: u64 = 16 << 20;
+pub(super) const MAX_PAGE_BYTES: u64 = 16 << 20;
 
 /// A page of a caller's outbox.
 #[derive(Debug, Serialize, ToSchema)]
@@ -48,7 +48,8 @@ pub(super) struct OutboxAnswer {
 ///
 /// Each of your messages ends with exactly one result. Continue with `after` = `next` of the last response,
 /// and no result is skipped. With `Accept: text/event-stream` the results are sent as they are stored: the
-/// `id` of each event is its cursor, and `Last-Event-ID` resumes after it.
+/// `id` of each event is its cursor, and `Last-Event-ID` resumes after it. The stream also has an event
+/// `batch.completed` for each of your batches that ended, after the last of its results.
 #[utoipa::path(
     get,
     path = "/outbox",

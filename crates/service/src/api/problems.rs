@@ -79,6 +79,11 @@ pub(super) struct DeliveryProblems(ProblemBody);
 #[response(status = 409, description = "it conflicts with what is stored", content_type = PROBLEM_JSON)]
 pub(super) struct ConflictProblems(ProblemBody);
 
+/// For paths that name a batch.
+#[derive(IntoResponses)]
+#[response(status = 404, description = "no such batch", content_type = PROBLEM_JSON)]
+pub(super) struct BatchProblems(ProblemBody);
+
 /// For paths that name a site.
 #[derive(IntoResponses)]
 #[response(status = 404, description = "this is not the name of a site", content_type = PROBLEM_JSON)]

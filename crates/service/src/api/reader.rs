@@ -104,7 +104,7 @@ pub(super) async fn read(
     share.shrink_to(0);
     let message = FetchRequest { max_age: Some(max_age).filter(|age| !age.is_zero()), ..message };
     let wait = prefer::wait(headers).unwrap_or(DEFAULT_WAIT);
-    let ids = api.submit(&identity, None, vec![message]).await?.ids;
+    let ids = api.submit(&identity, None, vec![message], None).await?.ids;
     let id = ids.first().copied().ok_or_else(|| Problem::new(ProblemKind::INTERNAL))?;
     let message = waiting::result_of(&api, &identity.caller.name, id, wait).await?;
     identity.check_again(&api).await?;

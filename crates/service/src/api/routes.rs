@@ -19,8 +19,8 @@ use utoipa_axum::routes;
 
 use super::compression::compressed;
 use super::{
-    Api, callers, cancel, docs, messages, openapi, outbox, oversight, public, reader, sent, sites,
-    submit, webhooks,
+    Api, batches, callers, cancel, docs, messages, openapi, outbox, oversight, public, reader,
+    send_batch, sent, sites, submit, webhooks,
 };
 use crate::problem::{Problem, ProblemKind};
 
@@ -51,9 +51,12 @@ pub(super) fn documented() -> OpenApiRouter<Arc<Api>> {
     document.merge(reader::ReaderDocument::openapi());
     OpenApiRouter::with_openapi(document)
         .routes(routes!(submit::fetch))
-        .routes(routes!(submit::batch))
+        .routes(routes!(send_batch::send_batch))
         .routes(routes!(messages::message, cancel::cancel))
         .routes(routes!(sent::messages))
+        .routes(routes!(batches::batches))
+        .routes(routes!(batches::batch, batches::cancel_batch))
+        .routes(routes!(batches::batch_results))
         .routes(routes!(outbox::outbox))
         .routes(routes!(public::livez))
         .routes(routes!(public::readyz))

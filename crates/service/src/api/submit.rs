@@ -1,16 +1,16 @@
-//! `POST /fetch` and `POST /fetch/batch`: messages are accepted when they are committed.
+//! `POST /fetch`: a message is accepted when it is committed.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
-use fetchwell_engine::ports::inbox::{Message, MessageId, MessageStatus as Status};
+use fetchwell_engine::ports::inbox::{Message, MessageStatus as Status};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::accept::idempotency;
-use super::batch::{Entry, entries, read_all};
+use super::batch::Entry;
 use super::fields::FetchRequest;
 use super::identity::Identity;
 use super::json::Json;
@@ -32,27 +32,10 @@ const STRANGERS_BODY_TIMEOUT: Duration = Duration::from_secs(1);
 pub(super) struct Accepted {
     /// The id of the message.
     #[schema(example = "msg_018bcfe56800ffffffffffffffffffff", pattern = "^msg_[0-9a-f]{32}$")]
-    message_id: String,
+    pub(super) message_id: String,
     /// `queued`.
     #[schema(example = "queued", value_type = MessageStatus)]
-    status: &'static str,
-}
-
-/// Messages to accept together.
-#[derive(ToSchema)]
-#[serde(deny_unknown_fields)]
-#[expect(dead_code, reason = "for its schema: a batch is read entry by entry")]
-pub(super) struct Batch {
-    /// 1 to 1,000 messages.
-    #[schema(min_items = 1, max_items = 1000)]
-    messages: Vec<FetchRequest>,
-}
-
-/// The accepted messages of a batch, in the order in which they were sent.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct AcceptedBatch {
-    /// One entry per message.
-    messages: Vec<Accepted>,
+    pub(super) status: &'static str,
 }
 
 /// Send a message: a page to fetch
@@ -110,7 +93,7 @@ pub(super) async fn fetch(
         let url = message.url.clone();
         let retailer = message.retailer.clone();
         let correlation_id = message.correlation_id.clone();
-        let committed = api.submit(&identity, idempotency, vec![message]).await?;
+        let committed = api.submit(&identity, idempotency, vec![message], None).await?;
         let id = committed.ids.first().copied();
         let id = id.ok_or_else(|| Problem::new(ProblemKind::INTERNAL))?;
         let sent = Message {
@@ -136,44 +119,6 @@ pub(super) async fn fetch(
 fn about(problem: Problem, message: &Json<'_>) -> Problem {
     let Entry { url, correlation_id } = Entry::of(message);
     problem.about(url, correlation_id)
-}
-
-/// Send up to 1,000 messages at once
-///
-/// All are accepted, or none: one invalid message refuses the batch, and the response names each of them.
-#[utoipa::path(
-    post,
-    path = "/fetch/batch",
-    tag = "Messages",
-    params(("Idempotency-Key" = Option<String>, Header, description = "a key of your choice for this request: 1 to 255 visible ASCII characters", pattern = "^[!-~]{1,255}$")),
-    request_body = Batch,
-    responses(
-        (status = 200, description = "accepted, in this order", body = AcceptedBatch,
-            links(("the first message" = (operation_id = "message", parameters(("id" = "$response.body#/messages/0/message_id")))))
-        ),
-        (status = 413, description = "the body is too large", body = ProblemBody, content_type = PROBLEM_JSON),
-        (status = 422, description = "a message is invalid, or the key was used for another request", body = ProblemBody, content_type = PROBLEM_JSON),
-        CallerProblems, SenderProblems, BodyProblems, StoreProblems,
-    ),
-    security(("token" = []))
-)]
-pub(super) async fn batch(
-    State(api): State<Arc<Api>>,
-    identity: Identity,
-    request: Request,
-) -> ApiResult {
-    identity.check_may_send()?;
-    let (parts, body) = request.into_parts();
-    let most_bytes = api.rules.max_batch_body_bytes;
-    let whole = body::read(&api.memory, &parts.headers, body, most_bytes).await?;
-    let json_body = body::json(&whole.bytes)?;
-    let entries = entries(&json_body);
-    api.charge(&identity.caller, entries.as_ref().map_or(1, |entries| entries.len()))?;
-    let idempotency = idempotency(&parts.headers, "/fetch/batch", &whole.bytes)?;
-    let messages = read_all(entries.map_err(Problem::invalid)?, &api.judge())?;
-    let ids = api.submit(&identity, idempotency, messages).await?.ids;
-    let accepted = |id: &MessageId| Accepted { message_id: id.to_string(), status: "queued" };
-    Ok(json(&AcceptedBatch { messages: ids.iter().map(accepted).collect() }))
 }
 
 /// The response for an accepted message: as it was sent, or as it is now if that may differ. The message is already

@@ -74,8 +74,8 @@ impl ProblemKind {
         name: "not-found",
         status: StatusCode::NOT_FOUND,
         title: "Not found",
-        mend: "Check the path; only the caller that sent a message can read it, until its \
-               retention ends.",
+        mend: "Check the path; only the caller that sent a message or a batch can read it, \
+               until its retention ends.",
     };
 
     pub(crate) const METHOD_NOT_ALLOWED: ProblemKind = ProblemKind {

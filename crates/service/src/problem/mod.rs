@@ -182,6 +182,11 @@ impl Problem {
         self
     }
 
+    /// The body alone, for a problem that is part of a response.
+    pub(crate) fn into_body(self) -> ProblemBody {
+        *self.body
+    }
+
     /// Adds the header Retry-After.
     pub(crate) fn retry_after(mut self, seconds: u64) -> Problem {
         self.retry_after_seconds = Some(seconds);

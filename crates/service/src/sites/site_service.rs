@@ -149,6 +149,20 @@ impl SiteService {
         row.ok_or_else(|| StoreError::bug(format!("the store returned no row for {site}")))
     }
 
+    /// What the store knows about a site, with the store's time.
+    pub(crate) async fn known_site(&self, site: &Site) -> Result<(KnownSite, Time), StoreError> {
+        self.sites.site(site).await
+    }
+
+    /// How many URLs wait for each of these sites, each counted up to `most`.
+    pub(crate) async fn waiting_for(
+        &self,
+        sites: &[Site],
+        most: u32,
+    ) -> Result<Vec<u64>, StoreError> {
+        self.waiting.waiting_for(sites, most).await
+    }
+
     /// Whether the store knows anything about a site, or has URLs waiting for it.
     pub async fn is_known(&self, site: &Site) -> Result<bool, StoreError> {
         let (state, _) = self.sites.look(site).await?;

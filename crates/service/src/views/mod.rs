@@ -1,5 +1,6 @@
 //! The JSON objects that the API, the dashboard and commands share.
 
+pub mod batches;
 pub mod deliveries;
 pub mod letters;
 pub mod messages;

@@ -18,11 +18,11 @@ pub(super) static TABLES: LazyLock<Vec<Table>> = LazyLock::new(|| {
             &[
                 (Text, &["name", "role"]),
                 (Bytes, &["token_hash", "webhook_key", "webhook_key_before"]),
-                (Whole, &["created_at", "revoked_at", "results", "pruned"]),
+                (Whole, &["created_at", "revoked_at", "results", "pruned", "batches"]),
                 (Whole, &["webhook_since", "webhook_before_until"]),
             ],
             "SELECT name, role, token_hash, webhook_key, webhook_key_before, created_at, revoked_at, results,
-                 pruned, webhook_since, webhook_before_until FROM caller",
+                 pruned, batches, webhook_since, webhook_before_until FROM caller",
         ),
         Table::new(
             "tokens",
@@ -75,6 +75,26 @@ pub(super) static TABLES: LazyLock<Vec<Table>> = LazyLock::new(|| {
                 (Text, &["webhook", "caller", "url", "status", "story"]),
             ],
             "SELECT id, attempts, created_at, webhook, caller, url, status, story FROM delivery ORDER BY id",
+        ),
+        Table::new(
+            "batches",
+            "fetchwell_message_batch",
+            &[
+                (Bytes, &["id"]),
+                (Text, &["caller", "callback_url", "skipped_told"]),
+                (Whole, &["created_at", "expected_at", "cancelled_at", "ended_at"]),
+                (Whole, &["first_job", "last_job", "total", "completed", "failed", "cancelled"]),
+                (Whole, &["skipped", "number", "place", "pruned"]),
+            ],
+            "SELECT id, caller, callback_url, skipped_told, created_at, expected_at, cancelled_at,
+                 ended_at, first_job, last_job, total, completed, failed, cancelled, skipped, number,
+                 place, pruned FROM message_batch",
+        ),
+        Table::new(
+            "results of batches",
+            "fetchwell_message_batch_result",
+            &[(Bytes, &["batch"]), (Whole, &["place", "job"])],
+            "SELECT batch, place, job FROM message_batch_result",
         ),
         Table::new(
             "idempotency keys",
@@ -132,6 +152,7 @@ const JOB: &[(&str, ColumnKind, &str)] = &[
     ("story", Text, "job.story"),
     ("retry_of", Bytes, "job.retry_of"),
     ("retried_as", Bytes, "job.retried_as"),
+    ("batch", Bytes, "job.batch"),
 ];
 
 /// The jobs of a queue. The columns of messages have the same names in the file.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use fetchwell_engine::ports::inbox::{FetchResult, MessageId};
+use fetchwell_engine::ports::inbox::{BatchId, FetchResult, MessageId};
 use fetchwell_engine::ports::job::{LeaseId, NewJob};
 use sqlx::postgres::PgRow;
 use sqlx::{FromRow, Row};
@@ -35,6 +35,7 @@ pub(super) struct Ended {
     pub(super) copies: Option<LeaseId>,
     /// Whether that result was stored before this message was sent.
     pub(super) is_cached: bool,
+    pub(super) batch: Option<BatchId>,
 }
 
 /// A message, and the result it ends with.
@@ -84,7 +85,7 @@ impl Moves<'_> {
             " FROM unnest($1::BIGINT[], $2::SMALLINT[], $3::BIGINT[], $4::TEXT[], $5::TEXT[])
                 AS ended (id, state, attempts, reason, line)
             WHERE job.id = ended.id
-            RETURNING job.id, key, caller, callback_url, kind, NULL::BIGINT"
+            RETURNING job.id, key, caller, callback_url, kind, NULL::BIGINT, batch"
         ));
         let query = query
             .bind(column(ends, |(id, _)| *id))
@@ -140,14 +141,15 @@ impl Moves<'_> {
         ended: Vec<Ended>,
         results: &[End<'_>],
     ) -> sqlx::Result<BTreeSet<String>> {
-        if ended.is_empty() {
+        let without_result = std::mem::take(&mut self.ended_without_result);
+        if ended.is_empty() && without_result.is_empty() {
             return Ok(BTreeSet::new());
         }
-        let cursors = self.next_cursors(&ended).await?;
+        let cursors = self.next_cursors(&ended, &without_result).await?;
         let results: HashMap<LeaseId, &FetchResult> = results.iter().copied().collect();
         let mut own: Vec<(&Ended, i64, &FetchResult)> = Vec::new();
         let mut copies: Vec<(&Ended, i64, LeaseId)> = Vec::new();
-        for (ended, cursor) in ended.iter().zip(cursors) {
+        for (ended, &cursor) in ended.iter().zip(&cursors) {
             match ended.copies {
                 Some(original) => copies.push((ended, cursor, original)),
                 None => own.extend(results.get(&ended.job).map(|result| (ended, cursor, *result))),
@@ -163,26 +165,35 @@ impl Moves<'_> {
                 .bind(column(&copies, |(ended, ..)| ended.is_cached));
             self.tx.execute(query.bind(self.now().as_micros())).await?;
         }
+        let in_batches = self.count_in_batches(&ended, &cursors, &results, &without_result).await?;
         let job = |ended: &Ended| {
             Some(delivery(ended.callback_url.clone()?, MessageId(ended.key), &ended.caller))
         };
-        let jobs: Vec<NewJob> = ended.iter().filter_map(job).collect();
+        let jobs: Vec<NewJob> = ended.iter().filter_map(job).chain(in_batches).collect();
         if !jobs.is_empty() {
-            let begun: Vec<(String, String, String)> = ended
-                .iter()
-                .filter_map(|ended| {
-                    let url = ended.callback_url.clone()?;
-                    Some((MessageId(ended.key).to_string(), ended.caller.clone(), url))
-                })
-                .collect();
+            let begin = |job: &NewJob| {
+                let job = &job.job;
+                let webhook = String::from_utf8_lossy(&job.payload).into_owned();
+                (webhook, job.lane.party.clone().unwrap_or_default(), job.url.clone())
+            };
+            let begun: Vec<(String, String, String)> = jobs.iter().map(begin).collect();
             delivery_log::begin(self, &begun).await?;
             self.accept(deliveries, jobs).await?;
         }
-        Ok(ended.into_iter().map(|ended| ended.caller).collect())
+        let callers = ended.into_iter().map(|ended| ended.caller);
+        Ok(callers.chain(without_result.into_iter().map(|(_, caller)| caller)).collect())
     }
 
-    async fn next_cursors(&mut self, ended: &[Ended]) -> sqlx::Result<Vec<i64>> {
+    /// Also locks the rows of callers whose batches change without a result.
+    async fn next_cursors(
+        &mut self,
+        ended: &[Ended],
+        without_result: &[(BatchId, String)],
+    ) -> sqlx::Result<Vec<i64>> {
         let mut counts: BTreeMap<&str, i64> = BTreeMap::new();
+        for (_, caller) in without_result {
+            counts.entry(caller).or_default();
+        }
         for one in ended {
             *counts.entry(&one.caller).or_default() += 1;
         }
@@ -242,6 +253,7 @@ impl FromRow<'_, PgRow> for Ended {
             kind: row.try_get(4)?,
             copies: row.try_get(5)?,
             is_cached: false,
+            batch: row.try_get::<Option<[u8; 16]>, _>("batch")?.map(BatchId),
         })
     }
 }

@@ -123,6 +123,7 @@ impl MessageFinish {
         let buried = others.iter().filter(|(_, settlement)| is_final(settlement));
         let buried: Vec<LeaseId> = buried.map(|(id, _)| *id).collect();
         if !buried.is_empty() {
+            moves.note_batches_of(&buried).await?;
             moves.free_followers(buried).await?;
         }
         let ended = moves.end_messages(&ends, skipped).await?;

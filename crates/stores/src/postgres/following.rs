@@ -24,7 +24,7 @@ impl Moves<'_> {
              )
              UPDATE fetchwell_job AS job SET state = end_state, ended_at = $3, reason = end_reason
              FROM follower WHERE job.id = follower.id
-             RETURNING job.id, key, caller, callback_url, kind, follows, follower.state"
+             RETURNING job.id, key, caller, callback_url, kind, follows, follower.state, batch"
         ));
         let query = query
             .bind(column(ends, |(id, _)| *id))

@@ -50,6 +50,7 @@ pub async fn open_retriever(
     let delivered =
         SinkThenSettle { sink: DeliveryLog(retriever.clone()), source: deliverer.clone() };
     Ok(RetrieverStore {
+        batches: retriever.clone(),
         inbox: Arc::new(PostgresInbox { retriever: retriever.clone(), submissions }),
         oversight: retriever,
         messages: Station { source: instance, finish: Arc::new(finish) },

@@ -1,5 +1,6 @@
 //! The PostgreSQL adapter, which many machines can share. The names of its tables begin with `fetchwell_`.
 
+mod batches;
 mod claiming;
 mod connections;
 mod database;
@@ -15,6 +16,7 @@ mod inbox;
 mod instance;
 mod lanes;
 mod ledger;
+mod message_batches;
 pub(super) mod message_row;
 mod meta;
 mod moves;

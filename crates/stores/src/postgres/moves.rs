@@ -1,13 +1,15 @@
 //! Moves jobs between states in one transaction, and updates the ledger with each move.
 //!
 //! Locks are taken in one order, so that no two transactions deadlock: the instance, idempotency keys of submissions,
-//! lanes of messages, jobs by id, results that are copied, callers by name, lanes of deliveries, rooms by queue, site
-//! and lane, and the ledger. Taking goes from rooms to jobs and waits for neither: it skips what others have locked.
+//! lanes of messages, jobs by id, results that are copied, callers by name, batches of messages, lanes of deliveries,
+//! rooms by queue, site and lane, and the ledger. Taking goes from rooms to jobs and waits for neither: it skips what
+//! others have locked.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use fetchwell_engine::ports::error::StoreError;
+use fetchwell_engine::ports::inbox::BatchId;
 use fetchwell_engine::ports::job::{LeaseId, NewJob};
 use fetchwell_engine::ports::queue::Ledger;
 use fetchwell_policy::time::Time;
@@ -43,6 +45,8 @@ pub(super) struct Moves<'q> {
     changes: BTreeMap<QueueId, Ledger>,
     /// Rooms with new jobs, and when the first of these is due.
     opened: BTreeMap<RoomName, Time>,
+    /// The batches of messages that ended without a result, with their callers.
+    pub(super) ended_without_result: Vec<(BatchId, String)>,
 }
 
 impl<'q> Moves<'q> {
@@ -55,7 +59,10 @@ impl<'q> Moves<'q> {
 
     pub(super) fn at(queue: &'q PostgresQueue, now: i64, tx: Tx) -> Moves<'q> {
         let moment = queue.clock.moment(now);
-        Moves { queue, tx, moment, changes: BTreeMap::new(), opened: BTreeMap::new() }
+        let ended_without_result = Vec::new();
+        let changes = BTreeMap::new();
+        let opened = BTreeMap::new();
+        Moves { queue, tx, moment, changes, opened, ended_without_result }
     }
 
     pub(super) fn now(&self) -> Time {

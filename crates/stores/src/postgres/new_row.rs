@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
-use fetchwell_engine::ports::inbox::NewMessage;
+use fetchwell_engine::ports::inbox::{BatchId, NewMessage};
 use fetchwell_engine::ports::job::LeaseId;
 use fetchwell_policy::time::Time;
 use sqlx::Row;
@@ -38,10 +38,11 @@ pub(super) struct MessagePart<'a> {
     pub(super) copies: Option<LeaseId>,
     /// The job whose result it waits for.
     pub(super) follows: Option<LeaseId>,
+    pub(super) batch: Option<BatchId>,
 }
 
 /// Values of a row, and the time, beside those of [`message_row::COLUMNS`].
-const OWN: usize = 16;
+const OWN: usize = 17;
 
 /// In key order, so that two transactions that insert the same keys do not deadlock. Of two rows with one key, the
 /// first is inserted.
@@ -51,15 +52,15 @@ static INSERT: LazyLock<String> = LazyLock::new(|| {
     let leased = JobState::Leased.number();
     format!(
         "INSERT INTO fetchwell_job (id, queue, lane, key, site, url, odd_url, payload, deadline, due,
-            state, caller, retailer, shares, follows, {columns}, accepted_at, ended_at)
+            state, caller, retailer, shares, follows, batch, {columns}, accepted_at, ended_at)
         SELECT id, queue, lane, key, site, url, odd_url, payload, deadline, due,
-            state, caller, retailer, shares, follows, {columns}, $16,
+            state, caller, retailer, shares, follows, batch, {columns}, $16,
             CASE WHEN state > {leased} THEN $16 END
         FROM unnest($1::BIGINT[], $2::INTEGER[], $3::BIGINT[], $4::BYTEA[], $5::TEXT[], $6::TEXT[],
                 $7::BYTEA[], $8::BYTEA[], $9::BIGINT[], $10::BIGINT[], $11::SMALLINT[], $12::TEXT[],
-                $13::TEXT[], $14::BOOLEAN[], $15::BIGINT[], {arrays})
+                $13::TEXT[], $14::BOOLEAN[], $15::BIGINT[], $17::BYTEA[], {arrays})
             AS new (id, queue, lane, key, site, url, odd_url, payload, deadline, due,
-                state, caller, retailer, shares, follows, {columns})
+                state, caller, retailer, shares, follows, batch, {columns})
         ORDER BY key, id
         ON CONFLICT (queue, key) WHERE key IS NOT NULL DO NOTHING
         RETURNING id"
@@ -91,7 +92,8 @@ pub(super) async fn insert(
         .bind(column(rows, |row| row.message.map(|message| message.new.retailer.as_str())))
         .bind(column(rows, |row| row.message.is_some_and(|message| message.new.max_age.is_some())))
         .bind(column(rows, |row| row.message.and_then(|message| message.follows)))
-        .bind(now.as_micros());
+        .bind(now.as_micros())
+        .bind(column(rows, |row| row.message.and_then(|message| Some(message.batch?.0.to_vec()))));
     let query = message_row::bind(query, &messages);
     tx.fetch(query).await?.iter().map(|row| row.try_get(0)).collect()
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::inbox::{
-    FetchResult, MessageId, OutboxMessage, OutboxMost, OutboxPage, StoredPage,
+    BatchId, FetchResult, MessageId, OutboxMessage, OutboxMost, OutboxPage, StoredPage,
 };
 use fetchwell_policy::time::Time;
 use sqlx::Row;
@@ -14,10 +14,16 @@ use super::database::Database;
 use super::moves::now_or;
 use super::queue::PostgresQueue;
 
-/// The size of a content is known without reading it, so content beyond the limit is not read.
-const PAGE: &str = "
+/// A page of the results `$chosen` of the owner `$of`: rows with the columns of [`result_of`]. The size of a content is
+/// known without reading it, so content beyond the limit `$4` is not read.
+macro_rules! page {
+    ($of:literal, $chosen:literal) => {
+        concat!(
+            "
     SELECT pruned, results, page.*
-    FROM fetchwell_caller AS caller
+    FROM ",
+            $of,
+            " AS owner
     LEFT JOIN LATERAL (
         SELECT cursor, stored_at, status, content, content_type, http_status, error, extracted,
             details, cached_age, key, url, odd_url, retailer, correlation_id, attempts
@@ -26,16 +32,36 @@ const PAGE: &str = "
             FROM (
                 SELECT *, coalesce(octet_length(content), 0)::BIGINT + coalesce(octet_length(extracted), 0)
                     + coalesce(octet_length(details), 0) AS bytes
-                FROM fetchwell_outbox AS all_of_it
-                WHERE all_of_it.caller = caller.name
-                    AND all_of_it.cursor > coalesce($2, caller.pruned)
-                ORDER BY all_of_it.cursor LIMIT $3) AS outbox
+                FROM (",
+            $chosen,
+            ") AS chosen) AS outbox
         ) AS sized
         JOIN fetchwell_job AS job ON job.id = sized.job
         WHERE bytes_before < greatest($4, 1)
         ORDER BY cursor
-    ) AS page ON TRUE
-    WHERE caller.name = $1";
+    ) AS page ON TRUE"
+        )
+    };
+}
+
+/// Results of a caller.
+const PAGE: &str = page!(
+    "(SELECT * FROM fetchwell_caller WHERE name = $1)",
+    "SELECT * FROM fetchwell_outbox AS all_of_it
+     WHERE all_of_it.caller = owner.name AND all_of_it.cursor > coalesce($2, owner.pruned)
+     ORDER BY all_of_it.cursor LIMIT $3"
+);
+
+/// Results of a batch, if it belongs to the caller `$5`.
+const PAGE_OF_BATCH: &str = page!(
+    "(SELECT batch.id, batch.pruned, coalesce(caller.results, 0) AS results
+      FROM fetchwell_message_batch AS batch LEFT JOIN fetchwell_caller AS caller ON caller.name = batch.caller
+      WHERE batch.id = $1 AND ($5::TEXT IS NULL OR batch.caller = $5))",
+    "SELECT all_of_it.* FROM fetchwell_message_batch_result AS entry
+     JOIN fetchwell_outbox AS all_of_it ON all_of_it.job = entry.job
+     WHERE entry.batch = owner.id AND entry.place > coalesce($2, owner.pruned)
+     ORDER BY entry.place LIMIT $3"
+);
 
 const NEWEST_PAGE: &str = concat!(
     "SELECT ",
@@ -74,23 +100,50 @@ pub(super) async fn page(
         .bind(after)
         .bind(i64::from(most.results))
         .bind(i64::try_from(most.bytes).unwrap_or(i64::MAX));
-    let row_of =
-        |row: &PgRow| Ok((row.try_get("pruned")?, row.try_get("results")?, result_of(row)?));
-    let rows: Vec<(i64, i64, Option<OutboxMessage>)> = db.read(query, row_of).await?;
-    let mut results = Vec::new();
-    let mut next = after.unwrap_or(0);
-    if rows.is_empty() && next > 0 {
+    let rows = db.read(query, row_of).await?;
+    if rows.is_empty() && after.is_some_and(|after| after > 0) {
         return Ok(OutboxPage::Gone { oldest: 0 }); // This caller has never had a result.
     }
+    Ok(page_of(rows, after))
+}
+
+/// A part of the results of a batch, if it belongs to this caller.
+pub(super) async fn page_of_batch(
+    db: &Database,
+    batch: BatchId,
+    of: Option<&str>,
+    after: Option<i64>,
+    most: OutboxMost,
+) -> Result<Option<OutboxPage>, StoreError> {
+    let query = sqlx::query(PAGE_OF_BATCH)
+        .bind(batch.0.to_vec())
+        .bind(after)
+        .bind(i64::from(most.results))
+        .bind(i64::try_from(most.bytes).unwrap_or(i64::MAX))
+        .bind(of);
+    let rows = db.read(query, row_of).await?;
+    Ok((!rows.is_empty()).then(|| page_of(rows, after)))
+}
+
+/// What is gone, the newest cursor, and a result.
+type PageRow = (i64, i64, Option<OutboxMessage>);
+
+fn row_of(row: &PgRow) -> sqlx::Result<PageRow> {
+    Ok((row.try_get("pruned")?, row.try_get("results")?, result_of(row)?))
+}
+
+fn page_of(rows: Vec<PageRow>, after: Option<i64>) -> OutboxPage {
+    let mut results = Vec::new();
+    let mut next = after.unwrap_or(0);
     for (pruned, newest, result) in rows {
         if after.is_some_and(|after| after < pruned || after > newest) {
-            return Ok(OutboxPage::Gone { oldest: pruned });
+            return OutboxPage::Gone { oldest: pruned };
         }
-        // For a caller without results, the query returns one row with only the caller's own columns.
+        // Without results, the query returns one row with only the owner's own columns.
         results.extend(result);
         next = results.last().map_or(next.max(pruned), |last: &OutboxMessage| last.cursor);
     }
-    Ok(OutboxPage::Results { results, next })
+    OutboxPage::Results { results, next }
 }
 
 pub(super) fn result_of(row: &PgRow) -> sqlx::Result<Option<OutboxMessage>> {

@@ -1,6 +1,7 @@
 //! Deletes old data: messages with their results, deliveries, idempotency keys, audit entries and unused lanes. Works in small
 //! transactions, so that nothing waits for long.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use fetchwell_engine::ports::error::StoreError;
@@ -67,13 +68,33 @@ async fn prune_caller(
     let Some(&last) = cursors.last() else { return Ok(0) };
     let query = sqlx::query("DELETE FROM fetchwell_outbox WHERE job = ANY($1)");
     moves.tx.execute(query.bind(&jobs)).await?;
-    let query = sqlx::query("DELETE FROM fetchwell_job WHERE id = ANY($1)");
-    moves.tx.execute(query.bind(&jobs)).await?;
+    let query = sqlx::query("DELETE FROM fetchwell_job WHERE id = ANY($1) RETURNING id, batch");
+    let deleted: Vec<(LeaseId, Option<Vec<u8>>)> = moves.tx.fetch_as(query.bind(&jobs)).await?;
     let query =
         sqlx::query("UPDATE fetchwell_caller SET pruned = $2 WHERE name = $1 AND pruned < $2");
     moves.tx.execute(query.bind(caller).bind(last)).await?;
+    let places: HashMap<LeaseId, i64> = jobs.iter().copied().zip(cursors).collect();
+    let (batches, places): (Vec<Vec<u8>>, Vec<i64>) = deleted
+        .into_iter()
+        .filter_map(|(job, batch)| Some((batch?, places.get(&job).copied()?)))
+        .unzip();
+    if !batches.is_empty() {
+        moves.tx.execute(sqlx::query(PRUNE_BATCHES).bind(batches).bind(places)).await?;
+    }
     Ok(u32::try_from(jobs.len()).unwrap_or(u32::MAX))
 }
+
+/// Deletes the entries of results that batches had, and records up to where.
+const PRUNE_BATCHES: &str = "
+    WITH old AS (
+        DELETE FROM fetchwell_message_batch_result AS entry
+        USING unnest($1::BYTEA[], $2::BIGINT[]) AS gone (batch, place)
+        WHERE entry.batch = gone.batch AND entry.place = gone.place
+        RETURNING entry.batch, entry.place
+    )
+    UPDATE fetchwell_message_batch AS batch SET pruned = old.place
+    FROM (SELECT batch, max(place) AS place FROM old GROUP BY batch) AS old
+    WHERE batch.id = old.batch AND batch.pruned < old.place";
 
 /// Deletes data that is not tied to a caller's cursor. Returns how many messages were deleted: those that ended without
 /// a result.
@@ -92,6 +113,15 @@ async fn prune_the_rest(moves: &mut Moves<'_>, keep: Duration, most: u32) -> sql
     moves.change().dead -= gone;
     moves.change().skipped += gone;
     for (statement, before) in [
+        (
+            // A batch goes when all of its results are gone.
+            "DELETE FROM fetchwell_message_batch WHERE id IN (
+                 SELECT id FROM fetchwell_message_batch AS old WHERE ended_at < $1
+                     AND NOT EXISTS (SELECT FROM fetchwell_message_batch_result AS entry
+                                     WHERE entry.batch = old.id)
+                 ORDER BY ended_at LIMIT $2 FOR UPDATE SKIP LOCKED)",
+            before,
+        ),
         (
             "DELETE FROM fetchwell_idempotency WHERE (caller, key) IN (
                  SELECT caller, key FROM fetchwell_idempotency WHERE created_at < $1

@@ -301,6 +301,48 @@ const STEPS: &[&str] = &["
     CREATE INDEX fetchwell_delivery_status ON fetchwell_delivery (caller, status, id);
     CREATE INDEX fetchwell_delivery_time ON fetchwell_delivery (caller, created_at, id);
     CREATE INDEX fetchwell_delivery_age ON fetchwell_delivery (created_at);
+", "
+    -- Messages that were submitted together. Their jobs are among those from `first_job` to `last_job`. `number` counts
+    -- the ended batches of a caller, `place` is the cursor of its newest result at that time; the batch's own results up
+    -- to `pruned` are gone.
+    CREATE TABLE fetchwell_message_batch (
+        id BYTEA PRIMARY KEY,
+        caller TEXT COLLATE \"C\" NOT NULL,
+        callback_url TEXT,
+        created_at BIGINT NOT NULL,
+        expected_at BIGINT NOT NULL,
+        cancelled_at BIGINT,
+        ended_at BIGINT,
+        first_job BIGINT NOT NULL,
+        last_job BIGINT NOT NULL,
+        total BIGINT NOT NULL,
+        completed BIGINT NOT NULL DEFAULT 0,
+        failed BIGINT NOT NULL DEFAULT 0,
+        cancelled BIGINT NOT NULL DEFAULT 0,
+        skipped BIGINT NOT NULL DEFAULT 0,
+        skipped_told TEXT,
+        number BIGINT,
+        place BIGINT,
+        pruned BIGINT NOT NULL DEFAULT 0
+    ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+    CREATE INDEX fetchwell_message_batch_caller ON fetchwell_message_batch (caller, id);
+    CREATE UNIQUE INDEX fetchwell_message_batch_number ON fetchwell_message_batch (caller, number)
+        WHERE number IS NOT NULL;
+    CREATE INDEX fetchwell_message_batch_ended ON fetchwell_message_batch (ended_at)
+        WHERE ended_at IS NOT NULL;
+    CREATE INDEX fetchwell_message_batch_cancelled ON fetchwell_message_batch (id)
+        WHERE cancelled_at IS NOT NULL AND ended_at IS NULL;
+
+    -- The results of batches, by their cursors.
+    CREATE TABLE fetchwell_message_batch_result (
+        batch BYTEA NOT NULL,
+        place BIGINT NOT NULL,
+        job BIGINT NOT NULL,
+        PRIMARY KEY (batch, place)
+    );
+
+    ALTER TABLE fetchwell_job ADD COLUMN batch BYTEA;
+    ALTER TABLE fetchwell_caller ADD COLUMN batches BIGINT NOT NULL DEFAULT 0;
 "];
 
 /// The version of a database that has all steps.

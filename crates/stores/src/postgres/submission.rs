@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use fetchwell_engine::ports::inbox::{NewMessage, Submission, Submitted};
+use fetchwell_engine::ports::inbox::{BatchId, NewMessage, Submission, Submitted};
 use fetchwell_engine::ports::job::{Lane, LeaseId};
 
 use super::ending::Ended;
@@ -47,6 +47,10 @@ impl Moves<'_> {
             .iter()
             .flat_map(|one| one.messages.iter().map(|message| (message, one.caller.as_str())))
             .collect();
+        let batches: Vec<Option<BatchId>> = group
+            .iter()
+            .flat_map(|one| std::iter::repeat_n(batch_of(one), one.messages.len()))
+            .collect();
         if messages.is_empty() {
             return Ok(Vec::new());
         }
@@ -54,9 +58,12 @@ impl Moves<'_> {
         let lanes = self.lane_ids(self.queue.id, lanes).await?;
         let mut shared = what_is_shared(self, &messages).await?;
         let ids = self.new_ids(messages.len()).await?;
+        if let (Some(first), Some(last)) = (ids.first(), ids.last()) {
+            self.put_in_batches(group, *first, *last).await?;
+        }
         let now = self.now();
         let mut rows = Vec::new();
-        for ((new, caller), id) in messages.into_iter().zip(ids) {
+        for (((new, caller), id), batch) in messages.into_iter().zip(ids).zip(batches) {
             let mut copies = None;
             let mut follows = None;
             if let Some(max_age) = new.max_age {
@@ -68,7 +75,7 @@ impl Moves<'_> {
                 }
             }
             let lane = lanes.get(&lane_of(new, caller)).copied().unwrap_or_default();
-            rows.push(self.row_of(id, lane, MessagePart { new, caller, copies, follows }));
+            rows.push(self.row_of(id, lane, MessagePart { new, caller, copies, follows, batch }));
         }
         let ended = rows.iter().filter_map(ended_at_once).collect();
         let count = rows.len();
@@ -106,7 +113,7 @@ impl Moves<'_> {
 }
 
 fn ended_at_once(row: &NewRow<'_>) -> Option<Ended> {
-    let MessagePart { new, caller, copies, .. } = row.message?;
+    let MessagePart { new, caller, copies, batch, .. } = row.message?;
     Some(Ended {
         job: row.id,
         key: new.id.0,
@@ -116,7 +123,14 @@ fn ended_at_once(row: &NewRow<'_>) -> Option<Ended> {
         kind: new.id.0,
         copies: Some(copies?),
         is_cached: true,
+        batch,
     })
+}
+
+/// The id of the batch that a submission forms, if it forms one.
+pub(super) fn batch_of(submission: &Submission) -> Option<BatchId> {
+    let ids = submission.messages.iter().map(|message| message.id);
+    submission.batch.as_ref().and_then(|_| BatchId::of(ids))
 }
 
 fn lane_of(message: &NewMessage, caller: &str) -> Lane {

@@ -212,6 +212,7 @@ mod tests {
             from: String::new(),
             idempotency: None,
             messages: vec![message; messages],
+            batch: None,
         }
     }
 

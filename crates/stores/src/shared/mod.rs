@@ -1,5 +1,6 @@
 //! Code that the stores share.
 
+pub(crate) mod batch_count;
 pub(crate) mod coalescer;
 pub(crate) mod conclusion;
 #[cfg(any(feature = "postgres", feature = "redis"))]

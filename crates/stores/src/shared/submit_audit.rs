@@ -42,7 +42,13 @@ mod tests {
             NewMessage::new(MessageId([*id; 16]), url, site.clone(), Duration::ZERO)
         };
         let messages = ids.iter().map(message).collect();
-        Submission { caller: caller.into(), from: from.into(), idempotency: None, messages }
+        Submission {
+            caller: caller.into(),
+            from: from.into(),
+            idempotency: None,
+            messages,
+            batch: None,
+        }
     }
 
     #[test]

@@ -51,6 +51,7 @@ fn settle(
     if settled == Settled::Confirmed {
         if is_final(settlement) {
             moves.free_followers(*id)?;
+            ending.batches.count_dead(moves.tx, *id)?;
         }
         if let Some(attempt) = attempt {
             moves.keep_attempt(*id, attempt)?;

@@ -22,6 +22,7 @@ use fetchwell_sqlite::statements::Statements;
 
 use super::deliveries::DeliveryLog;
 use super::finish::MessageFinish;
+use super::message_batches::SqliteMessageBatches;
 use super::oversight::SqliteOversight;
 use super::queue::read_ledger;
 use super::retriever_queues::RetrieverQueues;
@@ -53,8 +54,11 @@ pub async fn open_retriever(
     // Each has its own connection, so that long reads block neither writers nor callers.
     let reader = Db::open_for_reading(path)?;
     let oversight = SqliteOversight { reader: Db::open_for_reading(path)?, queues: queues.clone() };
+    let batches =
+        SqliteMessageBatches { reader: Db::open_for_reading(path)?, queues: queues.clone() };
     let submissions = Coalescer::start(&Arc::new(queues.clone()), BatchRule::SUBMISSIONS);
     Ok(RetrieverStore {
+        batches: Arc::new(batches),
         inbox: Arc::new(SqliteInbox { reader, messages, queues, submissions }),
         oversight: Arc::new(oversight),
         messages: Station { source: instance, finish: Arc::new(finish) },

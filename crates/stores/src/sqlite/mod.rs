@@ -19,6 +19,7 @@ mod files;
 mod finish;
 mod inbox;
 mod links;
+mod message_batches;
 mod message_row;
 mod meta;
 mod moves;

@@ -8,7 +8,7 @@ use fetchwell_engine::ports::inbox::{
 use fetchwell_engine::ports::job::LeaseId;
 use fetchwell_policy::time::Time;
 use fetchwell_sqlite::statements::Statements;
-use rusqlite::{Connection, Row};
+use rusqlite::{Connection, Row, Rows};
 
 macro_rules! select_result {
     () => {
@@ -18,6 +18,7 @@ macro_rules! select_result {
          FROM outbox JOIN job ON job.id = outbox.job JOIN lane ON lane.id = job.lane"
     };
 }
+pub(super) use select_result;
 
 /// The result of a message.
 pub(super) fn of_job(tx: &Connection, job: LeaseId) -> rusqlite::Result<Option<OutboxMessage>> {
@@ -57,7 +58,15 @@ pub(super) fn page(
         select_result!(),
         " WHERE outbox.caller = ?1 AND cursor > ?2 ORDER BY cursor LIMIT ?3"
     ))?;
-    let mut rows = select.query((caller, after, most.results))?;
+    results_in(select.query((caller, after, most.results))?, after, most)
+}
+
+/// The results in these rows, up to the maximum size.
+pub(super) fn results_in(
+    mut rows: Rows<'_>,
+    after: i64,
+    most: OutboxMost,
+) -> rusqlite::Result<OutboxPage> {
     let mut results = Vec::new();
     let mut bytes = 0;
     while let Some(row) = rows.next()? {

@@ -1,5 +1,6 @@
 //! Deletes old data: messages with their results, deliveries, idempotency keys and audit entries.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use fetchwell_engine::ports::job::LeaseId;
@@ -47,6 +48,14 @@ pub(super) fn prune(
              SELECT id FROM audit WHERE action <> 'submit' AND at < ?1 ORDER BY at LIMIT ?2)",
         wall - AUDIT_KEPT,
     )?;
+    // A batch goes when all of its results are gone.
+    delete(
+        "DELETE FROM message_batch WHERE key IN (
+             SELECT key FROM message_batch AS old WHERE ended_at < ?1
+                 AND NOT EXISTS (SELECT 1 FROM message_batch_result WHERE batch = old.id)
+             ORDER BY ended_at LIMIT ?2)",
+        wall - keep,
+    )?;
     Ok(gone)
 }
 
@@ -66,10 +75,16 @@ fn prune_caller(
     )?;
     let mut gone = 0;
     let mut last = pruned;
+    let mut batches: BTreeMap<[u8; 16], i64> = BTreeMap::new();
     for (job, cursor, _) in oldest.iter().take_while(|(_, _, stored_at)| *stored_at < before) {
         tx.run("DELETE FROM outbox WHERE job = ?1", [job])?;
-        let lane: i64 =
-            tx.one("DELETE FROM job WHERE id = ?1 RETURNING lane", [job], |row| row.get(0))?;
+        let delete = "DELETE FROM job WHERE id = ?1 RETURNING lane, batch";
+        let (lane, batch): (i64, Option<[u8; 16]>) = tx.one(delete, [job], |row| row.try_into())?;
+        if let Some(batch) = batch {
+            let delete = "DELETE FROM message_batch_result WHERE batch = ?1 AND place = ?2";
+            tx.run(delete, (batch, cursor))?;
+            batches.insert(batch, *cursor);
+        }
         let count_off = "UPDATE lane SET messages = messages - 1 WHERE id = ?1 RETURNING messages";
         let messages: i64 = tx.one(count_off, [lane], |row| row.get(0))?;
         if messages == 0 {
@@ -77,6 +92,9 @@ fn prune_caller(
         }
         gone += 1;
         last = *cursor;
+    }
+    for (batch, last) in batches {
+        tx.run("UPDATE message_batch SET pruned = ?2 WHERE id = ?1", (batch, last))?;
     }
     if gone > 0 {
         tx.run("UPDATE caller SET pruned = ?2 WHERE name = ?1", (caller, last))?;

@@ -4,7 +4,7 @@ use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::inbox::ResultNotifier;
 
 use super::SqliteQueue;
-use super::moves::{MessageEnding, Moves};
+use super::moves::{BatchChanges, MessageEnding, Moves};
 
 /// The queues of a retriever, and the callers that wait for results.
 #[derive(Clone)]
@@ -28,9 +28,14 @@ impl RetrieverQueues {
             .messages
             .transact(move |moves| {
                 let deliveries = Moves::new(moves.tx, deliveries, moves.now);
-                let mut ending =
-                    MessageEnding { wall: clock.wall(), deliveries, callers: Vec::new() };
+                let mut ending = MessageEnding {
+                    wall: clock.wall(),
+                    deliveries,
+                    callers: Vec::new(),
+                    batches: BatchChanges::default(),
+                };
                 let done = work(moves, &mut ending)?;
+                ending.enter_batches()?;
                 ending.deliveries.enter()?;
                 Ok((done, ending.callers))
             })

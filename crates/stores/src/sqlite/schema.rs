@@ -376,6 +376,46 @@ const STEPS: &[&str] = &["
     CREATE INDEX delivery_status ON delivery (caller, status, id);
     CREATE INDEX delivery_time ON delivery (caller, created_at, id);
     CREATE INDEX delivery_age ON delivery (created_at);
+", "
+    -- Messages that were submitted together. Their jobs are among those from `first_job` to `last_job`. Times are by the
+    -- wall clock. `number` counts the ended batches of a caller, `place` is the cursor of its newest result at that time;
+    -- the batch's own results up to `pruned` are gone.
+    CREATE TABLE message_batch (
+        key INTEGER PRIMARY KEY,
+        id BLOB NOT NULL UNIQUE,
+        caller TEXT NOT NULL,
+        callback_url TEXT,
+        created_at INTEGER NOT NULL,
+        expected_at INTEGER NOT NULL,
+        cancelled_at INTEGER,
+        ended_at INTEGER,
+        first_job INTEGER NOT NULL,
+        last_job INTEGER NOT NULL,
+        total INTEGER NOT NULL,
+        completed INTEGER NOT NULL DEFAULT 0,
+        failed INTEGER NOT NULL DEFAULT 0,
+        cancelled INTEGER NOT NULL DEFAULT 0,
+        skipped INTEGER NOT NULL DEFAULT 0,
+        skipped_told TEXT,
+        number INTEGER,
+        place INTEGER,
+        pruned INTEGER NOT NULL DEFAULT 0
+    ) STRICT;
+    CREATE INDEX message_batch_caller ON message_batch (caller, id);
+    CREATE UNIQUE INDEX message_batch_number ON message_batch (caller, number) WHERE number IS NOT NULL;
+    CREATE INDEX message_batch_ended ON message_batch (ended_at) WHERE ended_at IS NOT NULL;
+    CREATE INDEX message_batch_cancelled ON message_batch (id) WHERE cancelled_at IS NOT NULL AND ended_at IS NULL;
+
+    -- The results of batches, by their cursors.
+    CREATE TABLE message_batch_result (
+        batch BLOB NOT NULL,
+        place INTEGER NOT NULL,
+        job INTEGER NOT NULL,
+        PRIMARY KEY (batch, place)
+    ) STRICT, WITHOUT ROWID;
+
+    ALTER TABLE job ADD COLUMN batch BLOB;
+    ALTER TABLE caller ADD COLUMN batches INTEGER NOT NULL DEFAULT 0;
 "];
 
 /// The version of a file that has all steps: its `user_version`.

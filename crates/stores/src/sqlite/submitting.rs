@@ -5,13 +5,13 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use fetchwell_engine::ports::error::StoreError;
-use fetchwell_engine::ports::inbox::{Idempotency, MessageId, Submission, Submitted};
+use fetchwell_engine::ports::inbox::{BatchId, Idempotency, MessageId, Submission, Submitted};
 use fetchwell_policy::time::Time;
 use fetchwell_sqlite::statements::Statements;
 use rusqlite::{Connection, ErrorCode};
 
 use super::callers;
-use super::moves::{MessageEnding, Moves};
+use super::moves::{MessageEnding, Moves, NewRow};
 use super::retriever_queues::RetrieverQueues;
 use crate::shared::coalescer::RunBatch;
 use crate::shared::submit_audit;
@@ -72,27 +72,33 @@ fn accept(
     let mut answers = Vec::with_capacity(group.len());
     let mut plain = Vec::new();
     let mut fresh = Vec::new();
+    let first_job = moves.next_job()?;
     for submission in group {
         if let Some(answer) = earlier_answer(tx, submission)? {
             answers.push(Ok(answer));
             continue;
         }
         let caller = submission.caller.as_str();
-        for message in &submission.messages {
-            match message.max_age {
-                Some(max_age) => moves.accept_sharing(message, max_age, caller, ending)?,
-                None => plain.push((message, caller)),
+        let ids: Vec<MessageId> = submission.messages.iter().map(|message| message.id).collect();
+        let batch = submission.batch.as_ref().and_then(|_| BatchId::of(ids.iter().copied()));
+        for new in &submission.messages {
+            let row = NewRow { new, caller, batch: batch.map(|batch| batch.0) };
+            match new.max_age {
+                Some(max_age) => moves.accept_sharing(row, max_age, ending)?,
+                None => plain.push(row),
             }
         }
-        let ids: Vec<MessageId> = submission.messages.iter().map(|message| message.id).collect();
         remember_answer(tx, submission, &ids, moves.now)?;
         fresh.push(submission);
         let created_at = Some(ending.wall);
         answers.push(Ok(Submitted::Accepted { ids, created_at }));
     }
     // Sorted so that the index of ids grows at its end. The messages of one submission keep their order.
-    plain.sort_by_key(|(message, _)| message.id);
+    plain.sort_by_key(|row| row.new.id);
     moves.accept_plain(&plain, ending.wall)?;
+    for submission in &fresh {
+        moves.accept_batch(submission, first_job, ending.wall)?;
+    }
     for entry in submit_audit::entries(&fresh, ending.wall) {
         callers::audit(tx, &entry)?;
     }

@@ -73,7 +73,7 @@ impl Process {
                 let caller = CALLER.to_owned();
                 let from = "192.0.2.7".to_owned();
                 let messages = messages.collect();
-                let one = Submission { caller, from, idempotency: None, messages };
+                let one = Submission { caller, from, idempotency: None, messages, batch: None };
                 if let Ok(Submitted::Accepted { ids, .. }) = self.store.inbox.submit(one).await {
                     accepted.extend(ids);
                     break;
@@ -199,7 +199,7 @@ async fn one_refused_and_one_sound(store: &RetrieverStore) -> Vec<Finished<Fetch
     let caller = CALLER.to_owned();
     let from = "192.0.2.7".to_owned();
     let messages = vec![message(1, 1), message(2, 2)];
-    let submission = Submission { caller, from, idempotency: None, messages };
+    let submission = Submission { caller, from, idempotency: None, messages, batch: None };
     store.inbox.submit(submission).await.unwrap();
     let source = &store.messages.source;
     Source::renew(&**source).await.unwrap();

@@ -46,23 +46,28 @@ impl FromStr for MessageId {
 
     /// Accepts only the exact output of [`fmt::Display`], so that a message has only one ID.
     fn from_str(text: &str) -> Result<MessageId, NoMessageId> {
-        let digits = text.strip_prefix(PREFIX).ok_or(NoMessageId)?.as_bytes();
-        let mut bytes = [0; 16];
-        if digits.len() != 2 * bytes.len() {
-            return Err(NoMessageId);
-        }
-        for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
-            *byte = digit(pair[0])? << 4 | digit(pair[1])?;
-        }
-        Ok(MessageId(bytes))
+        parse(PREFIX, text).map(MessageId).ok_or(NoMessageId)
     }
 }
 
-fn digit(byte: u8) -> Result<u8, NoMessageId> {
+/// The bytes of an ID with this prefix.
+pub(super) fn parse(prefix: &str, text: &str) -> Option<[u8; 16]> {
+    let digits = text.strip_prefix(prefix)?.as_bytes();
+    let mut bytes = [0; 16];
+    if digits.len() != 2 * bytes.len() {
+        return None;
+    }
+    for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
+        *byte = digit(pair[0])? << 4 | digit(pair[1])?;
+    }
+    Some(bytes)
+}
+
+fn digit(byte: u8) -> Option<u8> {
     match byte {
-        b'0'..=b'9' => Ok(byte - b'0'),
-        b'a'..=b'f' => Ok(byte - b'a' + 10),
-        _ => Err(NoMessageId),
+        b'0'..=b'9' => Some(byte - b'0'),
+        b'a'..=b'f' => Some(byte - b'a' + 10),
+        _ => None,
     }
 }
 

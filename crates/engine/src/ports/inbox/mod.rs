@@ -4,6 +4,7 @@
 //! when it is done, its result goes to the outbox in the same transaction, and callers see only their own messages.
 
 mod attempt;
+mod batch_id;
 mod deliveries;
 pub mod details;
 mod message_id;
@@ -22,6 +23,7 @@ use crate::ports::error::StoreError;
 use crate::ports::queue::Ledger;
 
 pub use attempt::{AttemptRecord, attempts_of};
+pub use batch_id::{BatchId, NoBatchId};
 pub use deliveries::{
     DeliveryAttempt, DeliveryFilter, DeliveryLogEntry, DeliveryRecord, DeliveryStatus, MAX_REPLAYS,
     ReplayCursor, ReplayRange, Replayed, ReplayedOne, delivery_attempts_of,
@@ -145,6 +147,21 @@ pub struct Submission {
     pub idempotency: Option<Idempotency>,
     /// The messages.
     pub messages: Vec<NewMessage>,
+    /// The batch that they form; `None` for a single message.
+    pub batch: Option<NewBatch>,
+}
+
+/// A batch to be accepted together with its messages. Its ID is that of [`BatchId::of`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NewBatch {
+    /// The webhook for the end of the batch.
+    pub callback_url: Option<String>,
+    /// How long it is expected to take.
+    pub expected_in: Duration,
+    /// The number of invalid messages that were left out.
+    pub skipped: u32,
+    /// The part of the answer that names these messages, so that a repeated submission gets the same answer.
+    pub skipped_told: Option<String>,
 }
 
 /// The key and the content of a submission.

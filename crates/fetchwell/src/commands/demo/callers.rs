@@ -61,6 +61,7 @@ pub(super) async fn send(
             from: FROM.to_owned(),
             idempotency: None,
             messages: messages.collect::<Result<_, _>>()?,
+            batch: None,
         };
         match inbox.submit(submission).await? {
             Submitted::Accepted { ids, .. } => accepted.extend(ids),

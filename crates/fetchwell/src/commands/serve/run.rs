@@ -2,16 +2,18 @@
 
 use std::sync::Arc;
 
-use fetchwell_doors::retriever::{self, OnResult, deliver, delivery_gate, flow, prune};
+use fetchwell_doors::retriever::{self, Encode, OnResult, deliver, delivery_gate, flow, prune};
 use fetchwell_engine::pipeline::{Door, EventSink, Runtime};
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::inbox::{FetchResult, Message};
+use fetchwell_engine::ports::message_batches::MessageBatch;
 use fetchwell_engine::ports::retriever_store::RetrieverStore;
 use fetchwell_policy::pace::Rate;
 use fetchwell_service::api::{Api, ApiMetrics, Foundation};
 use fetchwell_service::audit::AuditLog;
 use fetchwell_service::dashboard::{Authenticator, Dashboard, DashboardHost, Subject};
 use fetchwell_service::server::{self, ConnectionLimits};
+use fetchwell_service::views::batches::BatchView;
 use fetchwell_service::views::messages::MessageView;
 use fetchwell_settings::Settings;
 use fetchwell_telemetry::metrics::DoorName;
@@ -55,12 +57,14 @@ pub(crate) fn run(settings: &Settings) -> Running<'_> {
         let metrics = Arc::new(ApiMetrics::default());
         let foundation = Foundation {
             inbox: store.inbox.clone(),
+            batches: store.batches.clone(),
             oversight: store.oversight.clone(),
             sites: shown.sites.clone(),
             callers,
             results: store.results.clone(),
             clock,
             guard: address_guard(settings),
+            gate_rules: message_rules(settings).gate_rules(gate_rules(settings, None)),
             metrics: metrics.clone(),
             process_metrics: parts.process_metrics.clone(),
             audit,
@@ -131,7 +135,11 @@ async fn deliveries(
     store: &RetrieverStore,
     stop: CancellationToken,
 ) -> Result<(), StoreError> {
-    let encode = Arc::new(|message: Message| json!(MessageView::from(message)));
+    let clock = parts.clock.clone();
+    let encode = Encode {
+        message: Arc::new(|message: Message| json!(MessageView::from(message))),
+        batch: Arc::new(move |batch: &MessageBatch| json!(BatchView::of(batch, clock.wall()))),
+    };
     let interval = Rate::per_second(settings.values.webhooks_rate, 1).interval;
     let rules = gate_rules(settings, None);
     let gate = delivery_gate(parts.politeness.clone(), rules, interval, parts.clock.clone());

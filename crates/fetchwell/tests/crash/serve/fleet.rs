@@ -1,6 +1,6 @@
 //! Instances of one service, some of which may be dead at any moment, and a caller that uses them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,7 +12,9 @@ use fetchwell_testkit::crash::{Process, ProcessEnd, Program, TestWeb};
 use fetchwell_testkit::eventually::eventually_ok;
 use fetchwell_testkit::plain_http::{PlainResponse, ask};
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, sleep, timeout};
 
 pub(crate) const MAX_IN_FLIGHT: usize = 32;
 const SITES: usize = 40;
@@ -175,6 +177,58 @@ impl Line {
             self.ask("POST /fetch/batch", &[("idempotency-key", &key)], &body, troubles).await;
         let receipts = answer["messages"].as_array().unwrap();
         receipts.iter().map(|one| one["message_id"].as_str().unwrap().to_owned()).collect()
+    }
+}
+
+impl Line {
+    /// Sends a batch over all sites, and returns its id and those of its messages.
+    pub(crate) async fn send_batch(
+        &self,
+        many: usize,
+        troubles: &mut Troubles,
+    ) -> (String, HashSet<String>) {
+        let message = |number: usize| {
+            let site = site_name(1 + number % SITES);
+            json!({"url": format!("http://{site}/batch/{number}"), "retailer": "r",
+                   "correlation_id": number.to_string()})
+        };
+        let body = json!({"messages": (0..many).map(message).collect::<Vec<_>>()}).to_string();
+        let key = [("idempotency-key", "the-batch")];
+        let answer = self.ask("POST /fetch/batch", &key, &body, troubles).await;
+        let messages = answer["messages"].as_array().unwrap().iter();
+        let ids = messages.map(|one| one["message_id"].as_str().unwrap().to_owned()).collect();
+        (answer["batch_id"].as_str().unwrap().to_owned(), ids)
+    }
+
+    /// The batches that the event stream names, read from its beginning until some time after this result.
+    pub(crate) async fn ended_batches(&self, last: i64) -> Vec<String> {
+        let mut stream = TcpStream::connect(self.addresses[0]).await.unwrap();
+        let request = format!(
+            "GET /outbox?limit=1000 HTTP/1.1\r\nhost: a\r\naccept: text/event-stream\r\n\
+             authorization: Bearer {}\r\n\r\n",
+            self.token
+        );
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut text = Vec::new();
+        let mut piece = vec![0; 1 << 16];
+        loop {
+            let has_last = String::from_utf8_lossy(&text).contains(&format!("id: {last}\n"));
+            let patience = if has_last { Duration::from_secs(3) } else { DEADLINE };
+            match timeout(patience, stream.read(&mut piece)).await {
+                Ok(read) => match read.unwrap() {
+                    0 => break,
+                    bytes => text.extend_from_slice(&piece[..bytes]),
+                },
+                Err(_) => break,
+            }
+        }
+        let text = String::from_utf8_lossy(&text);
+        let ended = text.split("event: batch.completed\ndata: ").skip(1);
+        let id = |data: &str| {
+            let data = data.lines().next().unwrap();
+            serde_json::from_str::<Value>(data).unwrap()["id"].as_str().unwrap().to_owned()
+        };
+        ended.map(id).collect()
     }
 }
 

@@ -5,6 +5,7 @@
 
 #![expect(clippy::print_stdout, reason = "a test that can't go on may panic")]
 
+mod batch;
 mod fleet;
 
 use std::collections::HashSet;

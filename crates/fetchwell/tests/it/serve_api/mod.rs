@@ -1,5 +1,6 @@
 //! The API of `fetchwell serve`, as its callers meet it: a real process, over HTTP.
 
+mod batches;
 mod deliveries;
 mod details;
 mod outbox_options;
@@ -161,12 +162,12 @@ async fn a_key_makes_a_repetition_harmless() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_batch_is_accepted_whole_or_not_at_all() {
     let service = Service::start(&[]).await;
-    let many: Vec<Value> = (0..1_000).map(|page| message(&format!("/{page}"))).collect();
+    let many: Vec<Value> = (0..10_000).map(|page| message(&format!("/{page}"))).collect();
     let answer = service.post("/fetch/batch", &[], &json!({"messages": many})).await.expect(200);
     let answer = answer.json();
     let accepted = answer["messages"].as_array().unwrap().iter();
     let ids: Vec<_> = accepted.map(|one| one["message_id"].as_str().unwrap()).collect();
-    assert!(ids.len() == 1_000 && ids.is_sorted(), "they sort as the batch does");
+    assert!(ids.len() == 10_000 && ids.is_sorted(), "they sort as the batch does");
     let mut bad = message("/2");
     bad["url"] = json!("http://10.0.0.1/");
     let batch = json!({"messages": [message("/0"), {"correlation_id": "c1"}, bad]});
@@ -181,7 +182,7 @@ async fn a_batch_is_accepted_whole_or_not_at_all() {
         (&json!("c1"), &json!("http://10.0.0.1/"))
     );
     let metrics = String::from_utf8(service.get("/metrics").await.expect(200).body).unwrap();
-    assert!(metrics.contains("fetchwell_ledger_messages{state=\"accepted\"} 1000\n"), "{metrics}");
+    assert!(metrics.contains("fetchwell_ledger_messages{state=\"accepted\"} 10000\n"), "{metrics}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -210,6 +211,9 @@ async fn what_is_public_needs_no_token() {
     let document = get("/openapi.json").await.expect(200).json();
     let paths: Vec<&String> = document["paths"].as_object().unwrap().keys().collect();
     let expected = [
+        "/batches",
+        "/batches/{id}",
+        "/batches/{id}/results",
         "/fetch",
         "/fetch/batch",
         "/livez",

@@ -145,7 +145,7 @@ async fn a_body_that_is_too_large_is_refused_before_it_is_there() {
     let bearer = format!("Bearer {}", service.token);
     let headers = [("authorization", &*bearer), ("content-type", "application/json")];
     // By what it announces: nothing of the body is ever sent.
-    for (path, bytes) in [("/fetch", 65_537), ("/fetch/batch", (4 << 20) + 1)] {
+    for (path, bytes) in [("/fetch", 65_537), ("/fetch/batch", (16 << 20) + 1)] {
         let announced = bytes.to_string();
         let headers = [&headers[..], &[("content-length", &*announced)]].concat();
         let mut stream = connect(service.address).await;

@@ -44,16 +44,20 @@ impl Callers {
         operation.ask(self.service.address, &[("authorization", &bearer)], id).await
     }
 
+    /// The only message of a batch.
     async fn a_message_of_the_first(&self) -> String {
         let service = &self.service;
         let mut body = message();
         body["callback_url"] = "http://hook.test/".into();
-        let body = body.to_string();
-        // Until it has ended: what is being fetched at the moment can't be cancelled.
-        let wait = [("prefer", "wait=60")];
-        let sent = post(service.address, &service.token, "/fetch", &wait, &body).await.expect(200);
-        assert!(sent.json()["outbox"].is_object(), "{:?}", sent.json());
-        sent.json()["message_id"].as_str().unwrap().to_owned()
+        // A batch, which has the digits of its first message.
+        let body = serde_json::json!({"messages": [body]}).to_string();
+        let sent = post(service.address, &service.token, "/fetch/batch", &[], &body).await;
+        let id = sent.expect(200).json()["messages"][0]["message_id"].as_str().unwrap().to_owned();
+        // Until it has ended: what is being fetched at the moment cannot be cancelled.
+        let path = format!("/messages/{id}?wait=60");
+        let ended = get(service.address, &service.token, &path).await.expect(200).json();
+        assert!(ended["outbox"].is_object(), "{ended}");
+        id
     }
 
     /// Every set of headers that lets nobody in.

@@ -85,19 +85,21 @@ async fn what_is_too_much_is_refused() {
     let good = message().to_string();
     send(&service, "/fetch", &padded(&good, (64 << 10) + 1)).await.expect(413);
     let batch = |count: usize| json!({"messages": vec![message(); count]}).to_string();
-    let too_many = send(&service, "/fetch/batch", &batch(1_001)).await.expect(422);
-    expect_says(&too_many, "messages", "", "1,001 entries");
+    let too_many = send(&service, "/fetch/batch", &batch(10_001)).await.expect(422);
+    expect_says(&too_many, "messages", "", "10,001 entries");
     expect_says(
         &send(&service, "/fetch/batch", &batch(0)).await.expect(422),
         "messages",
         "",
         "none",
     );
-    send(&service, "/fetch/batch", &padded(&batch(1), (4 << 20) + 1)).await.expect(413);
+    let values = format!("{{\"messages\": [{}0]}}", "0,".repeat(400_001));
+    send(&service, "/fetch/batch", &values).await.expect(422);
+    send(&service, "/fetch/batch", &padded(&batch(1), (16 << 20) + 1)).await.expect(413);
     assert_eq!(accepted(&service).await, 0.0);
     send(&service, "/fetch", &padded(&good, 64 << 10)).await.expect(200);
-    send(&service, "/fetch/batch", &padded(&batch(1_000), 4 << 20)).await.expect(200);
-    assert_eq!(accepted(&service).await, 1_001.0);
+    send(&service, "/fetch/batch", &padded(&batch(10_000), 16 << 20)).await.expect(200);
+    assert_eq!(accepted(&service).await, 10_001.0);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -57,7 +57,12 @@ impl Operation {
         id: &str,
     ) -> Response {
         // No message of these tests goes to that site.
-        let path = self.path.replace("{id}", id).replace("{site}", "steered.test");
+        // The id of a batch of one message has the digits of that message.
+        let id = match self.path.starts_with("/batches/") {
+            true => id.replacen("msg_", "batch_", 1),
+            false => id.to_owned(),
+        };
+        let path = self.path.replace("{id}", &id).replace("{site}", "steered.test");
         let path = path.replace("{url}", "http://read.test/");
         // A caller that is revoked, and one of which a token is revoked.
         let path = path.replace("/callers/{name}/", "/callers/steered/");

@@ -31,8 +31,8 @@ const FIRST: (&str, &str) = ("post", "/fetch");
 /// Placeholder for the address of this server, which is taken from the request for the page.
 const ADDRESS: &str = "{address}";
 /// The order of the sections, by how often readers need them.
-const TAGS: [&str; 7] =
-    ["Messages", "Outbox", "Webhooks", "Sites", "Oversight", "Callers", "Operations"];
+const TAGS: [&str; 8] =
+    ["Messages", "Batches", "Outbox", "Webhooks", "Sites", "Oversight", "Callers", "Operations"];
 
 /// The page, and its content security policy: it has its own style and script, loads nothing, and its script may send
 /// requests to this server only.
@@ -157,7 +157,8 @@ fn operations(document: &Value) -> Vec<Operation<'_>> {
 
 /// An example command to paste into a shell.
 fn curl(operation: &Operation<'_>) -> String {
-    let path = operation.path.replace("{id}", "MESSAGE_ID").replace("{site}", "example.com");
+    let id = if operation.path.starts_with("/batches/") { "BATCH_ID" } else { "MESSAGE_ID" };
+    let path = operation.path.replace("{id}", id).replace("{site}", "example.com");
     let body = example_body(operation.path);
     // With a body, curl sends a POST anyway.
     let method = match (operation.method, &body) {
@@ -317,6 +318,8 @@ mod tests {
         assert_eq!(of("get", "/sites"), "curl \"$FETCHWELL/sites\"");
         let cancel = of("delete", "/messages/{id}");
         assert_eq!(cancel, "curl -X DELETE \"$FETCHWELL/messages/MESSAGE_ID\"");
+        let cancel = of("delete", "/batches/{id}");
+        assert_eq!(cancel, "curl -X DELETE \"$FETCHWELL/batches/BATCH_ID\"");
     }
 
     #[test]

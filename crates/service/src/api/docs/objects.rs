@@ -35,6 +35,7 @@ pub(super) fn fields<'a>(schema: &'a Value, schemas: &'a Value) -> Vec<Field<'a>
     let mut all: Vec<Field<'_>> = own.collect();
     for part in list(&schema["allOf"]) {
         all.extend(fields(part, schemas));
+        all.extend(schema_name(part).into_iter().flat_map(|name| fields(&schemas[name], schemas)));
         for name in list(&part["oneOf"]).iter().filter_map(schema_name) {
             let fields = fields(&schemas[name], schemas).into_iter();
             all.extend(fields.map(|field| Field { is_required: false, ..field }));

@@ -143,7 +143,7 @@ impl Moves<'_> {
     }
 
     /// Followers of cancelled messages are fetched on their own.
-    async fn cancel(
+    pub(in crate::postgres) async fn cancel(
         &mut self,
         deliveries: QueueId,
         jobs: &[(LeaseId, FetchResult)],
@@ -157,7 +157,7 @@ impl Moves<'_> {
              UPDATE fetchwell_job AS job SET state = {failed}, ended_at = $2, reason = $3,
                  attempts = url_failures + site_failures + paced
              FROM waiting WHERE job.id = waiting.id
-             RETURNING job.id, key, caller, callback_url, kind, NULL::BIGINT, waiting.state"
+             RETURNING job.id, key, caller, callback_url, kind, NULL::BIGINT, waiting.state, batch"
         ));
         let query = query.bind(&ids).bind(self.now().as_micros()).bind(FetchResult::CANCELLED);
         let rows = self.tx.fetch(query).await?;

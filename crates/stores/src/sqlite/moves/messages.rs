@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use fetchwell_engine::ports::inbox::{AttemptRecord, FetchResult, MessageId, NewMessage};
+use fetchwell_engine::ports::inbox::{AttemptRecord, BatchId, FetchResult, MessageId};
 use fetchwell_engine::ports::job::{Lane, LeaseId};
 use fetchwell_policy::time::Time;
 use fetchwell_sqlite::statements::Statements;
 
-use super::rows::{Beginning, Row};
+use super::batches::BatchChanges;
+use super::rows::{Beginning, NewRow, Row};
 use super::{LaneId, Moves};
 use crate::shared::conclusion::{delivery, end_state};
 use crate::shared::job_state::{JobState, sql};
@@ -39,6 +40,8 @@ pub(in crate::sqlite) struct MessageEnding<'a> {
     pub(in crate::sqlite) deliveries: Moves<'a>,
     /// The callers that have a new result.
     pub(in crate::sqlite) callers: Vec<String>,
+    /// What changed in the batches of messages that ended.
+    pub(in crate::sqlite) batches: BatchChanges,
 }
 
 /// A message that has just ended.
@@ -48,6 +51,7 @@ pub(super) struct Ended {
     pub(super) lane: LaneId,
     callback_url: Option<String>,
     kind: [u8; 16],
+    batch: Option<[u8; 16]>,
 }
 
 impl Moves<'_> {
@@ -55,11 +59,11 @@ impl Moves<'_> {
     /// message.
     pub(in crate::sqlite) fn accept_sharing(
         &mut self,
-        new: &NewMessage,
+        row: NewRow<'_>,
         max_age: Duration,
-        caller: &str,
         ending: &mut MessageEnding<'_>,
     ) -> rusqlite::Result<()> {
+        let NewRow { new, caller, batch } = row;
         let stored = self.page_of_kind(&new.kind, self.now - max_age)?;
         let follows = match &stored {
             None => self.leader_of_kind(&new.kind)?,
@@ -74,7 +78,7 @@ impl Moves<'_> {
         let lane = Lane { group: Some(new.retailer.clone()), party: Some(caller.to_owned()) };
         let lane = self.lane_id(&lane)?;
         let beginning = Beginning { state, due, follows, shares: true };
-        let id = self.insert(&[Row { new, lane, deadline }], &beginning, ending.wall)?;
+        let id = self.insert(&[Row { new, lane, deadline, batch }], &beginning, ending.wall)?;
         self.change.accepted += 1;
         *self.messages.entry(lane).or_default() += 1;
         match stored {
@@ -84,7 +88,7 @@ impl Moves<'_> {
                 let key = new.id.0;
                 let callback_url = new.callback_url.clone();
                 let kind = new.id.0;
-                let ended = Ended { id, key, lane, callback_url, kind };
+                let ended = Ended { id, key, lane, callback_url, kind, batch };
                 self.change.done += 1;
                 let end = sql!("UPDATE job SET state = {completed}, ended_at = ?2 WHERE id = ?1");
                 self.tx.run(end, (id, self.now.as_micros()))?;
@@ -111,7 +115,7 @@ impl Moves<'_> {
                 "UPDATE job SET state = ?3, attempts = ?4, ended_at = ?5, epoch = NULL, reason = ?6, ",
                 add_to_story!("?7"),
                 " WHERE id = ?1 AND state = {leased} AND epoch = ?2
-                 RETURNING id, key, lane, callback_url, kind"
+                 RETURNING id, key, lane, callback_url, kind, batch"
             )),
             (
                 id,
@@ -183,7 +187,7 @@ impl Moves<'_> {
     ) -> rusqlite::Result<Ended> {
         let ended = self.tx.one(
             "UPDATE job SET state = ?2, ended_at = ?3, reason = ?4, attempts = ?5 WHERE id = ?1
-             RETURNING id, key, lane, callback_url, kind",
+             RETURNING id, key, lane, callback_url, kind, batch",
             (id, end_state(result), self.now.as_micros(), result.reason(), result.attempts),
             ended_of,
         )?;
@@ -239,6 +243,11 @@ impl Moves<'_> {
                 result.cached_age.map(|age| age.as_micros() as i64),
             ),
         )?;
+        if let Some(batch) = ended.batch {
+            let entry = "INSERT INTO message_batch_result (batch, place, job) VALUES (?1, ?2, ?3)";
+            self.tx.run(entry, (batch, cursor, ended.id))?;
+            ending.batches.count(BatchId(batch), Some(result));
+        }
         if let Some(url) = ended.callback_url {
             let message = MessageId(ended.key);
             deliveries::begin(self.tx, &message.to_string(), caller, &url, ending.wall)?;
@@ -287,6 +296,6 @@ impl Moves<'_> {
 }
 
 fn ended_of(row: &rusqlite::Row<'_>) -> rusqlite::Result<Ended> {
-    let (id, key, lane, callback_url, kind) = <(_, _, _, _, _)>::try_from(row)?;
-    Ok(Ended { id, key, lane, callback_url, kind })
+    let (id, key, lane, callback_url, kind, batch) = <(_, _, _, _, _, _)>::try_from(row)?;
+    Ok(Ended { id, key, lane, callback_url, kind, batch })
 }

@@ -1,5 +1,6 @@
 //! Moves jobs between states, and updates the ledger in the same transaction.
 
+mod batches;
 mod dead_letters;
 mod deadlines;
 mod interventions;
@@ -22,7 +23,9 @@ use rusqlite::{Connection, Row};
 
 use crate::shared::job_state::{JobState, sql};
 
+pub(super) use batches::BatchChanges;
 pub(super) use messages::MessageEnding;
+pub(super) use rows::NewRow;
 
 /// The maximum number of sites that one take considers.
 const MAX_ROOMS_PER_TAKE: usize = 4_096;

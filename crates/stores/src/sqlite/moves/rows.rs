@@ -23,7 +23,7 @@ static INSERT_ONE: LazyLock<String> = LazyLock::new(|| insert(1));
 
 /// The number of parameters that are common to all rows, and of those of each row.
 const COMMON: usize = 7;
-const OWN: usize = 6 + message_row::COLUMN_COUNT;
+const OWN: usize = 7 + message_row::COLUMN_COUNT;
 
 fn insert(rows: usize) -> String {
     let row = |row: usize| {
@@ -35,10 +35,18 @@ fn insert(rows: usize) -> String {
     // `OR FAIL`, because the transaction is rolled back anyway: SQLite need not be able to undo the statement alone.
     format!(
         "INSERT OR FAIL INTO job (queue, state, due, accepted_at, created_at, follows, shares, key, url,
-             site, lane, payload, deadline, {COLUMNS})
+             site, lane, payload, deadline, batch, {COLUMNS})
          VALUES {}",
         rows.join(", ")
     )
+}
+
+/// A message to insert, with its caller and its batch.
+#[derive(Clone, Copy)]
+pub(in crate::sqlite) struct NewRow<'a> {
+    pub(in crate::sqlite) new: &'a NewMessage,
+    pub(in crate::sqlite) caller: &'a str,
+    pub(in crate::sqlite) batch: Option<[u8; 16]>,
 }
 
 /// A message with the lane and deadline of its row.
@@ -46,6 +54,7 @@ pub(super) struct Row<'a> {
     pub(super) new: &'a NewMessage,
     pub(super) lane: LaneId,
     pub(super) deadline: Time,
+    pub(super) batch: Option<[u8; 16]>,
 }
 
 /// How the messages of one statement begin.
@@ -59,16 +68,16 @@ pub(super) struct Beginning {
 }
 
 impl Moves<'_> {
-    /// Inserts messages, each with its caller, that share no results with others.
+    /// Inserts messages that share no results with others.
     pub(in crate::sqlite) fn accept_plain(
         &mut self,
-        messages: &[(&NewMessage, &str)],
+        messages: &[NewRow<'_>],
         wall: Time,
     ) -> rusqlite::Result<()> {
         let mut lanes: HashMap<(&str, &str), LaneId> = HashMap::new();
         let mut rooms: HashSet<(&str, LaneId)> = HashSet::new();
         let mut rows = Vec::with_capacity(messages.len());
-        for (new, caller) in messages {
+        for NewRow { new, caller, batch } in messages {
             let lane = match lanes.entry((&new.retailer, caller)) {
                 Entry::Occupied(known) => *known.get(),
                 Entry::Vacant(unknown) => *unknown.insert(self.lane_id(&Lane {
@@ -78,7 +87,7 @@ impl Moves<'_> {
             };
             *self.messages.entry(lane).or_default() += 1;
             rooms.insert((new.site.as_str(), lane));
-            rows.push(Row { new, lane, deadline: self.now + new.deadline_in });
+            rows.push(Row { new, lane, deadline: self.now + new.deadline_in, batch: *batch });
         }
         let at_once =
             Beginning { state: JobState::Queued, due: self.now, follows: None, shares: false };
@@ -122,7 +131,7 @@ impl Moves<'_> {
             &beginning.follows,
             &beginning.shares,
         ]);
-        for (Row { new, lane, .. }, (site, deadline_us)) in rows.iter().zip(&own) {
+        for (Row { new, lane, batch, .. }, (site, deadline_us)) in rows.iter().zip(&own) {
             values.extend([
                 &new.id.0 as &dyn ToSql,
                 &new.url,
@@ -130,6 +139,7 @@ impl Moves<'_> {
                 lane,
                 &new.options,
                 deadline_us,
+                batch,
             ]);
             values.extend(message_row::values(new));
         }

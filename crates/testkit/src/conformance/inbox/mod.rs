@@ -3,6 +3,7 @@
 //! Every operation of every case goes through `Trial`, which checks the ledger after it.
 
 pub mod access;
+pub mod batches;
 pub mod deliveries;
 pub mod instances;
 pub mod intervening;
@@ -69,6 +70,20 @@ macro_rules! inbox_conformance {
                 of_equal_ones_in_one_batch_the_first_leads,
                 a_follower_outlives_a_leader_that_is_given_up,
                 no_follower_is_left_behind_when_its_leader_ends_meanwhile,
+            ],
+            batches: [
+                a_batch_counts_its_messages_as_they_end,
+                a_batch_ends_once_whoever_ends_its_messages,
+                ended_batches_are_read_in_their_order,
+                the_end_of_a_batch_is_delivered_once,
+                the_results_of_a_batch_come_in_order_and_no_others,
+                anothers_batch_is_as_unknown_as_one_that_never_was,
+                a_cancelled_batch_ends,
+                a_large_batch_is_cancelled_in_parts,
+                a_retried_message_reopens_no_batch,
+                shared_results_count_in_their_batches,
+                a_batch_goes_with_its_results,
+                a_repeated_batch_is_the_same_batch,
             ],
             sent: [
                 a_caller_lists_its_own_messages,

@@ -211,7 +211,7 @@ fn next_number() -> u64 {
 pub(super) fn submission(caller: &str, messages: Vec<NewMessage>) -> Submission {
     let caller = caller.to_owned();
     let from = "192.0.2.7".to_owned();
-    Submission { caller, from, idempotency: None, messages }
+    Submission { caller, from, idempotency: None, messages, batch: None }
 }
 
 pub(super) fn finished(

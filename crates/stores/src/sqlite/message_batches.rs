@@ -1,0 +1,237 @@
+//! Batches of messages, as their callers see them.
+
+use async_trait::async_trait;
+use fetchwell_engine::ports::error::StoreError;
+use fetchwell_engine::ports::inbox::{BatchId, OutboxMost, OutboxPage};
+use fetchwell_engine::ports::message_batches::{
+    BATCHES_PER_PAGE, BatchCounts, CANCELLED_AT_ONCE, Completion, MessageBatch, MessageBatches,
+    ReadUpTo,
+};
+use fetchwell_policy::time::Time;
+use fetchwell_sqlite::db::Db;
+use fetchwell_sqlite::statements::Statements;
+use rusqlite::{Connection, Row};
+
+use super::outbox::{results_in, select_result};
+use super::retriever_queues::RetrieverQueues;
+use crate::shared::job_state::sql;
+
+/// The batches of a file.
+pub(super) struct SqliteMessageBatches {
+    pub(super) reader: Db,
+    pub(super) queues: RetrieverQueues,
+}
+
+macro_rules! select_batch {
+    ($rest:literal) => {
+        concat!(
+            "SELECT id, caller, created_at, expected_at, cancelled_at, ended_at, callback_url, skipped,
+                 total, completed, failed, cancelled, number, place
+             FROM message_batch ",
+            $rest
+        )
+    };
+}
+
+#[async_trait]
+impl MessageBatches for SqliteMessageBatches {
+    async fn batch(
+        &self,
+        id: BatchId,
+        of: Option<&str>,
+    ) -> Result<Option<MessageBatch>, StoreError> {
+        let of = of.map(str::to_owned);
+        self.reader
+            .write(move |tx| {
+                let select = select_batch!("WHERE id = ?1 AND (?2 IS NULL OR caller = ?2)");
+                let found = tx.find(select, (id.0, of), batch_of)?;
+                found.map(|batch| with_processing(tx, batch)).transpose()
+            })
+            .await
+    }
+
+    async fn skipped_told(&self, id: BatchId) -> Result<Option<String>, StoreError> {
+        let select = "SELECT skipped_told FROM message_batch WHERE id = ?1";
+        let told = self.reader.write(move |tx| tx.find(select, [id.0], |row| row.get(0))).await?;
+        Ok(told.flatten())
+    }
+
+    async fn batches(
+        &self,
+        caller: &str,
+        after: Option<BatchId>,
+        most: u32,
+    ) -> Result<Vec<MessageBatch>, StoreError> {
+        let caller = caller.to_owned();
+        let most = most.min(BATCHES_PER_PAGE);
+        // No id is as high.
+        let before = after.map_or([0xff; 16], |after| after.0);
+        self.reader
+            .write(move |tx| {
+                let select =
+                    select_batch!("WHERE caller = ?1 AND id < ?2 ORDER BY id DESC LIMIT ?3");
+                let found = tx.list(select, (caller, before, most), batch_of)?;
+                found.into_iter().map(|batch| with_processing(tx, batch)).collect()
+            })
+            .await
+    }
+
+    async fn results(
+        &self,
+        id: BatchId,
+        of: Option<&str>,
+        after: Option<i64>,
+        most: OutboxMost,
+    ) -> Result<Option<OutboxPage>, StoreError> {
+        let of = of.map(str::to_owned);
+        self.reader.write(move |tx| results(tx, id, of.as_deref(), after, most)).await
+    }
+
+    async fn ended_batches(
+        &self,
+        caller: &str,
+        read: ReadUpTo,
+        until: i64,
+        most: u32,
+    ) -> Result<Vec<MessageBatch>, StoreError> {
+        let caller = caller.to_owned();
+        self.reader
+            .write(move |tx| {
+                let number = match read {
+                    ReadUpTo::Nothing => 0,
+                    ReadUpTo::Number(number) => number,
+                    // A higher number has no lower place, so the search ends with the first that is found.
+                    ReadUpTo::Cursor(cursor) => tx
+                        .find(
+                            "SELECT number FROM message_batch
+                             WHERE caller = ?1 AND number IS NOT NULL AND place < ?2
+                             ORDER BY number DESC LIMIT 1",
+                            (&caller, cursor),
+                            |row| row.get(0),
+                        )?
+                        .unwrap_or(0),
+                };
+                let select = select_batch!(
+                    "WHERE caller = ?1 AND number IS NOT NULL AND number > ?2 AND place <= ?3
+                     ORDER BY number LIMIT ?4"
+                );
+                tx.list(select, (&caller, number, until, most), batch_of)
+            })
+            .await
+    }
+
+    async fn cancel(&self, id: BatchId, of: Option<&str>) -> Result<bool, StoreError> {
+        let of = of.map(str::to_owned);
+        let wall = self.queues.messages.clock.wall().as_micros();
+        self.queues
+            .messages
+            .db
+            .write(move |tx| {
+                let select =
+                    "SELECT 1 FROM message_batch WHERE id = ?1 AND (?2 IS NULL OR caller = ?2)";
+                if !tx.has(select, (id.0, of))? {
+                    return Ok(false);
+                }
+                tx.run(
+                    "UPDATE message_batch SET cancelled_at = ?2
+                     WHERE id = ?1 AND ended_at IS NULL AND cancelled_at IS NULL",
+                    (id.0, wall),
+                )?;
+                Ok(true)
+            })
+            .await
+    }
+
+    async fn cancel_some(&self, id: Option<BatchId>) -> Result<u32, StoreError> {
+        let chosen = id.map(|id| id.0);
+        let cancelled = self
+            .reader
+            .write(move |tx| {
+                tx.list(
+                    "SELECT id FROM message_batch WHERE cancelled_at IS NOT NULL AND ended_at IS NULL
+                         AND (?1 IS NULL OR id = ?1) ORDER BY id",
+                    [chosen],
+                    |row| row.get(0),
+                )
+            })
+            .await?;
+        if cancelled.is_empty() {
+            return Ok(0);
+        }
+        self.queues
+            .transact(move |moves, ending| {
+                let mut count = 0;
+                for batch in cancelled {
+                    count += moves.cancel_in_batch(batch, CANCELLED_AT_ONCE - count, ending)?;
+                    if count >= CANCELLED_AT_ONCE {
+                        break;
+                    }
+                }
+                Ok(count)
+            })
+            .await
+    }
+}
+
+fn results(
+    tx: &Connection,
+    id: BatchId,
+    of: Option<&str>,
+    after: Option<i64>,
+    most: OutboxMost,
+) -> rusqlite::Result<Option<OutboxPage>> {
+    let select = "SELECT batch.pruned, coalesce(caller.results, 0) FROM message_batch AS batch
+         LEFT JOIN caller ON caller.name = batch.caller
+         WHERE batch.id = ?1 AND (?2 IS NULL OR batch.caller = ?2)";
+    let extent: Option<(i64, i64)> = tx.find(select, (id.0, of), |row| row.try_into())?;
+    let Some((pruned, newest)) = extent else { return Ok(None) };
+    let after = after.unwrap_or(pruned);
+    if after < pruned || after > newest {
+        return Ok(Some(OutboxPage::Gone { oldest: pruned }));
+    }
+    let mut select = tx.prepare_cached(concat!(
+        select_result!(),
+        " JOIN message_batch_result AS entry ON entry.job = outbox.job
+         WHERE entry.batch = ?1 AND entry.place > ?2 ORDER BY entry.place LIMIT ?3"
+    ))?;
+    results_in(select.query((id.0, after, most.results))?, after, most).map(Some)
+}
+
+fn batch_of(row: &Row<'_>) -> rusqlite::Result<MessageBatch> {
+    let time = |micros: Option<i64>| micros.map(Time::from_micros);
+    let number: Option<i64> = row.get(12)?;
+    let cursor: Option<i64> = row.get(13)?;
+    Ok(MessageBatch {
+        id: BatchId(row.get(0)?),
+        caller: row.get(1)?,
+        created_at: Time::from_micros(row.get(2)?),
+        expected_at: Time::from_micros(row.get(3)?),
+        cancelled_at: time(row.get(4)?),
+        ended_at: time(row.get(5)?),
+        callback_url: row.get(6)?,
+        skipped: row.get(7)?,
+        counts: BatchCounts {
+            total: row.get(8)?,
+            processing: 0,
+            completed: row.get(9)?,
+            failed: row.get(10)?,
+            cancelled: row.get(11)?,
+        },
+        completion: number.zip(cursor).map(|(number, cursor)| Completion { number, cursor }),
+    })
+}
+
+/// Adds the number of messages that instances hold. The index has only leased jobs, and instances hold few.
+fn with_processing(tx: &Connection, mut batch: MessageBatch) -> rusqlite::Result<MessageBatch> {
+    if batch.ended_at.is_none() {
+        batch.counts.processing = tx.one(
+            sql!(
+                "SELECT count(*) FROM job INDEXED BY job_leased
+                 WHERE state = {leased} AND epoch IS NOT NULL AND batch = ?1"
+            ),
+            [batch.id.0],
+            |row| row.get(0),
+        )?;
+    }
+    Ok(batch)
+}
