@@ -41,7 +41,7 @@ pub(super) fn submission<'a>(
     let messages: Result<Vec<NewMessage>> = texts.map(|text| new_message(text, names)).collect();
     let caller = CALLER.to_owned();
     let from = "127.0.0.1".to_owned();
-    Ok(Submission { caller, from, idempotency: None, messages: messages? })
+    Ok(Submission { caller, from, idempotency: None, messages: messages?, batch: None })
 }
 
 fn new_message(text: &Text, names: &mut Names) -> Result<NewMessage> {

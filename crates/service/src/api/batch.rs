@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 use super::fields::{FetchRequest, Judge, pointer};
 use super::json::{Json, Object};
-use super::values;
+use super::values::{self, FieldProblem};
 use crate::problem::{FieldError, Problem, ProblemBody};
 
 /// The maximum number of messages in a batch.
@@ -119,10 +119,12 @@ impl<'a, 'b> BatchBody<'a, 'b> {
                 FieldError::at(pointer(&[name]), detail)
             })
             .collect();
-        let mut note = |fault: FieldError| faults.push(fault);
-        let entries = entries(fields).map_err(&mut note).ok();
-        let callback_url = callback_url(fields, judge).map_err(&mut note).ok();
-        let invalid = invalid(fields).map_err(&mut note).ok();
+        let mut note =
+            |pointer: &str, fault: FieldProblem| faults.push(FieldError::at(pointer, fault));
+        let entries = entries(fields).map_err(|fault| note("/messages", fault)).ok();
+        let callback_url =
+            callback_url(fields, judge).map_err(|fault| note("/callback_url", fault)).ok();
+        let invalid = invalid(fields).map_err(|fault| note("/invalid", fault)).ok();
         match (entries, callback_url, invalid) {
             (Some(entries), Some(callback_url), Some(invalid)) if faults.is_empty() => {
                 Ok(BatchBody { entries, callback_url, invalid })
@@ -202,33 +204,29 @@ fn pointer_in(index: usize, within: Option<&str>) -> Option<String> {
     Some(format!("/messages/{index}{}", within.unwrap_or_default()))
 }
 
-fn entries<'a, 'b>(fields: &'b Object<'a>) -> Result<&'b [Json<'a>], FieldError> {
+fn entries<'a, 'b>(fields: &'b Object<'a>) -> Result<&'b [Json<'a>], FieldProblem> {
     match fields.get("messages") {
         Some(Json::Array(entries)) if (1..=MAX_BATCH).contains(&entries.len()) => Ok(entries),
-        Some(Json::Array(_)) => {
-            Err(FieldError::at("/messages", format!("must have 1 to {MAX_BATCH} messages")))
-        }
-        Some(_) => Err(FieldError::at("/messages", "is not a JSON array")),
-        None => Err(FieldError::at("/messages", "is missing")),
+        Some(Json::Array(_)) => Err(format!("must have 1 to {MAX_BATCH} messages")),
+        Some(_) => Err("is not a JSON array".to_owned()),
+        None => Err("is missing".to_owned()),
     }
 }
 
-fn callback_url(fields: &Object<'_>, judge: &Judge<'_>) -> Result<Option<String>, FieldError> {
+fn callback_url(fields: &Object<'_>, judge: &Judge<'_>) -> Result<Option<String>, FieldProblem> {
     match fields.get("callback_url") {
         None | Some(Json::Null) => Ok(None),
-        Some(given) => values::web_url(given, judge.guard)
-            .map(|(url, _)| Some(url))
-            .map_err(|fault| FieldError::at("/callback_url", fault)),
+        Some(given) => values::web_url(given, judge.guard).map(|(url, _)| Some(url)),
     }
 }
 
-fn invalid(fields: &Object<'_>) -> Result<Invalid, FieldError> {
+fn invalid(fields: &Object<'_>) -> Result<Invalid, FieldProblem> {
     match fields.get("invalid") {
         None | Some(Json::Null) => Ok(Invalid::default()),
         Some(given) => match given.as_str() {
             Some("reject") => Ok(Invalid::Reject),
             Some("skip") => Ok(Invalid::Skip),
-            _ => Err(FieldError::at("/invalid", "must be \"reject\" or \"skip\"")),
+            _ => Err("must be \"reject\" or \"skip\"".to_owned()),
         },
     }
 }

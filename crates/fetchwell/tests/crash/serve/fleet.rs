@@ -201,6 +201,7 @@ impl Line {
     }
 
     /// The batches that the event stream names, read from its beginning until some time after this result.
+    #[expect(clippy::disallowed_methods, reason = "a test's own client to its own listener")]
     pub(crate) async fn ended_batches(&self, last: i64) -> Vec<String> {
         let mut stream = TcpStream::connect(self.addresses[0]).await.unwrap();
         let request = format!(
