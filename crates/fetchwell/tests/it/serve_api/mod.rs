@@ -237,6 +237,7 @@ async fn what_is_public_needs_no_token() {
         "/operator/messages/retry-matching",
         "/operator/messages/{id}",
         "/outbox",
+        "/r/{url}",
         "/readyz",
         "/sites",
         "/sites/{site}",
