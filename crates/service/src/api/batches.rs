@@ -170,8 +170,9 @@ pub(super) async fn batch_results(
 
 /// Cancel the rest of a batch
 ///
-/// Messages that wait end with the status `cancelled`; those in flight end as they would have, unless they would wait
-/// for another attempt. Results that are there stay. A batch that has ended is not changed.
+/// Waiting messages end with the status `cancelled`. Requests in flight are not interrupted; if one fails and its
+/// message would have to wait for a retry, the message is cancelled. Existing results are kept. A batch that has
+/// ended is not changed.
 #[utoipa::path(
     delete,
     path = "/batches/{id}",

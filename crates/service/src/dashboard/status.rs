@@ -276,8 +276,10 @@ fn of_stall(snapshot: &MetricsSnapshot, looks: &[Look], sites: SitesInTrouble) -
         sites => sites,
     };
     let waiting = words::count::<i64>(waiting);
-    let text =
-        format!("Nothing was fetched for {}, while {waiting} URLs wait: {why}.", words::span(idle));
+    let text = format!(
+        "Nothing has been fetched for {} while {waiting} URLs wait: {why}.",
+        words::span(idle)
+    );
     let only_paused =
         sites.paused > 0 && SitesInTrouble { paused: 0, ..sites } == SitesInTrouble::default();
     Some(Cause::new(Level::Blocked, text, if only_paused { PAUSED } else { TROUBLE }))
@@ -381,7 +383,7 @@ mod tests {
         let paused = SitesInTrouble { paused: 1, ..SitesInTrouble::default() };
         assert_eq!(of_stall(&queued, &idle(59), paused), None);
         let cause = of_stall(&queued, &idle(60), paused).unwrap();
-        let expected = "Nothing was fetched for 60 s, while 5 URLs wait: 1 site is paused.";
+        let expected = "Nothing has been fetched for 60 s while 5 URLs wait: 1 site is paused.";
         assert_eq!((cause.text.as_str(), cause.path), (expected, PAUSED.0));
         let both = SitesInTrouble { down: 2, ..paused };
         let cause = of_stall(&queued, &idle(60), both).unwrap();

@@ -33,7 +33,7 @@ pub struct BatchView {
     /// of its messages has ended, from the speed so far.
     #[schema(format = DateTime)]
     pub estimated_end: String,
-    /// Since when its waiting messages are being cancelled; null unless it was cancelled.
+    /// When it was cancelled; null if it was not.
     #[schema(required, format = DateTime)]
     pub cancelled_at: Option<String>,
     /// When its last message ended; null until then.

@@ -20,7 +20,7 @@ pub struct DeliveriesView {
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = WebhookDelivery)]
 pub struct DeliveryView {
-    /// The `webhook-id` of the delivery, which is the id of its message.
+    /// The `webhook-id` of the delivery: the id of its message, or of its batch for `batch.completed`.
     #[schema(example = "msg_018bcfe56800ffffffffffffffffffff")]
     pub id: String,
     /// The callback URL.
@@ -30,7 +30,7 @@ pub struct DeliveryView {
     pub status: &'static str,
     /// The number of attempts, those of replays included.
     pub attempts: u32,
-    /// When the result was stored.
+    /// When the result was stored, or when the batch ended.
     #[schema(format = DateTime)]
     pub created_at: String,
     /// The last attempts, oldest first: about the last ten.

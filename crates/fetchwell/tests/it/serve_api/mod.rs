@@ -196,8 +196,9 @@ async fn a_page_that_is_fresh_enough_answers_at_once() {
     assert_eq!(service.origin.page_hits(), 1);
     // What one caller fetched is not another's.
     let token = service.caller("another", "caller").await;
-    let theirs = service.post_as(&token, "/fetch", &[], &asked.to_string()).await.expect(200);
-    assert_eq!(theirs.json()["status"], "queued");
+    let theirs = service.post_as(&token, "/fetch", &WAIT, &asked.to_string()).await.expect(200);
+    assert_eq!(theirs.json()["status"], "completed");
+    assert_eq!(service.origin.page_hits(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -32,7 +32,8 @@ pub(super) fn offers_for_one(message: &MessageSummary) -> Vec<Offer> {
     };
     let retry = |label, about| offer(Action::Retry, label, about, Mood::First);
     let cancel = || {
-        let about = "The message ends, and its caller is told that an operator cancelled it.";
+        let about =
+            "The message ends with the status cancelled; the audit log records who cancelled it.";
         offer(Action::Cancel, "Cancel", about, Mood::Grave)
     };
     match message.state {

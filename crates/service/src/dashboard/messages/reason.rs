@@ -54,7 +54,7 @@ fn failed(detail: &MessageDetail) -> (String, String) {
     let happened = match status.as_str() {
         "refused_by_robots" => format!("robots.txt of the site disallows this URL: {told}."),
         "refused" => format!("The address guard refused it: {told}."),
-        "cancelled" => format!("It was cancelled: {told}."),
+        "cancelled" => format!("It has ended: {told}."),
         "internal_error" => format!("Fetchwell itself failed: {told}."),
         _ => format!("{tries}: {told}."),
     };
@@ -62,7 +62,7 @@ fn failed(detail: &MessageDetail) -> (String, String) {
         ("refused_by_robots", _) => "Do not send it again, or ask the site for permission.",
         ("refused", _) => "Allow the address only if it is yours; the text names the setting.",
         ("cancelled", _) => {
-            "The audit log says who cancelled it. Try it again if you still want it."
+            "If an operator cancelled it, the audit log says who. Try it again if you still want it."
         }
         ("internal_error", _) => {
             "The log has the details. Try it again; if it fails again, report it."
@@ -216,8 +216,8 @@ mod tests {
             (
                 "cancelled",
                 None,
-                "an operator cancelled it",
-                "It was cancelled: an operator cancelled it.",
+                "cancelled with its batch",
+                "It has ended: cancelled with its batch.",
                 "audit log",
             ),
         ] {
