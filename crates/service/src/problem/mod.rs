@@ -5,7 +5,7 @@ mod kind;
 use std::time::Duration;
 
 use axum::response::{IntoResponse, Response};
-use fetchwell_engine::ports::inbox::{MessageId, OutboxMessage};
+use fetchwell_engine::ports::inbox::{FetchResult, MessageId, OutboxMessage};
 use http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
 use serde::Serialize;
@@ -140,9 +140,11 @@ impl Problem {
         problem
     }
 
-    /// The problem for a page that could not be fetched.
+    /// The problem for a page that could not be fetched. If this program failed, it does not blame the site.
     pub(crate) fn no_page(outbox: OutboxMessage) -> Problem {
-        let mut problem = Problem::new(ProblemKind::NO_PAGE);
+        let is_ours = outbox.result.status == FetchResult::INTERNAL_ERROR;
+        let kind = if is_ours { ProblemKind::INTERNAL } else { ProblemKind::NO_PAGE };
+        let mut problem = Problem::new(kind);
         if let Some(error) = outbox.result.error {
             problem.body.detail = error;
         }
@@ -212,7 +214,25 @@ impl IntoResponse for Problem {
 
 #[cfg(test)]
 mod tests {
+    use fetchwell_policy::time::Time;
+
     use super::*;
+
+    #[test]
+    fn a_fault_of_ours_is_not_blamed_on_the_site() {
+        for (result, status) in [("http_error", 502), (FetchResult::INTERNAL_ERROR, 500)] {
+            let outbox = OutboxMessage {
+                cursor: 1,
+                message: MessageId([1; 16]),
+                url: "http://a.test/".to_owned(),
+                retailer: "shop".to_owned(),
+                correlation_id: "c".to_owned(),
+                created_at: Time::EPOCH,
+                result: FetchResult { status: result.to_owned(), ..FetchResult::default() },
+            };
+            assert_eq!(Problem::no_page(outbox).into_response().status().as_u16(), status);
+        }
+    }
 
     #[test]
     fn a_problem_is_one_of_rfc_9457() {
