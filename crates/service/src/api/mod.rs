@@ -12,7 +12,7 @@
 //! | `body`, `fields_of_body`, `batch`, `fields`, `values`, `times`, `prefer`, `parameters` | parsing of requests |
 //! | `result_fields`, `compression` | smaller responses: fewer fields, compressed JSON |
 //! | `estimate` | when a batch is likely to end |
-//! | `accept`, `waiting` | committing messages, and waiting for results |
+//! | `accept`, `waiting`, `pages` | committing messages, waiting for results, reading one page |
 //! | `openapi`, `problems`, `docs`, `metrics` | documentation and metrics of the API |
 //! | `memory` | the memory budget for bodies; limits on connections are in [`crate::server`] |
 //!
@@ -38,6 +38,7 @@ mod metrics;
 mod openapi;
 mod outbox;
 mod oversight;
+mod pages;
 mod parameters;
 mod prefer;
 mod problems;

@@ -1,7 +1,4 @@
 //! `GET /r/{url}`: reads a page with one request, for a shell, a notebook or a prompt.
-//!
-//! A page that was stored recently is returned as it is, which writes nothing to the store but an audit entry. Any other
-//! page becomes a message like those of `POST /fetch`, and the request waits for its result.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -9,8 +6,8 @@ use std::time::Duration;
 
 use axum::extract::{Path, Request, State};
 use axum::response::{IntoResponse, Response};
-use fetchwell_engine::ports::inbox::options::{Extracted, kind};
-use fetchwell_engine::ports::inbox::{OutboxMessage, StoredPage};
+use fetchwell_engine::ports::inbox::options::Extracted;
+use fetchwell_engine::ports::inbox::OutboxMessage;
 use fetchwell_engine::web::PREFER_MARKDOWN;
 use http::header::{ACCEPT, AGE, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use http::{HeaderMap, Uri};
@@ -21,7 +18,7 @@ use super::identity::Identity;
 use super::json::Json;
 use super::problems::{CallerProblems, SenderProblems, StoreProblems};
 use super::respond::json;
-use super::{Api, ApiResult, PathName, prefer, values, waiting};
+use super::{Api, ApiResult, PathName, prefer, values};
 use crate::problem::{FieldError, PROBLEM_JSON, Problem, ProblemBody, ProblemKind};
 use crate::server::until_sent;
 use crate::views::messages::OutboxView;
@@ -34,9 +31,6 @@ const DEFAULT_MAX_AGE: Duration = Duration::from_secs(3_600);
 
 /// How long to wait for the page, if the request does not say.
 const DEFAULT_WAIT: Duration = Duration::from_secs(30);
-
-/// The memory reserved before the size of a stored page is known.
-const MAX_PAGE_BYTES: u64 = 16 << 20;
 
 /// A fetched page can never act on our origin, whatever a browser makes of it.
 const INERT: &str = "sandbox; default-src 'none'";
@@ -89,29 +83,16 @@ pub(super) async fn read(
     let format =
         Format::wanted(headers).ok_or_else(|| Problem::new(ProblemKind::NOT_ACCEPTABLE))?;
     let message = api.message_to_read(&url_in(request.uri(), name))?;
-    let max_age = max_age(headers);
-    let mut share = api.memory.take(MAX_PAGE_BYTES).await?;
-    if !max_age.is_zero()
-        && let Some(page) = api.stored_page(&identity, &message).await?
-        && page.age <= max_age
-    {
-        api.reads.note(&identity.caller.name, &identity.from);
-        share.shrink_to(page.outbox.result.text_bytes());
-        let response = format.write(page.outbox)?;
-        let age = [(AGE, page.age.as_secs().to_string())];
-        return Ok(until_sent((age, response).into_response(), share));
-    }
-    share.shrink_to(0);
-    let message = FetchRequest { max_age: Some(max_age).filter(|age| !age.is_zero()), ..message };
+    let max_age = Some(max_age(headers)).filter(|age| !age.is_zero());
+    let message = FetchRequest { max_age, ..message };
     let wait = prefer::wait(headers).unwrap_or(DEFAULT_WAIT);
-    let ids = api.submit(&identity, None, vec![message], None).await?.ids;
-    let id = ids.first().copied().ok_or_else(|| Problem::new(ProblemKind::INTERNAL))?;
-    let message = waiting::result_of(&api, &identity.caller.name, id, wait).await?;
-    identity.check_again(&api).await?;
-    match message.and_then(|message| message.outbox) {
-        Some(outbox) => format.write(outbox),
-        None => Err(Problem::not_in_time(id, wait)),
-    }
+    let page = api.read_page(&identity, message, wait).await?;
+    let response = format.write(page.outbox)?;
+    let response = match page.age {
+        Some(age) => ([(AGE, age.as_secs().to_string())], response).into_response(),
+        None => response,
+    };
+    Ok(until_sent(response, page.share))
 }
 
 impl Api {
@@ -131,16 +112,6 @@ impl Api {
             extract: true,
             links: false,
         })
-    }
-
-    /// The newest page that was fetched for this caller and the same request.
-    async fn stored_page(
-        &self,
-        identity: &Identity,
-        message: &FetchRequest,
-    ) -> Result<Option<StoredPage>, Problem> {
-        let kind = kind(&identity.caller.name, &message.url, &message.options().to_payload());
-        self.stored(self.on.inbox.newest_page(kind).await)
     }
 }
 
