@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use axum::extract::{Path, Request, State};
 use axum::response::{IntoResponse, Response};
-use fetchwell_engine::ports::inbox::options::Extracted;
 use fetchwell_engine::ports::inbox::OutboxMessage;
+use fetchwell_engine::ports::inbox::options::Extracted;
 use fetchwell_engine::web::PREFER_MARKDOWN;
 use http::header::{ACCEPT, AGE, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use http::{HeaderMap, Uri};
