@@ -24,7 +24,8 @@ use crate::shared::conclusion::delivery_job;
 pub(super) struct DeliveryLog(pub(super) Arc<PostgresRetriever>);
 
 /// A batch may be repeated: what is the last line already is not added again. If the story is long already, which takes
-/// about ten attempts, its oldest line is dropped. Sorted, so that two instances do not deadlock.
+/// about ten attempts, its oldest line is dropped. An instance that has lost its lease may record an attempt after
+/// another one ended the delivery: that leaves the delivery ended, because nothing waits for it.
 const ENTER: &str = "
     INSERT INTO fetchwell_delivery AS delivery (webhook, caller, url, status, attempts, created_at, story)
     SELECT webhook, caller, url, status, 1, at, line
@@ -32,7 +33,8 @@ const ENTER: &str = "
         AS new (webhook, caller, url, status, at, line)
     ORDER BY webhook
     ON CONFLICT (webhook) DO UPDATE SET
-        status = excluded.status, attempts = delivery.attempts + 1,
+        status = CASE excluded.status WHEN 'pending' THEN delivery.status ELSE excluded.status END,
+        attempts = delivery.attempts + 1,
         story = CASE WHEN delivery.story IS NULL THEN excluded.story
             WHEN length(delivery.story) < 2500 THEN delivery.story || chr(10) || excluded.story
             ELSE substr(delivery.story, strpos(delivery.story, chr(10)) + 1) || chr(10)

@@ -27,14 +27,16 @@ impl Sink<DeliveryRecord> for DeliveryLog {
 }
 
 /// Records an attempt. A batch may be repeated: what is the last line already is not added again. If the story is long
-/// already, which takes about ten attempts, its oldest line is dropped.
+/// already, which takes about ten attempts, its oldest line is dropped. An instance that has lost its lease may record
+/// an attempt after another one ended the delivery: that leaves the delivery ended, because nothing waits for it.
 fn enter(tx: &Connection, record: &DeliveryRecord) -> rusqlite::Result<()> {
     let DeliveryRecord { webhook, caller, url, status, attempt } = record;
     tx.run(
         "INSERT INTO delivery (webhook, caller, url, status, attempts, created_at, story)
          VALUES (?1, ?2, ?3, ?4, 1, ?5, ?6)
          ON CONFLICT (webhook) DO UPDATE SET
-             status = excluded.status, attempts = attempts + 1,
+             status = CASE excluded.status WHEN 'pending' THEN status ELSE excluded.status END,
+             attempts = attempts + 1,
              story = CASE WHEN story IS NULL THEN excluded.story
                  WHEN length(story) < 2500 THEN story || char(10) || excluded.story
                  ELSE substr(story, instr(story, char(10)) + 1) || char(10) || excluded.story END

@@ -181,6 +181,31 @@ pub async fn a_delivery_that_ended_is_replayed_with_its_id(place: &dyn InboxStor
     assert_eq!(list(&trial, ANNA, ALL).await[0].attempts, 3);
 }
 
+/// An instance that has lost its lease may record an attempt after another one ended the delivery. Its attempt is
+/// listed, but the delivery can still be replayed.
+pub async fn a_late_attempt_leaves_a_delivery_ended(place: &dyn InboxStore) {
+    let trial = Trial::new(place).await;
+    let id = trial.send(ANNA, called_back(message("http://a.test/1"))).await;
+    trial.end_all(&success("page")).await;
+    let lost = trial.deliveries().await;
+    let beside = trial.beside(place).await;
+    for _ in 0..3 {
+        trial.clock.advance(super::LEASE_TTL / 2);
+        beside.renew().await;
+    }
+    assert_eq!(end_deliveries(&beside, DeliveryStatus::Delivered).await, [id]);
+    let refused = record(&trial, id, DeliveryStatus::Pending, 500);
+    let retry = Settlement::retry(trial.now() + secs(5), lost[0].history);
+    let late = [finished(&lost[0], retry, vec![refused.clone()])];
+    let settled = trial.store.deliveries.finish.finish(&late).await;
+    assert_eq!(settled.expect("it is answered"), [Settled::Stale]);
+    let listed = list(&beside, ANNA, ALL).await;
+    assert_eq!((listed[0].status, listed[0].attempts), (DeliveryStatus::Delivered, 2));
+    assert_eq!(listed[0].last_attempts.last(), Some(&refused.attempt));
+    let replayed = beside.store.inbox.replay_one(ANNA, &id.to_string()).await;
+    assert_eq!(replayed.expect("it is answered"), ReplayedOne::Again);
+}
+
 /// Those of other times, other callers and another status are left alone.
 pub async fn a_time_range_is_replayed_in_bounded_parts(place: &dyn InboxStore) {
     let trial = Trial::new(place).await;
