@@ -23,18 +23,21 @@ use crate::shared::conclusion::delivery_job;
 /// Records the attempts of deliveries.
 pub(super) struct DeliveryLog(pub(super) Arc<PostgresRetriever>);
 
-/// A batch may be repeated: what is the last line already is not added again. If the story is long already, which takes
-/// about ten attempts, its oldest line is dropped. An instance that has lost its lease may record an attempt after
-/// another one ended the delivery: that leaves the delivery ended, because nothing waits for it.
+/// One row per delivery, because a statement changes a row only once. A batch may be repeated: what the story ends with
+/// already is not added again. If the story is long already, which takes about ten attempts, its oldest line is dropped.
+/// An instance that has lost its lease may record an attempt after another one ended the delivery: that leaves the
+/// delivery ended, because nothing waits for it.
 const ENTER: &str = "
     INSERT INTO fetchwell_delivery AS delivery (webhook, caller, url, status, attempts, created_at, story)
-    SELECT webhook, caller, url, status, 1, at, line
-    FROM unnest($1::TEXT[], $2::TEXT[], $3::TEXT[], $4::TEXT[], $5::BIGINT[], $6::TEXT[])
-        AS new (webhook, caller, url, status, at, line)
-    ORDER BY webhook
+    SELECT webhook, min(caller), min(url),
+        coalesce((array_agg(status ORDER BY place DESC) FILTER (WHERE status <> 'pending'))[1], 'pending'),
+        count(*), min(at), string_agg(line, chr(10) ORDER BY place)
+    FROM unnest($1::TEXT[], $2::TEXT[], $3::TEXT[], $4::TEXT[], $5::BIGINT[], $6::TEXT[]) WITH ORDINALITY
+        AS new (webhook, caller, url, status, at, line, place)
+    GROUP BY webhook ORDER BY webhook COLLATE \"C\"
     ON CONFLICT (webhook) DO UPDATE SET
         status = CASE excluded.status WHEN 'pending' THEN delivery.status ELSE excluded.status END,
-        attempts = delivery.attempts + 1,
+        attempts = delivery.attempts + excluded.attempts,
         story = CASE WHEN delivery.story IS NULL THEN excluded.story
             WHEN length(delivery.story) < 2500 THEN delivery.story || chr(10) || excluded.story
             ELSE substr(delivery.story, strpos(delivery.story, chr(10)) + 1) || chr(10)

@@ -181,6 +181,37 @@ pub async fn a_delivery_that_ended_is_replayed_with_its_id(place: &dyn InboxStor
     assert_eq!(list(&trial, ANNA, ALL).await[0].attempts, 3);
 }
 
+/// All of them are listed, in their order, and other deliveries that end with them are, too.
+pub async fn several_attempts_of_one_delivery_end_at_once(place: &dyn InboxStore) {
+    let trial = Trial::new(place).await;
+    let first = trial.send(ANNA, called_back(message("http://a.test/1"))).await;
+    let second = trial.send(ANNA, called_back(message("http://a.test/2"))).await;
+    trial.end_all(&success("page")).await;
+    let leases = trial.deliveries().await;
+    let ids = messages_of(&leases);
+    let refused = record(&trial, first, DeliveryStatus::Pending, 500);
+    let end = |lease: &Lease, id: MessageId| {
+        let accepted = record(&trial, id, DeliveryStatus::Delivered, 204);
+        let records = match id == first {
+            true => vec![refused.clone(), accepted],
+            false => vec![accepted],
+        };
+        finished(lease, Settlement::Done, records)
+    };
+    let batch: Vec<_> = leases.iter().zip(&ids).map(|(lease, id)| end(lease, *id)).collect();
+    let settled = trial.store.deliveries.finish.finish(&batch).await;
+    assert_eq!(settled.expect("it is settled"), [Settled::Confirmed; 2]);
+    let listed = list(&trial, ANNA, ALL).await;
+    let of = |id: MessageId| {
+        let entry = listed.iter().find(|entry| entry.webhook == id.to_string());
+        entry.expect("it is listed")
+    };
+    assert_eq!((of(first).status, of(first).attempts), (DeliveryStatus::Delivered, 2));
+    let accepted = DeliveryAttempt::new(trial.now(), Some(204), None);
+    assert_eq!(of(first).last_attempts, [refused.attempt, accepted.clone()]);
+    assert_eq!((of(second).attempts, &of(second).last_attempts), (1, &vec![accepted]));
+}
+
 /// An instance that has lost its lease may record an attempt after another one ended the delivery. Its attempt is
 /// listed, but the delivery can still be replayed.
 pub async fn a_late_attempt_leaves_a_delivery_ended(place: &dyn InboxStore) {

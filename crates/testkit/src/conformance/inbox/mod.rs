@@ -95,6 +95,7 @@ macro_rules! inbox_conformance {
                 those_who_share_a_result_are_each_told,
                 a_delivery_is_listed_with_its_attempts_for_its_caller_alone,
                 a_delivery_that_ended_is_replayed_with_its_id,
+                several_attempts_of_one_delivery_end_at_once,
                 a_late_attempt_leaves_a_delivery_ended,
                 a_time_range_is_replayed_in_bounded_parts,
             ],
