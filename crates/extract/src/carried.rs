@@ -36,7 +36,8 @@ pub(crate) struct Carried {
     is_author_next: bool,
 }
 
-/// The content of `noscript` if it is requested and long enough, else the posts in the page's data; `None` if there is neither.
+/// The content of `noscript` if it is requested and long enough, else the posts in the page's data; `None` if there is
+/// neither.
 pub(crate) fn read(page: &Page<'_>, with_noscript: bool) -> Option<Carried> {
     let mut carried = in_data(page);
     if let Some(html) = with_noscript.then(|| noscript(page)).flatten() {

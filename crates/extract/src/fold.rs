@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-/// A part of a text node: a run of white space, or what stands between two of them. Words with single spaces between them
-/// may be one piece, because they need no folding.
+/// A part of a text node: a run of white space, or what stands between two of them. Words with single spaces between
+/// them may be one piece, because they need no folding.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Piece<'t> {
     Space,
@@ -55,8 +55,8 @@ fn plain_words(text: &[u8]) -> usize {
 
 const BLOCK_BYTES: usize = 32;
 
-/// Whether these bytes are visible ASCII and single spaces. The last byte is also the first one of the next block. There
-/// is no early exit, so that the bytes are compared side by side.
+/// Whether these bytes are visible ASCII and single spaces. The last byte is also the first one of the next block.
+/// There is no early exit, so that the bytes are compared side by side.
 fn is_plain_block(block: &[u8; BLOCK_BYTES + 1]) -> bool {
     let pairs = block.iter().zip(block.iter().skip(1));
     pairs.fold(true, |is_plain, (byte, next)| {

@@ -6,8 +6,8 @@ use crate::page::{Element, NodeKind, Page};
 
 /// Receives the content of a page in document order.
 pub(crate) trait NodeVisitor {
-    /// An element begins. If this returns false, its content is skipped, and [`leave`](NodeVisitor::leave) is not called
-    /// for it.
+    /// An element begins. If this returns false, its content is skipped, and [`leave`](NodeVisitor::leave) is not
+    /// called for it.
     fn enter(&mut self, index: usize, element: &Element<'_>) -> bool;
     /// An element ends.
     fn leave(&mut self, index: usize, element: &Element<'_>);

@@ -2,7 +2,8 @@
 //!
 //! From the bottom up: `problem` writes errors, [`server`] handles connections, [`auth`] tokens, [`audit`] the audit
 //! log, [`views`] the JSON that API, dashboard and commands share, [`sites`] the state of sites and the orders for
-//! them, [`callers`] the callers and their tokens. [`api`] and [`dashboard`] build on these and are independent of each other; [`router`] combines them.
+//! them, [`callers`] the callers and their tokens. [`api`] and [`dashboard`] build on these and are independent of each
+//! other; [`router`] combines them.
 
 pub mod api;
 pub mod audit;

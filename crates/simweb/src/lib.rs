@@ -1,8 +1,8 @@
 //! A simulated web: scripted sites that record every hit, and a judge of politeness.
 //!
-//! The core is pure. A [`World`] of [`SiteScript`]s answers a [`SimRequest`] at a given time and records it as a [`Hit`];
-//! time is an argument, so a test can run a day of traffic in a millisecond. [`Server`] serves the same world on a real
-//! TCP socket. Afterwards [`judge()`] tells whether any request came sooner than its site's interval allows.
+//! The core is pure. A [`World`] of [`SiteScript`]s answers a [`SimRequest`] at a given time and records it as a
+//! [`Hit`]; time is an argument, so a test can run a day of traffic in a millisecond. [`Server`] serves the same world
+//! on a real TCP socket. Afterwards [`judge()`] tells whether any request came sooner than its site's interval allows.
 
 mod chance;
 mod connection;

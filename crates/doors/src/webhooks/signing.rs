@@ -1,7 +1,7 @@
 //! Standard Webhooks: the signature of a delivery and the secret for it.
 //!
-//! A caller's secret is derived from a stored key: the hash of its first token, or random bytes after a rotation. Someone
-//! who reads the store could sign deliveries, but cannot recover a token.
+//! A caller's secret is derived from a stored key: the hash of its first token, or random bytes after a rotation.
+//! Someone who reads the store could sign deliveries, but cannot recover a token.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

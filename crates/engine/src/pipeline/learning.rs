@@ -165,8 +165,8 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
         }
     }
 
-    /// Whether an internal fetch found that its host does not exist, and the URLs of such a host fail. The host must be that of
-    /// the URLs themselves, and must never have answered.
+    /// Whether an internal fetch found that its host does not exist, and the URLs of such a host fail. The host must be
+    /// that of the URLs themselves, and must never have answered.
     pub(super) fn found_no_host(&self, job: JobKey, permit: &Permit, found: &FetchOutcome) -> bool {
         let Some(Work::Robots(robots_fetch)) = self.jobs.get(job) else { return false };
         *found == FetchOutcome::Network(NetworkFault::Dns(NameFault::NoSuchName))
@@ -175,8 +175,8 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
             && robots_fetch.is_first_contact()
     }
 
-    /// Drops an internal fetch that reads this site's own robots.txt: the next owner of its pages reads it. Returns false for
-    /// any other internal fetch, which others wait for.
+    /// Drops an internal fetch that reads this site's own robots.txt: the next owner of its pages reads it. Returns
+    /// false for any other internal fetch, which others wait for.
     pub(super) fn forget_own_fetch(&mut self, site: &Site, job: JobKey) -> bool {
         let Some(Work::Robots(robots_fetch)) = self.jobs.get(job) else { return false };
         if robots_fetch.origin.site() != *site {
@@ -187,7 +187,8 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
         true
     }
 
-    /// An internal fetch failed because of a fault of this program, which says nothing about the site: it is repeated later.
+    /// An internal fetch failed because of a fault of this program, which says nothing about the site: it is repeated
+    /// later.
     pub(super) fn internal_fetch_failed(&mut self, job: JobKey, reason: &str) {
         let site = match self.jobs.remove(job) {
             Some(Work::Robots(robots_fetch)) => {

@@ -66,8 +66,8 @@ pub struct ArticleFailure {
     pub is_of_site: bool,
 }
 
-/// The maximum number of articles that a search for a text examines, newest first. It bounds the cost of a text that few
-/// articles have.
+/// The maximum number of articles that a search for a text examines, newest first. It bounds the cost of a text that
+/// few articles have.
 pub const ARTICLES_EXAMINED: usize = 2_000;
 
 /// Selects articles.

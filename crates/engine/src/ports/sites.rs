@@ -76,8 +76,8 @@ impl Condition {
     }
 }
 
-/// What sites are ranked by. A site with a rank above zero is notable (see [`SiteState::is_notable`]), so stores find all
-/// of them without reading every site.
+/// What sites are ranked by. A site with a rank above zero is notable (see [`SiteState::is_notable`]), so stores find
+/// all of them without reading every site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SiteRank {
     /// How bad its condition is: down, resting, paused, failed lately, limited lately.
@@ -115,8 +115,8 @@ pub enum SiteOrder {
     /// All sites, by name.
     #[default]
     Name,
-    /// Only sites with a rank above zero: highest rank first, then by name. [`SITES_EXAMINED_PER_PAGE`] sites are ranked
-    /// together; where there are more, the next ones follow after these.
+    /// Only sites with a rank above zero: highest rank first, then by name. [`SITES_EXAMINED_PER_PAGE`] sites are
+    /// ranked together; where there are more, the next ones follow after these.
     Ranked(SiteRank),
     /// Only sites whose rank is zero, by name.
     Unranked(SiteRank),

@@ -1,4 +1,5 @@
-//! Any bytes are a page: nothing panics, no field grows out of proportion, and the short way finds what the long one does.
+//! Any bytes are a page: nothing panics, no field grows out of proportion, and the short way finds what the long one
+//! does.
 
 #![no_main]
 
@@ -8,7 +9,8 @@ use url::Url;
 
 fuzz_target!(|body: &[u8]| {
     let url = Url::parse("https://site.test/a/b").unwrap();
-    for content_type in [None, Some("text/html; charset=utf-8"), Some("text/html; charset=gb18030")] {
+    for content_type in [None, Some("text/html; charset=utf-8"), Some("text/html; charset=gb18030")]
+    {
         let html = decode(body, content_type).text;
         let article = extract(&html, &url);
         assert!(article.text.len() <= 3 * html.len());

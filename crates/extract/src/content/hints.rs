@@ -62,8 +62,8 @@ impl Hints {
         hints
     }
 
-    /// WordPress writes the subjects of an entry into its class: `hentry category-advertising tag-newsletter`. They do not
-    /// say what the element is.
+    /// WordPress writes the subjects of an entry into its class: `hentry category-advertising tag-newsletter`. They do
+    /// not say what the element is.
     fn add_class(&mut self, names: &str) {
         if !names.contains("hentry") {
             self.add_name(names);

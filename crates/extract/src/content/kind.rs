@@ -111,8 +111,8 @@ fn is_shared_as(page: &Page<'_>, kind: &str) -> bool {
     })
 }
 
-/// Whether the site's name ends with *forum*, or the URL is of a numbered topic: `/topic/17-hives`. News sites have topics,
-/// too, with names: `/topic/hives`.
+/// Whether the site's name ends with *forum*, or the URL is of a numbered topic: `/topic/17-hives`. News sites have
+/// topics, too, with names: `/topic/hives`.
 fn is_forum_address(url: &Url) -> bool {
     if url.scheme() == "file" {
         return false;

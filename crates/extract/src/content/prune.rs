@@ -33,8 +33,8 @@ const MAX_NAVIGATION_TEXT_PERCENT: usize = 20;
 /// A hidden element with this much prose is collapsed, for the reader to open.
 const FOLDED_PROSE_BYTES: usize = 200;
 
-/// Slides and the answers in an accordion are `aria-hidden` though readers see them or may open them. They have at least
-/// this much text; icons and copies of labels have less.
+/// Slides and the answers in an accordion are `aria-hidden` though readers see them or may open them. They have at
+/// least this much text; icons and copies of labels have less.
 const MIN_SLIDE_BYTES: usize = 80;
 
 /// What is left out of the page, and the hints of its elements.

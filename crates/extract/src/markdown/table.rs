@@ -86,7 +86,8 @@ impl Table {
         self.pad(spanned);
     }
 
-    /// Writes empty cells where a cell reaches to from above or from the left, so that the next one is under its header.
+    /// Writes empty cells where a cell reaches to from above or from the left, so that the next one is under its
+    /// header.
     fn pad(&mut self, cells: usize) {
         let affordable = cells.min(self.padding_left);
         self.padding_left -= affordable;

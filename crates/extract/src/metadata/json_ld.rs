@@ -88,8 +88,8 @@ impl<'a> JsonLd<'a> {
         }
     }
 
-    /// The values under a key: those of articles first, then of posts, then of all others. A post may be about a product
-    /// or a game that has a date of its own.
+    /// The values under a key: those of articles first, then of posts, then of all others. A post may be about a
+    /// product or a game that has a date of its own.
     pub(crate) fn values(&self, key: &str) -> impl Iterator<Item = Cow<'a, str>> {
         self.values_where(key, |object| object.is_article)
             .chain(self.values_where(key, |object| object.is_post && !object.is_article))

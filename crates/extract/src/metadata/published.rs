@@ -20,7 +20,8 @@ const PUBLISHED_KEYS: &str = "
 /// A longer `time` element is not a date.
 const MAX_TIME_BYTES: usize = 500;
 
-/// Words right before a date that is not that of the publication: of an update, of a member of a forum, of the last reply.
+/// Words right before a date that is not that of the publication: of an update, of a member of a forum, of the last
+/// reply.
 const OTHER_LABELS: [&str; 15] = [
     "updat",
     "modif",
@@ -187,7 +188,8 @@ fn element_date(
         .or_else(|| date::find(&page.short_text(index, MAX_TIME_BYTES)?, order))
 }
 
-/// `/2024/05/17/` in the page's URL, unless it is that of a file. A web archive puts the time of the capture before the URL of the page.
+/// `/2024/05/17/` in the page's URL, unless it is that of a file. A web archive puts the time of the capture before the
+/// URL of the page.
 fn in_address(url: &Url) -> Option<String> {
     let path = url.path();
     if url.scheme() == "file" {
@@ -199,7 +201,8 @@ fn in_address(url: &Url) -> Option<String> {
     date::find(inner.unwrap_or(path), Order::DayFirst)
 }
 
-/// The heading that is the page's title, else the first `h1`; 0 if there is neither. Forums have their name in the `h1`.
+/// The heading that is the page's title, else the first `h1`; 0 if there is neither. Forums have their name in the
+/// `h1`.
 fn headline(page: &Page<'_>, title: &str) -> usize {
     let wanted = plain(title);
     let headings = |tags: &'static [Tag]| {

@@ -88,8 +88,8 @@ fn list_rules(settings: &Settings, binds_politeness: bool) -> QueueRules {
     }
 }
 
-/// Opens the queue of links that `articles` has claimed. A run ends when it is empty. Commands that fetch them must bind
-/// their store to a politeness store.
+/// Opens the queue of links that `articles` has claimed. A run ends when it is empty. Commands that fetch them must
+/// bind their store to a politeness store.
 pub(crate) async fn open_claims(
     settings: &Settings,
     binds_politeness: bool,

@@ -17,8 +17,8 @@ use tokio::process::{Child, Command};
 
 const SMALL: [&str; 7] = ["demo", "--sites", "40", "--pages", "300", "--rate", "20"];
 
-/// A folder for temporary files, in memory where that is possible, so that the fsyncs of other tests do not slow the demo
-/// down.
+/// A folder for temporary files, in memory where that is possible, so that the fsyncs of other tests do not slow the
+/// demo down.
 fn temporary() -> TempDir {
     tempdir_in("/dev/shm").or_else(|_| tempdir()).unwrap()
 }

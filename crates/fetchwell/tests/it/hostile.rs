@@ -14,8 +14,8 @@ const SHORT_TIMES: [(&str, &str); 3] = [
     ("FETCHWELL_HTTP__IDLE_READ_TIMEOUT", "4s"),
 ];
 
-/// Timeouts for the others, long enough for a busy machine. Not longer, because some HTTP/2 behaviours answer only the first
-/// request on a connection, which is for robots.txt; the page's request then waits for the whole timeout.
+/// Timeouts for the others, long enough for a busy machine. Not longer, because some HTTP/2 behaviours answer only the
+/// first request on a connection, which is for robots.txt; the page's request then waits for the whole timeout.
 const LONG_TIMES: [(&str, &str); 3] = [
     ("FETCHWELL_HTTP__CONNECT_TIMEOUT", "40s"),
     ("FETCHWELL_HTTP__REQUEST_TIMEOUT", "40s"),

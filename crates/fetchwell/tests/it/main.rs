@@ -2,8 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
 
-/// Makes two tests of each case: one on SQLite, one on Redis. `$place` builds the argument of the case from the `StoreKind`
-/// and from the expression in parentheses behind the name of the case, if there is one; with `None` the test is skipped.
+/// Makes two tests of each case: one on SQLite, one on Redis. `$place` builds the argument of the case from the
+/// `StoreKind` and from the expression in parentheses behind the name of the case, if there is one; with `None` the
+/// test is skipped.
 macro_rules! on_both_stores {
     ($place:ident: $($case:ident $(($argument:expr))?),+ $(,)?) => {
         mod sqlite_store {

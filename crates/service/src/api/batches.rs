@@ -96,8 +96,8 @@ pub(super) async fn batches(
 /// Get a batch: how many of its messages have ended
 ///
 /// A caller sees its own batches; a viewer and an operator see all. The response is the same for batches that do not
-/// exist and for those of other callers. A batch is done when all of its messages have ended; a message that an operator
-/// retries later is a new message outside of the batch.
+/// exist and for those of other callers. A batch is done when all of its messages have ended; a message that an
+/// operator retries later is a new message outside of the batch.
 #[utoipa::path(
     get,
     path = "/batches/{id}",

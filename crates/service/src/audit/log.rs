@@ -87,8 +87,8 @@ impl AuditLog {
         }
     }
 
-    /// Writes the entries that `due` returns until `stop`, then those of `due(true)`, which are all that are left. `what`
-    /// names them in the log.
+    /// Writes the entries that `due` returns until `stop`, then those of `due(true)`, which are all that are left.
+    /// `what` names them in the log.
     pub(crate) async fn write_due(
         &self,
         due: impl Fn(bool) -> Vec<AuditEntry>,

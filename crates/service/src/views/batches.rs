@@ -29,8 +29,8 @@ pub struct BatchView {
     pub counts: CountsView,
     /// The number of invalid messages that were left out.
     pub skipped: u32,
-    /// When it is expected to end, or ended. While it runs, this is an estimate from the pace of its sites; once a tenth
-    /// of its messages has ended, from the speed so far.
+    /// When it is expected to end, or ended. While it runs, this is an estimate from the pace of its sites; once a
+    /// tenth of its messages has ended, from the speed so far.
     #[schema(format = DateTime)]
     pub estimated_end: String,
     /// When it was cancelled; null if it was not.

@@ -69,8 +69,8 @@ impl Good {
 }
 
 impl Behaviour {
-    /// Whether a timeout is a good outcome. Other behaviours get long limits, because on a busy machine a short one could run
-    /// out before the expected outcome.
+    /// Whether a timeout is a good outcome. Other behaviours get long limits, because on a busy machine a short one
+    /// could run out before the expected outcome.
     pub fn may_time_out(&self) -> bool {
         self.good.contains(&Good::TimedOut)
     }

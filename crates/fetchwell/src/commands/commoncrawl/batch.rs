@@ -31,7 +31,8 @@ pub(super) fn run(settings: &Settings, args: BatchArgs, as_json: bool, quiet: u8
         let opened = (!args.dry_run).then(|| CheckpointFile::open(&path)).transpose()?;
         let (file, kept) = opened.unzip();
         let kept = kept.flatten();
-        // A run that an earlier version started is finished in the way of that version, so that no batch ID changes midway.
+        // A run that an earlier version started is finished in the way of that version, so that no batch ID changes
+        // midway.
         let across_blocks = kept.as_ref().is_none_or(Checkpoint::is_across_blocks);
         let selection = selection(values, &args, across_blocks);
         let fresh = Checkpoint { selection: selection.clone(), ..Checkpoint::default() };

@@ -1,7 +1,7 @@
 //! `fetchwell pages`: turns the URLs of a list into cached pages and events, or dead letters.
 //!
-//! `serve` runs the door, `exposition` and `dashboard_server` serve its metrics and its dashboard, and `commands` and `status`
-//! are the subcommands.
+//! `serve` runs the door, `exposition` and `dashboard_server` serve its metrics and its dashboard, and `commands` and
+//! `status` are the subcommands.
 
 pub(crate) mod args;
 mod commands;

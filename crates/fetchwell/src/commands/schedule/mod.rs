@@ -25,8 +25,8 @@ pub(crate) fn run(settings: &Settings, args: ScheduleArgs, as_json: bool) -> Run
         let entries = read_plan(&args.plan)?;
         let settings = &with_room_for_bodies(settings, MAX_SITEMAP_BYTES as u64);
         let values = &settings.values;
-        // A file is bound to the politeness store of the first command that opens it; a server, to that of the first that
-        // fetches.
+        // A file is bound to the politeness store of the first command that opens it; a server, to that of the first
+        // that fetches.
         let is_file = values.store.file().is_some();
         let rounds: Arc<dyn Rounds> = open_list(settings, is_file).await?;
         let parts = Parts::open(settings).await?;

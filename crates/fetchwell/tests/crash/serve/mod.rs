@@ -75,8 +75,8 @@ async fn send(line: Line, enough: Arc<AtomicBool>) -> (HashSet<String>, Troubles
     (accepted, troubles)
 }
 
-/// Follows the cursor: each result is the next one, and none comes twice. Returns once all expected results have come and no
-/// more follow for a while, or after [`DEADLINE`] without news. In the soak it gives up sooner on a lost result.
+/// Follows the cursor: each result is the next one, and none comes twice. Returns once all expected results have come
+/// and no more follow for a while, or after [`DEADLINE`] without news. In the soak it gives up sooner on a lost result.
 async fn read(line: Line, expected: Arc<OnceLock<usize>>) -> (HashSet<String>, Troubles) {
     let mut results = HashSet::new();
     let mut troubles = Troubles::default();
@@ -145,8 +145,8 @@ async fn stopped_gently_nothing_is_fetched_again() {
     let Some(server) = OwnServer::start("postgres").await else { return };
     let stops = count_or("FETCHWELL_TEST_SERVE_STOPS", 2);
     let mut chance = Chance::seeded(seed());
-    // On a busy machine a lease can expire before it is renewed, and its page is fetched again. With leases of 1 h, a page
-    // that a stop fails to hand back is never fetched, and `balance` reports it.
+    // On a busy machine a lease can expire before it is renewed, and its page is fetched again. With leases of 1 h, a
+    // page that a stop fails to hand back is never fetched, and `balance` reports it.
     let mut fleet = Fleet::on(server.url(), 2).await.lease_ttl("1h");
     fleet.start_all().await;
     let load = Load::on(&fleet.line());

@@ -15,8 +15,8 @@ use crate::gzip_bomb::gzip_bomb;
 const LARGEST_BLOCK_BYTES: usize = 16 << 20;
 const BLOCKS: usize = 20;
 /// What may wait (32 MiB), a block and its pages for each of two that are read at once, the window that is
-/// published, the pages that fill no batch yet (up to 4,999, with their copies for the checkpoint), and what the program
-/// has besides. Without a bound the pages alone would have 320 MiB.
+/// published, the pages that fill no batch yet (up to 4,999, with their copies for the checkpoint), and what the
+/// program has besides. Without a bound the pages alone would have 320 MiB.
 const MOST_BYTES: u64 = 288 << 20;
 /// The largest block, and a little.
 const MOST_GROWTH_OF_BROKEN_BYTES: u64 = (LARGEST_BLOCK_BYTES as u64) + (32 << 20);

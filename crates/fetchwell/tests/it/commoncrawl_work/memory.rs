@@ -13,7 +13,8 @@ use crate::gzip_bomb::gzip_bomb;
 const LARGEST_RECORD_BYTES: usize = 512 << 10;
 const RECORDS: usize = 255;
 /// Of the largest records two may be in hand, and eight may be taken apart at once, each into about eight
-/// times its size. The rest is slack: release builds were seen to grow by up to 81 MiB, also with twice as many records.
+/// times its size. The rest is slack: release builds were seen to grow by up to 81 MiB, also with twice as many
+/// records.
 const MOST_GROWTH_BYTES: u64 = ((2 + 8 * 8) * LARGEST_RECORD_BYTES + (64 << 20)) as u64;
 /// What the settings allow the largest record, and a little.
 const MOST_GROWTH_OF_BROKEN_BYTES: u64 = (16 << 20) + (32 << 20);
@@ -21,8 +22,8 @@ const MOST_GROWTH_OF_BROKEN_BYTES: u64 = (16 << 20) + (32 << 20);
 const FLAT_WITHIN_BYTES: u64 = 16 << 20;
 
 /// Batches of pages whose texts are as large as one may be, near each other so that they come together, and
-/// between them members that inflate to 1 GiB. Without a bound the texts alone would take 110 MiB, and the lines that are
-/// made of them as much again.
+/// between them members that inflate to 1 GiB. Without a bound the texts alone would take 110 MiB, and the lines that
+/// are made of them as much again.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_largest_pages_and_bombs_are_read_within_a_bound() {
     let large = record(0, &largest_page());

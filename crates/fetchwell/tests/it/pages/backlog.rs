@@ -1,5 +1,5 @@
-//! How many URLs wait, wherever they do: by the key, by the metric and by `pages status`. And that all of them can be had
-//! back.
+//! How many URLs wait, wherever they do: by the key, by the metric and by `pages status`. And that all of them can be
+//! had back.
 
 use std::time::Duration;
 

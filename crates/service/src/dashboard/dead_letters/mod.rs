@@ -1,7 +1,7 @@
 //! Dead letters by reason and site, and the actions on them.
 //!
-//! For `pages` these are URLs on a list (`letters`, `group`, `bulk`). For `serve` they are failed messages (`failures`), which
-//! keep their results and are retried as new messages.
+//! For `pages` these are URLs on a list (`letters`, `group`, `bulk`). For `serve` they are failed messages
+//! (`failures`), which keep their results and are retried as new messages.
 
 mod as_of;
 pub(super) mod bulk;

@@ -1,5 +1,5 @@
-//! Checks each store and server in the settings. A store judges itself; a server that is no store has a file here, whose
-//! `judge` is pure, so that every case can be tested.
+//! Checks each store and server in the settings. A store judges itself; a server that is no store has a file here,
+//! whose `judge` is pure, so that every case can be tested.
 
 mod file_modes;
 #[cfg(feature = "kafka")]
