@@ -265,7 +265,6 @@ impl Api {
                 .err()
                 .unwrap_or_else(|| Problem::new(ProblemKind::INTERNAL)),
             CallersError::Random(_) => Problem::new(ProblemKind::INTERNAL),
-            CallersError::RoleTooHigh(_) => Problem::new(ProblemKind::FORBIDDEN).saying(detail),
             CallersError::NoCaller(_) | CallersError::NoToken { .. } => {
                 Problem::new(ProblemKind::NOT_FOUND).saying(detail)
             }
@@ -281,8 +280,7 @@ impl Api {
 
 /// The caller as the audit log names it.
 pub(super) fn manager(identity: &Identity) -> Manager {
-    let Caller { name, role } = identity.caller.clone();
-    Manager { name, role, from: identity.from.clone() }
+    Manager { name: identity.caller.name.clone(), from: identity.from.clone() }
 }
 
 /// The caller in the path.

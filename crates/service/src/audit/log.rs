@@ -56,10 +56,15 @@ impl AuditLog {
         detail: String,
         from: &str,
     ) -> Result<(), StoreError> {
+        self.write(&[self.entry(who, action, detail, from)]).await
+    }
+
+    /// The entry for an action of this moment, to be stored together with what it changes.
+    pub fn entry(&self, who: &str, action: &str, detail: String, from: &str) -> AuditEntry {
         let caller = Some(who.to_owned());
         let action = action.to_owned();
         let from = from.to_owned();
-        self.write(&[AuditEntry { at: self.clock.wall(), caller, action, detail, from }]).await
+        AuditEntry { at: self.clock.wall(), caller, action, detail, from }
     }
 
     /// Records that messages were retried or cancelled; `what` says which ones.

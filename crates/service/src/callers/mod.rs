@@ -7,9 +7,11 @@ use std::time::Duration;
 
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::inbox::{
-    Caller, FIRST_TOKEN, Inbox, KeyRotated, MAX_TOKENS, NewToken, Role, TokenAdded, WebhookKey,
+    AuditEntry, Caller, FIRST_TOKEN, Inbox, KeyRotated, MAX_TOKENS, NewToken, TokenAdded,
+    WebhookKey,
 };
 use fetchwell_policy::rfc3339::rfc3339;
+use fetchwell_policy::units::readable_duration;
 use sha2::{Digest, Sha256};
 
 use crate::audit::AuditLog;
@@ -39,11 +41,10 @@ pub fn is_name(name: &str) -> bool {
 /// Writes the webhook secret that is derived from a key, as its caller gets it.
 pub type ShowSecret = Arc<dyn Fn(&WebhookKey) -> String + Send + Sync>;
 
-/// Who manages callers, and from where.
+/// An operator who manages callers, and from where.
 #[derive(Clone, Debug)]
 pub struct Manager {
     pub name: String,
-    pub role: Role,
     pub from: String,
 }
 
@@ -68,11 +69,10 @@ pub enum CallersError {
         "the earlier secret is valid until {0}; rotate again after that, or without an overlap, which ends it at once"
     )]
     RotationUnderWay(String),
-    #[error("the role {} is above your own", .0.as_str())]
-    RoleTooHigh(Role),
 }
 
-/// Manages the callers of a store. Every change is written to the audit log.
+/// Manages the callers of a store. Every change is committed together with its entry in the audit log, so a new token
+/// or secret exists only if it can be shown, and an entry says what happened.
 pub struct CallerService {
     inbox: Arc<dyn Inbox>,
     audit: AuditLog,
@@ -101,16 +101,13 @@ impl CallerService {
 
     /// Adds a caller with its first token.
     pub async fn add(&self, by: &Manager, caller: &Caller) -> Result<NewCallerView, CallersError> {
-        if caller.role > by.role {
-            return Err(CallersError::RoleTooHigh(caller.role));
-        }
         let token = ApiToken::generate()?;
         let hash = token.hash();
-        if !self.inbox.add_caller(caller, &hash).await? {
+        let role = caller.role.as_str();
+        let entry = self.entry(by, "add_caller", format!("{} with the role {role}", caller.name));
+        if !self.inbox.add_caller(caller, &hash, &entry).await? {
             return Err(CallersError::CallerExists(caller.name.clone()));
         }
-        let role = caller.role.as_str();
-        self.note(by, "add_caller", format!("{} with the role {role}", caller.name)).await?;
         Ok(NewCallerView {
             name: caller.name.clone(),
             role,
@@ -130,17 +127,15 @@ impl CallerService {
     ) -> Result<NewTokenView, CallersError> {
         let token = ApiToken::generate()?;
         let new = NewToken { name: name.to_owned(), hash: token.hash(), expires_in };
-        match self.inbox.add_token(caller, &new).await? {
-            TokenAdded::Added(record) => {
-                self.note(by, "add_token", format!("{name} of {caller}")).await?;
-                Ok(NewTokenView {
-                    caller: caller.to_owned(),
-                    name: name.to_owned(),
-                    token: token.reveal().to_owned(),
-                    created_at: rfc3339(record.created_at),
-                    expires_at: record.expires_at.map(rfc3339),
-                })
-            }
+        let entry = self.entry(by, "add_token", format!("{name} of {caller}"));
+        match self.inbox.add_token(caller, &new, &entry).await? {
+            TokenAdded::Added(record) => Ok(NewTokenView {
+                caller: caller.to_owned(),
+                name: name.to_owned(),
+                token: token.reveal().to_owned(),
+                created_at: rfc3339(record.created_at),
+                expires_at: record.expires_at.map(rfc3339),
+            }),
             TokenAdded::NoCaller => Err(CallersError::NoCaller(caller.to_owned())),
             TokenAdded::NameTaken => {
                 Err(CallersError::TokenExists { caller: caller.to_owned(), name: name.to_owned() })
@@ -156,21 +151,21 @@ impl CallerService {
         caller: &str,
         name: &str,
     ) -> Result<(), CallersError> {
-        if !self.inbox.revoke_token(caller, name).await? {
+        let entry = self.entry(by, "revoke_token", format!("{name} of {caller}"));
+        if !self.inbox.revoke_token(caller, name, &entry).await? {
             let caller = caller.to_owned();
             return Err(CallersError::NoToken { caller, name: name.to_owned() });
         }
-        self.note(by, "revoke_token", format!("{name} of {caller}")).await?;
         tokio::time::sleep(TOKEN_CACHE).await;
         Ok(())
     }
 
     /// Revokes all tokens of a caller, and returns when no process accepts them any more.
     pub async fn revoke(&self, by: &Manager, caller: &str) -> Result<(), CallersError> {
-        if !self.inbox.revoke_caller(caller).await? {
+        let entry = self.entry(by, "revoke_caller", format!("all tokens of {caller}"));
+        if !self.inbox.revoke_caller(caller, &entry).await? {
             return Err(CallersError::NoCaller(caller.to_owned()));
         }
-        self.note(by, "revoke_caller", format!("all tokens of {caller}")).await?;
         tokio::time::sleep(TOKEN_CACHE).await;
         Ok(())
     }
@@ -184,14 +179,15 @@ impl CallerService {
     ) -> Result<NewSecretView, CallersError> {
         // A key as random as a token.
         let key: WebhookKey = Sha256::digest(ApiToken::generate()?.reveal()).into();
-        match self.inbox.rotate_webhook_key(caller, &key, overlap).await? {
+        let earlier = match overlap.is_zero() {
+            true => "void".to_owned(),
+            false => format!("valid for {}", readable_duration(overlap)),
+        };
+        let detail = format!("of {caller}; the earlier one is {earlier}");
+        let entry = self.entry(by, "rotate_webhook_secret", detail);
+        match self.inbox.rotate_webhook_key(caller, &key, overlap, &entry).await? {
             KeyRotated::Rotated { previous_until } => {
                 let previous_until = previous_until.map(rfc3339);
-                let detail = match &previous_until {
-                    Some(until) => format!("of {caller}; the earlier one is valid until {until}"),
-                    None => format!("of {caller}; the earlier one is void"),
-                };
-                self.note(by, "rotate_webhook_secret", detail).await?;
                 let webhook_secret = (self.show_secret)(&key);
                 Ok(NewSecretView { caller: caller.to_owned(), webhook_secret, previous_until })
             }
@@ -200,8 +196,8 @@ impl CallerService {
         }
     }
 
-    async fn note(&self, by: &Manager, action: &str, detail: String) -> Result<(), StoreError> {
-        self.audit.note(&by.name, action, detail, &by.from).await
+    fn entry(&self, by: &Manager, action: &str, detail: String) -> AuditEntry {
+        self.audit.entry(&by.name, action, detail, &by.from)
     }
 }
 

@@ -37,11 +37,7 @@ pub(super) async fn order(Path(word): Path<String>, order: Order) -> PageResult 
     let Some(service) = &order.by.dashboard.subject.callers else {
         return Err(PageError::NotFound("this process has no callers"));
     };
-    let by = Manager {
-        name: order.by.caller.name.clone(),
-        role: order.by.caller.role,
-        from: order.operator().from,
-    };
+    let by = Manager { name: order.by.caller.name.clone(), from: order.operator().from };
     match carry_out(service, &by, &word, &order.form).await? {
         Ok(text) => Ok(order.told(text)),
         Err(Refused::Form(text)) => Ok(order.not_done(text)),

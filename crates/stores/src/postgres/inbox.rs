@@ -149,26 +149,39 @@ impl Inbox for PostgresInbox {
         caller: &str,
         key: &WebhookKey,
         overlap: Duration,
+        entry: &AuditEntry,
     ) -> Result<KeyRotated, StoreError> {
         let mut moves = Moves::begin(self.messages()).await?;
         let rotated = tokens::rotate(&mut moves, caller, key, overlap).await;
-        moves.end(rotated).await
+        let is_change = |rotated: &KeyRotated| matches!(rotated, KeyRotated::Rotated { .. });
+        end_audited(moves, rotated, is_change, entry).await
     }
 
     async fn tokens(&self, of: Option<&str>) -> Result<Vec<TokenRecord>, StoreError> {
         tokens::list(self.messages(), of).await
     }
 
-    async fn add_token(&self, caller: &str, token: &NewToken) -> Result<TokenAdded, StoreError> {
+    async fn add_token(
+        &self,
+        caller: &str,
+        token: &NewToken,
+        entry: &AuditEntry,
+    ) -> Result<TokenAdded, StoreError> {
         let mut moves = Moves::begin(self.messages()).await?;
         let added = tokens::add(&mut moves, caller, token).await;
-        moves.end(added).await
+        let is_change = |added: &TokenAdded| matches!(added, TokenAdded::Added(_));
+        end_audited(moves, added, is_change, entry).await
     }
 
-    async fn revoke_token(&self, caller: &str, name: &str) -> Result<bool, StoreError> {
+    async fn revoke_token(
+        &self,
+        caller: &str,
+        name: &str,
+        entry: &AuditEntry,
+    ) -> Result<bool, StoreError> {
         let mut moves = Moves::begin(self.messages()).await?;
         let revoked = tokens::revoke(&mut moves, caller, name).await;
-        moves.end(revoked).await
+        end_audited(moves, revoked, |revoked| *revoked, entry).await
     }
 
     async fn tokens_used(&self, tokens: &[TokenHash]) -> Result<(), StoreError> {
@@ -203,7 +216,12 @@ impl Inbox for PostgresInbox {
         Ok(replayed)
     }
 
-    async fn add_caller(&self, caller: &Caller, token: &TokenHash) -> Result<bool, StoreError> {
+    async fn add_caller(
+        &self,
+        caller: &Caller,
+        token: &TokenHash,
+        entry: &AuditEntry,
+    ) -> Result<bool, StoreError> {
         let mut moves = Moves::begin(self.messages()).await?;
         // A revoked caller gets another token.
         let query = sqlx::query(
@@ -231,7 +249,7 @@ impl Inbox for PostgresInbox {
             Ok(is_added)
         };
         let added = added.await;
-        moves.end(added).await
+        end_audited(moves, added, |added| *added, entry).await
     }
 
     async fn callers(&self) -> Result<Vec<CallerRecord>, StoreError> {
@@ -248,10 +266,10 @@ impl Inbox for PostgresInbox {
         self.db().read(query, record).await
     }
 
-    async fn revoke_caller(&self, name: &str) -> Result<bool, StoreError> {
+    async fn revoke_caller(&self, name: &str, entry: &AuditEntry) -> Result<bool, StoreError> {
         let mut moves = Moves::begin(self.messages()).await?;
         let revoked = tokens::revoke_all(&mut moves, name).await;
-        moves.end(revoked).await
+        end_audited(moves, revoked, |revoked| *revoked, entry).await
     }
 
     async fn audit(&self, entries: &[AuditEntry]) -> Result<(), StoreError> {
@@ -301,6 +319,22 @@ impl Inbox for PostgresInbox {
 pub(super) fn caller_in(row: &PgRow) -> sqlx::Result<Caller> {
     let role = Role::parse(row.try_get(1)?).unwrap_or(Role::Viewer);
     Ok(Caller { name: row.try_get(0)?, role })
+}
+
+/// Commits a change of callers, and adds the entry to the audit log if the change was made.
+async fn end_audited<T>(
+    mut moves: Moves<'_>,
+    done: sqlx::Result<T>,
+    is_change: fn(&T) -> bool,
+    entry: &AuditEntry,
+) -> Result<T, StoreError> {
+    let audited = match done {
+        Ok(done) if is_change(&done) => {
+            put_audit(&mut moves.tx, std::slice::from_ref(entry)).await.map(|()| done)
+        }
+        other => other,
+    };
+    moves.end(audited).await
 }
 
 /// Stores audit entries. They contain text from unauthenticated clients, so NUL characters are possible.

@@ -19,6 +19,7 @@ use fetchwell_engine::ports::queue::Ledger;
 use fetchwell_engine::ports::retriever_store::{RetrieverStore, Station};
 use fetchwell_sqlite::db::{Db, Durability};
 use fetchwell_sqlite::statements::Statements;
+use rusqlite::Connection;
 
 use super::deliveries::DeliveryLog;
 use super::finish::MessageFinish;
@@ -73,6 +74,28 @@ struct SqliteInbox {
     messages: SqliteQueue,
     queues: RetrieverQueues,
     submissions: Coalescer<Submission, Submitted>,
+}
+
+impl SqliteInbox {
+    /// Changes callers, and adds the entry to the audit log if the change was made.
+    async fn change_callers<T: Send + 'static>(
+        &self,
+        change: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+        is_change: fn(&T) -> bool,
+        entry: &AuditEntry,
+    ) -> Result<T, StoreError> {
+        let entry = entry.clone();
+        self.messages
+            .db
+            .write(move |tx| {
+                let done = change(tx)?;
+                if is_change(&done) {
+                    callers::audit(tx, &entry)?;
+                }
+                Ok(done)
+            })
+            .await
+    }
 }
 
 #[async_trait]
@@ -142,11 +165,14 @@ impl Inbox for SqliteInbox {
         caller: &str,
         key: &WebhookKey,
         overlap: Duration,
+        entry: &AuditEntry,
     ) -> Result<KeyRotated, StoreError> {
         let caller = caller.to_owned();
         let key = *key;
         let wall = self.messages.clock.wall();
-        self.messages.db.write(move |tx| tokens::rotate(tx, &caller, &key, overlap, wall)).await
+        let is_change = |rotated: &KeyRotated| matches!(rotated, KeyRotated::Rotated { .. });
+        let rotate = move |tx: &_| tokens::rotate(tx, &caller, &key, overlap, wall);
+        self.change_callers(rotate, is_change, entry).await
     }
 
     async fn tokens(&self, of: Option<&str>) -> Result<Vec<TokenRecord>, StoreError> {
@@ -154,18 +180,31 @@ impl Inbox for SqliteInbox {
         self.reader.write(move |tx| tokens::list(tx, of.as_deref())).await
     }
 
-    async fn add_token(&self, caller: &str, token: &NewToken) -> Result<TokenAdded, StoreError> {
+    async fn add_token(
+        &self,
+        caller: &str,
+        token: &NewToken,
+        entry: &AuditEntry,
+    ) -> Result<TokenAdded, StoreError> {
         let caller = caller.to_owned();
         let token = token.clone();
         let wall = self.messages.clock.wall();
-        self.messages.db.write(move |tx| tokens::add(tx, &caller, &token, wall)).await
+        let is_change = |added: &TokenAdded| matches!(added, TokenAdded::Added(_));
+        let add = move |tx: &_| tokens::add(tx, &caller, &token, wall);
+        self.change_callers(add, is_change, entry).await
     }
 
-    async fn revoke_token(&self, caller: &str, name: &str) -> Result<bool, StoreError> {
+    async fn revoke_token(
+        &self,
+        caller: &str,
+        name: &str,
+        entry: &AuditEntry,
+    ) -> Result<bool, StoreError> {
         let caller = caller.to_owned();
         let name = name.to_owned();
         let wall = self.messages.clock.wall();
-        self.messages.db.write(move |tx| tokens::revoke(tx, &caller, &name, wall)).await
+        let revoke = move |tx: &_| tokens::revoke(tx, &caller, &name, wall);
+        self.change_callers(revoke, |revoked| *revoked, entry).await
     }
 
     async fn tokens_used(&self, tokens: &[TokenHash]) -> Result<(), StoreError> {
@@ -204,21 +243,28 @@ impl Inbox for SqliteInbox {
         Ok(replayed)
     }
 
-    async fn add_caller(&self, caller: &Caller, token: &TokenHash) -> Result<bool, StoreError> {
+    async fn add_caller(
+        &self,
+        caller: &Caller,
+        token: &TokenHash,
+        entry: &AuditEntry,
+    ) -> Result<bool, StoreError> {
         let caller = caller.clone();
         let token = *token;
         let wall = self.messages.clock.wall();
-        self.messages.db.write(move |tx| callers::add(tx, &caller, &token, wall)).await
+        let add = move |tx: &_| callers::add(tx, &caller, &token, wall);
+        self.change_callers(add, |added| *added, entry).await
     }
 
     async fn callers(&self) -> Result<Vec<CallerRecord>, StoreError> {
         self.reader.write(callers::all).await
     }
 
-    async fn revoke_caller(&self, name: &str) -> Result<bool, StoreError> {
+    async fn revoke_caller(&self, name: &str, entry: &AuditEntry) -> Result<bool, StoreError> {
         let name = name.to_owned();
         let wall = self.messages.clock.wall();
-        self.messages.db.write(move |tx| callers::revoke(tx, &name, wall)).await
+        let revoke = move |tx: &_| callers::revoke(tx, &name, wall);
+        self.change_callers(revoke, |revoked| *revoked, entry).await
     }
 
     async fn audit(&self, entries: &[AuditEntry]) -> Result<(), StoreError> {

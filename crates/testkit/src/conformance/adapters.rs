@@ -171,6 +171,12 @@ impl InboxStore for SqliteStore {
         let store = sqlite::open_retriever(&path, clock, inbox::LEASE_TTL, poll).await;
         store.expect("the file opens")
     }
+
+    async fn execute(&self, statement: &str) {
+        let statement = statement.replace("{}", "");
+        let done = self.connect().write(move |tx| tx.execute_batch(&statement)).await;
+        done.expect("the statement is sound");
+    }
 }
 
 impl PolitenessStore for SqliteStore {

@@ -131,6 +131,11 @@ impl InboxStore for PostgresStore {
         let store = open_retriever(db, clock, inbox::LEASE_TTL, QUEUE_POLL).await;
         store.expect("the inbox opens")
     }
+
+    async fn execute(&self, statement: &str) {
+        let address = self.schema.get().expect("the inbox was opened");
+        run_sql(address, &statement.replace("{}", "fetchwell_")).await;
+    }
 }
 
 #[async_trait]

@@ -76,22 +76,36 @@ pub trait Inbox: Send + Sync {
     async fn webhook_keys(&self, caller: &str) -> Result<Option<WebhookKeys>, StoreError>;
 
     /// Replaces the key with which webhooks of a caller are signed. The one before it remains in use for `overlap`.
+    ///
+    /// This and the other changes of callers add `entry` to the audit log in the same transaction, if they change
+    /// anything.
     async fn rotate_webhook_key(
         &self,
         caller: &str,
         key: &WebhookKey,
         overlap: Duration,
+        entry: &AuditEntry,
     ) -> Result<KeyRotated, StoreError>;
 
     /// The tokens of this caller, or of all callers, ordered by caller and name.
     async fn tokens(&self, of: Option<&str>) -> Result<Vec<TokenRecord>, StoreError>;
 
     /// Adds a token to a caller.
-    async fn add_token(&self, caller: &str, token: &NewToken) -> Result<TokenAdded, StoreError>;
+    async fn add_token(
+        &self,
+        caller: &str,
+        token: &NewToken,
+        entry: &AuditEntry,
+    ) -> Result<TokenAdded, StoreError>;
 
     /// Revokes one token of a caller. A caller without any token is revoked itself. Returns `false` if there is no such
     /// token.
-    async fn revoke_token(&self, caller: &str, name: &str) -> Result<bool, StoreError>;
+    async fn revoke_token(
+        &self,
+        caller: &str,
+        name: &str,
+        entry: &AuditEntry,
+    ) -> Result<bool, StoreError>;
 
     /// Records that these tokens were used now.
     async fn tokens_used(&self, tokens: &[TokenHash]) -> Result<(), StoreError>;
@@ -109,14 +123,20 @@ pub trait Inbox: Send + Sync {
     /// Delivers the results of a time range again.
     async fn replay(&self, caller: &str, range: ReplayRange) -> Result<Replayed, StoreError>;
 
-    /// Adds a caller with its first token, or gives a revoked one a new token. Returns `false` if a caller of that name exists.
-    async fn add_caller(&self, caller: &Caller, token: &TokenHash) -> Result<bool, StoreError>;
+    /// Adds a caller with its first token, or gives a revoked one a new token. Returns `false` if a caller of that name
+    /// exists.
+    async fn add_caller(
+        &self,
+        caller: &Caller,
+        token: &TokenHash,
+        entry: &AuditEntry,
+    ) -> Result<bool, StoreError>;
 
     /// All callers, ordered by name.
     async fn callers(&self) -> Result<Vec<CallerRecord>, StoreError>;
 
     /// Revokes all tokens of a caller. Returns `false` if there is no such caller, or if it was revoked before.
-    async fn revoke_caller(&self, name: &str) -> Result<bool, StoreError>;
+    async fn revoke_caller(&self, name: &str, entry: &AuditEntry) -> Result<bool, StoreError>;
 
     /// Appends entries to the audit log.
     async fn audit(&self, entries: &[AuditEntry]) -> Result<(), StoreError>;

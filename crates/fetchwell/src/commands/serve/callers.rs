@@ -52,14 +52,14 @@ pub(crate) fn run(settings: &Settings, command: CallersCommand, as_json: bool) -
             CallersCommand::List => print(list(&inbox.callers().await?, as_json)),
             CallersCommand::Revoke { name } => {
                 check_name(&name)?;
-                if !inbox.revoke_caller(&name).await? {
+                let detail = "its tokens were revoked".to_owned();
+                let entry = audit.entry(&name, "revoke_caller", detail, FROM);
+                if !inbox.revoke_caller(&name, &entry).await? {
                     return Err(Exit::Usage(format!(
                         "there is no caller {name} with a token; run `fetchwell callers list` to see \
                          all"
                     )));
                 }
-                let detail = "its tokens were revoked".to_owned();
-                audit.note(&name, "revoke_caller", detail, FROM).await?;
                 // Servers cache valid tokens: wait until none of them accepts this one any more.
                 tokio::time::sleep(TOKEN_CACHE).await;
                 print(format!("revoked {name}\n"))
@@ -83,11 +83,11 @@ pub(crate) async fn add(
 ) -> Result<Option<Added>, Exit> {
     let token = ApiToken::generate()?;
     let hash = token.hash();
-    if !inbox.add_caller(caller, &hash).await? {
+    let detail = format!("with the role {}", caller.role.as_str());
+    let entry = audit.entry(&caller.name, "add_caller", detail, from);
+    if !inbox.add_caller(caller, &hash, &entry).await? {
         return Ok(None);
     }
-    let detail = format!("with the role {}", caller.role.as_str());
-    audit.note(&caller.name, "add_caller", detail, from).await?;
     Ok(Some(Added { token, secret: WebhookSecret::of(&hash) }))
 }
 
@@ -117,7 +117,7 @@ pub(crate) fn caller_service(store: &RetrieverStore, audit: AuditLog) -> CallerS
 
 /// The audit log names the caller itself, as for all changes on the command line.
 fn manager(caller: &str) -> Manager {
-    Manager { name: caller.to_owned(), role: Role::Operator, from: FROM.to_owned() }
+    Manager { name: caller.to_owned(), from: FROM.to_owned() }
 }
 
 async fn tokens(

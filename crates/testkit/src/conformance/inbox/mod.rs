@@ -29,6 +29,10 @@ pub const LEASE_TTL: Duration = Duration::from_secs(20);
 pub trait InboxStore: Send + Sync {
     /// Opens it as a process does at startup. Opened twice, it is the same inbox.
     async fn open(&self, clock: Clock) -> RetrieverStore;
+
+    /// Runs an SQL statement beside the adapter, as a program of another release may. `{}` stands for the prefix of
+    /// the tables' names.
+    async fn execute(&self, statement: &str);
 }
 
 /// Tests of the contract: `inbox_conformance!(Some(SqliteStore::new()))`.
@@ -116,6 +120,8 @@ macro_rules! inbox_conformance {
                 an_inbox_that_works_says_so,
             ],
             retention: [
+                a_change_of_callers_is_committed_with_its_entry,
+                a_change_of_callers_fails_with_its_entry,
                 what_is_old_goes_in_order,
                 a_young_result_keeps_those_after_it,
                 a_name_is_forgotten_with_its_messages,

@@ -7,8 +7,8 @@ use fetchwell_engine::budget::Share;
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Finished, Settled, Settlement};
 use fetchwell_engine::ports::inbox::{
-    Caller, FetchResult, Message, MessageId, NewMessage, OutboxMessage, OutboxMost, OutboxPage,
-    Role, StoredPage, Submission, Submitted,
+    AuditEntry, Caller, FetchResult, Message, MessageId, NewMessage, OutboxMessage, OutboxMost,
+    OutboxPage, Role, StoredPage, Submission, Submitted,
 };
 use fetchwell_engine::ports::job::Lease;
 use fetchwell_engine::ports::queue::Ledger;
@@ -40,9 +40,18 @@ impl Trial {
         let trial = Trial::open(place, &HandClock::new()).await;
         for (number, name) in [(1, ANNA), (2, BERTA)] {
             let caller = Caller { name: name.to_owned(), role: Role::Caller };
-            let added = trial.store.inbox.add_caller(&caller, &[number; 32]).await;
+            let entry = AuditEntry {
+                at: trial.now(),
+                caller: None,
+                action: "add_caller".to_owned(),
+                detail: name.to_owned(),
+                from: "the test".to_owned(),
+            };
+            let added = trial.store.inbox.add_caller(&caller, &[number; 32], &entry).await;
             assert!(added.expect("a caller is added"));
         }
+        // A case sees only its own entries.
+        place.execute("DELETE FROM {}audit").await;
         trial
     }
 
