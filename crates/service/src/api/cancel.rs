@@ -11,7 +11,6 @@ use super::parameters::read_known;
 use super::problems::{
     CallerProblems, InFlightProblems, MessageProblems, QueryProblems, SenderProblems, StoreProblems,
 };
-use super::respond::json;
 use super::{Api, ApiResult, PathName};
 use crate::problem::{Problem, ProblemKind};
 use crate::views::messages::MessageView;
@@ -44,10 +43,11 @@ pub(super) async fn cancel(
     read_known(query.as_deref().unwrap_or_default(), &[], |_, _| Ok(()))?;
     let id = message_id(id)?;
     let not_found = || Problem::new(ProblemKind::NOT_FOUND);
-    let found = api.message(id, identity.sees()).await?.ok_or_else(not_found)?;
-    if found.outbox.is_some() {
-        return Ok(json(&MessageView::from(found)));
+    let held = api.message(id, identity.sees()).await?.ok_or_else(not_found)?;
+    if held.message.outbox.is_some() {
+        return Ok(held.into_response());
     }
+    let found = held.message;
     let acted = api.on.oversight.act_on(Action::Cancel, &[id], None).await;
     let result = api.stored(acted)?.pop().unwrap_or(ActionResult::Unknown);
     // The result of one's own message says that it was cancelled; only an act on another's needs an entry.
@@ -65,5 +65,5 @@ pub(super) async fn cancel(
         );
     }
     let ended = api.message(id, identity.sees()).await?.ok_or_else(not_found)?;
-    Ok(json(&MessageView::from(ended)))
+    Ok(ended.into_response())
 }

@@ -9,7 +9,6 @@ use fetchwell_engine::ports::inbox::MessageId;
 use super::identity::Identity;
 use super::parameters::{WAIT, seconds_to_wait};
 use super::problems::{CallerProblems, MessageProblems, QueryProblems, StoreProblems};
-use super::respond::json;
 use super::{Api, ApiResult, PathName, parameters, waiting};
 use crate::problem::{Problem, ProblemKind};
 use crate::views::messages::MessageView;
@@ -43,14 +42,14 @@ pub(super) async fn message(
     let wait = wait_in(query.as_deref().unwrap_or_default())?;
     let id = message_id(id)?;
     let not_found = || Problem::new(ProblemKind::NOT_FOUND);
-    let mut message = api.message(id, identity.sees()).await?.ok_or_else(not_found)?;
-    if message.outbox.is_none() && !wait.is_zero() {
+    let mut held = api.message(id, identity.sees()).await?.ok_or_else(not_found)?;
+    if held.message.outbox.is_none() && !wait.is_zero() {
         // A viewer may wait for the message of any caller, whose results ring for that caller.
-        let caller = message.caller;
-        message = waiting::result_of(&api, &caller, id, wait).await?.ok_or_else(not_found)?;
+        let caller = held.message.caller;
+        held = waiting::result_of(&api, &caller, id, wait).await?.ok_or_else(not_found)?;
         identity.check_again(&api).await?;
     }
-    Ok(json(&MessageView::from(message)))
+    Ok(held.into_response())
 }
 
 fn wait_in(query: &str) -> Result<Duration, Problem> {

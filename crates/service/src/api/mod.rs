@@ -14,7 +14,7 @@
 //! | `estimate` | when a batch is likely to end |
 //! | `accept`, `waiting`, `pages` | committing messages, waiting for results, reading one page |
 //! | `openapi`, `problems`, `docs`, `metrics` | documentation and metrics of the API |
-//! | `memory` | the memory budget for bodies; limits on connections are in [`crate::server`] |
+//! | `memory`, `held_message` | the memory budget for bodies and results; limits on connections are in [`crate::server`] |
 //!
 //! The JSON of responses is in [`crate::views`] and `problem`, tokens are in [`crate::auth`].
 
@@ -30,6 +30,7 @@ mod estimate;
 mod events;
 mod fields;
 mod fields_of_body;
+mod held_message;
 mod identity;
 mod json;
 mod memory;
@@ -65,9 +66,7 @@ use axum::response::Response;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::gate::GateRules;
 use fetchwell_engine::ports::error::{StoreError, StoreErrorKind};
-use fetchwell_engine::ports::inbox::{
-    Caller, Inbox, Message, MessageId, ResultNotifier, TokenHash,
-};
+use fetchwell_engine::ports::inbox::{Caller, Inbox, ResultNotifier, TokenHash};
 use fetchwell_engine::ports::message_batches::MessageBatches;
 use fetchwell_engine::ports::oversight::Oversight;
 use fetchwell_engine::store_health::{StoreCall, StoreHealth};
@@ -190,10 +189,6 @@ impl Api {
             self.known_tokens.put(token, caller, asked_at);
         }
         Ok(caller)
-    }
-
-    async fn message(&self, id: MessageId, of: Option<&str>) -> Result<Option<Message>, Problem> {
-        self.stored(self.on.inbox.message(id, of).await)
     }
 
     /// Turns a store error into a problem. Details go to the log only; callers learn whether a retry may help.

@@ -1,7 +1,7 @@
 //! Reads one page for a caller, for the endpoints whose response is a page.
 //!
-//! A page that was stored recently is returned as it is, which writes nothing to the store but an audit entry. Any other
-//! page becomes a message like those of `POST /fetch`, and the request waits for its result.
+//! A page that was stored recently is returned as it is, which writes nothing to the store but an audit entry. Any
+//! other page becomes a message like those of `POST /fetch`, and the request waits for its result.
 
 use std::time::Duration;
 
@@ -9,13 +9,11 @@ use fetchwell_engine::ports::inbox::options::kind;
 use fetchwell_engine::ports::inbox::{OutboxMessage, StoredPage};
 
 use super::fields::FetchRequest;
+use super::held_message::{HeldMessage, MAX_RESULT_BYTES};
 use super::identity::Identity;
 use super::memory::Held;
 use super::{Api, waiting};
 use crate::problem::{Problem, ProblemKind};
-
-/// The memory reserved before the size of a page is known.
-const MAX_PAGE_BYTES: u64 = 16 << 20;
 
 /// The result for a page, which may be a failure.
 pub(super) struct PageResult {
@@ -35,7 +33,7 @@ impl Api {
         message: FetchRequest,
         wait: Duration,
     ) -> Result<PageResult, Problem> {
-        let mut share = self.memory.take(MAX_PAGE_BYTES).await?;
+        let mut share = self.memory.take(MAX_RESULT_BYTES).await?;
         if let Some(max_age) = message.max_age
             && let Some(page) = self.stored_page(identity, &message).await?
             && page.age <= max_age
@@ -48,11 +46,11 @@ impl Api {
         share.shrink_to(0);
         let ids = self.submit(identity, None, vec![message], None).await?.ids;
         let id = ids.first().copied().ok_or_else(|| Problem::new(ProblemKind::INTERNAL))?;
-        let message = waiting::result_of(self, &identity.caller.name, id, wait).await?;
+        let held = waiting::result_of(self, &identity.caller.name, id, wait).await?;
         identity.check_again(self).await?;
-        let outbox = message.and_then(|message| message.outbox);
-        let outbox = outbox.ok_or_else(|| Problem::not_in_time(id, wait))?;
-        let share = self.memory.take(outbox.result.text_bytes()).await?;
+        let not_in_time = || Problem::not_in_time(id, wait);
+        let HeldMessage { message, share } = held.ok_or_else(not_in_time)?;
+        let outbox = message.outbox.ok_or_else(not_in_time)?;
         Ok(PageResult { outbox, age: None, share })
     }
 

@@ -138,10 +138,11 @@ async fn answer(
     };
     // The token may have been revoked while the request waited.
     let may_see = wait.is_none() || identity.check_again(api).await.is_ok();
-    let found = found.ok().flatten().filter(|_| may_see);
-    let message = found.unwrap_or(sent);
-    let waited = wait.filter(|_| message.outbox.is_some());
-    let answer = json(&MessageView::from(message));
+    let Some(held) = found.ok().flatten().filter(|_| may_see) else {
+        return json(&MessageView::from(sent));
+    };
+    let waited = wait.filter(|_| held.message.outbox.is_some());
+    let answer = held.into_response();
     match waited {
         Some(wait) => {
             ([("preference-applied", format!("wait={}", wait.as_secs()))], answer).into_response()

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use fetchwell_engine::ports::inbox::{Message, MessageId};
+use fetchwell_engine::ports::inbox::MessageId;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::Api;
+use super::held_message::HeldMessage;
 use crate::problem::Problem;
 
 /// The store is polled at least this often, since another process may have stored the result.
@@ -60,11 +61,11 @@ pub(super) async fn result_of(
     caller: &str,
     id: MessageId,
     at_most: Duration,
-) -> Result<Option<Message>, Problem> {
+) -> Result<Option<HeldMessage>, Problem> {
     let mut waiting = Waiting::begin(api, caller, at_most);
     loop {
         let found = api.message(id, Some(caller)).await?;
-        let may_end = found.as_ref().is_some_and(|message| message.outbox.is_none());
+        let may_end = found.as_ref().is_some_and(|held| held.message.outbox.is_none());
         if !may_end || !waiting.next().await {
             return Ok(found);
         }

@@ -3,6 +3,7 @@
 mod batches;
 mod deliveries;
 mod details;
+mod memory;
 mod outbox_options;
 mod own;
 mod reader;
