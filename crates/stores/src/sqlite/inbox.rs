@@ -281,9 +281,7 @@ impl Inbox for SqliteInbox {
 
     async fn prune(&self, keep: Duration, most: u32) -> Result<u64, StoreError> {
         let wall = self.messages.clock.wall();
-        self.messages
-            .transact(move |moves| retention::prune(moves.tx, keep, most, moves.now, wall))
-            .await
+        self.messages.transact(move |moves| retention::prune(moves, keep, most, wall)).await
     }
 
     async fn ledger(&self) -> Result<Ledger, StoreError> {

@@ -8,17 +8,20 @@ use fetchwell_policy::time::Time;
 use fetchwell_sqlite::statements::Statements;
 use rusqlite::Connection;
 
+use super::moves::{LaneId, Moves};
+
 /// How long audit entries are kept, except those of submissions, which are deleted with their messages.
 const AUDIT_KEPT: Duration = Duration::from_secs(90 * 86_400);
 
 /// Deletes messages that ended longer ago than `keep`. Returns how many, at most `most`.
 pub(super) fn prune(
-    tx: &Connection,
+    moves: &mut Moves<'_>,
     keep: Duration,
     most: u32,
-    now: Time,
     wall: Time,
 ) -> rusqlite::Result<u64> {
+    let tx = moves.tx;
+    let now = moves.now;
     let select = "SELECT name, pruned FROM caller WHERE pruned < results";
     let callers: Vec<(String, i64)> = tx.list(select, [], |row| row.try_into())?;
     let mut gone = 0;
@@ -26,6 +29,11 @@ pub(super) fn prune(
         let left = u64::from(most) - gone;
         gone += prune_caller(tx, &caller, pruned, (now - keep).as_micros(), left)?;
     }
+    let without_result = moves.forget_dead(now - keep, u64::from(most) - gone)?;
+    for lane in &without_result {
+        count_off(tx, *lane)?;
+    }
+    gone += without_result.len() as u64;
     let delete = |statement: &str, before: Time| tx.run(statement, (before.as_micros(), most));
     delete(
         "DELETE FROM idempotency WHERE (caller, key) IN (
@@ -48,15 +56,32 @@ pub(super) fn prune(
              SELECT id FROM audit WHERE action <> 'submit' AND at < ?1 ORDER BY at LIMIT ?2)",
         wall - AUDIT_KEPT,
     )?;
-    // A batch goes when all of its results are gone.
-    delete(
+    // A batch goes when all of its results are gone. An earlier release leaves their entries behind.
+    let batches: Vec<[u8; 16]> = tx.list(
         "DELETE FROM message_batch WHERE key IN (
              SELECT key FROM message_batch AS old WHERE ended_at < ?1
-                 AND NOT EXISTS (SELECT 1 FROM message_batch_result WHERE batch = old.id)
-             ORDER BY ended_at LIMIT ?2)",
-        wall - keep,
+                 AND NOT EXISTS (SELECT 1 FROM message_batch_result AS entry
+                                 CROSS JOIN outbox ON outbox.job = entry.job
+                                 WHERE entry.batch = old.id)
+             ORDER BY ended_at LIMIT ?2)
+         RETURNING id",
+        ((wall - keep).as_micros(), most),
+        |row| row.get(0),
     )?;
+    for batch in batches {
+        tx.run("DELETE FROM message_batch_result WHERE batch = ?1", [batch])?;
+    }
     Ok(gone)
+}
+
+/// Counts a deleted message of a lane. The lane goes with the last one.
+fn count_off(tx: &Connection, lane: LaneId) -> rusqlite::Result<()> {
+    let count = "UPDATE lane SET messages = messages - 1 WHERE id = ?1 RETURNING messages";
+    let messages: i64 = tx.one(count, [lane], |row| row.get(0))?;
+    if messages == 0 {
+        tx.run("DELETE FROM lane WHERE id = ?1", [lane])?;
+    }
+    Ok(())
 }
 
 /// Deletes a caller's results in cursor order, so that a reader never finds a gap.
@@ -85,11 +110,7 @@ fn prune_caller(
             tx.run(delete, (batch, cursor))?;
             batches.insert(batch, *cursor);
         }
-        let count_off = "UPDATE lane SET messages = messages - 1 WHERE id = ?1 RETURNING messages";
-        let messages: i64 = tx.one(count_off, [lane], |row| row.get(0))?;
-        if messages == 0 {
-            tx.run("DELETE FROM lane WHERE id = ?1", [lane])?;
-        }
+        count_off(tx, lane)?;
         gone += 1;
         last = *cursor;
     }

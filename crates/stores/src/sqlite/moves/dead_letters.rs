@@ -2,9 +2,10 @@
 
 use fetchwell_engine::ports::dead_letters::Revision;
 use fetchwell_engine::ports::job::LeaseId;
+use fetchwell_policy::time::Time;
 use fetchwell_sqlite::statements::Statements;
 
-use super::Moves;
+use super::{LaneId, Moves};
 use crate::shared::job_state::sql;
 
 impl Moves<'_> {
@@ -37,5 +38,28 @@ impl Moves<'_> {
             Revision::Drop => self.change.skipped += 1,
         }
         Ok(true)
+    }
+
+    /// Deletes messages that ended without a result before this time. Returns their lanes.
+    pub(in crate::sqlite) fn forget_dead(
+        &mut self,
+        before: Time,
+        most: u64,
+    ) -> rusqlite::Result<Vec<LaneId>> {
+        let lanes: Vec<LaneId> = self.tx.list(
+            sql!(
+                "DELETE FROM job WHERE id IN (
+                     SELECT id FROM job WHERE queue = ?1 AND state = {dead} AND ended_at < ?2
+                     ORDER BY id LIMIT ?3)
+                 RETURNING lane"
+            ),
+            (self.queue, before.as_micros(), most),
+            |row| row.get(0),
+        )?;
+        // From now on they count as skipped, like dropped dead letters.
+        let gone = i64::try_from(lanes.len()).unwrap_or(i64::MAX);
+        self.change.dead -= gone;
+        self.change.skipped += gone;
+        Ok(lanes)
     }
 }

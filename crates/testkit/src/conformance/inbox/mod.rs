@@ -129,6 +129,7 @@ macro_rules! inbox_conformance {
                 the_audit_of_submissions_goes_with_them,
                 the_log_of_deliveries_goes_with_its_results,
             ],
+                a_message_without_a_result_goes_too,
             watching: [
                 a_list_has_what_matches,
                 a_moment_shows_nothing_that_came_later,

@@ -1,12 +1,13 @@
 //! Old data is deleted, and readers are told.
 
+use fetchwell_engine::ports::finish::{Settled, Settlement};
 use fetchwell_engine::ports::inbox::{
     AuditEntry, DeliveryFilter, Idempotency, NewMessage, OutboxMost, OutboxPage, Submission,
     Submitted,
 };
 
 use super::InboxStore;
-use super::trial::{ANNA, BERTA, Trial, cursors, message, secs, submission, success};
+use super::trial::{ANNA, BERTA, Trial, cursors, finished, message, secs, submission, success};
 
 const KEEP_S: u64 = 600;
 
@@ -137,6 +138,23 @@ pub async fn the_audit_of_submissions_goes_with_them(place: &dyn InboxStore) {
     trial.clock.advance(secs(90 * 86_400));
     prune(&trial, 100).await;
     assert!(actions().await.is_empty());
+}
+
+/// It is deleted like those with a result, and its lane with it.
+pub async fn a_message_without_a_result_goes_too(place: &dyn InboxStore) {
+    let trial = Trial::new(place).await;
+    let id = trial.send(ANNA, message("http://a.test/")).await;
+    let lease = trial.lease_one().await;
+    let dead = Settlement::Dead { reason: "no plan".to_owned() };
+    assert_eq!(trial.finish(vec![finished(&lease, dead, None)]).await, [Settled::Confirmed]);
+    assert_eq!(prune(&trial, 100).await, 0, "it is young");
+    trial.wait(secs(KEEP_S + 1)).await;
+    assert_eq!(prune(&trial, 100).await, 1);
+    assert_eq!(trial.find(id, None).await, None);
+    let ledger = trial.ledger().await;
+    assert_eq!((ledger.dead, ledger.skipped), (0, 1));
+    trial.send(ANNA, message("http://a.test/")).await;
+    assert_eq!(trial.end_all(&success("page")).await, 1);
 }
 
 /// A delivery can be replayed as long as its result is there.
