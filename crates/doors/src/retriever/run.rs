@@ -11,7 +11,7 @@ use fetchwell_engine::gate::{Gate, GateRules, GroupPace, PaceRules};
 use fetchwell_engine::pipeline::{self, Door, RunLimits, Runtime};
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Finished, Settled, Settlement};
-use fetchwell_engine::ports::inbox::{DeliveryRecord, FetchResult, Inbox};
+use fetchwell_engine::ports::inbox::{BatchId, DeliveryRecord, FetchResult, Inbox};
 use fetchwell_engine::ports::message_batches::{CANCELLED_AT_ONCE, MessageBatches};
 use fetchwell_engine::ports::politeness::Politeness;
 use fetchwell_engine::ports::retriever_store::RetrieverStore;
@@ -159,7 +159,7 @@ fn deliveries(store: &RetrieverStore, encode: Encode, clock: Clock) -> Door<Deli
     }
 }
 
-/// Deletes expired messages, and cancels the rest of cancelled batches, at the start and then regularly. A shorter
+/// Deletes expired messages, and looks after batches that have not ended, at the start and then regularly. A shorter
 /// retention is checked more often, so that nothing stays much longer than it should.
 pub async fn prune(
     store: &RetrieverStore,
@@ -170,7 +170,7 @@ pub async fn prune(
     let every = (keep / 2).clamp(PRUNE_AT_MOST_EVERY, PRUNE_AT_LEAST_EVERY);
     loop {
         prune_once(&*store.inbox, keep, health, stop).await;
-        cancel_once(&*store.batches, health, stop).await;
+        tidy_once(&*store.batches, health, stop).await;
         if tokio::time::timeout(every, stop.cancelled()).await.is_ok() {
             return;
         }
@@ -192,14 +192,36 @@ async fn prune_once(
     }
 }
 
-/// Cancels messages of cancelled batches that wait: they were in flight when their batch was cancelled, or the request
-/// to cancel it was cut off.
-async fn cancel_once(batches: &dyn MessageBatches, health: &StoreHealth, stop: &CancellationToken) {
+/// Looks after all batches that have not ended.
+async fn tidy_once(batches: &dyn MessageBatches, health: &StoreHealth, stop: &CancellationToken) {
+    let mut after = None;
     while !stop.is_cancelled() {
-        match batches.cancel_some(None).await {
-            Ok(CANCELLED_AT_ONCE) => {}
-            Ok(_) => return,
+        match tidy_some(batches, after, stop).await {
+            Ok(None) => return,
+            Ok(next) => after = next,
             Err(fault) => return health.failed_once(StoreCall::Prune, &fault),
         }
     }
+}
+
+/// Cancels messages of cancelled batches that wait: they were in flight when their batch was cancelled, or the request
+/// to cancel it was cut off. Recounts batches whose messages were ended by an earlier release, which does not count
+/// them. Returns where to continue; `None` at the end.
+async fn tidy_some(
+    batches: &dyn MessageBatches,
+    after: Option<BatchId>,
+    stop: &CancellationToken,
+) -> Result<Option<BatchId>, StoreError> {
+    let open = batches.open(after).await?;
+    for batch in &open {
+        if !batch.has_messages_left {
+            batches.recount(batch.id).await?;
+            continue;
+        }
+        let mut may_cancel = batch.is_cancelled;
+        while may_cancel && !stop.is_cancelled() {
+            may_cancel = batches.cancel_some(batch.id).await? == CANCELLED_AT_ONCE;
+        }
+    }
+    Ok(open.last().map(|last| last.id))
 }

@@ -1,7 +1,8 @@
 //! The port for batches: messages that were submitted together, and that are watched, read and cancelled together.
 //!
 //! A batch counts its messages as they end, in the transactions that end them. The one that ends the last message
-//! completes the batch, once: a message that an operator retries is a new message outside of the batch.
+//! completes the batch, once: a message that an operator retries is a new message outside of the batch. An instance of
+//! an earlier release on the same store does not count; such batches are recounted when nothing of them is left.
 
 use async_trait::async_trait;
 use fetchwell_policy::time::Time;
@@ -11,6 +12,9 @@ use crate::ports::inbox::{BatchId, OutboxMost, OutboxPage};
 
 /// The maximum number of batches per page.
 pub const BATCHES_PER_PAGE: u32 = 200;
+
+/// The maximum number of batches that one call of [`MessageBatches::open`] returns.
+pub const OPEN_AT_ONCE: u32 = 50;
 
 /// The maximum number of messages that one call of [`MessageBatches::cancel_some`] cancels.
 pub const CANCELLED_AT_ONCE: u32 = 500;
@@ -65,6 +69,17 @@ impl BatchCounts {
     pub fn queued(&self) -> u32 {
         self.total.saturating_sub(self.ended()).saturating_sub(self.processing)
     }
+}
+
+/// A batch that has not ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OpenBatch {
+    /// Its ID.
+    pub id: BatchId,
+    /// Whether its waiting messages are to be cancelled.
+    pub is_cancelled: bool,
+    /// Whether a message of it waits or is held by an instance.
+    pub has_messages_left: bool,
 }
 
 /// Where the end of a batch comes in the event stream of its caller.
@@ -132,7 +147,15 @@ pub trait MessageBatches: Send + Sync {
     /// is no such batch, or if it does not belong to `of`. A batch that has ended is not changed.
     async fn cancel(&self, id: BatchId, of: Option<&str>) -> Result<bool, StoreError>;
 
-    /// Ends waiting messages of this cancelled batch, or of any if it is `None`, with the status `cancelled`; at most
+    /// Ends waiting messages of this batch with the status `cancelled`, if the batch is cancelled; at most
     /// [`CANCELLED_AT_ONCE`]. Returns how many.
-    async fn cancel_some(&self, id: Option<BatchId>) -> Result<u32, StoreError>;
+    async fn cancel_some(&self, id: BatchId) -> Result<u32, StoreError>;
+
+    /// Batches of all callers that have not ended, ordered by ID, from the first or after the given one; at most
+    /// [`OPEN_AT_ONCE`].
+    async fn open(&self, after: Option<BatchId>) -> Result<Vec<OpenBatch>, StoreError>;
+
+    /// Recounts the messages of a batch that has not ended but has none left, and completes it. Returns `false` if
+    /// there is no such batch.
+    async fn recount(&self, id: BatchId) -> Result<bool, StoreError>;
 }

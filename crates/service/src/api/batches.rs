@@ -202,7 +202,7 @@ pub(super) async fn cancel_batch(
     // What is left if this is cut off is cancelled with the next cleanup.
     let mut cancelled = 0;
     while cancelled <= MAX_BATCH {
-        match api.stored(batches.cancel_some(Some(id)).await)? {
+        match api.stored(batches.cancel_some(id).await)? {
             0 => break,
             some => cancelled += usize::try_from(some).unwrap_or(usize::MAX),
         }

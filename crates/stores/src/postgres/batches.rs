@@ -1,9 +1,9 @@
 //! Moves of batches: accepted with their messages, counted as these end, and completed by the last one.
 //!
-//! All messages of a batch belong to one caller, whose row is locked first, so transactions that change a batch wait for
-//! each other there.
+//! All messages of a batch belong to one caller, whose row is locked first, so transactions that change a batch wait
+//! for each other there.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use fetchwell_engine::ports::inbox::{BatchId, FetchResult, NewBatch, Submission};
 use fetchwell_engine::ports::job::{LeaseId, NewJob};
@@ -177,21 +177,73 @@ impl Moves<'_> {
         Ok(ended.into_iter().filter_map(delivery).collect())
     }
 
-    /// Cancels waiting messages of a batch. Returns how many, and the batch's caller if there were any.
+    /// Counts what an instance of an earlier release ended without counting it, and completes the batch, unless it has
+    /// messages left or has ended. What is gone already counts as failed. Returns the caller of a completed batch.
+    pub(super) async fn recount(
+        &mut self,
+        deliveries: QueueId,
+        id: BatchId,
+    ) -> sqlx::Result<Option<String>> {
+        let query = sqlx::query(
+            "SELECT caller FROM fetchwell_message_batch WHERE id = $1 AND ended_at IS NULL",
+        );
+        let found: Option<(String,)> = self.tx.fetch_as(query.bind(id.0.to_vec())).await?.pop();
+        let Some((caller,)) = found else { return Ok(None) };
+        // From now on nobody else counts for this caller, and what is counted is visible.
+        self.next_cursors(&[], &[(id, caller.clone())]).await?;
+        let query = sqlx::query(sql!(
+            "UPDATE fetchwell_message_batch AS batch SET
+                 completed = greatest(batch.completed, found.completed),
+                 failed = batch.total - greatest(batch.completed, found.completed),
+                 cancelled = greatest(batch.cancelled, found.cancelled)
+             FROM (
+                 SELECT count(*) FILTER (WHERE job.state = {completed}) AS completed,
+                     count(*) FILTER (WHERE outbox.status = 'cancelled') AS cancelled,
+                     count(*) FILTER (WHERE job.state < {dead}) AS unfinished
+                 FROM fetchwell_message_batch AS counted
+                 JOIN fetchwell_job AS job
+                     ON job.id BETWEEN first_job AND last_job AND job.batch = counted.id
+                 LEFT JOIN fetchwell_outbox AS outbox ON outbox.job = job.id
+                 WHERE counted.id = $1) AS found
+             WHERE batch.id = $1 AND batch.ended_at IS NULL AND found.unfinished = 0
+             RETURNING batch.callback_url"
+        ));
+        let counted: Option<(Option<String>,)> =
+            self.tx.fetch_as(query.bind(id.0.to_vec())).await?.pop();
+        let Some((callback_url,)) = counted else { return Ok(None) };
+        let query = sqlx::query(
+            "INSERT INTO fetchwell_message_batch_result (batch, place, job)
+             SELECT batch.id, outbox.cursor, job.id
+             FROM fetchwell_message_batch AS batch
+             JOIN fetchwell_job AS job
+                 ON job.id BETWEEN first_job AND last_job AND job.batch = batch.id
+             JOIN fetchwell_outbox AS outbox ON outbox.job = job.id
+             WHERE batch.id = $1 ON CONFLICT DO NOTHING",
+        );
+        self.tx.execute(query.bind(id.0.to_vec())).await?;
+        let ended = EndedBatch { id, caller: caller.clone(), callback_url };
+        let jobs = self.complete_batches(vec![ended]).await?;
+        self.begin_deliveries(deliveries, jobs).await?;
+        Ok(Some(caller))
+    }
+
+    /// Cancels waiting messages of a batch, if it is cancelled. Returns how many, and the batch's caller if there were
+    /// any.
     pub(super) async fn cancel_in_batch(
         &mut self,
         deliveries: QueueId,
-        batch: &[u8],
+        batch: BatchId,
         most: u32,
-    ) -> sqlx::Result<(u32, std::collections::BTreeSet<String>)> {
+    ) -> sqlx::Result<(u32, BTreeSet<String>)> {
         let query = sqlx::query(sql!(
             "SELECT job.id, url_failures + site_failures + paced
              FROM fetchwell_message_batch AS batch
              JOIN fetchwell_job AS job ON job.id BETWEEN first_job AND last_job
                  AND job.batch = batch.id AND job.state < {leased}
-             WHERE batch.id = $1 ORDER BY job.id LIMIT $2 FOR UPDATE OF job"
+             WHERE batch.id = $1 AND batch.cancelled_at IS NOT NULL
+             ORDER BY job.id LIMIT $2 FOR UPDATE OF job"
         ));
-        let query = query.bind(batch).bind(i64::from(most));
+        let query = query.bind(batch.0.to_vec()).bind(i64::from(most));
         let waiting: Vec<(LeaseId, i64)> = self.tx.fetch_as(query).await?;
         let cancelled: Vec<(LeaseId, FetchResult)> = waiting
             .into_iter()

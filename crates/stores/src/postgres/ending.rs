@@ -170,22 +170,33 @@ impl Moves<'_> {
             Some(delivery(ended.callback_url.clone()?, MessageId(ended.key), &ended.caller))
         };
         let jobs: Vec<NewJob> = ended.iter().filter_map(job).chain(in_batches).collect();
-        if !jobs.is_empty() {
-            let begin = |job: &NewJob| {
-                let job = &job.job;
-                let webhook = String::from_utf8_lossy(&job.payload).into_owned();
-                (webhook, job.lane.party.clone().unwrap_or_default(), job.url.clone())
-            };
-            let begun: Vec<(String, String, String)> = jobs.iter().map(begin).collect();
-            delivery_log::begin(self, &begun).await?;
-            self.accept(deliveries, jobs).await?;
-        }
+        self.begin_deliveries(deliveries, jobs).await?;
         let callers = ended.into_iter().map(|ended| ended.caller);
         Ok(callers.chain(without_result.into_iter().map(|(_, caller)| caller)).collect())
     }
 
+    /// Puts deliveries on their queue, and into the log that their callers can read.
+    pub(super) async fn begin_deliveries(
+        &mut self,
+        deliveries: QueueId,
+        jobs: Vec<NewJob>,
+    ) -> sqlx::Result<()> {
+        if jobs.is_empty() {
+            return Ok(());
+        }
+        let begin = |job: &NewJob| {
+            let job = &job.job;
+            let webhook = String::from_utf8_lossy(&job.payload).into_owned();
+            (webhook, job.lane.party.clone().unwrap_or_default(), job.url.clone())
+        };
+        let begun: Vec<(String, String, String)> = jobs.iter().map(begin).collect();
+        delivery_log::begin(self, &begun).await?;
+        self.accept(deliveries, jobs).await?;
+        Ok(())
+    }
+
     /// Also locks the rows of callers whose batches change without a result.
-    async fn next_cursors(
+    pub(super) async fn next_cursors(
         &mut self,
         ended: &[Ended],
         without_result: &[(BatchId, String)],

@@ -5,7 +5,7 @@ use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::inbox::{BatchId, OutboxMost, OutboxPage};
 use fetchwell_engine::ports::message_batches::{
     BATCHES_PER_PAGE, BatchCounts, CANCELLED_AT_ONCE, Completion, MessageBatch, MessageBatches,
-    ReadUpTo,
+    OPEN_AT_ONCE, OpenBatch, ReadUpTo,
 };
 use fetchwell_policy::time::Time;
 use sqlx::Row;
@@ -121,27 +121,43 @@ impl MessageBatches for PostgresRetriever {
         Ok(moves.end(marked).await? == 1)
     }
 
-    async fn cancel_some(&self, id: Option<BatchId>) -> Result<u32, StoreError> {
-        let query = sqlx::query(
-            "SELECT id FROM fetchwell_message_batch WHERE cancelled_at IS NOT NULL AND ended_at IS NULL
-                 AND ($1::BYTEA IS NULL OR id = $1) ORDER BY id",
-        );
-        let query = query.bind(id.map(|id| id.0.to_vec()));
-        let cancelled: Vec<(Vec<u8>,)> = self.messages.db.read_as(query).await?;
-        let mut count = 0;
-        // One transaction for each, so that the locks are taken in order.
-        for (batch,) in cancelled {
-            let mut moves = Moves::begin(&self.messages).await?;
-            let most = CANCELLED_AT_ONCE - count;
-            let done = moves.cancel_in_batch(self.deliveries.id, &batch, most).await;
-            let (done, callers) = moves.end(done).await?;
-            self.notify(&callers);
-            count += done;
-            if count >= CANCELLED_AT_ONCE {
-                break;
-            }
-        }
+    async fn cancel_some(&self, id: BatchId) -> Result<u32, StoreError> {
+        let mut moves = Moves::begin(&self.messages).await?;
+        let done = moves.cancel_in_batch(self.deliveries.id, id, CANCELLED_AT_ONCE).await;
+        let (count, callers) = moves.end(done).await?;
+        self.notify(&callers);
         Ok(count)
+    }
+
+    async fn open(&self, after: Option<BatchId>) -> Result<Vec<OpenBatch>, StoreError> {
+        // No id is as low.
+        let after = after.map_or([0; 16], |after| after.0);
+        // The last messages of a batch mostly end last, so the search begins with them.
+        let query = sqlx::query(sql!(
+            "SELECT id, cancelled_at IS NOT NULL, (
+                 SELECT job.id FROM fetchwell_job AS job
+                 WHERE job.id BETWEEN first_job AND last_job AND job.batch = open.id
+                     AND job.state < {dead}
+                 ORDER BY job.id DESC LIMIT 1) IS NOT NULL
+             FROM fetchwell_message_batch AS open WHERE ended_at IS NULL AND id > $1
+             ORDER BY id LIMIT $2"
+        ));
+        let query = query.bind(after.to_vec()).bind(i64::from(OPEN_AT_ONCE));
+        let open = |row: &PgRow| {
+            let id = BatchId(row.try_get(0)?);
+            let is_cancelled = row.try_get(1)?;
+            Ok(OpenBatch { id, is_cancelled, has_messages_left: row.try_get(2)? })
+        };
+        self.messages.db.read(query, open).await
+    }
+
+    async fn recount(&self, id: BatchId) -> Result<bool, StoreError> {
+        let mut moves = Moves::begin(&self.messages).await?;
+        let recounted = moves.recount(self.deliveries.id, id).await;
+        let caller = moves.end(recounted).await?;
+        let is_complete = caller.is_some();
+        self.notify(&caller.into_iter().collect());
+        Ok(is_complete)
     }
 }
 

@@ -1,5 +1,5 @@
-//! Deletes old data: messages with their results, deliveries, idempotency keys, audit entries and unused lanes. Works in small
-//! transactions, so that nothing waits for long.
+//! Deletes old data: messages with their results, deliveries, idempotency keys, audit entries and unused lanes. Works
+//! in small transactions, so that nothing waits for long.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -114,12 +114,17 @@ async fn prune_the_rest(moves: &mut Moves<'_>, keep: Duration, most: u32) -> sql
     moves.change().skipped += gone;
     for (statement, before) in [
         (
-            // A batch goes when all of its results are gone.
-            "DELETE FROM fetchwell_message_batch WHERE id IN (
-                 SELECT id FROM fetchwell_message_batch AS old WHERE ended_at < $1
-                     AND NOT EXISTS (SELECT FROM fetchwell_message_batch_result AS entry
-                                     WHERE entry.batch = old.id)
-                 ORDER BY ended_at LIMIT $2 FOR UPDATE SKIP LOCKED)",
+            // A batch goes when all of its results are gone. An earlier release leaves their entries behind.
+            "WITH gone AS (
+                 DELETE FROM fetchwell_message_batch WHERE id IN (
+                     SELECT id FROM fetchwell_message_batch AS old WHERE ended_at < $1
+                         AND NOT EXISTS (SELECT FROM fetchwell_message_batch_result AS entry
+                                         JOIN fetchwell_outbox AS outbox ON outbox.job = entry.job
+                                         WHERE entry.batch = old.id)
+                     ORDER BY ended_at LIMIT $2 FOR UPDATE SKIP LOCKED)
+                 RETURNING id)
+             DELETE FROM fetchwell_message_batch_result AS entry USING gone
+             WHERE entry.batch = gone.id",
             before,
         ),
         (

@@ -330,8 +330,7 @@ const STEPS: &[&str] = &["
         WHERE number IS NOT NULL;
     CREATE INDEX fetchwell_message_batch_ended ON fetchwell_message_batch (ended_at)
         WHERE ended_at IS NOT NULL;
-    CREATE INDEX fetchwell_message_batch_cancelled ON fetchwell_message_batch (id)
-        WHERE cancelled_at IS NOT NULL AND ended_at IS NULL;
+    CREATE INDEX fetchwell_message_batch_open ON fetchwell_message_batch (id) WHERE ended_at IS NULL;
 
     -- The results of batches, by their cursors.
     CREATE TABLE fetchwell_message_batch_result (

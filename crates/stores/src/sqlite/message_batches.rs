@@ -5,7 +5,7 @@ use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::inbox::{BatchId, OutboxMost, OutboxPage};
 use fetchwell_engine::ports::message_batches::{
     BATCHES_PER_PAGE, BatchCounts, CANCELLED_AT_ONCE, Completion, MessageBatch, MessageBatches,
-    ReadUpTo,
+    OPEN_AT_ONCE, OpenBatch, ReadUpTo,
 };
 use fetchwell_policy::time::Time;
 use fetchwell_sqlite::db::Db;
@@ -142,34 +142,37 @@ impl MessageBatches for SqliteMessageBatches {
             .await
     }
 
-    async fn cancel_some(&self, id: Option<BatchId>) -> Result<u32, StoreError> {
-        let chosen = id.map(|id| id.0);
-        let cancelled = self
-            .reader
-            .write(move |tx| {
-                tx.list(
-                    "SELECT id FROM message_batch WHERE cancelled_at IS NOT NULL AND ended_at IS NULL
-                         AND (?1 IS NULL OR id = ?1) ORDER BY id",
-                    [chosen],
-                    |row| row.get(0),
-                )
-            })
-            .await?;
-        if cancelled.is_empty() {
-            return Ok(0);
-        }
+    async fn cancel_some(&self, id: BatchId) -> Result<u32, StoreError> {
         self.queues
-            .transact(move |moves, ending| {
-                let mut count = 0;
-                for batch in cancelled {
-                    count += moves.cancel_in_batch(batch, CANCELLED_AT_ONCE - count, ending)?;
-                    if count >= CANCELLED_AT_ONCE {
-                        break;
-                    }
-                }
-                Ok(count)
+            .transact(move |moves, ending| moves.cancel_in_batch(id.0, CANCELLED_AT_ONCE, ending))
+            .await
+    }
+
+    async fn open(&self, after: Option<BatchId>) -> Result<Vec<OpenBatch>, StoreError> {
+        // No id is as low.
+        let after = after.map_or([0; 16], |after| after.0);
+        // The last messages of a batch mostly end last, so the search begins with them.
+        let select = sql!(
+            "SELECT id, cancelled_at IS NOT NULL, (
+                 SELECT job.id FROM job
+                 WHERE job.id BETWEEN first_job AND last_job AND job.batch = open.id
+                     AND job.state < {dead}
+                 ORDER BY job.id DESC LIMIT 1) IS NOT NULL
+             FROM message_batch AS open WHERE ended_at IS NULL AND id > ?1 ORDER BY id LIMIT ?2"
+        );
+        self.reader
+            .write(move |tx| {
+                tx.list(select, (after, OPEN_AT_ONCE), |row| {
+                    let id = BatchId(row.get(0)?);
+                    let is_cancelled = row.get(1)?;
+                    Ok(OpenBatch { id, is_cancelled, has_messages_left: row.get(2)? })
+                })
             })
             .await
+    }
+
+    async fn recount(&self, id: BatchId) -> Result<bool, StoreError> {
+        self.queues.transact(move |_, ending| ending.recount(id)).await
     }
 }
 

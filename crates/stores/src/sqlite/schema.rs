@@ -404,7 +404,7 @@ const STEPS: &[&str] = &["
     CREATE INDEX message_batch_caller ON message_batch (caller, id);
     CREATE UNIQUE INDEX message_batch_number ON message_batch (caller, number) WHERE number IS NOT NULL;
     CREATE INDEX message_batch_ended ON message_batch (ended_at) WHERE ended_at IS NOT NULL;
-    CREATE INDEX message_batch_cancelled ON message_batch (id) WHERE cancelled_at IS NOT NULL AND ended_at IS NULL;
+    CREATE INDEX message_batch_open ON message_batch (id) WHERE ended_at IS NULL;
 
     -- The results of batches, by their cursors.
     CREATE TABLE message_batch_result (

@@ -79,7 +79,7 @@ impl Moves<'_> {
         Ok(())
     }
 
-    /// Cancels waiting messages of a batch. Returns how many.
+    /// Cancels waiting messages of a batch, if it is cancelled. Returns how many.
     pub(in crate::sqlite) fn cancel_in_batch(
         &mut self,
         batch: [u8; 16],
@@ -92,7 +92,7 @@ impl Moves<'_> {
                  FROM message_batch AS batch
                  CROSS JOIN job ON job.id BETWEEN first_job AND last_job
                      AND job.batch = batch.id AND job.state < {leased}
-                 WHERE batch.id = ?1 ORDER BY job.id LIMIT ?2"
+                 WHERE batch.id = ?1 AND batch.cancelled_at IS NOT NULL ORDER BY job.id LIMIT ?2"
             ),
             (batch, most),
             |row| row.try_into(),
@@ -124,6 +124,43 @@ impl MessageEnding<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Counts what an earlier release ended without counting it, and completes the batch, unless it has messages left
+    /// or has ended. What is gone already counts as failed.
+    pub(in crate::sqlite) fn recount(&mut self, id: BatchId) -> rusqlite::Result<bool> {
+        let tx = self.deliveries.tx;
+        let counted: Option<(String, Option<String>)> = tx.find(
+            sql!(
+                "UPDATE message_batch AS batch SET
+                     completed = max(batch.completed, found.completed),
+                     failed = total - max(batch.completed, found.completed),
+                     cancelled = max(batch.cancelled, found.cancelled)
+                 FROM (
+                     SELECT count(*) FILTER (WHERE job.state = {completed}) AS completed,
+                         count(*) FILTER (WHERE outbox.status = 'cancelled') AS cancelled,
+                         count(*) FILTER (WHERE job.state < {dead}) AS unfinished
+                     FROM message_batch AS counted
+                     CROSS JOIN job ON job.id BETWEEN first_job AND last_job AND job.batch = counted.id
+                     LEFT JOIN outbox ON outbox.job = job.id
+                     WHERE counted.id = ?1) AS found
+                 WHERE batch.id = ?1 AND ended_at IS NULL AND found.unfinished = 0
+                 RETURNING caller, callback_url"
+            ),
+            [id.0],
+            |row| row.try_into(),
+        )?;
+        let Some((caller, callback_url)) = counted else { return Ok(false) };
+        tx.run(
+            "INSERT INTO message_batch_result (batch, place, job)
+             SELECT batch.id, cursor, job.id FROM message_batch AS batch
+             CROSS JOIN job ON job.id BETWEEN first_job AND last_job AND job.batch = batch.id
+             CROSS JOIN outbox ON outbox.job = job.id
+             WHERE batch.id = ?1 ON CONFLICT DO NOTHING",
+            [id.0],
+        )?;
+        self.complete(id, caller, callback_url)?;
+        Ok(true)
     }
 
     fn complete(

@@ -16,10 +16,10 @@ impl Moves<'_> {
         revision: Revision,
     ) -> rusqlite::Result<bool> {
         let sql = match revision {
-            // Resets its history, except for the time of acceptance.
+            // Resets its history, except for the time of acceptance. A batch has counted its end.
             Revision::Retry => {
                 sql!(
-                    "UPDATE job SET reason = NULL, details = NULL, interruptions = 0,
+                    "UPDATE job SET reason = NULL, details = NULL, interruptions = 0, batch = NULL,
                          ended_at = NULL, url_failures = 0, site_failures = 0, paced = 0,
                          first_site_failure = NULL
                      WHERE id = ?1 AND queue = ?2 AND state = {dead}"

@@ -9,7 +9,7 @@ use fetchwell_engine::ports::inbox::{
 };
 use fetchwell_engine::ports::job::Lease;
 use fetchwell_engine::ports::message_batches::{
-    BatchCounts, CANCELLED_AT_ONCE, Completion, MessageBatch, ReadUpTo,
+    BatchCounts, CANCELLED_AT_ONCE, Completion, MessageBatch, OPEN_AT_ONCE, OpenBatch, ReadUpTo,
 };
 use fetchwell_engine::ports::oversight::Action;
 use fetchwell_policy::retry::History;
@@ -66,10 +66,20 @@ impl Trial {
         page.expect("results can be read").expect("the batch is there")
     }
 
-    async fn cancel_some(&self, id: Option<BatchId>) -> u32 {
+    async fn cancel_some(&self, id: BatchId) -> u32 {
         let cancelled = self.store.batches.cancel_some(id).await.expect("messages are cancelled");
         self.ledger().await;
         cancelled
+    }
+
+    async fn open_batches(&self, after: Option<BatchId>) -> Vec<OpenBatch> {
+        self.store.batches.open(after).await.expect("open batches are found")
+    }
+
+    async fn recount(&self, id: BatchId) -> bool {
+        let recounted = self.store.batches.recount(id).await.expect("a batch is recounted");
+        self.ledger().await;
+        recounted
     }
 
     async fn bury(&self, lease: &Lease) {
@@ -272,12 +282,15 @@ pub async fn a_cancelled_batch_ends(place: &dyn InboxStore) {
     let held = trial.lease(3).await;
     let in_batch: Vec<&Lease> =
         held.iter().filter(|lease| lease.job.url != "http://z.test/").collect();
-    assert_eq!(trial.cancel_some(Some(id)).await, 0, "it is not cancelled yet");
+    assert_eq!(trial.cancel_some(id).await, 0, "it is not cancelled yet");
     assert!(trial.store.batches.cancel(id, Some(ANNA)).await.expect("it is cancelled"));
     assert_eq!(trial.batch(id).await.cancelled_at, Some(trial.now()));
     let waiting = u32::try_from(6 - in_batch.len()).expect("a few");
-    assert_eq!(trial.cancel_some(Some(id)).await, waiting);
-    assert_eq!(trial.cancel_some(None).await, 0);
+    assert_eq!(trial.cancel_some(id).await, waiting);
+    assert_eq!(trial.cancel_some(id).await, 0);
+    let open = trial.open_batches(None).await;
+    let open: Vec<_> = open.iter().map(|batch| (batch.id, batch.is_cancelled)).collect();
+    assert_eq!(open, [(id, true), (beside, false)]);
     let counts = trial.batch(id).await.counts;
     assert_eq!((counts.failed, counts.cancelled, counts.queued()), (waiting, waiting, 0));
 
@@ -287,7 +300,7 @@ pub async fn a_cancelled_batch_ends(place: &dyn InboxStore) {
         trial.end(lease, success("page")).await;
     }
     assert_eq!(trial.batch(id).await.ended_at, None);
-    assert_eq!(trial.cancel_some(None).await, 1);
+    assert_eq!(trial.cancel_some(id).await, 1);
     let done = trial.batch(id).await;
     assert_eq!((done.counts.cancelled, done.counts.ended()), (waiting + 1, 6));
     assert!(done.ended_at.is_some());
@@ -307,9 +320,9 @@ pub async fn a_large_batch_is_cancelled_in_parts(place: &dyn InboxStore) {
     let part = usize::try_from(CANCELLED_AT_ONCE).expect("it fits");
     let id = trial.send_batch(ANNA, many(part + 7)).await;
     trial.store.batches.cancel(id, None).await.expect("it is cancelled");
-    assert_eq!(trial.cancel_some(Some(id)).await, CANCELLED_AT_ONCE);
+    assert_eq!(trial.cancel_some(id).await, CANCELLED_AT_ONCE);
     assert_eq!(trial.batch(id).await.ended_at, None);
-    assert_eq!(trial.cancel_some(Some(id)).await, 7);
+    assert_eq!(trial.cancel_some(id).await, 7);
     let done = trial.batch(id).await;
     assert!(done.ended_at.is_some() && done.counts.cancelled == done.counts.total, "{done:?}");
     assert_eq!(trial.results(ANNA, None).await.len(), part + 7);
@@ -405,6 +418,78 @@ pub async fn a_batch_goes_with_its_results(place: &dyn InboxStore) {
     trial.end_all(&success("page")).await;
     let completion = trial.batch(running).await.completion;
     assert_eq!(completion, Some(Completion { number: 2, cursor: 4 }));
+}
+
+/// An instance of an earlier release on the same store ends messages and knows nothing of their batch.
+pub async fn what_an_earlier_release_ended_is_counted_in_the_end(place: &dyn InboxStore) {
+    let trial = Trial::new(place).await;
+    let messages = many(5);
+    let id = id_of(&messages);
+    let callback_url = Some("http://hook.test/x".to_owned());
+    let new = NewBatch { callback_url, ..NewBatch::default() };
+    trial.try_to_submit(batch(ANNA, messages, new)).await.expect("it is accepted");
+    let leases = trial.lease(10).await;
+    trial.end(&leases[0], success("page")).await;
+    place.execute("UPDATE {}job SET batch = NULL").await;
+    trial.end(&leases[1], success("page")).await;
+    trial.end(&leases[2], failure("gone")).await;
+    trial.bury(&leases[3]).await;
+    place.execute("UPDATE {}job SET batch = (SELECT id FROM {}message_batch)").await;
+    let open = OpenBatch { id, is_cancelled: false, has_messages_left: true };
+    assert_eq!(trial.open_batches(None).await, [open]);
+    assert!(!trial.recount(id).await, "one is left");
+
+    trial.end(&leases[4], success("page")).await;
+    let counted = trial.batch(id).await;
+    assert_eq!((counted.counts.ended(), counted.ended_at), (2, None));
+    let open = OpenBatch { has_messages_left: false, ..open };
+    assert_eq!(trial.open_batches(None).await, [open]);
+    assert!(trial.deliveries().await.is_empty());
+    assert!(trial.recount(id).await);
+    assert!(!trial.recount(id).await, "it has ended");
+    let done = trial.batch(id).await;
+    let counts = BatchCounts { total: 5, completed: 3, failed: 2, ..BatchCounts::default() };
+    assert_eq!((done.counts, done.ended_at), (counts, Some(trial.now())));
+    assert_eq!(done.completion, Some(Completion { number: 1, cursor: 4 }));
+    assert_eq!(trial.ended(ANNA, ReadUpTo::Nothing, i64::MAX).await, [done]);
+    let OutboxPage::Results { results, .. } = trial.results_of(id, None, 10).await else {
+        panic!("nothing is gone");
+    };
+    assert_eq!(cursors(&results), [1, 2, 3, 4]);
+    assert_eq!(trial.deliveries().await.len(), 1);
+    assert!(trial.open_batches(None).await.is_empty());
+}
+
+/// An earlier release deletes results, and leaves their entries in the batch behind.
+pub async fn a_batch_goes_when_an_earlier_release_deleted_its_results(place: &dyn InboxStore) {
+    const KEEP_S: u64 = 1_000;
+    let trial = Trial::new(place).await;
+    let id = trial.send_batch(ANNA, many(2)).await;
+    trial.end_all(&success("page")).await;
+    trial.wait(secs(KEEP_S + 1)).await;
+    for statement in
+        ["DELETE FROM {}outbox", "DELETE FROM {}job", "UPDATE {}caller SET pruned = results"]
+    {
+        place.execute(statement).await;
+    }
+    trial.store.inbox.prune(secs(KEEP_S), 100).await.expect("old data is removed");
+    assert_eq!(trial.find_batch(id, None).await, None);
+}
+
+/// However many there are, one call returns few, and the next one continues.
+pub async fn open_batches_are_found_in_parts(place: &dyn InboxStore) {
+    let trial = Trial::new(place).await;
+    let part = usize::try_from(OPEN_AT_ONCE).expect("it fits");
+    let mut ids = Vec::new();
+    for _ in 0..part + 3 {
+        ids.push(trial.send_batch(ANNA, many(1)).await);
+    }
+    let mut found = trial.open_batches(None).await;
+    assert_eq!(found.len(), part);
+    found.extend(trial.open_batches(found.last().map(|last| last.id)).await);
+    let found: Vec<BatchId> = found.iter().map(|batch| batch.id).collect();
+    ids.sort();
+    assert_eq!(found, ids);
 }
 
 /// What was stored with the first submission answers the second one.

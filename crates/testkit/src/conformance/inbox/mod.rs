@@ -87,6 +87,9 @@ macro_rules! inbox_conformance {
                 a_retried_message_reopens_no_batch,
                 shared_results_count_in_their_batches,
                 a_batch_goes_with_its_results,
+                what_an_earlier_release_ended_is_counted_in_the_end,
+                a_batch_goes_when_an_earlier_release_deleted_its_results,
+                open_batches_are_found_in_parts,
                 a_repeated_batch_is_the_same_batch,
             ],
             sent: [
