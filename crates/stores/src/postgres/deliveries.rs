@@ -24,9 +24,9 @@ use crate::shared::conclusion::delivery_job;
 pub(super) struct DeliveryLog(pub(super) Arc<PostgresRetriever>);
 
 /// One row per delivery, because a statement changes a row only once. A batch may be repeated: what the story ends with
-/// already is not added again. If the story is long already, which takes about ten attempts, its oldest line is dropped.
-/// An instance that has lost its lease may record an attempt after another one ended the delivery: that leaves the
-/// delivery ended, because nothing waits for it.
+/// already is not added again. If the story is long already, which takes about ten attempts, its oldest line is
+/// dropped. An instance that has lost its lease may record an attempt after another one ended the delivery: that leaves
+/// the delivery ended, because nothing waits for it.
 const ENTER: &str = "
     INSERT INTO fetchwell_delivery AS delivery (webhook, caller, url, status, attempts, created_at, story)
     SELECT webhook, min(caller), min(url),
@@ -70,7 +70,7 @@ pub(super) async fn begin(
         "INSERT INTO fetchwell_delivery (webhook, caller, url, status, created_at)
          SELECT webhook, caller, url, 'pending', $4
          FROM unnest($1::TEXT[], $2::TEXT[], $3::TEXT[]) AS new (webhook, caller, url)
-         ORDER BY webhook ON CONFLICT DO NOTHING",
+         ORDER BY webhook COLLATE \"C\" ON CONFLICT DO NOTHING",
     );
     let query = query
         .bind(column(new, |(webhook, ..)| webhook.as_str()))
@@ -129,8 +129,11 @@ async fn put_again(
     positions: Vec<i64>,
 ) -> sqlx::Result<usize> {
     let query = sqlx::query(
-        "UPDATE fetchwell_delivery SET status = 'pending'
-         WHERE id = ANY($1) AND status <> 'pending' RETURNING webhook, url",
+        "WITH ended AS (
+             SELECT id FROM fetchwell_delivery WHERE id = ANY($1) AND status <> 'pending'
+             ORDER BY webhook FOR UPDATE)
+         UPDATE fetchwell_delivery AS delivery SET status = 'pending'
+         FROM ended WHERE delivery.id = ended.id RETURNING webhook, url",
     );
     let ended: Vec<(String, String)> = moves.tx.fetch_as(query.bind(positions)).await?;
     let jobs: Vec<NewJob> = ended
@@ -173,7 +176,7 @@ pub(super) async fn replay(
         "SELECT created_at, id FROM fetchwell_delivery
          WHERE caller = $1 AND (created_at, id) > ($2, $3) AND created_at >= $4 AND created_at < $5
              AND status <> 'pending' AND ($6::TEXT IS NULL OR status = $6)
-         ORDER BY created_at, id LIMIT $7 FOR UPDATE",
+         ORDER BY created_at, id LIMIT $7",
     );
     let query = query
         .bind(caller)

@@ -100,7 +100,19 @@ pub(super) async fn insert(
 
 /// Deletes all tokens of a caller.
 pub(super) async fn delete_all(tx: &mut Tx, caller: &str) -> sqlx::Result<()> {
-    tx.execute(sqlx::query("DELETE FROM fetchwell_token WHERE caller = $1").bind(caller)).await?;
+    delete_others(tx, caller, None).await
+}
+
+/// Deletes the tokens of a caller, except those that it has had since this time. Sorted, because their uses are
+/// recorded at the same time.
+async fn delete_others(tx: &mut Tx, caller: &str, since: Option<i64>) -> sqlx::Result<()> {
+    let query = sqlx::query(
+        "WITH void AS (
+             SELECT hash FROM fetchwell_token
+             WHERE caller = $1 AND since IS DISTINCT FROM $2::BIGINT ORDER BY hash FOR UPDATE)
+         DELETE FROM fetchwell_token AS token USING void WHERE token.hash = void.hash",
+    );
+    tx.execute(query.bind(caller).bind(since)).await?;
     Ok(())
 }
 
@@ -113,8 +125,7 @@ async fn settle(tx: &mut Tx, caller: &str) -> sqlx::Result<Option<Time>> {
     );
     let row: Option<(i64, Option<Vec<u8>>)> = tx.fetch_as(query.bind(caller)).await?.pop();
     let Some((since, first)) = row else { return Ok(None) };
-    let query = sqlx::query("DELETE FROM fetchwell_token WHERE caller = $1 AND since <> $2");
-    tx.execute(query.bind(caller).bind(since)).await?;
+    delete_others(tx, caller, Some(since)).await?;
     if let Some(first) = first {
         let query = sqlx::query(
             "INSERT INTO fetchwell_token (caller, name, hash, since, created_at)

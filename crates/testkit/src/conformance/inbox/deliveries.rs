@@ -1,5 +1,7 @@
 //! Deliveries to callback URLs.
 
+use std::time::Duration;
+
 use fetchwell_engine::budget::Share;
 use fetchwell_engine::ports::finish::{Finished, Settled, Settlement};
 use fetchwell_engine::ports::inbox::{
@@ -8,7 +10,9 @@ use fetchwell_engine::ports::inbox::{
 };
 use fetchwell_engine::ports::job::{Lane, Lease};
 use fetchwell_engine::web::Phases;
+use fetchwell_policy::time::Time;
 use fetchwell_policy::url::Site;
+use futures::future::join;
 
 use super::InboxStore;
 use super::trial::{ANNA, BERTA, Trial, message, secs, shared, success};
@@ -235,6 +239,44 @@ pub async fn a_late_attempt_leaves_a_delivery_ended(place: &dyn InboxStore) {
     assert_eq!(listed[0].last_attempts.last(), Some(&refused.attempt));
     let replayed = beside.store.inbox.replay_one(ANNA, &id.to_string()).await;
     assert_eq!(replayed.expect("it is answered"), ReplayedOne::Again);
+}
+
+/// Attempts are recorded in the order of their ids, and a time range is replayed in that of its times: neither may
+/// block the other.
+pub async fn attempts_and_replays_at_the_same_time_do_no_harm(place: &dyn InboxStore) {
+    const COUNT: u32 = 100;
+    let here = Trial::new(place).await;
+    let there = here.beside(place).await;
+    let new = |number| called_back(message(&format!("http://a{number}.test/")));
+    here.submit(ANNA, (0..COUNT).map(new).collect()).await;
+    let mut leases = here.lease(1_000).await;
+    leases.sort_by_key(|lease| std::cmp::Reverse(lease.id));
+    for lease in &leases {
+        assert_eq!(here.end(lease, success("page")).await, Settled::Confirmed);
+        here.clock.advance(Duration::from_micros(1));
+    }
+    let until = here.now() + secs(1);
+    let range = ReplayRange { since: Time::EPOCH, until, status: None, after: None, most: COUNT };
+    let trial = &here;
+    for _ in 0..20 {
+        let leases = here.deliveries().await;
+        let attempts = |status, settlement: Settlement| {
+            let attempt = move |lease: &Lease| {
+                let id = messages_of(std::slice::from_ref(lease))[0];
+                finished(lease, settlement.clone(), vec![record(trial, id, status, 204)])
+            };
+            leases.iter().map(attempt).collect::<Vec<_>>()
+        };
+        let ended = attempts(DeliveryStatus::Delivered, Settlement::Done);
+        here.store.deliveries.finish.finish(&ended).await.expect("they are settled");
+        here.clock.advance(Duration::from_micros(1));
+        let late = attempts(DeliveryStatus::Pending, Settlement::Done);
+        let (recorded, replayed) =
+            join(there.store.deliveries.finish.finish(&late), here.store.inbox.replay(ANNA, range))
+                .await;
+        assert_eq!(recorded.expect("it is answered").len(), leases.len());
+        assert_eq!(replayed.expect("it is answered").count, COUNT);
+    }
 }
 
 /// Those of other times, other callers and another status are left alone.
