@@ -24,7 +24,7 @@ pub(super) fn read(
     let mut errors = Vec::new();
     for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
         if let Err((parameter, detail)) = set(&name, &value) {
-            errors.push(FieldError::in_query(parameter, detail));
+            errors.push(FieldError::in_parameter(parameter, detail));
         }
     }
     if errors.is_empty() { Ok(()) } else { Err(Problem::invalid(errors)) }
@@ -44,9 +44,9 @@ pub(super) fn read_known(
                 [] => "is not a known parameter; there are none here".to_owned(),
                 _ => format!("is not a known parameter; known parameters: {}", known.join(", ")),
             };
-            errors.push(FieldError::in_query(name, detail));
+            errors.push(FieldError::in_parameter(name, detail));
         } else if let Err((parameter, detail)) = set(&name, &value) {
-            errors.push(FieldError::in_query(parameter, detail));
+            errors.push(FieldError::in_parameter(parameter, detail));
         }
         if errors.len() >= MAX_ERRORS {
             break;

@@ -99,7 +99,7 @@ impl Api {
     fn message_to_read(&self, url: &str) -> Result<FetchRequest, Problem> {
         let text = Json::Text(Cow::Borrowed(url));
         let (url, site) = values::web_url(&text, &self.on.guard)
-            .map_err(|fault| Problem::invalid(vec![FieldError::in_path("url", fault)]))?;
+            .map_err(|fault| Problem::invalid(vec![FieldError::in_parameter("url", fault)]))?;
         Ok(FetchRequest {
             url,
             site,

@@ -152,7 +152,7 @@ async fn replay(State(api): State<Arc<Api>>, identity: Identity, request: Reques
     path = "/webhooks/deliveries/{id}/replay",
     operation_id = "replay_webhook",
     tag = "Webhooks",
-    params(("id" = String, Path, description = "the `webhook-id`: the id of the message", example = "msg_018bcfe56800ffffffffffffffffffff")),
+    params(("id" = String, Path, description = "the `webhook-id`: the id of the message or of the batch", example = "msg_018bcfe56800ffffffffffffffffffff")),
     responses(
         (status = 200, description = "whether it waits again", body = ReplayOfOne),
         CallerProblems, SenderProblems, DeliveryProblems, StoreProblems,

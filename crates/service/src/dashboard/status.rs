@@ -9,6 +9,7 @@ use std::time::Duration;
 use askama::Template;
 use fetchwell_engine::ports::sites::SiteRank;
 use fetchwell_engine::store_health::{Failing, StoreCall};
+use fetchwell_policy::units::quantity;
 use fetchwell_telemetry::metrics::MetricsSnapshot;
 use parking_lot::Mutex;
 use tokio::time::{Instant, timeout};
@@ -227,30 +228,32 @@ fn of_store(failing: &Failing) -> Cause {
     let Failing { call, lasts, fault } = failing;
     let fault = fault.to_string();
     let is_full = ["disk is full", "free some space", "o space left"];
-    let subject = match is_full.iter().any(|words| fault.contains(words)) {
-        true => "The disk is full",
-        false => "The store is failing",
-    };
-    let lasts = match lasts.as_secs() {
-        0 => String::new(),
-        _ => format!(" for {}", words::span(*lasts)),
+    let is_full = is_full.iter().any(|words| fault.contains(words));
+    let subject = match (is_full, lasts.as_secs()) {
+        (true, 0) => "The disk is full".to_owned(),
+        (false, 0) => "The store is failing".to_owned(),
+        (true, _) => format!("The disk has been full for {}", words::span(*lasts)),
+        (false, _) => format!("The store has been failing for {}", words::span(*lasts)),
     };
     let level = match call.stops_work() || *call == StoreCall::Engine {
         true => Level::Blocked,
         false => Level::Degraded,
     };
-    Cause::new(level, format!("{subject}{lasts}: {}. {fault}", call.means()), SYSTEM)
+    Cause::new(level, format!("{subject}: {}. {fault}", call.means()), SYSTEM)
 }
 
 fn of_ledgers(snapshot: &MetricsSnapshot) -> Option<Cause> {
     let ledger = sum_of_ledgers(snapshot)?;
     let text = match ledger.difference() {
         0 => return None,
-        missing @ 1.. => format!("The ledger does not add up: {missing} jobs are missing."),
+        missing @ 1.. => {
+            format!("{} missing", quantity(missing, "job is", "jobs are"))
+        }
         twice => {
-            format!("The ledger does not add up: {} jobs are counted twice.", twice.unsigned_abs())
+            format!("{} counted twice", quantity(twice.unsigned_abs(), "job is", "jobs are"))
         }
     };
+    let text = format!("The ledger does not add up: {text}.");
     Some(Cause::new(Level::Degraded, text, SYSTEM))
 }
 
@@ -275,9 +278,10 @@ fn of_stall(snapshot: &MetricsSnapshot, looks: &[Look], sites: SitesInTrouble) -
         sites if sites.is_empty() => "no site is due, or no URL can be taken".to_owned(),
         sites => sites,
     };
+    let urls = if waiting == 1 { "URL waits" } else { "URLs wait" };
     let waiting = words::count::<i64>(waiting);
     let text = format!(
-        "Nothing has been fetched for {} while {waiting} URLs wait: {why}.",
+        "Nothing has been fetched for {} while {waiting} {urls}: {why}.",
         words::span(idle)
     );
     let only_paused =
@@ -311,8 +315,9 @@ fn of_process(snapshot: &MetricsSnapshot) -> Vec<Cause> {
     let mut causes = Vec::new();
     let early: u64 = snapshot.doors.values().map(|door| door.rate_breaches).sum();
     if early > 0 {
+        let requests = if early == 1 { "request was" } else { "requests were" };
         let text = format!(
-            "{} requests were sent too early. This is a bug: please report it.",
+            "{} {requests} sent too early. This is a bug: please report it.",
             words::count::<u64>(early)
         );
         causes.push(Cause::new(Level::Degraded, text, ("/", "Overview")));
@@ -357,24 +362,29 @@ mod tests {
         let full = of(StoreCall::Finish, "database or disk is full; free some space on its disk");
         assert_eq!(full.level, Level::Blocked);
         assert!(
-            full.text.starts_with("The disk is full for 90 s: results cannot be stored."),
+            full.text.starts_with("The disk has been full for 90 s: results cannot be stored."),
             "{full:?}"
         );
         let lost = of(StoreCall::Prune, "connection refused");
         assert_eq!(lost.level, Level::Degraded);
-        assert!(lost.text.starts_with("The store is failing for 90 s: old messages"), "{lost:?}");
+        assert!(
+            lost.text.starts_with("The store has been failing for 90 s: old messages"),
+            "{lost:?}"
+        );
     }
 
     #[test]
     fn a_ledger_that_does_not_add_up_is_told() {
         let ledger = |accepted, done| Ledger { accepted, done, ..Ledger::default() };
         assert_eq!(of_ledgers(&snapshot_with(ledger(3, 3))), None);
-        assert!(
-            of_ledgers(&snapshot_with(ledger(3, 1))).unwrap().text.contains("2 jobs are missing")
-        );
-        assert!(
-            of_ledgers(&snapshot_with(ledger(1, 2))).unwrap().text.contains("1 jobs are counted")
-        );
+        for (accepted, done, expected) in [
+            (3, 1, "The ledger does not add up: 2 jobs are missing."),
+            (2, 1, "The ledger does not add up: 1 job is missing."),
+            (1, 2, "The ledger does not add up: 1 job is counted twice."),
+        ] {
+            let cause = of_ledgers(&snapshot_with(ledger(accepted, done))).unwrap();
+            assert_eq!(cause.text, expected);
+        }
     }
 
     #[test]

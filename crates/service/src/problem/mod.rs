@@ -96,13 +96,11 @@ impl FieldError {
         FieldError { pointer, detail: detail.into(), ..FieldError::default() }
     }
 
-    /// An error in a parameter of the path.
-    pub(crate) fn in_path(parameter: &'static str, detail: impl Into<String>) -> FieldError {
-        FieldError::in_query(parameter, detail)
-    }
-
-    /// An error in a query parameter.
-    pub(crate) fn in_query(parameter: impl Into<String>, detail: impl Into<String>) -> FieldError {
+    /// An error in a parameter of the path or the query.
+    pub(crate) fn in_parameter(
+        parameter: impl Into<String>,
+        detail: impl Into<String>,
+    ) -> FieldError {
         let parameter = Some(parameter.into());
         FieldError { parameter, detail: detail.into(), ..FieldError::default() }
     }

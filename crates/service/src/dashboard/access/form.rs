@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use axum::body::{Body, to_bytes};
+use fetchwell_policy::time::Time;
 use http::Uri;
 use tokio::time::timeout;
 use url::form_urlencoded;
@@ -49,6 +50,13 @@ impl Form {
         found.map(|(_, value)| value.trim()).filter(|value| !value.is_empty()).take(most).collect()
     }
 
+    /// A time, in microseconds, if the field is there.
+    pub(in super::super) fn time(&self, name: &str) -> Result<Option<Time>, PageError> {
+        let micros = self.text(name).map(str::parse::<i64>).transpose();
+        let micros = micros.map_err(|_| PageError::BadRequest("the time in the form is invalid"));
+        Ok(micros?.map(Time::from_micros))
+    }
+
     /// A required field.
     pub(in super::super) fn need(&self, name: &'static str) -> Result<&str, PageError> {
         self.text(name)
@@ -67,5 +75,9 @@ mod tests {
         assert_eq!((form.text("empty"), form.text("c")), (None, None));
         assert_eq!((form.all("a", 9), form.all("a", 1)), (vec!["1 2", "3"], vec!["1 2"]));
         assert!(form.need("b").is_ok() && form.need("empty").is_err());
+        let form = Form::of(b"at=1500000&odd=soon");
+        assert_eq!(form.time("at").unwrap(), Some(Time::from_micros(1_500_000)));
+        assert_eq!(form.time("c").unwrap(), None);
+        assert!(form.time("odd").is_err());
     }
 }

@@ -178,6 +178,5 @@ fn named(form: &Form) -> Result<DeadGroup, PageError> {
 
 /// The time of the page that a form was on.
 pub(super) fn moment(form: &Form) -> Result<Time, PageError> {
-    let micros = form.need("as_of")?.parse();
-    micros.map(Time::from_micros).map_err(|_| PageError::BadRequest("as_of is not a time"))
+    form.time("as_of")?.ok_or(PageError::BadRequest("the form lacks as_of"))
 }

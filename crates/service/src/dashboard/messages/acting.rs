@@ -4,7 +4,6 @@ use fetchwell_engine::ports::inbox::MessageId;
 use fetchwell_engine::ports::oversight::{
     Action, ActionResult, Count, MessageFilter, MessageState, MessageSummary,
 };
-use fetchwell_policy::time::Time;
 
 use super::{filter, oversight};
 use crate::dashboard::access::{Form, Order};
@@ -127,8 +126,7 @@ async fn act_on_some(order: &Order, act: Action, action: &str, ids: &[&str]) -> 
     if ids.is_empty() {
         return Ok(order.not_done("Nothing was done: select at least one message.".to_owned()));
     }
-    let as_of = order.form.text("as_of").and_then(|micros| micros.parse().ok());
-    let results = oversight.act_on(act, &ids, as_of.map(Time::from_micros)).await?;
+    let results = oversight.act_on(act, &ids, order.form.time("as_of")?).await?;
     let changed = results.iter().filter(|result| result.is_done()).count();
     let told = match (ids.as_slice(), results.as_slice()) {
         ([id], [result]) => format!("{id} {}", result.told()),
@@ -174,7 +172,7 @@ pub(super) fn bulk_buttons(
 
 /// The filter of a form. It must include a time and a state.
 fn as_seen(form: &Form) -> Result<MessageFilter, PageError> {
-    let filter = filter::read(form);
+    let filter = filter::read(form)?;
     if filter.as_of.is_none() || filter.state.is_none() {
         return Err(PageError::BadRequest("the form lacks state or as_of"));
     }

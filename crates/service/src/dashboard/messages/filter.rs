@@ -2,10 +2,10 @@
 
 use fetchwell_engine::ports::oversight::{MessageFilter, MessageState};
 use fetchwell_policy::rfc3339::rfc3339;
-use fetchwell_policy::time::Time;
 use url::form_urlencoded::Serializer;
 
 use crate::dashboard::access::Form;
+use crate::dashboard::fault::PageError;
 use crate::dashboard::words::shell;
 
 /// The text fields of a filter: their names in URLs, and the flags of `fetchwell messages`.
@@ -18,19 +18,20 @@ const TEXTS: [(&str, &str); 6] = [
     ("correlation_id", "--correlation-id"),
 ];
 
-pub(super) fn read(form: &Form) -> MessageFilter {
+/// An invalid state or time is an error: without it, the filter would match more than was asked for.
+pub(super) fn read(form: &Form) -> Result<MessageFilter, PageError> {
     let text = |name: &str| form.text(name).map(str::to_owned);
-    let as_of = form.text("as_of").and_then(|micros| micros.parse().ok()).map(Time::from_micros);
-    MessageFilter {
-        state: form.text("state").and_then(MessageState::parse),
+    let state = |word| MessageState::parse(word).ok_or(PageError::BadRequest("unknown state"));
+    Ok(MessageFilter {
+        state: form.text("state").map(state).transpose()?,
         site: text("site"),
         retailer: text("retailer"),
         caller: text("caller"),
         reason: text("reason"),
         url_contains: text("text"),
         correlation_id: text("correlation_id"),
-        as_of,
-    }
+        as_of: form.time("as_of")?,
+    })
 }
 
 /// The fields that are set, by their names in URLs and forms.
@@ -86,12 +87,13 @@ mod tests {
     #[test]
     fn a_filter_comes_back_as_it_was() {
         let query = "state=failed&site=a.test&reason=http_error+404&text=%C3%A4%26&as_of=1500000";
-        let filter = read(&Form::of(query.as_bytes()));
+        let filter = read(&Form::of(query.as_bytes())).unwrap();
         assert_eq!(filter.state, Some(MessageState::Failed));
         assert_eq!(filter.url_contains.as_deref(), Some("ä&"));
         assert_eq!(path(&filter, None), format!("/dashboard/messages?{query}"));
         assert_eq!(path(&MessageFilter::default(), None), "/dashboard/messages");
         assert_eq!(path(&MessageFilter::default(), Some(-7)), "/dashboard/messages?from=-7");
-        assert_eq!(read(&Form::of(b"state=odd&as_of=x&site=+")), MessageFilter::default());
+        assert_eq!(read(&Form::of(b"state=&as_of=&site=+")).unwrap(), MessageFilter::default());
+        assert!(read(&Form::of(b"state=odd")).is_err() && read(&Form::of(b"as_of=x")).is_err());
     }
 }

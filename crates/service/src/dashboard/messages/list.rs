@@ -36,7 +36,7 @@ pub(in super::super) async fn page(visitor: Visitor) -> PageResult {
         return layout::page(&visitor, title, &Absent).await;
     };
     let query = visitor.query();
-    let filter = filter::read(&query);
+    let filter = filter::read(&query)?;
     let from = query.text("from").and_then(|from| from.parse().ok());
     let seen = oversight.list(&filter, from, MOST).await?;
     // Actions apply to the messages as of this time, so they are counted as of the same time.

@@ -2,6 +2,7 @@
 
 use fetchwell_engine::ports::inbox::FetchResult;
 use fetchwell_engine::ports::oversight::{MessageDetail, MessageState};
+use fetchwell_policy::units::quantity;
 
 use crate::dashboard::words;
 use crate::sites::SiteRow;
@@ -47,9 +48,8 @@ fn failed(detail: &MessageDetail) -> (String, String) {
     let told = error.clone().or(last).unwrap_or_else(|| status.clone());
     let told = told.trim_end_matches('.');
     let tries = match attempts {
-        0 => "Without an attempt",
-        1 => "After 1 attempt",
-        _ => "After all attempts",
+        0 => "Without an attempt".to_owned(),
+        _ => format!("After {}", quantity(*attempts, "attempt", "attempts")),
     };
     let happened = match status.as_str() {
         "refused_by_robots" => format!("robots.txt of the site disallows this URL: {told}."),
@@ -232,6 +232,14 @@ mod tests {
             assert_eq!(found.happened, happened);
             assert!(found.advice.contains(advice), "{}", found.advice);
         }
+        let given_up = FetchResult {
+            status: "timeout".to_owned(),
+            error: Some("no response".to_owned()),
+            attempts: 2,
+            ..FetchResult::default()
+        };
+        let given_up = reason(&detail(MessageState::Failed, Some(given_up)), None);
+        assert_eq!(given_up.happened, "After 2 attempts: no response.");
         let lost = reason(&detail(MessageState::Failed, None), None);
         assert!(lost.happened.contains("without a result") && lost.advice == "Try it again.");
         let waits = reason(&detail(MessageState::Queued, None), None);
