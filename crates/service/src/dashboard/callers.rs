@@ -10,6 +10,7 @@ use fetchwell_policy::units::parse_duration;
 use super::access::{Form, Order, Visitor};
 use super::fault::{PageError, PageResult};
 use super::layout::{self, Section};
+use super::words;
 use crate::callers::{
     CallerService, CallerView, CallersError, DEFAULT_OVERLAP, MAX_EXPIRY, MAX_OVERLAP, Manager,
     NAME_RULE, is_name,
@@ -21,6 +22,11 @@ struct Page<'a> {
     visitor: &'a Visitor,
     /// `None` if this process has no API.
     callers: Option<Vec<CallerView>>,
+}
+
+/// The time of something that may never happen.
+fn or_never(time: &Option<String>) -> String {
+    time.as_deref().map_or_else(|| "never".to_owned(), words::stated)
 }
 
 pub(super) async fn page(visitor: Visitor) -> PageResult {

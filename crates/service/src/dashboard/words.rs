@@ -8,6 +8,9 @@ use std::time::Duration;
 use fetchwell_policy::time::Time;
 use jiff::Timestamp;
 
+/// The format of a moment.
+const MOMENT: &str = "%Y-%m-%d %H:%M:%S";
+
 /// `1,234,567`
 pub(super) fn count<N: TryInto<u64> + Copy>(number: impl Borrow<N>) -> String {
     let digits = (*number.borrow()).try_into().unwrap_or(0).to_string();
@@ -66,7 +69,13 @@ pub(super) fn rate(per_second: impl Borrow<f64>) -> String {
 
 /// `2026-11-15 12:03:05`, in UTC.
 pub(super) fn moment(at: impl Borrow<Time>) -> String {
-    formatted(*at.borrow(), "%Y-%m-%d %H:%M:%S")
+    formatted(*at.borrow(), MOMENT)
+}
+
+/// The same for a time as the API states it.
+pub(super) fn stated(at: &str) -> String {
+    let stamp = at.parse::<Timestamp>();
+    stamp.map_or_else(|_| at.to_owned(), |stamp| stamp.strftime(MOMENT).to_string())
 }
 
 /// `12:03:05`, in UTC.
@@ -142,6 +151,7 @@ mod tests {
             (moment(at).as_str(), time_of_day(at).as_str()),
             ("2001-09-09 01:46:40", "01:46:40")
         );
+        assert_eq!(stated("2001-09-09T01:46:40.123456Z"), "2001-09-09 01:46:40");
         assert_eq!(moment(Time::FAR_FUTURE), Time::FAR_FUTURE.to_string());
     }
 }

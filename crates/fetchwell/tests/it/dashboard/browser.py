@@ -26,6 +26,7 @@ SECTIONS = {
     "dead-letters": "/dashboard/dead-letters",
     "articles": "/dashboard/articles",
     "common-crawl": "/dashboard/common-crawl",
+    "callers": "/dashboard/callers",
     "system": "/dashboard/system",
     "api-docs": "/docs",
 }
@@ -206,6 +207,32 @@ def rows_are_selected(browser: Browser) -> None:
     page.get_by_role("button", name="Retry selected").focus()
     page.keyboard.press("Enter")
     expect(notice).to_contain_text("Retried: 1 in 1 group (1 of private.test: refused_by_robots)")
+    page.context.close()
+
+
+def callers(browser: Browser) -> None:
+    """With the keyboard alone. Each secret is on one page, and on no other."""
+    page = visit(browser, SERVE, OPERATOR)
+    page.goto("/dashboard/callers")
+    notice = page.locator(".notice").first
+    page.get_by_label("Name", exact=True).focus()
+    page.keyboard.type("catalogue")
+    page.keyboard.press("Enter")
+    expect(notice).to_contain_text(re.compile("Added catalogue.* fw_"))
+    examine(page, "a new caller")
+    picture(page, "callers-new-light", whole=True)
+    page.get_by_label("New token").first.focus()
+    page.keyboard.type("ci")
+    page.keyboard.press("Tab")
+    page.keyboard.type("30d")
+    page.keyboard.press("Enter")
+    expect(notice).to_contain_text("Added the token ci of catalogue")
+    revoke = page.get_by_role("button", name="Revoke the token ci of catalogue")
+    revoke.focus()
+    page.keyboard.press("Enter")
+    # It waits until no process accepts the token.
+    expect(notice).to_contain_text("The token ci of catalogue is revoked", timeout=20_000)
+    assert "fw_" not in page.content()
     page.context.close()
 
 
@@ -396,7 +423,7 @@ def main() -> None:
         browser = playwright.chromium.launch(executable_path=os.environ["CHROMIUM"], args=["--no-sandbox"])
         for story in (
             before_the_door, live, colours_and_keys, a_viewer, without_scripts, dead_letters, every_page,
-            the_documentation, sites_are_sorted, rows_are_selected,
+            the_documentation, callers, sites_are_sorted, rows_are_selected,
             orders_to_a_site, messages, what_waits_is_cancelled,
         ):
             story(browser)
