@@ -116,7 +116,7 @@ pub async fn round(
     time: Duration,
 ) -> Result<Round> {
     let before = ProcessorTicks::now()?;
-    let texts: Arc<Vec<Text>> = Arc::new((0..DIFFERENT).map(|n| Text::of(n, SITES)).collect());
+    let texts: Arc<Vec<Text>> = Arc::new(texts());
     let mut bare = Vec::new();
     for bare_loop in bare_loops(kind, load) {
         let store = Store::fresh(kind, folder).await?;
@@ -168,15 +168,7 @@ async fn run_program(
     time: Duration,
 ) -> Result<Accepted> {
     let program = Program::start(store, origin, &Fetching::Hardly)?;
-    let requests: Vec<Vec<u8>> = match load {
-        Load::Singles => {
-            texts.iter().map(|text| client::post("/fetch", &program.token, &text.json())).collect()
-        }
-        Load::Batches => (0..DIFFERENT_BATCHES)
-            .map(|place| batch(place * A_BATCH..(place + 1) * A_BATCH, SITES))
-            .map(|body| client::post("/fetch/batch", &program.token, &body))
-            .collect(),
-    };
+    let requests = requests(load, &program.token, texts);
     // What begins is begun before the clock runs: connections to the store, the first page.
     let first = requests.clone();
     load::for_a_while(program.address, first, connections(load), time / 10).await?;
@@ -196,7 +188,25 @@ async fn run_program(
     })
 }
 
-fn connections(load: Load) -> usize {
+/// The texts of all messages.
+pub(super) fn texts() -> Vec<Text> {
+    (0..DIFFERENT).map(|n| Text::of(n, SITES)).collect()
+}
+
+/// The requests that post them.
+pub(super) fn requests(load: Load, token: &str, texts: &[Text]) -> Vec<Vec<u8>> {
+    match load {
+        Load::Singles => {
+            texts.iter().map(|text| client::post("/fetch", token, &text.json())).collect()
+        }
+        Load::Batches => (0..DIFFERENT_BATCHES)
+            .map(|place| batch(place * A_BATCH..(place + 1) * A_BATCH, SITES))
+            .map(|body| client::post("/fetch/batch", token, &body))
+            .collect(),
+    }
+}
+
+pub(super) fn connections(load: Load) -> usize {
     match load {
         Load::Singles => SINGLES_AT_ONCE,
         Load::Batches => BATCHES_AT_ONCE,
@@ -204,7 +214,7 @@ fn connections(load: Load) -> usize {
 }
 
 /// Messages of a request.
-fn messages(load: Load) -> usize {
+pub(super) fn messages(load: Load) -> usize {
     match load {
         Load::Singles => 1,
         Load::Batches => A_BATCH,

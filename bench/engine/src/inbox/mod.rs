@@ -9,9 +9,11 @@
 //! | `adapter` | the store without the program |
 //! | `bare_sqlite`, `bare_postgres` | the loops that it is compared with |
 //! | `accepting`, `whole`, `claims`, `plans`, `looking` | the measurements |
+//! | `against` | a program beside an earlier one |
 
 pub mod accepting;
 mod adapter;
+pub mod against;
 mod bare_postgres;
 mod bare_sqlite;
 pub mod claims;

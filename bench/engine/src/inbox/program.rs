@@ -1,8 +1,9 @@
-//! The real program, `fetchwell serve`, which is expected beside this one.
+//! The real program, `fetchwell serve`, which is expected beside this one unless another is named.
 
 use std::fs::read_to_string;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
@@ -36,6 +37,16 @@ impl Program {
         let path = std::env::current_exe()?.with_file_name("fetchwell");
         let build = "build it with `cargo build --profile dist -p fetchwell`";
         ensure!(path.exists(), "there is no {}; {build}", path.display());
+        Program::start_this(&path, store, origin, fetching)
+    }
+
+    /// Starts a certain program.
+    pub(super) fn start_this(
+        path: &Path,
+        store: &Store,
+        origin: &Origin,
+        fetching: &Fetching,
+    ) -> Result<Program> {
         let mut command = Command::new(path);
         command
             .args(["serve", "--listen", "127.0.0.1:0"])
