@@ -17,6 +17,7 @@ pub mod held;
 pub mod hostile;
 pub mod memory;
 pub mod namespace;
+pub mod node;
 pub mod plain_http;
 pub mod python;
 pub mod range_server;
