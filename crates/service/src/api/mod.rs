@@ -13,8 +13,8 @@
 //! | `result_fields`, `compression` | smaller responses: fewer fields, compressed JSON |
 //! | `estimate` | when a batch is likely to end |
 //! | `accept`, `waiting`, `pages` | committing messages, waiting for results, reading one page |
-//! | `openapi`, `problems`, `docs`, `metrics` | documentation and metrics of the API |
 //! | `memory`, `held_message` | the memory budget for bodies and results; limits on connections are in [`crate::server`] |
+//! | `openapi`, `notifications`, `problems`, `docs`, `metrics` | documentation and metrics of the API |
 //!
 //! The JSON of responses is in [`crate::views`] and `problem`, tokens are in [`crate::auth`].
 
@@ -36,6 +36,7 @@ mod json;
 mod memory;
 mod messages;
 mod metrics;
+mod notifications;
 mod openapi;
 mod outbox;
 mod oversight;

@@ -14,7 +14,8 @@ pub(super) fn document() -> OpenApi {
 #[derive(utoipa::OpenApi)]
 #[openapi(
     info(
-        title = "Fetchwell",
+        // Generators name their packages after it: without "API", theirs would have the name of our client.
+        title = "Fetchwell API",
         description = "Send URLs; Fetchwell fetches the pages politely, loses none, and stores the results for you.",
         license(name = "MIT OR Apache-2.0")
     ),

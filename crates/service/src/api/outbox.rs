@@ -12,6 +12,7 @@ use utoipa::ToSchema;
 
 use super::identity::Identity;
 use super::memory::Held;
+use super::notifications::OutboxEvent;
 use super::parameters::{WAIT, cursor, limit, seconds_to_wait};
 use super::problems::{CallerProblems, QueryProblems, StoreProblems};
 use super::respond::json;
@@ -59,10 +60,12 @@ pub(super) struct OutboxAnswer {
         ("limit" = Option<u32>, Query, description = "maximum number of results, 1 to 1000 (default 100)", minimum = 1, maximum = 1000),
         ("wait" = Option<u32>, Query, description = "seconds to wait for a result, 0 to 60 (default 0)", minimum = 0, maximum = 60),
         ("fields" = Option<String>, Query, description = "names of the fields to return for each result, separated by commas (default: all); `cursor` and `id` are always returned", example = "url,status"),
-        ("Last-Event-ID" = Option<String>, Header, description = "for a stream: return results after this cursor; ignored otherwise"),
+        ("Last-Event-ID" = Option<String>, Header, description = "for a stream: the `id` of the last event that you received; events after it are sent. Ignored otherwise", example = "42"),
     ),
     responses(
-        (status = 200, description = "results, or none yet", body = OutboxAnswer,
+        (status = 200, description = "results, or none yet; with `Accept: text/event-stream`, events without an end", content(
+            (OutboxAnswer = "application/json"), (Vec<OutboxEvent> = "text/event-stream")
+        ),
             links(("what follows" = (operation_id = "outbox", parameters(("after" = "$response.body#/next")))))
         ),
         (status = 410, description = "results after the cursor were deleted, or the cursor is beyond the newest result; continue after the cursor in `oldest`", body = ProblemBody, content_type = PROBLEM_JSON),

@@ -19,8 +19,8 @@ use utoipa_axum::routes;
 
 use super::compression::compressed;
 use super::{
-    Api, batches, callers, cancel, docs, messages, openapi, outbox, oversight, public, reader,
-    send_batch, sent, sites, submit, webhooks,
+    Api, batches, callers, cancel, docs, messages, notifications, openapi, outbox, oversight,
+    public, reader, send_batch, sent, sites, submit, webhooks,
 };
 use crate::problem::{Problem, ProblemKind};
 
@@ -49,6 +49,7 @@ pub(crate) fn router(api: &Arc<Api>, pages: Router<Arc<Api>>, listens_on: Socket
 pub(super) fn documented() -> OpenApiRouter<Arc<Api>> {
     let mut document = openapi::document();
     document.merge(reader::ReaderDocument::openapi());
+    notifications::describe_webhooks(&mut document);
     OpenApiRouter::with_openapi(document)
         .routes(routes!(submit::fetch))
         .routes(routes!(send_batch::send_batch))

@@ -92,6 +92,7 @@ fn host(reader: &Parts) -> Option<&str> {
 struct Documentation<'a> {
     description: &'a str,
     groups: Vec<Group<'a>>,
+    webhooks: &'a Value,
     schemas: &'a Value,
 }
 
@@ -120,7 +121,8 @@ fn in_order<'a, 'b>(groups: &'b [Group<'a>]) -> impl Iterator<Item = &'b Operati
 fn html(document: &Value) -> String {
     let description = text(&document["info"]["description"]);
     let schemas = &document["components"]["schemas"];
-    let page = Documentation { description, groups: groups(document), schemas };
+    let webhooks = &document["webhooks"];
+    let page = Documentation { description, groups: groups(document), webhooks, schemas };
     page.render().unwrap_or_default()
 }
 
@@ -351,6 +353,23 @@ mod tests {
             .collect();
         assert_eq!(linked.first(), Some(&"post-fetch"));
         assert_eq!(linked, sections);
+    }
+
+    #[test]
+    fn every_webhook_is_on_the_page_with_its_body_and_headers() {
+        let (_, document) = documented().split_for_parts();
+        let page = html(&serde_json::to_value(document).unwrap());
+        let (_, section) = page.split_once("<section id=\"webhooks\">").unwrap();
+        let section = section.split("</section>").next().unwrap();
+        for (name, body) in [
+            ("batch.completed", "BatchCompleted"),
+            ("fetch.completed", "FetchCompleted"),
+            ("fetch.failed", "FetchFailed"),
+        ] {
+            assert!(section.contains(&format!("<code>{name}</code>")), "{section}");
+            assert!(section.contains(&format!("<a href=\"#schema-{body}\">")), "{section}");
+        }
+        assert_eq!(section.matches("<code>webhook-signature</code>").count(), 1, "{section}");
     }
 
     #[test]
