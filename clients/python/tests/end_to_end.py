@@ -6,15 +6,39 @@ The web has `pages.test` (pages), `gone.test` (404), `private.test` (robots.txt 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import time
+from collections.abc import AsyncIterator, Callable
+from datetime import datetime, timedelta, timezone
+from itertools import islice
 
 import httpx
-from fetchwell_client import AsyncFetchwell, Fetch, Fetchwell, Message, Problem, Receipt, Redirect, calls
+from fetchwell_client import (
+    AsyncFetchwell,
+    BadSignature,
+    Batch,
+    BatchCompletedEvent,
+    Fetch,
+    Fetchwell,
+    Message,
+    Problem,
+    Receipt,
+    Redirect,
+    ResultEvent,
+    StreamEvent,
+    Unreachable,
+    WebhookEvent,
+    calls,
+    verify_webhook,
+)
+from fetchwell_client.events import EventDecoder
 from fetchwell_client.models import read_answer
+from scripted import Request, Scripted, server
 
 URL = os.environ["FETCHWELL_URL"]
 TOKEN = os.environ["FETCHWELL_TOKEN"]
+SECRET = os.environ["FETCHWELL_SECRET"]
 
 
 def one_page_is_waited_for(fetchwell: Fetchwell) -> None:
@@ -147,6 +171,191 @@ def the_rest_of_a_batch_is_cancelled(fetchwell: Fetchwell) -> None:
     assert batch.counts.failed == 3 and batch.cancelled_at is not None, batch
 
 
+def batches_are_listed(fetchwell: Fetchwell) -> None:
+    first = fetchwell.batches(limit=1)
+    assert first.next is not None, first
+    second = fetchwell.batches(first.next, limit=1)
+    assert first.batches[0].created_at >= second.batches[0].created_at and first != second, (first, second)
+    assert fetchwell.batch(first.batches[0].id).created_at == first.batches[0].created_at
+
+
+def the_stream_is_resumed_after_any_event(fetchwell: Fetchwell) -> None:
+    # Not the cursor of a result with which a batch has ended: the stream would begin with that batch.
+    alone = fetchwell.fetch("http://pages.test/one").outbox
+    assert alone is not None
+    before = alone.cursor
+    messages = [Fetch(f"http://pages.test/stream/{n}", "admhr", f"s-{n}") for n in range(3)]
+    sent = fetchwell.send_batch(messages)
+    events = list(islice(fetchwell.stream(before), 4))
+    results = [event.result for event in events if isinstance(event, ResultEvent)]
+    assert [event.id for event in events[:3]] == [result.cursor for result in results], events
+    assert {result.inbox_message_id for result in results} == {one.message_id for one in sent.messages}, results
+    end = events[3]
+    assert isinstance(end, BatchCompletedEvent) and end.batch.id == sent.batch_id and end.batch.done, end
+    for done in range(3):
+        assert list(islice(fetchwell.stream(events[done].id), 3 - done)) == events[done + 1 :], done
+    last = fetchwell.send(Fetch("http://pages.test/one", "admhr", "s-last"))
+    after = next(fetchwell.stream(end.id))
+    assert isinstance(after, ResultEvent) and after.result.inbox_message_id == last.message_id, after
+
+
+def a_page_is_read_as_text(fetchwell: Fetchwell) -> None:
+    markdown = fetchwell.read("http://pages.test/article?a=b%2Fc&d=/e")
+    assert "bees" in markdown and "<p>" not in markdown, markdown
+    assert fetchwell.read("http://pages.test/article", format="text", max_age=0)
+    result = fetchwell.read_result("http://pages.test/article", max_age=600)
+    assert result.url == "http://pages.test/article" and result.markdown and result.site_name == "The Hive", result
+    try:
+        fetchwell.read("http://gone.test/x")
+    except Problem as problem:
+        assert problem.status == 502 and problem.kind == "no-page", problem.members
+        assert problem.members["result"] == "http_error", problem.members
+    else:
+        raise AssertionError("there is no such page")
+
+
+def a_webhook_is_verified_listed_and_replayed(fetchwell: Fetchwell) -> None:
+    began = datetime.now(timezone.utc) - timedelta(seconds=5)
+    with server() as receiver:
+        hook = f"{receiver.url}/hook"
+        sent = fetchwell.send(Fetch("http://pages.test/one", "admhr", "hook-\u00e4", callback_url=hook))
+        delivery = receiver.next()
+        event = verified(SECRET, delivery)
+        assert (event.id, event.type) == (sent.message_id, "fetch.completed"), event
+        assert isinstance(event.data, Message) and event.data == fetchwell.message(sent.message_id), event
+        assert event.data.outbox is not None and event.timestamp == event.data.outbox.created_at, event
+        nothing_about_it_may_be_changed(delivery)
+
+        fetchwell.send(Fetch("http://pages.test/large", "admhr", "hook-large", callback_url=hook))
+        large = verified(SECRET, receiver.next()).data
+        assert isinstance(large, Message) and large.outbox is not None, large
+        assert large.outbox.content is None and large.outbox.content_omitted, large
+        whole = fetchwell.message(large.id).outbox
+        assert whole is not None and whole.content and not whole.content_omitted, large
+
+        batch = fetchwell.send_batch([Fetch("http://gone.test/x", "admhr", "hook-b")], callback_url=hook)
+        ended = verified(SECRET, receiver.next())
+        assert (ended.id, ended.type) == (batch.batch_id, "batch.completed"), ended
+        assert isinstance(ended.data, Batch) and ended.data.counts.failed == 1, ended
+
+        listed = fetchwell.deliveries(limit=2)
+        assert [one.id for one in listed] and listed.next is not None, listed
+        earlier = fetchwell.deliveries(after=listed.next)
+        ours = next(one for one in [*listed, *earlier] if one.id == sent.message_id)
+        # The attempt may be recorded a moment after the receiver has answered.
+        while ours.status == "pending":
+            time.sleep(0.1)
+            ours = next(one for one in fetchwell.deliveries(limit=200) if one.id == sent.message_id)
+        assert (ours.url, ours.status, ours.last_attempts[0].http_status) == (hook, "delivered", 204), ours
+        assert fetchwell.replay_delivery(sent.message_id)
+        assert verified(SECRET, receiver.next()).id == sent.message_id
+
+        rotated = fetchwell.rotate_webhook_secret("1h")
+        assert rotated.previous_until is not None and rotated.webhook_secret != SECRET, rotated.previous_until
+        replay = fetchwell.replay_deliveries(began, datetime.now(timezone.utc), status="delivered")
+        assert replay.replayed >= 1 and replay.next is None, replay
+        again = receiver.next()
+        assert len(again.headers["webhook-signature"].split(" ")) == 2, again.headers
+        assert verified(SECRET, again).id == verified(rotated.webhook_secret, again).id
+
+
+def verified(secret: str, delivery: Request) -> WebhookEvent:
+    return verify_webhook(secret, delivery.headers, delivery.body)
+
+
+def nothing_about_it_may_be_changed(delivery: Request) -> None:
+    headers, body = delivery.headers, delivery.body
+    later_s = float(headers["webhook-timestamp"]) + 301
+    for secret, changed, text, now_s in [
+        (SECRET, headers, body + b" ", None),
+        (SECRET, headers | {"webhook-id": "msg_" + "0" * 32}, body, None),
+        (SECRET, headers | {"webhook-timestamp": str(int(later_s))}, body, None),
+        (SECRET, headers | {"webhook-signature": "v1,\u00e4"}, body, None),
+        (SECRET, headers | {"webhook-signature": "v2" + headers["webhook-signature"][2:]}, body, None),
+        (SECRET, headers, body, later_s),
+        (SECRET[:-5] + "AAAA=", headers, body, None),
+        (SECRET, {}, body, None),
+    ]:
+        try:
+            verify_webhook(secret, changed, text, now_s=now_s)
+        except BadSignature:
+            continue
+        raise AssertionError((changed, now_s))
+
+
+RESULT = {
+    "id": "out_1", "cursor": "1", "inbox_message_id": "msg_1", "url": "http://a.test/", "retailer": "r",
+    "correlation_id": "c", "status": "success", "content": "\u00e4 \u2028", "content_type": None, "http_status": 200,
+    "error": None, "created_at": "2026-01-01T00:00:00Z", "a_new_field": 1,
+}  # fmt: skip
+
+
+def events_of(*cursors: int) -> bytes:
+    lines = [f"id: {n}\nevent: result\ndata: {json.dumps(RESULT | {'cursor': str(n)})}\n\n" for n in cursors]
+    return "".join([": a comment\n\n", *lines]).encode()
+
+
+def a_stream_that_breaks_is_resumed_after_the_last_whole_event() -> None:
+    begin, rest = events_of(7), events_of(8).removeprefix(b": a comment\n\n")
+    unknown = b'id: 7.1\nevent: something.new\ndata: {"x": 1}\n\n'
+    for cut in [1, 4, 9, 30, len(rest) - 2, len(rest) - 1]:
+        answers = [
+            Scripted(200, begin + unknown + rest[:cut], {"Content-Type": "text/event-stream"}),
+            Scripted(503, b"", {"Retry-After": "0"}),
+            Scripted(200, rest.replace(b"\n", b"\r\n"), {"Content-Type": "text/event-stream"}),
+        ]
+        with server(answers) as service, Fetchwell(service.url, "fw_x") as fetchwell:
+            events = list(islice(fetchwell.stream("6"), 2))
+            assert [event.id for event in events] == ["7", "8"], (cut, events)
+            asked = [service.next().headers["last-event-id"] for _ in range(3)]
+            assert asked == ["6", "7.1", "7.1"], (cut, asked)
+
+
+def bytes_make_the_same_events_however_they_arrive() -> None:
+    text = events_of(1, 2, 3)
+    whole = list(EventDecoder().feed(text))
+    assert len(whole) == 3
+    for size in [1, 2, 3, 7, 100]:
+        decoder = EventDecoder()
+        pieces = [text[begin : begin + size] for begin in range(0, len(text), size)]
+        assert [event for piece in pieces for event in decoder.feed(piece)] == whole, size
+
+
+def a_call_is_repeated_only_if_that_does_no_harm() -> None:
+    away = Scripted(503, b"{}", {"Retry-After": "0"})
+    problem = {"Content-Type": "application/problem+json"}
+    message = {name: RESULT[name] for name in ["url", "retailer", "correlation_id", "created_at"]}
+    message |= {"id": "msg_1", "caller_id": "c", "status": "queued", "attempts": 0, "outbox": None}
+    answers = [away, Scripted(502, b"<html>"), Scripted(200, json.dumps(message).encode())]
+    with server(answers) as service, Fetchwell(service.url, "fw_x") as fetchwell:
+        assert fetchwell.send(Fetch("http://a.test/")).message_id == "msg_1"
+        keys = {service.next().headers["idempotency-key"] for _ in range(3)}
+        assert len(keys) == 1, keys
+    refusals: list[tuple[Callable[[Fetchwell], object], Scripted]] = [
+        (lambda client: client.rotate_webhook_secret(), away),
+        (lambda client: client.read("http://a.test/"), Scripted(502, b"{}", problem)),
+        (lambda client: client.read("http://a.test/"), Scripted(504, b"{}", problem)),
+        (lambda client: client.message("msg_1"), Scripted(404, b"{}", problem)),
+    ]
+    for call, answer in refusals:
+        with server([answer]) as service, Fetchwell(service.url, "fw_x") as fetchwell:
+            try:
+                call(fetchwell)
+            except Problem as refused:
+                assert refused.status == answer.status and service.requests.qsize() == 1, refused
+            else:
+                raise AssertionError(answer)
+    with Fetchwell("http://127.0.0.1:9", "fw_x", patience_s=0.5) as nowhere:
+        asks: list[Callable[[], object]] = [lambda: nowhere.batch("batch_1"), lambda: next(nowhere.stream())]
+        for ask in asks:
+            try:
+                ask()
+            except Unreachable as error:
+                assert isinstance(error.__cause__, httpx.ConnectError), error
+            else:
+                raise AssertionError("nobody listens there")
+
+
 async def the_same_without_waiting() -> None:
     async with AsyncFetchwell(URL, TOKEN) as fetchwell:
         sent = await fetchwell.send_batch([Fetch(f"http://pages.test/ab/{n}", "admhr", f"ab-{n}") for n in range(5)])
@@ -160,6 +369,29 @@ async def the_same_without_waiting() -> None:
         async for result in fetchwell.results():
             assert result.cursor == "1"
             break
+        events = [event async for event in first(fetchwell.stream(), 2)]
+        assert [event.id for event in events] == ["1", "2"], events
+        assert "bees" in await fetchwell.read("http://pages.test/article")
+        assert (await fetchwell.read_result("http://pages.test/article")).title
+        assert len((await fetchwell.batches(limit=1)).batches) == 1
+        delivered = (await fetchwell.deliveries(status="delivered", limit=1)).deliveries[0]
+        assert isinstance(await fetchwell.replay_delivery(delivered.id), bool)
+        none = await fetchwell.replay_deliveries("2020-01-01T00:00:00Z", "2020-01-02T00:00:00Z")
+        assert (none.replayed, none.next) == (0, None)
+        try:
+            await fetchwell.rotate_webhook_secret()
+        except Problem as problem:
+            assert problem.status == 409 and problem.kind == "conflict", "one rotation is not over"
+        else:
+            raise AssertionError("one rotation is not over")
+
+
+async def first(stream: AsyncIterator[StreamEvent], count: int) -> AsyncIterator[StreamEvent]:
+    async for event in stream:
+        yield event
+        count -= 1
+        if count == 0:
+            return
 
 
 def answers_of_whoever_stands_between_are_borne() -> None:
@@ -178,6 +410,9 @@ def answers_of_whoever_stands_between_are_borne() -> None:
 
 def main() -> None:
     answers_of_whoever_stands_between_are_borne()
+    bytes_make_the_same_events_however_they_arrive()
+    a_stream_that_breaks_is_resumed_after_the_last_whole_event()
+    a_call_is_repeated_only_if_that_does_no_harm()
     with Fetchwell(URL, TOKEN) as fetchwell:
         one_page_is_waited_for(fetchwell)
         metadata_and_links_are_read(fetchwell)
@@ -190,6 +425,10 @@ def main() -> None:
         results_come_in_order_and_none_is_missed(fetchwell)
         a_batch_is_sent_waited_for_and_read(fetchwell)
         the_rest_of_a_batch_is_cancelled(fetchwell)
+        batches_are_listed(fetchwell)
+        the_stream_is_resumed_after_any_event(fetchwell)
+        a_page_is_read_as_text(fetchwell)
+        a_webhook_is_verified_listed_and_replayed(fetchwell)
     asyncio.run(the_same_without_waiting())
     print("all held")
 

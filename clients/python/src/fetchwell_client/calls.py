@@ -7,15 +7,19 @@ one that arrived although its answer was lost is not accepted twice.
 from __future__ import annotations
 
 import random
+import time
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from datetime import datetime
+from typing import Any, Literal
+from urllib.parse import quote
 
 import httpx
 
-from .errors import CursorGone, Problem
+from .errors import CursorGone, Problem, Unreachable
 from .models import Fetch
+from .version import __version__
 
 LONGEST_WAIT_S = 60
 """The service waits no longer than this for a result."""
@@ -23,6 +27,13 @@ FIRST_PAUSE_S = 0.2
 LONGEST_PAUSE_S = 10.0
 PASSING = frozenset({408, 429, 502, 503, 504})
 """Statuses of a service that is away or busy."""
+OF_PROXIES = frozenset({502, 504})
+"""Those of them that only a proxy means so. From the service itself they are about a page that was to be read."""
+PROBLEM_JSON = "application/problem+json"
+FORMATS = {"markdown": "text/markdown", "text": "text/plain"}
+
+PageFormat = Literal["markdown", "text"]
+"""What a page can be read as."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +45,12 @@ class Call:
     json: Any = None
     wait_s: float = 0.0
     """How long the service may take on purpose."""
+    is_repeatable: bool = True
+    """Whether it does no harm to send it again when its answer was lost."""
+
+
+def client_headers(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}", "User-Agent": f"fetchwell-client-python/{__version__}"}
 
 
 def fetch(message: Fetch, wait: int, idempotency_key: str | None) -> Call:
@@ -97,14 +114,74 @@ def outbox(after: str | None, limit: int, wait: int) -> Call:
     return Call("GET", "/outbox", params=params, wait_s=min(wait, LONGEST_WAIT_S))
 
 
-def is_passing(answer: httpx.Response | httpx.TransportError) -> bool:
+def batches(after: str | None, limit: int) -> Call:
+    params = {"limit": str(limit)}
+    if after is not None:
+        params["after"] = after
+    return Call("GET", "/batches", params=params)
+
+
+def stream(after: str | None) -> Call:
+    headers = {"Accept": "text/event-stream"}
+    if after is not None:
+        headers["Last-Event-ID"] = after
+    return Call("GET", "/outbox", headers)
+
+
+def read_page(url: str, accept: str, max_age: int | None, wait: int) -> Call:
+    headers = {"Accept": accept, "Prefer": f"wait={wait}"}
+    if max_age is not None:
+        headers["Cache-Control"] = f"max-age={max_age}"
+    whole = url if "://" in url else f"https://{url}"
+    # Encoded as a whole, so that no proxy changes it on the way.
+    return Call("GET", f"/r/{quote(whole, safe='')}", headers, wait_s=min(wait, LONGEST_WAIT_S))
+
+
+def deliveries(status: str | None, after: str | None, limit: int) -> Call:
+    params = {"limit": str(limit)}
+    for name, value in [("status", status), ("after", after)]:
+        if value is not None:
+            params[name] = value
+    return Call("GET", "/webhooks/deliveries", params=params)
+
+
+def replay_delivery(webhook_id: str) -> Call:
+    return Call("POST", f"/webhooks/deliveries/{quote(webhook_id, safe='')}/replay")
+
+
+def replay_deliveries(
+    since: datetime | str, until: datetime | str, status: str | None, after: str | None, limit: int
+) -> Call:
+    json: dict[str, Any] = {"since": time_text(since), "until": time_text(until), "limit": limit}
+    for name, value in [("status", status), ("after", after)]:
+        if value is not None:
+            json[name] = value
+    return Call("POST", "/webhooks/deliveries/replay", json=json)
+
+
+def rotate_webhook_secret(overlap: str | None) -> Call:
+    json = {} if overlap is None else {"overlap": overlap}
+    # The new secret is in the answer only: a repetition would rotate it again.
+    return Call("POST", "/webhooks/secret", json=json, is_repeatable=False)
+
+
+def time_text(moment: datetime | str) -> str:
+    return moment if isinstance(moment, str) else moment.isoformat()
+
+
+Answer = httpx.Response | httpx.TransportError
+
+
+def is_passing(call: Call, answer: Answer) -> bool:
     """Whether it is worth asking again."""
     if isinstance(answer, httpx.Response):
-        return answer.status_code in PASSING
-    return True
+        if answer.status_code in OF_PROXIES and answer.headers.get("content-type", "").startswith(PROBLEM_JSON):
+            return False
+        return answer.status_code in PASSING if call.is_repeatable else answer.status_code == 429
+    return call.is_repeatable or isinstance(answer, (httpx.ConnectError, httpx.ConnectTimeout))
 
 
-def pause_s(attempt: int, answer: httpx.Response | httpx.TransportError) -> float:
+def pause_s(attempt: int, answer: Answer) -> float:
     """How long to wait before asking again: as long as the service says, else longer each time, by chance."""
     # Beyond this many doublings it is the longest pause anyway, and at last no number.
     own: float = random.uniform(0.5, 1.0) * min(FIRST_PAUSE_S * 2 ** min(attempt, 16), LONGEST_PAUSE_S)
@@ -114,11 +191,51 @@ def pause_s(attempt: int, answer: httpx.Response | httpx.TransportError) -> floa
     return own
 
 
+class Patience:
+    """How often and how long a service that is away or busy is asked again."""
+
+    def __init__(self, patience_s: float) -> None:
+        self._patience_s = patience_s
+        self._since_s: float | None = time.monotonic()
+        self._attempt = 0
+
+    def progressed(self) -> None:
+        """The service has answered: the next failure is the first one."""
+        self._since_s, self._attempt = None, 0
+
+    def pause_s(self, answer: Answer) -> float | None:
+        """How long to wait before asking again; None if it was asked for long enough."""
+        now_s = time.monotonic()
+        if self._since_s is None:
+            self._since_s = now_s
+        pause = pause_s(self._attempt, answer)
+        self._attempt += 1
+        return pause if now_s + pause <= self._since_s + self._patience_s else None
+
+
+def give_up(base_url: httpx.URL, answer: Answer) -> Exception:
+    """The error of a call that is not made again."""
+    if isinstance(answer, httpx.Response) and not answer.is_success:
+        return problem(answer)
+    error = Unreachable(f"{base_url} could not be reached: {answer}")
+    error.__cause__ = answer if isinstance(answer, Exception) else None
+    return error
+
+
 def result(response: httpx.Response) -> Mapping[str, Any]:
     """The JSON of an answer, or the problem that it is."""
+    json: Mapping[str, Any] = check(response).json()
+    return json
+
+
+def check(response: httpx.Response) -> httpx.Response:
+    """The answer, unless it is a problem."""
     if response.is_success:
-        json: Mapping[str, Any] = response.json()
-        return json
+        return response
+    raise problem(response)
+
+
+def problem(response: httpx.Response) -> Problem:
     try:
         members = response.json()
     except ValueError:
@@ -127,4 +244,4 @@ def result(response: httpx.Response) -> Mapping[str, Any]:
     if not isinstance(members, dict):
         members = {"title": response.reason_phrase, "detail": response.text[:200]}
     kind = CursorGone if response.status_code == 410 else Problem
-    raise kind(response.status_code, members)
+    return kind(response.status_code, members)

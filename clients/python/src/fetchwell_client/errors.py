@@ -24,6 +24,11 @@ class Problem(FetchwellError):
         super().__init__(f"{status} {self.title}: {self.detail}" if self.detail else f"{status} {self.title}")
 
     @property
+    def kind(self) -> str:
+        """Names the kind of problem, such as `invalid-field`; empty if something other than the service answered."""
+        return str(self.members.get("type", "")).rpartition("#problem-")[2]
+
+    @property
     def title(self) -> str:
         return str(self.members.get("title", "the service refused"))
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Union
 
 Model = TypeVar("Model")
 
-TIMES = frozenset({"created_at", "fetched_at", "estimated_end", "cancelled_at", "ended_at"})
+TIMES = frozenset({"created_at", "fetched_at", "estimated_end", "cancelled_at", "ended_at", "at", "previous_until"})
 """Members that are times."""
 
 
@@ -101,6 +101,8 @@ class OutboxMessage:
     """Whether this is a stored page that answered a message with `max_age`."""
     age_seconds: int | None = None
     """If so, how old the page was then."""
+    content_omitted: bool = False
+    """In a webhook: whether `content`, `text`, `markdown` and `links` were left out because they are too long."""
 
     @property
     def is_success(self) -> bool:
@@ -221,6 +223,96 @@ class BatchPage:
 
 
 @dataclass(frozen=True, slots=True)
+class BatchList:
+    """A part of the list of your batches."""
+
+    batches: list[Batch]
+    next: str | None
+    """The cursor to go on after; None at the end."""
+
+    def __iter__(self) -> Iterator[Batch]:
+        return iter(self.batches)
+
+
+@dataclass(frozen=True, slots=True)
+class ResultEvent:
+    """A result was stored."""
+
+    id: str
+    """Pass it as `after` to resume the stream after this event."""
+    result: OutboxMessage
+
+
+@dataclass(frozen=True, slots=True)
+class BatchCompletedEvent:
+    """A batch has ended. All of its results came before."""
+
+    id: str
+    """Pass it as `after` to resume the stream after this event."""
+    batch: Batch
+
+
+StreamEvent = Union[ResultEvent, BatchCompletedEvent]
+"""An event of the stream."""
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookAttempt:
+    """An attempt to deliver a webhook."""
+
+    at: datetime
+    http_status: int | None
+    """The status of the response; None if there was none."""
+    error: str | None
+    """Why it failed; None if it was accepted."""
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookDelivery:
+    """A webhook, delivered or not."""
+
+    id: str
+    """Its `webhook-id`: the id of its message or batch."""
+    url: str
+    status: str
+    """`pending`, `delivered` or `failed`."""
+    attempts: int
+    created_at: datetime
+    last_attempts: list[WebhookAttempt]
+    """Oldest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryPage:
+    """A part of the list of your deliveries."""
+
+    deliveries: list[WebhookDelivery]
+    next: str | None
+    """The cursor to go on after; None at the end."""
+
+    def __iter__(self) -> Iterator[WebhookDelivery]:
+        return iter(self.deliveries)
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """Deliveries are sent again."""
+
+    replayed: int
+    next: str | None
+    """Pass it as `after` to replay the rest; None if there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewSecret:
+    """A new webhook secret, which is shown only once."""
+
+    webhook_secret: str
+    previous_until: datetime | None
+    """Until then webhooks are also signed with the earlier secret."""
+
+
+@dataclass(frozen=True, slots=True)
 class Page:
     """A part of the outbox."""
 
@@ -238,12 +330,16 @@ def read(model: type[Model], json: Mapping[str, Any]) -> Model:
     members = {name: value for name, value in json.items() if name in known}
     for name in TIMES.intersection(members):
         if members[name] is not None:
-            members[name] = datetime.fromisoformat(members[name].replace("Z", "+00:00"))
+            members[name] = read_time(members[name])
     if members.get("redirects") is not None:
         members["redirects"] = [read(Redirect, redirect) for redirect in members["redirects"]]
     if members.get("outbox") is not None:
         members["outbox"] = read(OutboxMessage, members["outbox"])
     return model(**members)
+
+
+def read_time(text: str) -> datetime:
+    return datetime.fromisoformat(text.replace("Z", "+00:00"))
 
 
 def read_page(json: Mapping[str, Any]) -> Page:
@@ -277,3 +373,16 @@ def read_batch(json: Mapping[str, Any]) -> Batch:
 def read_batch_page(json: Mapping[str, Any]) -> BatchPage:
     messages = [read(OutboxMessage, message) for message in json["messages"]]
     return BatchPage(messages, str(json["next"]), bool(json["done"]))
+
+
+def read_batch_list(json: Mapping[str, Any]) -> BatchList:
+    return BatchList([read_batch(batch) for batch in json["batches"]], json["next"])
+
+
+def read_deliveries(json: Mapping[str, Any]) -> DeliveryPage:
+    return DeliveryPage([read_delivery(delivery) for delivery in json["deliveries"]], json["next"])
+
+
+def read_delivery(json: Mapping[str, Any]) -> WebhookDelivery:
+    attempts = [read(WebhookAttempt, attempt) for attempt in json["last_attempts"]]
+    return read(WebhookDelivery, {**json, "last_attempts": attempts})

@@ -4,28 +4,36 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from types import TracebackType
 from typing import Any
 
 import httpx
 
 from . import calls
-from .errors import Unreachable
+from .events import SILENCE_S, EventDecoder
 from .models import (
     Batch,
+    BatchList,
     BatchPage,
     BatchReceipt,
+    DeliveryPage,
     Fetch,
     Message,
+    NewSecret,
     OutboxMessage,
     Page,
     Receipt,
+    Replay,
     SentPage,
+    StreamEvent,
     read,
     read_answer,
     read_batch,
+    read_batch_list,
     read_batch_page,
     read_batch_receipt,
+    read_deliveries,
     read_page,
     read_sent,
 )
@@ -36,7 +44,7 @@ class Fetchwell:
 
     def __init__(self, base_url: str, token: str, *, patience_s: float = 60.0, timeout_s: float = 30.0) -> None:
         """`patience_s` is how long a service that is away or busy is asked again."""
-        self._http = httpx.Client(base_url=base_url, headers={"Authorization": f"Bearer {token}"}, timeout=timeout_s)
+        self._http = httpx.Client(base_url=base_url, headers=calls.client_headers(token), timeout=timeout_s)
         self._patience_s = patience_s
         self._timeout_s = timeout_s
 
@@ -87,6 +95,10 @@ class Fetchwell:
     def batch(self, batch_id: str) -> Batch:
         """How far a batch is."""
         return read_batch(self._call(calls.batch_state(batch_id)))
+
+    def batches(self, after: str | None = None, *, limit: int = 50) -> BatchList:
+        """Your batches, newest first. Go on after `next`."""
+        return read_batch_list(self._call(calls.batches(after, limit)))
 
     def wait_for_batch(self, batch_id: str, *, poll_s: float = 1.0) -> Batch:
         """Waits until all messages of a batch have ended."""
@@ -148,11 +160,89 @@ class Fetchwell:
                 yield message
             after = page.next
 
-    def _call(self, call: calls.Call) -> Mapping[str, Any]:
-        gives_up_at = time.monotonic() + self._patience_s
-        attempt = 0
+    def stream(self, after: str | None = None) -> Iterator[StreamEvent]:
+        """Every result after a cursor as it is stored, and every batch that ends, for ever. It needs no polling. Keep
+        the `id` of the last event that you are done with: going on after it misses none and repeats none. `latest`
+        begins with what is stored from now on. A stream that breaks is resumed."""
+        if after == "latest":
+            # As a cursor, so that nothing is missed if the stream breaks before its first event.
+            after = self.outbox(after, limit=1).next
+        patience = calls.Patience(self._patience_s)
         while True:
-            answer: httpx.Response | httpx.TransportError
+            call = calls.stream(after)
+            answer: calls.Answer
+            try:
+                with self._http.stream(
+                    call.method, call.path, headers=call.headers, timeout=httpx.Timeout(self._timeout_s, read=SILENCE_S)
+                ) as response:
+                    answer = response
+                    if not response.is_success:
+                        response.read()
+                        if not calls.is_passing(call, response):
+                            raise calls.problem(response)
+                    else:
+                        decoder = EventDecoder()
+                        for piece in response.iter_bytes():
+                            patience.progressed()
+                            for event in decoder.feed(piece):
+                                after = event.id
+                                yield event
+                            after = decoder.last_id or after
+            except httpx.TransportError as error:
+                answer = error
+            pause_s = patience.pause_s(answer)
+            if pause_s is None:
+                raise calls.give_up(self._http.base_url, answer)
+            time.sleep(pause_s)
+
+    def read(
+        self, url: str, *, format: calls.PageFormat = "markdown", max_age: int | None = None, wait: int = 30
+    ) -> str:
+        """Reads a page as Markdown or as text. A page that was read within the last hour (`max_age`, in seconds) comes
+        from the store; any other is fetched, and waited for up to `wait` seconds (at most 60). A page that cannot be
+        fetched is a `Problem` with the status 502, one that is not fetched in time with 504."""
+        call = calls.read_page(url, calls.FORMATS[format], max_age, wait)
+        return self._respond(call).text
+
+    def read_result(self, url: str, *, max_age: int | None = None, wait: int = 30) -> OutboxMessage:
+        """The same with all fields of a result."""
+        return read(OutboxMessage, self._call(calls.read_page(url, "application/json", max_age, wait)))
+
+    def deliveries(
+        self, *, status: str | None = None, after: str | None = None, limit: int = 50
+    ) -> DeliveryPage:
+        """Your webhook deliveries, newest first: all, or those that are `pending`, `delivered` or `failed`."""
+        return read_deliveries(self._call(calls.deliveries(status, after, limit)))
+
+    def replay_delivery(self, webhook_id: str) -> bool:
+        """Sends a webhook again, with the same id. False if it is still pending."""
+        return bool(self._call(calls.replay_delivery(webhook_id))["replayed"])
+
+    def replay_deliveries(
+        self,
+        since: datetime | str,
+        until: datetime | str,
+        *,
+        status: str | None = None,
+        after: str | None = None,
+        limit: int = 1_000,
+    ) -> Replay:
+        """Sends the webhooks again whose results were stored in a range of time: all, or those that were `delivered` or
+        `failed`. At most 1,000 at once: go on after `next`. A time needs its zone."""
+        return read(Replay, self._call(calls.replay_deliveries(since, until, status, after, limit)))
+
+    def rotate_webhook_secret(self, overlap: str | None = None) -> NewSecret:
+        """Replaces your webhook secret. For the overlap (`24h` unless you name another) webhooks are signed with both
+        secrets. The new one is shown only here, so this call is not repeated when its answer is lost."""
+        return read(NewSecret, self._call(calls.rotate_webhook_secret(overlap)))
+
+    def _call(self, call: calls.Call) -> Mapping[str, Any]:
+        return calls.result(self._respond(call))
+
+    def _respond(self, call: calls.Call) -> httpx.Response:
+        patience = calls.Patience(self._patience_s)
+        while True:
+            answer: calls.Answer
             try:
                 answer = self._http.request(
                     call.method,
@@ -162,14 +252,11 @@ class Fetchwell:
                     json=call.json,
                     timeout=self._timeout_s + call.wait_s,
                 )
-                if not calls.is_passing(answer):
-                    return calls.result(answer)
             except httpx.TransportError as error:
                 answer = error
-            pause_s = calls.pause_s(attempt, answer)
-            if time.monotonic() + pause_s > gives_up_at:
-                if isinstance(answer, httpx.Response):
-                    return calls.result(answer)
-                raise Unreachable(f"{self._http.base_url} could not be reached: {answer}") from answer
+            if isinstance(answer, httpx.Response) and not calls.is_passing(call, answer):
+                return calls.check(answer)
+            pause_s = patience.pause_s(answer) if calls.is_passing(call, answer) else None
+            if pause_s is None:
+                raise calls.give_up(self._http.base_url, answer)
             time.sleep(pause_s)
-            attempt += 1

@@ -25,13 +25,15 @@ use crate::fetch::ARTICLE;
 const FOR_EVER: Duration = Duration::from_secs(86_400);
 
 /// The sites that clients/python/tests/end_to_end.py names.
-fn web() -> TestWeb {
+pub(crate) fn web() -> TestWeb {
     let page = "<title>A page</title><article><p>The quick brown fox jumps over the lazy dog, and then \
                 it does so again, for a page needs some words.</p></article>";
     TestWeb::start([
         SiteScript::new("pages.test")
             .text("/one", "text/html", page)
             .text("/article", "text/html", ARTICLE)
+            .text("/article?a=b%2Fc&d=/e", "text/html", ARTICLE)
+            .text("/large", "text/plain", &"a long line\n".repeat(30_000))
             .redirect("/moved", "/one"),
         SiteScript::new("gone.test").status("/x", 404),
         SiteScript::new("private.test").robots("User-agent: *\nDisallow: /\n"),
@@ -39,7 +41,7 @@ fn web() -> TestWeb {
     ])
 }
 
-async fn service_on(store: &str, origin: &TestWeb) -> Service {
+pub(crate) async fn service_on(store: &str, origin: &TestWeb) -> Service {
     let program = Program::new(env!("CARGO_BIN_EXE_fetchwell")).on(origin).flags([
         "--store",
         store,
@@ -50,18 +52,35 @@ async fn service_on(store: &str, origin: &TestWeb) -> Service {
     Service::start(program).await
 }
 
-fn client() -> PathBuf {
+pub(crate) fn client() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../clients/python")
 }
 
 /// Runs a program of the client's to its good end, and returns what it wrote.
 async fn run(python: &Path, service: &Service, arguments: &[&str], input: &str) -> String {
+    run_with(python, service, &[client().join("src")], arguments, input).await
+}
+
+/// Runs a program that finds its modules in these folders.
+pub(crate) async fn run_with(
+    python: &Path,
+    service: &Service,
+    modules: &[PathBuf],
+    arguments: &[&str],
+    input: &str,
+) -> String {
     let mut command = Command::new(python);
     command
         .args(arguments)
         .current_dir(client())
-        .env("PYTHONPATH", client().join("src"))
-        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .env("PYTHONPATH", std::env::join_paths(modules).unwrap())
+        .env("PYTHONDONTWRITEBYTECODE", "1");
+    run_to_its_end(command, service, input).await
+}
+
+/// Runs a program that talks to this service to its good end, and returns what it wrote.
+pub(crate) async fn run_to_its_end(mut command: Command, service: &Service, input: &str) -> String {
+    command
         .env("FETCHWELL_URL", format!("http://{}", service.address))
         .env("FETCHWELL_TOKEN", &service.token)
         .env("FETCHWELL_SECRET", &service.secret)
@@ -73,7 +92,7 @@ async fn run(python: &Path, service: &Service, arguments: &[&str], input: &str) 
     child.stdin.take().unwrap().write_all(input.as_bytes()).await.unwrap();
     let ended = timeout(DEADLINE, child.wait_with_output()).await.expect("an end in time").unwrap();
     let said = String::from_utf8_lossy(&ended.stderr);
-    assert!(ended.status.success(), "{arguments:?}:\n{said}\nthe service:\n{}", service.log());
+    assert!(ended.status.success(), "{command:?}:\n{said}\nthe service:\n{}", service.log());
     String::from_utf8(ended.stdout).unwrap()
 }
 
@@ -107,6 +126,31 @@ async fn on_sqlite_the_client_and_its_example_are_right() {
 async fn on_postgresql_the_client_and_its_example_are_right() {
     let Some(store) = unused_postgres().await else { return };
     the_client_is_right_on(&store).await;
+}
+
+/// The addresses of the examples in a README are those of the service and its web.
+pub(crate) fn examples(readme: &str, language: &str, service: &Service) -> Vec<String> {
+    let begin = format!("```{language}\n");
+    let blocks = readme.split(&begin).skip(1).filter_map(|rest| rest.split("\n```").next());
+    let blocks = blocks.map(|block| {
+        block
+            .replace("http://127.0.0.1:8080", &format!("http://{}", service.address))
+            .replace("https://example.com/", "http://pages.test/")
+    });
+    blocks.collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_example_of_the_readme_runs() {
+    let Some(python) = python() else { return };
+    let origin = web();
+    let service = service_on("sqlite:fetchwell.db", &origin).await;
+    let readme = std::fs::read_to_string(client().join("README.md")).unwrap();
+    let examples = examples(&readme, "python", &service);
+    assert!(examples.len() >= 5, "{}", examples.len());
+    for example in examples {
+        run(&python, &service, &["-c", &example], "").await;
+    }
 }
 
 /// Verifies the delivery on its standard input, and then that nothing about it may be changed.
