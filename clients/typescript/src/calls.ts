@@ -1,0 +1,115 @@
+/** The calls of the service as plain data. */
+
+import type { Fetch } from "./models.js";
+import { VERSION } from "./version.js";
+
+/** One call: what is sent, and how it may be repeated. */
+export interface Call {
+  method: "GET" | "POST" | "DELETE";
+  path: string;
+  headers?: Record<string, string>;
+  query?: Record<string, string | number | undefined>;
+  body?: unknown;
+  /** How long the service may take on purpose, in seconds. */
+  wait?: number;
+  /** False if it would do harm to send it again when its answer was lost. */
+  isRepeatable?: false;
+}
+
+/** The service waits no longer than this for a result. */
+const LONGEST_WAIT_SECONDS = 60;
+
+const FORMATS = { markdown: "text/markdown", text: "text/plain", json: "application/json" };
+
+export function clientHeaders(token: string): Record<string, string> {
+  return { Authorization: `Bearer ${token}`, "User-Agent": `fetchwell-client-typescript/${VERSION}` };
+}
+
+export function fetch(message: Fetch, wait: number, key: string | undefined): Call {
+  const prefer = wait > 0 ? { Prefer: `wait=${wait}` } : undefined;
+  return { method: "POST", path: "/fetch", headers: { ...idempotency(key), ...prefer }, body: message, wait };
+}
+
+export function batch(
+  messages: readonly Fetch[],
+  callbackUrl: string | undefined,
+  skipInvalid: boolean,
+  key: string | undefined,
+): Call {
+  const invalid = skipInvalid ? "skip" : undefined;
+  const body = { messages, callback_url: callbackUrl, invalid };
+  return { method: "POST", path: "/fetch/batch", headers: idempotency(key), body };
+}
+
+export function batchState(id: string): Call {
+  return { method: "GET", path: `/batches/${encodeURIComponent(id)}` };
+}
+
+export function batches(query: { after?: string; limit?: number }): Call {
+  return { method: "GET", path: "/batches", query };
+}
+
+export function cancelBatch(id: string): Call {
+  return { method: "DELETE", path: `/batches/${encodeURIComponent(id)}` };
+}
+
+export function batchResults(id: string, query: { after?: string; limit?: number; wait?: number }): Call {
+  return { method: "GET", path: `/batches/${encodeURIComponent(id)}/results`, query, wait: query.wait ?? 0 };
+}
+
+export function message(id: string, wait: number): Call {
+  const query = { wait: wait > 0 ? Math.min(wait, LONGEST_WAIT_SECONDS) : undefined };
+  return { method: "GET", path: `/messages/${encodeURIComponent(id)}`, query, wait };
+}
+
+export function cancel(id: string): Call {
+  return { method: "DELETE", path: `/messages/${encodeURIComponent(id)}` };
+}
+
+export function sent(query: { correlation_id?: string; status?: string; after?: string; limit?: number }): Call {
+  return { method: "GET", path: "/messages", query };
+}
+
+export function outbox(query: { after?: string; limit?: number; wait?: number }): Call {
+  return { method: "GET", path: "/outbox", query, wait: query.wait ?? 0 };
+}
+
+export function stream(after: string | undefined): Call {
+  const resume = after === undefined ? undefined : { "Last-Event-ID": after };
+  return { method: "GET", path: "/outbox", headers: { Accept: "text/event-stream", ...resume } };
+}
+
+export function readPage(
+  url: string,
+  format: keyof typeof FORMATS,
+  maxAge: number | undefined,
+  wait: number,
+): Call {
+  const age = maxAge === undefined ? undefined : { "Cache-Control": `max-age=${maxAge}` };
+  const headers = { Accept: FORMATS[format], Prefer: `wait=${wait}`, ...age };
+  const whole = url.includes("://") ? url : `https://${url}`;
+  // Encoded as a whole, so that no proxy changes it on the way.
+  return { method: "GET", path: `/r/${encodeURIComponent(whole)}`, headers, wait };
+}
+
+export function deliveries(query: { status?: string; after?: string; limit?: number }): Call {
+  return { method: "GET", path: "/webhooks/deliveries", query };
+}
+
+export function replayDelivery(id: string): Call {
+  return { method: "POST", path: `/webhooks/deliveries/${encodeURIComponent(id)}/replay` };
+}
+
+export function replayDeliveries(body: Record<string, unknown>): Call {
+  return { method: "POST", path: "/webhooks/deliveries/replay", body };
+}
+
+/** The new secret is in the answer only: a repetition would rotate it again. */
+export function rotateWebhookSecret(overlap: string | undefined): Call {
+  return { method: "POST", path: "/webhooks/secret", body: { overlap }, isRepeatable: false };
+}
+
+/** A message is sent under a key, so that one that arrived although its answer was lost is not accepted twice. */
+function idempotency(key: string | undefined): Record<string, string> {
+  return { "Idempotency-Key": key ?? crypto.randomUUID() };
+}
