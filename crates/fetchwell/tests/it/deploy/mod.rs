@@ -1,5 +1,6 @@
 //! What stands in `deploy/`: that it is sound by the rules of those who read it, and agrees with the program.
 
+mod clients;
 mod compose;
 mod image;
 mod kubernetes;

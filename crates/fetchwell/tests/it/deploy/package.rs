@@ -23,7 +23,8 @@ fn the_package_installs_runs_upgrades_and_leaves_nothing_when_purged() {
 /// Makes packages of the program under test, and returns the .deb.
 fn make(folder: &Path) -> PathBuf {
     let mut package = Command::new(script("package"));
-    package.args(["--fast", "--program", env!("CARGO_BIN_EXE_fetchwell"), "--output"]).arg(folder);
+    package.args(["--fast", "--only", "program", "--program", env!("CARGO_BIN_EXE_fetchwell")]);
+    package.arg("--output").arg(folder);
     let made = run(&mut package);
     let sums = std::fs::read_to_string(folder.join("SHA256SUMS")).unwrap();
     for file in made.lines().map(Path::new) {
@@ -49,7 +50,7 @@ fn the_workflows_call_scripts_that_are_there() {
     }
 }
 
-fn run(command: &mut Command) -> String {
+pub(super) fn run(command: &mut Command) -> String {
     let ended = command.output().unwrap();
     let stdout = String::from_utf8_lossy(&ended.stdout).into_owned();
     let stderr = String::from_utf8_lossy(&ended.stderr);
@@ -57,7 +58,7 @@ fn run(command: &mut Command) -> String {
     stdout
 }
 
-fn script(name: &str) -> PathBuf {
+pub(super) fn script(name: &str) -> PathBuf {
     top().join("scripts").join(name)
 }
 
