@@ -37,6 +37,11 @@ impl Titles<'_> {
         if let Some(heading) = self.headline(stated) {
             return self.without_label(heading, stated).to_owned();
         }
+        if self.is_slogan(stated)
+            && let Some(heading) = self.headings.iter().find(|heading| !self.is_site(heading))
+        {
+            return heading.clone();
+        }
         if is_home(stated)
             && let Some(site) = &self.site_name
         {
@@ -116,6 +121,13 @@ impl Titles<'_> {
             return false;
         };
         plain(after) == plain(heading) && !self.is_site(before)
+    }
+
+    /// Whether the document's title is the site's name followed by this text: then every page of the site may have it.
+    fn is_slogan(&self, stated: &str) -> bool {
+        let document = self.document.as_deref().filter(|_| self.shared.is_none());
+        let parts = document.and_then(split_first);
+        parts.is_some_and(|(site, slogan)| self.is_site(site) && slogan == stated)
     }
 
     fn is_site(&self, text: &str) -> bool {
@@ -286,6 +298,8 @@ mod tests {
         check("", "Bees at last / Beekeeping / My forum", &[], "", "Bees at last");
         check("Bees at last", "", &["Bees at last Posted on May 17"], "", "Bees at last");
         check("Bees at last", "", &["Bees at last by night"], "", "Bees at last by night");
+        check("", "Daily Hive - All about bees", &["Why wasps come"], "", "Why wasps come");
+        check("", "Daily Hive - All about bees", &["Daily Hive"], "", "All about bees");
         check("Home", "Home - The Hive", &[], "The Hive", "The Hive");
         check("", "dailyhive.test Bees", &[], "", "Bees");
         check("", "dailyhive.test", &[], "", "dailyhive.test");

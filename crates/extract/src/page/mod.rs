@@ -68,7 +68,7 @@ impl<'a> Page<'a> {
         index..self.nodes.get(index).map_or(index, |node| node.end)
     }
 
-    /// The undecoded text of a subtree, with a line feed for each `br`.
+    /// The text of a subtree, with a line feed for each `br`. Buttons are left out, unless there is no other text.
     pub(crate) fn raw_text(&self, index: usize) -> String {
         self.short_text(index, usize::MAX).unwrap_or_default()
     }
@@ -76,15 +76,33 @@ impl<'a> Page<'a> {
     /// The same, if it has no more bytes and no more nodes than this. For elements that may be nested in each other:
     /// without the limit, each would be read as often as it is deep.
     pub(crate) fn short_text(&self, index: usize, max_bytes: usize) -> Option<String> {
-        let nodes = self.nodes.get(self.subtree(index)).filter(|nodes| nodes.len() <= max_bytes)?;
+        let nodes = self.subtree(index);
+        if nodes.len() > max_bytes {
+            return None;
+        }
+        let text = self.text_within(nodes.clone(), max_bytes, false)?;
+        if text.trim().is_empty() { self.text_within(nodes, max_bytes, true) } else { Some(text) }
+    }
+
+    fn text_within(
+        &self,
+        nodes: Range<usize>,
+        max_bytes: usize,
+        with_buttons: bool,
+    ) -> Option<String> {
         let mut out = String::new();
-        for node in nodes {
+        let mut index = nodes.start;
+        while let Some(node) = self.nodes.get(index).filter(|_| index < nodes.end) {
+            index += 1;
             match &node.kind {
                 NodeKind::Text(text) if text.len() > max_bytes.saturating_sub(out.len()) => {
                     return None;
                 }
                 NodeKind::Text(text) => out.push_str(&entities::decode(text)),
                 NodeKind::Element(element) if element.tag == Tag::Br => out.push('\n'),
+                NodeKind::Element(element) if element.tag == Tag::Button && !with_buttons => {
+                    index = node.end;
+                }
                 NodeKind::Element(_) => {}
             }
         }
