@@ -39,7 +39,7 @@ use url::Url;
 use carried::Carried;
 use content::Content;
 use limits::Watch;
-use metadata::JsonLd;
+use metadata::{JsonLd, Metas};
 use page::Page;
 
 /// The article of a page, without the boilerplate around it.
@@ -105,7 +105,7 @@ pub fn extract_within(
     let carried = data.as_ref().map(|data| Read::new(&data.html, found_at, limits, watch));
     let carried = carried.transpose()?;
     let base_url = &metadata::base_url(&read.page, found_at);
-    let mut metadata = metadata::read(&read.page, &read.json_ld, found_at, base_url);
+    let mut metadata = metadata::read(&read.page, &read.metas, &read.json_ld, found_at, base_url);
     if metadata.authors.is_empty() {
         metadata.authors.extend(data.as_ref().and_then(|data| data.author.clone()));
     }
@@ -149,7 +149,7 @@ pub fn extract_text_within(
     let data = read.carried(limits);
     let carried = data.as_ref().map(|data| Read::new(&data.html, found_at, limits, watch));
     let carried = carried.transpose()?;
-    let title = metadata::read_title(&read.page, &read.json_ld, found_at);
+    let title = metadata::read_title(&read.page, &read.metas, &read.json_ld, found_at);
     let Read { page, content, .. } = read.or_longer(carried.as_ref());
     let headline = content.headline(page, &title);
     let plain = text::write(page, content, headline, watch)?;
@@ -187,6 +187,7 @@ pub fn count_nodes(html: &str) -> usize {
 struct Read<'a> {
     page: Page<'a>,
     content: Content,
+    metas: Metas,
     json_ld: JsonLd<'a>,
 }
 
@@ -200,9 +201,11 @@ impl<'a> Read<'a> {
         let page = Page::parse(html, limits.max_text_bytes, watch)?;
         let json_ld = JsonLd::read(&page.json_ld);
         watch.look()?;
-        let content = content::choose(&page, found_at, json_ld.stated_kind());
+        let metas = Metas::of(&page);
+        let authors = metadata::stated_authors(&metas, &json_ld);
+        let content = content::choose(&page, found_at, json_ld.stated_kind(), &authors);
         watch.look()?;
-        Ok(Read { page, content, json_ld })
+        Ok(Read { page, content, metas, json_ld })
     }
 
     /// The other one if it has more text.

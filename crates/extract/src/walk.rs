@@ -31,11 +31,12 @@ pub(crate) fn walk(
         }
         let is_dropped = content.dropped.get(index) == Some(&true);
         match &node.kind {
+            _ if is_dropped => index = node.end,
             NodeKind::Text(source) => {
                 visitor.text(source);
                 index += 1;
             }
-            NodeKind::Element(element) if !is_dropped && visitor.enter(index, element) => {
+            NodeKind::Element(element) if visitor.enter(index, element) => {
                 open.push((index, node.end, element));
                 index += 1;
             }

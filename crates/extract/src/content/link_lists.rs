@@ -6,10 +6,10 @@ use crate::page::{NodeKind, Page, Tag};
 use crate::text_stats::TextStats;
 
 /// A block is a list of links if more than this share of its text is linked.
-const MAX_LINKED_PERCENT: usize = 70;
+const MAX_LINKED_PERCENT: usize = 80;
 
 /// A block with more text of its own is content that happens to contain many links.
-const MAX_OWN_BYTES: usize = 150;
+const MAX_OWN_BYTES: usize = 80;
 
 /// A list within an article is followed by at least this much prose. At the end, lists lead to other articles.
 const MIN_PROSE_AFTER_BYTES: usize = 100;

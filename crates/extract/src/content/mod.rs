@@ -5,8 +5,9 @@
 
 mod hints;
 mod kind;
+mod labels;
 mod link_lists;
-mod other_products;
+mod other_pages;
 mod prune;
 mod repeated;
 mod root;
@@ -42,8 +43,14 @@ pub(crate) struct Content {
     pub(crate) text_bytes: usize,
 }
 
-/// Selects the article's element, else the whole page, and drops the boilerplate in it.
-pub(crate) fn choose(page: &Page<'_>, found_at: &Url, stated: Option<StatedKind>) -> Content {
+/// Selects the article's element, else the whole page, and drops the boilerplate in it. `authors` are the names that the
+/// page states.
+pub(crate) fn choose(
+    page: &Page<'_>,
+    found_at: &Url,
+    stated: Option<StatedKind>,
+    authors: &[String],
+) -> Content {
     let stats = TextStats::of(page);
     let mut pruned = Pruned::new(page);
     let mut kept = prune(&mut pruned, page, &stats, Kind::Other);
@@ -58,11 +65,11 @@ pub(crate) fn choose(page: &Page<'_>, found_at: &Url, stated: Option<StatedKind>
     };
     let root = widened(root::find(page, &kept, &pruned, is_article), page, &stats, &kept);
     let mut dropped = pruned.dropped;
-    if kind == Kind::Product {
-        other_products::drop(page, &kept, &root, &mut dropped);
-    }
+    other_pages::drop(page, &kept, &root, kind, &mut dropped);
     link_lists::drop(page, &kept, &root, kind == Kind::Article, &mut dropped);
-    if kind != Kind::Article {
+    if kind == Kind::Article {
+        labels::drop(page, &stats, &kept, &root, authors, &mut dropped);
+    } else {
         repeated::drop(page, &root, &mut dropped);
     }
     Content { text_bytes: kept.text_bytes(&root), root, dropped }

@@ -30,6 +30,9 @@ const MIN_NOT_NAVIGATION_PROSE_PERCENT: usize = 50;
 /// …and so is one with more than this share of the page's text: the products of a shop, for example.
 const MAX_NAVIGATION_TEXT_PERCENT: usize = 20;
 
+/// A header with at least this share of its text in links is a menu. The menu of a large site may be longer than an article.
+const MIN_MENU_LINKED_PERCENT: usize = 70;
+
 /// A hidden element with this much prose is collapsed, for the reader to open.
 const FOLDED_PROSE_BYTES: usize = 200;
 
@@ -167,7 +170,8 @@ impl Judge<'_> {
         if hints.is_consent && self.may_be_consent(nodes) && !self.pruned.holds_body(nodes) {
             return true;
         }
-        if text == 0 || (self.is_most(nodes) && (self.is_guarded || !(is_frame || is_beside))) {
+        let may_be_most = is_frame || is_beside || (element.tag == Header && self.is_menu(nodes));
+        if text == 0 || (self.is_most(nodes) && (self.is_guarded || !may_be_most)) {
             return false;
         }
         if self.drops_tag(element.tag, nodes, is_in_article)
@@ -194,6 +198,11 @@ impl Judge<'_> {
         let text = self.stats.text_bytes(nodes);
         let page_text = self.stats.text_bytes(&self.whole);
         !self.is_prose(nodes) && text * 100 <= page_text * MAX_NAVIGATION_TEXT_PERCENT
+    }
+
+    fn is_menu(&self, nodes: &Range<usize>) -> bool {
+        let linked = self.stats.linked_bytes(nodes);
+        linked * 100 >= self.stats.text_bytes(nodes) * MIN_MENU_LINKED_PERCENT
     }
 
     fn is_prose(&self, nodes: &Range<usize>) -> bool {

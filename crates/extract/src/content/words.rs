@@ -44,7 +44,8 @@ const ANYWHERE: &[(Meaning, &str)] = &[
         Meaning::Noise,
         "advert adslot lightbox login masthead modal newsletter outbrain overlay popup
          screen-reader sharebar sharedaddy sharing sidebar signin signup sign-up skip-link skiplink
-         social sponsor taboola tooltip visually-hidden visuallyhidden addtoany addthis sr-only",
+         social sponsor taboola tooltip visually-hidden visuallyhidden addtoany addthis sr-only
+         condition-invisible",
     ),
     (
         Meaning::Aside,
@@ -86,7 +87,7 @@ const ANYWHERE: &[(Meaning, &str)] = &[
 const ALONE: &[(Meaning, &str)] = &[
     (Meaning::Navigation, "crumbs menu nav"),
     (Meaning::Noise, "ad ads share dialog notice signature"),
-    (Meaning::Aside, "cta latest posts print rail respond tags toc"),
+    (Meaning::Aside, "btn button buttons cta latest posts print rail respond tags toc"),
     (Meaning::Comment, "replies"),
     (Meaning::Review, "rating ratings review reviews"),
     (Meaning::Shop, "cart checkout financing payment payments wishlist"),

@@ -1,7 +1,8 @@
 //! Finds the authors of the article.
 
 use super::date;
-use super::json_ld::MAX_AUTHORS;
+use super::json_ld::{JsonLd, MAX_AUTHORS};
+use super::metas::Metas;
 use super::sources::Sources;
 use super::title::{is_site_name, plain};
 use crate::entities;
@@ -101,6 +102,13 @@ pub(super) fn authors(sources: &Sources<'_, '_>) -> Vec<String> {
         .or_else(|| in_elements(is_link_to_author, likely_names))
         .or_else(|| near_headline(page).find_map(persons))
         .unwrap_or_default()
+}
+
+/// The people whom the linked data or the `meta` elements name: what can be known of the authors without a search.
+pub(crate) fn stated_authors(metas: &Metas, json_ld: &JsonLd<'_>) -> Vec<String> {
+    let people = json_ld.authors(true).into_iter().filter_map(|name| stated_name(&name));
+    let in_metas = || metas.all(AUTHOR_KEYS).take(MAX_AUTHORS).filter_map(stated_name);
+    distinct(people).or_else(|| distinct(in_metas())).unwrap_or_default()
 }
 
 /// Whether a word is one of these, which are separated by white space.

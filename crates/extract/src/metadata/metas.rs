@@ -4,10 +4,10 @@ use crate::fold::one_line;
 use crate::page::{Element, Page, Tag};
 
 /// The keys (in lower case) and values of the page's `meta` elements.
-pub(super) struct Metas(Vec<(String, String)>);
+pub(crate) struct Metas(Vec<(String, String)>);
 
 impl Metas {
-    pub(super) fn of(page: &Page<'_>) -> Self {
+    pub(crate) fn of(page: &Page<'_>) -> Self {
         let metas = page.elements().filter(|(_, element)| element.tag == Tag::Meta);
         Metas(metas.filter_map(|(_, element)| pair(element)).collect())
     }

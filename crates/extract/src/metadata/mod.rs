@@ -16,9 +16,9 @@ use crate::fold::one_line;
 use crate::links::absolute;
 use crate::page::{Element, Page, Tag};
 
-pub(crate) use author::stated_name;
+pub(crate) use author::{stated_authors, stated_name};
 pub(crate) use json_ld::{JsonLd, StatedKind};
-use metas::Metas;
+pub(crate) use metas::Metas;
 use sources::Sources;
 use title::Titles;
 pub(crate) use title::without_frame;
@@ -45,17 +45,17 @@ const SITE_KEYS: &str = "og:site_name application-name twitter:app:name:iphone";
 /// Reads the head of the page and the few elements of its body that describe the whole page.
 pub(crate) fn read(
     page: &Page<'_>,
+    metas: &Metas,
     json_ld: &JsonLd<'_>,
     found_at: &Url,
     base_url: &Url,
 ) -> Metadata {
-    let metas = Metas::of(page);
-    let lang = lang(page, &metas);
-    let site_name = site_name(&metas, json_ld);
-    let title = title(page, &metas, json_ld, site_name.clone(), found_at);
+    let lang = lang(page, metas);
+    let site_name = site_name(metas, json_ld);
+    let title = title(page, metas, json_ld, site_name.clone(), found_at);
     let sources = Sources {
         page,
-        metas: &metas,
+        metas,
         json_ld,
         url: found_at,
         title: &title,
@@ -63,22 +63,26 @@ pub(crate) fn read(
         site_name: site_name.as_deref(),
     };
     Metadata {
-        image: image(&metas, json_ld, base_url),
+        image: image(metas, json_ld, base_url),
         canonical: canonical(page, base_url),
         authors: author::authors(&sources),
         published: published::published(&sources),
         title,
-        description: description(&metas, json_ld),
+        description: description(metas, json_ld),
         site_name,
         lang,
     }
 }
 
 /// The page's title alone.
-pub(crate) fn read_title(page: &Page<'_>, json_ld: &JsonLd<'_>, found_at: &Url) -> String {
-    let metas = Metas::of(page);
-    let site_name = site_name(&metas, json_ld);
-    title(page, &metas, json_ld, site_name, found_at)
+pub(crate) fn read_title(
+    page: &Page<'_>,
+    metas: &Metas,
+    json_ld: &JsonLd<'_>,
+    found_at: &Url,
+) -> String {
+    let site_name = site_name(metas, json_ld);
+    title(page, metas, json_ld, site_name, found_at)
 }
 
 fn site_name(metas: &Metas, json_ld: &JsonLd<'_>) -> Option<String> {

@@ -340,3 +340,113 @@ fn other_posts_are_left_out_of_articles() {
         assert!(got.ends_with("story number 7."), "{name}: {got}");
     }
 }
+
+#[test]
+fn labels_between_the_paragraphs_of_an_article_are_left_out() {
+    let story = paragraphs("story", 4);
+    let label = "<div>Sold by the hive<img src=/a.png></div>";
+    let html = format!("<article><div>5 hives</div>{story}{label}{story}</article>");
+    let got = article(&html);
+    assert!(!got.text.contains("5 hives") && !got.text.contains("Sold"), "{}", got.text);
+    assert!(!got.markdown.contains("Sold") && got.markdown.contains("a.png"), "{}", got.markdown);
+    for kept in [
+        "<div>They came at noon.</div>",
+        "<div>What they said:</div>",
+        "<p>Five hives</p>",
+        "<ul><li>Five hives</li></ul>",
+        "<h2>Five hives</h2><p>and more",
+        "<div><code>fill --all hives</code></div>",
+        "<div>One line of a text that is too long to be on a button or below a picture of bees</div>",
+    ] {
+        let got = article(&format!("<article>{story}{kept}{story}</article>")).text;
+        let words = kept.split(['<', '>']).find(|part| part.contains(' ')).unwrap();
+        assert!(got.contains(words), "{kept}: {got}");
+    }
+    // The lines of a poem, and an article whose paragraphs are no `p`.
+    let poem = "<div>In the hive by the river</div>".repeat(30);
+    let got = article(&format!("<article>{story}{poem}</article>")).text;
+    assert!(got.contains("by the river"), "{got}");
+    let bare = story.replace("<p>", "<div>").replace("</p>", "</div>");
+    let got = article(&format!("<article>{bare}<div>Five hives</div>{bare}</article>")).text;
+    assert!(got.contains("Five hives"), "{got}");
+}
+
+#[test]
+fn what_is_about_the_author_is_left_out_by_the_authors_name() {
+    let story = paragraphs("story", 4);
+    let about = "<p>Ada Keeper is a writer who lives with her bees by the river.</p>";
+    let html = |author: &str| {
+        format!(
+            "<meta name=author content='{author}'><article><p>Ada Keeper</p>{about}{story}\
+             <p>Ada Keepers are many, and they write.</p>{about}</article>"
+        )
+    };
+    let got = article(&html("Ada Keeper")).text;
+    assert!(got.starts_with("Ada Keeper is") && got.ends_with("many, and they write."), "{got}");
+    assert_eq!(got.matches("lives with her bees").count(), 1, "{got}");
+    for other in ["Ada", "Bo Drone"] {
+        let got = article(&html(other)).text;
+        assert_eq!(got.matches("lives with her bees").count(), 2, "{other}: {got}");
+    }
+}
+
+#[test]
+fn the_last_headings_of_an_article_go_with_their_sections() {
+    let story = paragraphs("story", 4);
+    let links = "<ul><li><a href=/a>Wasps are next</a><li><a href=/b>Honey and wax</a></ul>";
+    let html =
+        format!("<article><h2>The hive</h2>{story}<h2>Hives</h2><h3>Reading</h3>{links}</article>");
+    let got = article(&html).text;
+    assert!(got.starts_with("The hive") && got.ends_with("number 3."), "{got}");
+    // A sentence, and headings after which nothing was left out.
+    for last in [format!("<h2>What do you say?</h2>{links}"), "<h2>Wax</h2><h2>Honey</h2>".into()] {
+        let got = article(&format!("<article>{story}{last}</article>")).text;
+        assert!(!got.ends_with("number 3."), "{last}: {got}");
+    }
+}
+
+#[test]
+fn a_menu_is_left_out_even_if_it_is_longer_than_the_article() {
+    let item = |number| format!("<li><a href=/{number}><b>Hive {number}</b> for all bees</a>");
+    let items: String = (0..200).map(item).collect();
+    let story = paragraphs("story", 6);
+    let html = format!("<header><ul>{items}</ul></header><div>{story}</div>");
+    let got = article(&html).text;
+    assert!(got.starts_with(LEAD) && got.ends_with("number 5."), "{got}");
+    // A long header that does not consist of links is content.
+    let plain = items.replace("<a ", "<i ").replace("</a>", "</i>");
+    let plain = format!("<main><header><ul>{plain}</ul></header>{story}</main>");
+    assert!(article(&plain).text.contains("Hive 199"));
+}
+
+#[test]
+fn sections_with_other_articles_are_left_out_of_articles() {
+    let story = paragraphs("story", 8);
+    let page = |heading: &str| {
+        let others = paragraphs("teaser", 2);
+        format!("<article>{story}<div><h3>{heading}</h3>{others}</div></article>")
+    };
+    for heading in ["Related articles", "More from The Hive", "You might also like"] {
+        let got = article(&page(heading)).text;
+        assert!(got.ends_with("story number 7."), "{heading}: {got}");
+    }
+    assert!(article(&page("Related work")).text.contains("teaser number 1"));
+}
+
+#[test]
+fn buttons_and_what_a_condition_hides_are_left_out_of_articles() {
+    let story = paragraphs("story", 8);
+    let other = "<p>Choose a hive that suits your bees, and order it today.</p>";
+    for name in ["w-condition-invisible", "wp-block-buttons", "btn btn-primary"] {
+        let html = format!("<article>{story}<div class='{name}'>{other}</div>{story}</article>");
+        assert!(!article(&html).text.contains("Choose a hive"), "{name}");
+    }
+}
+
+#[test]
+fn a_button_is_not_part_of_a_heading() {
+    let html = format!("<title>Hives</title><h1>Crate hives <button>Copy path</button></h1>{LEAD}");
+    assert_eq!(article(&html).title, "Crate hives");
+    let html = format!("<title>Hives</title><h1><button>Crate hives</button></h1>{LEAD}");
+    assert_eq!(article(&html).title, "Crate hives");
+}

@@ -1,13 +1,48 @@
-//! Sections of a product page that show other products.
+//! Sections of a product page that show other products, and of an article that show other articles.
 
 use std::ops::Range;
 
+use super::kind::Kind;
 use crate::fold::one_line;
 use crate::page::{NodeKind, Page};
 use crate::text_stats::TextStats;
 
-/// Their headings begin with these words, in lower case. Names of classes say it rarely: large shops generate them.
-const HEADINGS: &[&str] = &[
+/// In an article, their headings begin with these words, in lower case.
+const OF_ARTICLES: &[&str] = &[
+    "continue reading",
+    "keep reading",
+    "latest articles",
+    "latest news",
+    "latest posts",
+    "more articles",
+    "more from",
+    "more like this",
+    "more posts",
+    "more stories",
+    "most popular",
+    "most read",
+    "other articles",
+    "other posts",
+    "popular articles",
+    "popular posts",
+    "read next",
+    "recent articles",
+    "recent posts",
+    "recommended",
+    "related articles",
+    "related posts",
+    "related products",
+    "related reading",
+    "related stories",
+    "related topics",
+    "up next",
+    "what to read next",
+    "you may also",
+    "you might also",
+];
+
+/// The same beside a product. Names of classes say it rarely: large shops generate them.
+const OF_PRODUCTS: &[&str] = &[
     "compare with",
     "customers also",
     "customers who",
@@ -33,14 +68,25 @@ const HEADINGS: &[&str] = &[
 /// The source of such a heading is no longer than this.
 const MAX_HEADING_BYTES: usize = 200;
 
-/// A section with more than this share of the content is not beside the product.
+/// A section with more than this share of the content is the content.
 const MAX_TEXT_PERCENT: usize = 50;
 
 /// Further sections are kept: for each, the elements around it are examined.
 const MAX_SECTIONS: usize = 100;
 
 /// Drops each section that begins with such a heading: the largest element in which no text comes before it.
-pub(super) fn drop(page: &Page<'_>, kept: &TextStats, root: &Range<usize>, dropped: &mut [bool]) {
+pub(super) fn drop(
+    page: &Page<'_>,
+    kept: &TextStats,
+    root: &Range<usize>,
+    kind: Kind,
+    dropped: &mut [bool],
+) {
+    let beginnings = match kind {
+        Kind::Article => OF_ARTICLES,
+        Kind::Product => OF_PRODUCTS,
+        Kind::Questions | Kind::Forum | Kind::Other => return,
+    };
     let max_bytes = kept.text_bytes(root) * MAX_TEXT_PERCENT / 100;
     let mut open: Vec<Range<usize>> = Vec::new();
     let mut sections = 0;
@@ -54,7 +100,7 @@ pub(super) fn drop(page: &Page<'_>, kept: &TextStats, root: &Range<usize>, dropp
         let nodes = index..node.end;
         index += 1;
         let NodeKind::Element(element) = &node.kind else { continue };
-        if element.tag.is_heading() && introduces_others(page, nodes.start) {
+        if element.tag.is_heading() && introduces_others(page, nodes.start, beginnings) {
             sections += 1;
             let is_section = |around: &&Range<usize>| {
                 let bytes = kept.text_bytes(around);
@@ -75,9 +121,9 @@ pub(super) fn drop(page: &Page<'_>, kept: &TextStats, root: &Range<usize>, dropp
     }
 }
 
-fn introduces_others(page: &Page<'_>, heading: usize) -> bool {
+fn introduces_others(page: &Page<'_>, heading: usize, beginnings: &[&str]) -> bool {
     page.short_text(heading, MAX_HEADING_BYTES).is_some_and(|text| {
         let text = one_line(&text).to_lowercase();
-        HEADINGS.iter().any(|words| text.starts_with(words))
+        beginnings.iter().any(|words| text.starts_with(words))
     })
 }
