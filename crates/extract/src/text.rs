@@ -18,11 +18,25 @@ pub(crate) struct PlainText {
     pub(crate) first_paragraph: String,
 }
 
-/// Writes the content of the page, without the headline.
+/// Writes the content of the page, without the headline unless there is nothing else: a post may consist of its title.
 pub(crate) fn write(
     page: &Page<'_>,
     content: &Content,
     headline: Option<usize>,
+    watch: &Watch<'_>,
+) -> Result<PlainText, TookTooLong> {
+    let plain = write_without(headline, page, content, watch)?;
+    if headline.is_some() && plain.text.is_empty() {
+        write_without(None, page, content, watch)
+    } else {
+        Ok(plain)
+    }
+}
+
+fn write_without(
+    headline: Option<usize>,
+    page: &Page<'_>,
+    content: &Content,
     watch: &Watch<'_>,
 ) -> Result<PlainText, TookTooLong> {
     let mut writer = Writer { headline, ..Writer::default() };

@@ -450,3 +450,10 @@ fn a_button_is_not_part_of_a_heading() {
     let html = format!("<title>Hives</title><h1><button>Crate hives</button></h1>{LEAD}");
     assert_eq!(article(&html).title, "Crate hives");
 }
+
+#[test]
+fn a_post_that_consists_of_its_title_is_not_empty() {
+    let got = article("<title>Bees are back in town</title><main><h1>Bees are back in town</h1>");
+    assert_eq!(got.text, "Bees are back in town");
+    assert_eq!(got.title, got.text);
+}
