@@ -232,7 +232,8 @@ impl Judge<'_> {
             // The home page of a service describes the service in its header, and the entries of a listing have their
             // titles in theirs.
             Header => {
-                let may_be_content = is_in_article || self.stats.prose_bytes(nodes) > 0;
+                let has_prose = self.stats.prose_bytes(nodes) > 0;
+                let may_be_content = is_in_article || (has_prose && !self.is_menu(nodes));
                 self.kind != Kind::Other || !may_be_content
             }
             Figcaption => self.kind == Kind::Article,

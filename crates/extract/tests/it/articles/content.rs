@@ -410,9 +410,11 @@ fn a_menu_is_left_out_even_if_it_is_longer_than_the_article() {
     let item = |number| format!("<li><a href=/{number}><b>Hive {number}</b> for all bees</a>");
     let items: String = (0..200).map(item).collect();
     let story = paragraphs("story", 6);
-    let html = format!("<header><ul>{items}</ul></header><div>{story}</div>");
+    let offer = format!("<p>{LEAD}</p>");
+    let html = format!("<header><ul>{items}</ul>{offer}</header><div>{story}</div>");
     let got = article(&html).text;
     assert!(got.starts_with(LEAD) && got.ends_with("number 5."), "{got}");
+    assert_eq!(got.matches(LEAD).count(), 6, "{got}");
     // A long header that does not consist of links is content.
     let plain = items.replace("<a ", "<i ").replace("</a>", "</i>");
     let plain = format!("<main><header><ul>{plain}</ul></header>{story}</main>");
