@@ -203,6 +203,15 @@ table! {
             key("retriever.default_burst_size", "20");
         /// How long messages and their results are kept after they ended.
         retriever_retention: Duration = POSITIVE, key("retriever.retention", "7d");
+        /// The maximum size of a body that GET /messages/{id}/body returns. 0: none is kept, except
+        /// those that are equal to the content of their results.
+        retriever_body_max_size: u64 = size(0, 512 * MIB), key("retriever.body_max_size", "10MiB");
+        /// How long bodies are kept, at most as long as their results. A body that is equal to the
+        /// content of its result is kept as long as the result.
+        retriever_body_retention: Duration = POSITIVE, key("retriever.body_retention", "24h");
+        /// The maximum size of all kept bodies of one caller. The oldest ones are deleted to make
+        /// room. Bodies that are equal to the content of their results do not count.
+        retriever_body_quota: u64 = size(0, 1024 * GIB), key("retriever.body_quota", "1GiB");
         /// The deadline of a message that does not set its own.
         retriever_deadline: Duration = TIMEOUT, key("retriever.deadline", "1h");
         /// The maximum number of messages and queries per second per caller. 0: no limit.

@@ -1,13 +1,15 @@
 //! `fetchwell serve`: fetches the pages of messages from an API and stores the results in the outbox.
 //!
 //! `run` has two flows: one fetches messages, one delivers results to webhooks. `plan` says what becomes of a message,
-//! `with_timeline` tells of each attempt, and `deliveries` makes deliveries ready.
+//! `with_timeline` tells of each attempt, `bodies` says which bodies are kept, and `deliveries` makes deliveries ready.
 
+mod bodies;
 mod deliveries;
 mod plan;
 mod run;
 mod with_timeline;
 
+pub use bodies::BodyRules;
 pub use deliveries::Encode;
 pub use plan::{give_up_record, plan, retry_rule};
-pub use run::{MessageRules, OnResult, deliver, delivery_gate, flow, messages, prune};
+pub use run::{MessageRules, OnResult, Retention, deliver, delivery_gate, flow, messages, prune};

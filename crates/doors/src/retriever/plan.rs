@@ -5,9 +5,9 @@ use fetchwell_engine::plan::immediate::{ImmediatePlan, decode_payload};
 use fetchwell_engine::plan::one_page::{OnePage, PlanEnd};
 use fetchwell_engine::plan::redirect_chain::FetchEnd;
 use fetchwell_engine::ports::finish::Settlement;
-use fetchwell_engine::ports::inbox::FetchResult;
 use fetchwell_engine::ports::inbox::details::{FetchDetails, kept_headers};
 use fetchwell_engine::ports::inbox::options::{Extracted, ExtractedArticle, Options};
+use fetchwell_engine::ports::inbox::{FetchResult, ResultBody};
 use fetchwell_engine::ports::job::Lease;
 use fetchwell_engine::ports::plan::{Moment, Plan};
 use fetchwell_engine::web::{Answer, Timeouts};
@@ -16,12 +16,19 @@ use fetchwell_policy::outcome::{AnswerFault, FetchOutcome, SiteFault};
 use fetchwell_policy::retry::{History, RetryRule, SiteRule};
 use fetchwell_policy::url::WebUrl;
 
+use super::bodies::BodyRules;
 use super::with_timeline::WithTimeline;
 use crate::read_limits::ReadLimits;
 
 /// What a result says after a 304.
 const NOT_MODIFIED: &str = "not modified (304): the page is still the one that If-None-Match or If-Modified-Since \
                             names, so the response has no content";
+
+/// What a result says if its body is not text.
+const NOT_TEXT: &str =
+    "the body is not text, so it is not in `content`; GET /messages/{id}/body returns it";
+const NOT_TEXT_AND_NOT_KEPT: &str = "the body is not text, so it is not in `content`, and it was not kept: it is empty, or \
+                                     larger than retriever.body_max_size or retriever.body_quota";
 
 /// The retriever's retry rule with this many attempts. Responses with 429 have a limit of their own.
 pub fn retry_rule(max_attempts: u32) -> RetryRule {
@@ -53,6 +60,7 @@ pub fn plan(
     timeouts: Timeouts,
     max_redirects: u32,
     limits: ReadLimits,
+    bodies: BodyRules,
 ) -> Box<dyn Plan<FetchResult>> {
     decode_payload(lease, |options: Options| match WebUrl::parse(&lease.job.url) {
         Ok(url) => {
@@ -60,7 +68,7 @@ pub fn plan(
             let before = lease.history;
             let wanted = Wanted { article: options.extract, links: options.links, limits };
             let page = OnePage::new(lease, url, rule, move |fetch_end, moment| {
-                end(fetch_end, moment, &wanted, &before)
+                end(fetch_end, moment, &wanted, &bodies, &before)
             });
             let page = page.with_headers(headers).with_timeouts(timeouts);
             let page = match wanted.is_any() {
@@ -94,6 +102,7 @@ fn end(
     mut fetch_end: FetchEnd,
     moment: Moment,
     wanted: &Wanted,
+    bodies: &BodyRules,
     before: &History,
 ) -> PlanEnd<FetchResult> {
     let read = match &fetch_end.answer {
@@ -110,14 +119,25 @@ fn end(
     let happened = &fetch_end.happened;
     let unread =
         || FetchResult { error: Some(why_not(&fetch_end, before)), ..FetchResult::default() };
-    let result = FetchResult {
+    let mut result = FetchResult {
         status: status(happened).to_owned(),
         content_type: answer.and_then(|answer| answer.header("content-type")).map(str::to_owned),
         http_status: happened.status(),
         attempts: fetch_end.attempts,
-        details: details(&fetch_end, moment).to_json(),
         ..read.unwrap_or_else(unread)
     };
+    let mut details = details(&fetch_end, moment);
+    if let Some(answer) = fetch_end.answer.take() {
+        let body_bytes = answer.body.len() as u64;
+        result.body = bodies.keep(answer.body, result.content.as_deref());
+        let is_unkept = result.body == ResultBody::Absent && body_bytes > 0;
+        details.unkept_body_bytes = is_unkept.then_some(body_bytes);
+    }
+    if result.is_success() && result.content.is_none() && result.error.is_none() {
+        let is_kept = result.body != ResultBody::Absent;
+        result.error = Some(if is_kept { NOT_TEXT } else { NOT_TEXT_AND_NOT_KEPT }.to_owned());
+    }
+    result.details = details.to_json();
     // Even a failure is a result for the caller, so the message is done.
     let skipped = fetch_end.happened == FetchOutcome::RobotsDisallow;
     (vec![result], if skipped { Settlement::Skipped } else { Settlement::Done })
@@ -129,6 +149,7 @@ fn details(fetch_end: &FetchEnd, moment: Moment) -> FetchDetails {
         redirects: fetch_end.redirects.clone(),
         fetched_at: fetch_end.was_sent.then_some(moment.wall),
         headers: fetch_end.answer.as_ref().map(|answer| kept_headers(&answer.headers)),
+        unkept_body_bytes: None,
     }
 }
 
@@ -165,7 +186,7 @@ pub(super) fn status(happened: &FetchOutcome) -> &'static str {
     }
 }
 
-/// Reads the content of a page, or returns why it cannot be read.
+/// Reads the content of a page, or returns why it cannot be read. A body that is not text has no content.
 fn read(
     answer: &Answer,
     wanted: &Wanted,
@@ -178,7 +199,6 @@ fn read(
     }
     let content_type = answer.header("content-type");
     if !fetchwell_extract::is_text(content_type, &answer.body) {
-        result.error = Some("the body is not text, so it is not stored".to_owned());
         return Ok(result);
     }
     let text = fetchwell_extract::decode(&answer.body, content_type).text;
@@ -255,6 +275,7 @@ mod tests {
 
     use super::*;
     use crate::read_limits::READING;
+    use crate::retriever::bodies::KEEPING;
     use fetchwell_engine::plan::one_page::DEFAULT_MAX_REDIRECTS;
     use fetchwell_engine::ports::plan::Step;
     use fetchwell_engine::web::Outcome;
@@ -266,7 +287,15 @@ mod tests {
     }
 
     fn planned(lease: &Lease) -> Box<dyn Plan<FetchResult>> {
-        plan(lease, retry_rule(3), Timeouts::default(), DEFAULT_MAX_REDIRECTS, READING)
+        plan_within(lease, retry_rule(3), READING)
+    }
+
+    fn plan_within(
+        lease: &Lease,
+        rule: RetryRule,
+        limits: ReadLimits,
+    ) -> Box<dyn Plan<FetchResult>> {
+        plan(lease, rule, Timeouts::default(), DEFAULT_MAX_REDIRECTS, limits, KEEPING)
     }
 
     fn html(words: &str) -> Outcome {
@@ -282,10 +311,7 @@ mod tests {
     #[test]
     fn a_page_that_takes_too_long_to_read_fails_with_that_reason() {
         let limits = ReadLimits { max_time: std::time::Duration::ZERO, ..READING };
-        let planned = |options: &str| {
-            let message = message(options);
-            plan(&message, retry_rule(3), Timeouts::default(), DEFAULT_MAX_REDIRECTS, limits)
-        };
+        let planned = |options: &str| plan_within(&message(options), retry_rule(3), limits);
         let long = "Some words. ".repeat(10_000);
         let (results, settlement) = end_with(planned(r#"{"extract":true}"#), html(&long));
         assert_eq!((results[0].status.as_str(), settlement), ("http_error", Settlement::Done));
@@ -370,16 +396,8 @@ mod tests {
         {
             let mut lease = message("{}");
             lease.history.site_failures = before;
-            let (_, settlement) = end_of(
-                plan(
-                    &lease,
-                    retry_rule(attempts),
-                    Timeouts::default(),
-                    DEFAULT_MAX_REDIRECTS,
-                    READING,
-                ),
-                FetchOutcome::Answered(503),
-            );
+            let planned = plan_within(&lease, retry_rule(attempts), READING);
+            let (_, settlement) = end_of(planned, FetchOutcome::Answered(503));
             assert_eq!(
                 matches!(settlement, Settlement::Retry { .. }),
                 again,
@@ -513,6 +531,50 @@ mod tests {
         assert_eq!((result.http_status, &result.content), (Some(304), &None));
         assert!(result.error.as_deref().unwrap().contains("not modified"), "{result:?}");
         assert_eq!(details(result).header("etag"), Some("\"v1\""));
+    }
+
+    #[test]
+    fn any_body_is_kept_that_the_content_does_not_repeat() {
+        let ended = |happened: FetchOutcome, content_type: &str, body: &str| {
+            let mut answered = outcome(happened, body);
+            let headers = &mut answered.answer.as_mut().unwrap().headers;
+            headers.insert("content-type", content_type.parse().unwrap());
+            end_with(planned(&message("{}")), answered).0.remove(0)
+        };
+        let bytes = |result: &FetchResult| match &result.body {
+            ResultBody::New(body) => Some(body.bytes.clone()),
+            _ => None,
+        };
+        let page = ended(FetchOutcome::Answered(200), "text/html", "<p>words");
+        assert_eq!((&page.body, &page.error), (&ResultBody::Content, &None));
+        let photo = ended(FetchOutcome::Answered(200), "image/png", "\u{89}PNG");
+        assert_eq!(bytes(&photo).as_deref(), Some("\u{89}PNG".as_bytes()));
+        assert_eq!((photo.status.as_str(), &photo.content), ("success", &None));
+        assert_eq!(photo.error.as_deref(), Some(NOT_TEXT));
+        let missing = ended(FetchOutcome::Answered(404), "text/html", "<p>nothing here");
+        assert_eq!(bytes(&missing).as_deref(), Some("<p>nothing here".as_bytes()));
+        assert_eq!((missing.status.as_str(), &missing.content), ("http_error", &None));
+        let large = ended(FetchOutcome::Answered(200), "image/png", &"x".repeat(1_001));
+        assert_eq!(
+            (&large.body, large.error.as_deref()),
+            (&ResultBody::Absent, Some(NOT_TEXT_AND_NOT_KEPT))
+        );
+        assert_eq!(details(&large).unkept_body_bytes, Some(1_001));
+        let unchanged = ended(FetchOutcome::Answered(304), "text/html", "");
+        assert_eq!(
+            (&unchanged.body, details(&unchanged).unkept_body_bytes),
+            (&ResultBody::Absent, None)
+        );
+    }
+
+    /// It is in memory until it is stored.
+    #[test]
+    fn a_kept_body_counts_as_held() {
+        let mut plan = planned(&message("{}"));
+        plan.step(None, MOMENT);
+        let missing = outcome(FetchOutcome::Answered(404), &"x".repeat(900));
+        assert!(matches!(plan.step(Some(missing), MOMENT), Step::Finish(..)));
+        assert!(plan.held_bytes().unwrap() > 900, "{:?}", plan.held_bytes());
     }
 
     #[test]

@@ -21,6 +21,7 @@ use fetchwell_engine::wrapped_source::WrappedSource;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
+use super::bodies::BodyRules;
 use super::deliveries::{Encode, Ready, Secrets};
 use super::plan::{give_up_record, plan, retry_rule};
 use crate::read_limits::ReadLimits;
@@ -46,6 +47,8 @@ pub struct MessageRules {
     pub max_redirects: u32,
     /// The limits for reading a page.
     pub reading: ReadLimits,
+    /// The limits for keeping bodies.
+    pub bodies: BodyRules,
     /// The timeouts for retailers that have none of their own.
     pub default_timeouts: Timeouts,
     /// The timeouts of single retailers.
@@ -78,7 +81,7 @@ pub fn messages(
         planner: Arc::new(move |lease| {
             let retailer = lease.job.lane.group.as_deref().unwrap_or_default();
             let timeouts = rules.timeouts_of(retailer);
-            plan(lease, rule, timeouts, rules.max_redirects, rules.reading)
+            plan(lease, rule, timeouts, rules.max_redirects, rules.reading, rules.bodies)
         }),
         finish: Arc::new(Observed {
             inner: store.messages.finish.clone(),
@@ -159,17 +162,28 @@ fn deliveries(store: &RetrieverStore, encode: Encode, clock: Clock) -> Door<Deli
     }
 }
 
-/// Deletes expired messages, and looks after batches that have not ended, at the start and then regularly. A shorter
-/// retention is checked more often, so that nothing stays much longer than it should.
+/// How long data is kept.
+#[derive(Clone, Copy, Debug)]
+pub struct Retention {
+    /// Ended messages and their results.
+    pub messages: Duration,
+    /// Bodies, as in [`BodyRules::keep`].
+    pub bodies: Duration,
+}
+
+/// Deletes expired messages and bodies, and looks after batches that have not ended, at the start and then regularly. A
+/// shorter retention is checked more often, so that nothing stays much longer than it should.
 pub async fn prune(
     store: &RetrieverStore,
-    keep: Duration,
+    retention: Retention,
     health: &StoreHealth,
     stop: &CancellationToken,
 ) {
-    let every = (keep / 2).clamp(PRUNE_AT_MOST_EVERY, PRUNE_AT_LEAST_EVERY);
+    let shortest = retention.messages.min(retention.bodies);
+    let every = (shortest / 2).clamp(PRUNE_AT_MOST_EVERY, PRUNE_AT_LEAST_EVERY);
     loop {
-        prune_once(&*store.inbox, keep, health, stop).await;
+        prune_once(&*store.inbox, retention.messages, health, stop).await;
+        prune_bodies_once(&*store.inbox, health, stop).await;
         tidy_once(&*store.batches, health, stop).await;
         if tokio::time::timeout(every, stop.cancelled()).await.is_ok() {
             return;
@@ -186,6 +200,16 @@ async fn prune_once(
     while !stop.is_cancelled() {
         match inbox.prune(keep, PRUNE_MOST).await {
             Ok(taken) if taken < u64::from(PRUNE_MOST) => return,
+            Ok(_) => {}
+            Err(fault) => return health.failed_once(StoreCall::Prune, &fault),
+        }
+    }
+}
+
+async fn prune_bodies_once(inbox: &dyn Inbox, health: &StoreHealth, stop: &CancellationToken) {
+    while !stop.is_cancelled() {
+        match inbox.prune_bodies(PRUNE_MOST).await {
+            Ok(0) => return,
             Ok(_) => {}
             Err(fault) => return health.failed_once(StoreCall::Prune, &fault),
         }

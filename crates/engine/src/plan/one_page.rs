@@ -5,7 +5,7 @@ use fetchwell_policy::url::WebUrl;
 
 use crate::plan::redirect_chain::{FetchEnd, RedirectChain, Stage};
 use crate::ports::finish::Settlement;
-use crate::ports::inbox::FetchResult;
+use crate::ports::inbox::{FetchResult, ResultBody};
 use crate::ports::job::Lease;
 use crate::ports::plan::{Moment, Plan, Step};
 use crate::web::{Outcome, Timeouts};
@@ -18,7 +18,7 @@ pub type PlanEnd<R> = (Vec<R>, Settlement);
 
 /// A record whose size in memory is known.
 pub trait Weighed {
-    /// Bytes of text and content; everything else is small.
+    /// Bytes of text, content and bodies; everything else is small.
     fn weight(&self) -> usize;
 }
 
@@ -96,7 +96,11 @@ impl<R: Weighed, F: FnMut(FetchEnd, Moment) -> PlanEnd<R> + Send> Plan<R> for On
 impl Weighed for FetchResult {
     fn weight(&self) -> usize {
         let texts = [&self.content, &self.extracted, &self.error, &self.details];
-        texts.into_iter().flatten().map(String::len).sum()
+        let texts: usize = texts.into_iter().flatten().map(String::len).sum();
+        match &self.body {
+            ResultBody::New(body) => texts.saturating_add(body.bytes.len()),
+            _ => texts,
+        }
     }
 }
 

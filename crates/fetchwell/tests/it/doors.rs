@@ -163,7 +163,9 @@ async fn an_inbox_message_becomes_an_outbox_row() {
         vec![job("http://shop.test/flaky", &json!({})), job("http://shop.test/down", &json!({}))];
     let plan = |lease: &Lease| {
         let rule = retriever::retry_rule(3);
-        retriever::plan(lease, rule, Timeouts::default(), 5, ReadLimits::default())
+        let keep = Duration::from_secs(60);
+        let bodies = retriever::BodyRules { max_bytes: 0, keep, quota_bytes: 0 };
+        retriever::plan(lease, rule, Timeouts::default(), 5, ReadLimits::default(), bodies)
     };
     let (mut rows, ledger) = run(Arc::new(plan), jobs, simulated([shop]).1).await;
     // Beside a retry a record tells of the attempt alone: no outbox has it.

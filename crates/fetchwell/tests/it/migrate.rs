@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep};
 /// Two sites: one that serves, and one whose pages come one in five seconds, so that most of them wait.
 fn web() -> TestWeb {
     TestWeb::start([
-        SiteScript::new("quick.test").status("/missing", 404),
+        SiteScript::new("quick.test").status("/missing", 404).binary("/photo", "image/png", 999),
         SiteScript::new("slow.test").crawl_delay(Duration::from_secs(5)),
     ])
 }
@@ -40,6 +40,13 @@ async fn submit(service: &Service, url: &str, key: &str) -> String {
     let body = json!({"url": url, "retailer": "admhr", "correlation_id": "c"});
     let queued = ask(service, "POST /fetch", &[("idempotency-key", key)], &body).await;
     queued["message_id"].as_str().unwrap().to_owned()
+}
+
+async fn body_of(service: &Service, id: &str) -> Vec<u8> {
+    let line = format!("GET /messages/{id}/body");
+    let answer = plain_http::ask(service.address, &service.token, &line, &[], "").await.unwrap();
+    assert_eq!(answer.status, 200, "{line}: {}", String::from_utf8_lossy(&answer.body));
+    answer.body
 }
 
 /// All results from a cursor on, until there are so many.
@@ -67,7 +74,10 @@ async fn a_service_goes_on_in_postgresql_where_it_stopped_in_sqlite() {
         all.insert(submit(&service, &url, &format!("quick-{number}")).await);
     }
     all.insert(submit(&service, "http://quick.test/missing", "missing").await);
-    let before = results(&service, 21).await;
+    let photo = submit(&service, "http://quick.test/photo", "photo").await;
+    all.insert(photo.clone());
+    let before = results(&service, 22).await;
+    let body = body_of(&service, &photo).await;
     for number in 0..5 {
         let url = format!("http://slow.test/{number}");
         all.insert(submit(&service, &url, &format!("slow-{number}")).await);
@@ -81,13 +91,14 @@ async fn a_service_goes_on_in_postgresql_where_it_stopped_in_sqlite() {
         refused.stderr
     );
     service.stop().await;
-    let waiting = 26 - results_in_file(&service).await;
+    let waiting = 27 - results_in_file(&service).await;
     assert!(waiting >= 3, "only {waiting} wait");
 
     let moved = service.program().run(&["--json", "migrate", "--to", &target]).await.expect_code(0);
     let moved: Value = serde_json::from_str(&moved.stdout).unwrap();
-    assert_eq!((&moved["moved"]["messages"], &moved["moved"]["callers"]), (&json!(26), &json!(1)));
-    assert_eq!(moved["moved"]["idempotency_keys"], 26);
+    assert_eq!((&moved["moved"]["messages"], &moved["moved"]["callers"]), (&json!(27), &json!(1)));
+    assert_eq!(moved["moved"]["idempotency_keys"], 27);
+    assert_eq!(moved["moved"]["bodies"], 2, "of the photo, and of the error page");
     assert!(moved["moved"]["sites"].as_u64().unwrap() >= 2, "{moved}");
 
     // The file is not served from any more, and says where to look.
@@ -105,13 +116,14 @@ async fn a_service_goes_on_in_postgresql_where_it_stopped_in_sqlite() {
 
     // The same token, the same results by the same cursors, the same answer to what was sent before.
     service.start_again_with(&["--store", &target]).await;
-    let after = results(&service, 21).await;
-    assert_eq!(after[..21], before[..21]);
+    let after = results(&service, 22).await;
+    assert_eq!(after[..22], before[..22]);
+    assert_eq!(body_of(&service, &photo).await, body);
     let sent_again = submit(&service, "http://quick.test/3", "quick-3").await;
     assert!(all.contains(&sent_again));
     let new = submit(&service, "http://quick.test/new", "new").await;
     assert!(all.insert(new), "a name was given twice");
-    let ended: HashSet<String> = results(&service, 27)
+    let ended: HashSet<String> = results(&service, 28)
         .await
         .iter()
         .map(|result| result["inbox_message_id"].as_str().unwrap().to_owned())

@@ -3,7 +3,7 @@
 //! | file | |
 //! |---|---|
 //! | `routes` | the routing table |
-//! | `submit`, `send_batch`, `messages`, `sent`, `cancel`, `batches`, `outbox`, `events`, `reader`, `public` | the handlers |
+//! | `submit`, `send_batch`, `messages`, `message_body`, `sent`, `cancel`, `batches`, `outbox`, `events`, `reader`, `public` | the handlers |
 //! | `oversight` | handlers for viewers and operators: `/operator/…` |
 //! | `sites` | the state of sites and orders for them: `/sites/…` |
 //! | `callers` | callers and their tokens, for operators: `/operator/callers` |
@@ -34,6 +34,7 @@ mod held_message;
 mod identity;
 mod json;
 mod memory;
+mod message_body;
 mod messages;
 mod metrics;
 mod notifications;
@@ -102,6 +103,8 @@ pub struct Rules {
     pub default_deadline: Duration,
     /// The maximum size of the body of a batch.
     pub max_batch_body_bytes: u64,
+    /// The maximum size of a page that is fetched.
+    pub max_page_bytes: u64,
     /// Whether `/metrics` needs no token.
     pub public_metrics: bool,
     /// Messages and other requests of one caller per second; 0 means no limit.

@@ -257,7 +257,8 @@ impl<'a> Range<'a> {
     }
 }
 
-fn inert(response: Response) -> Response {
+/// Keeps a page from acting on our origin.
+pub(super) fn inert(response: Response) -> Response {
     ([(CONTENT_SECURITY_POLICY, INERT)], response).into_response()
 }
 

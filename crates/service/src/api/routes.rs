@@ -19,8 +19,8 @@ use utoipa_axum::routes;
 
 use super::compression::compressed;
 use super::{
-    Api, batches, callers, cancel, docs, messages, notifications, openapi, outbox, oversight,
-    public, reader, send_batch, sent, sites, submit, webhooks,
+    Api, batches, callers, cancel, docs, message_body, messages, notifications, openapi, outbox,
+    oversight, public, reader, send_batch, sent, sites, submit, webhooks,
 };
 use crate::problem::{Problem, ProblemKind};
 
@@ -54,6 +54,7 @@ pub(super) fn documented() -> OpenApiRouter<Arc<Api>> {
         .routes(routes!(submit::fetch))
         .routes(routes!(send_batch::send_batch))
         .routes(routes!(messages::message, cancel::cancel))
+        .routes(routes!(message_body::body))
         .routes(routes!(sent::messages))
         .routes(routes!(batches::batches))
         .routes(routes!(batches::batch, batches::cancel_batch))

@@ -16,12 +16,13 @@ pub(crate) struct ProblemKind {
 
 impl ProblemKind {
     /// All kinds, sorted by status.
-    pub(crate) const ALL: [ProblemKind; 22] = [
+    pub(crate) const ALL: [ProblemKind; 23] = [
         ProblemKind::MALFORMED_JSON,
         ProblemKind::BAD_HOST,
         ProblemKind::UNAUTHORIZED,
         ProblemKind::FORBIDDEN,
         ProblemKind::NOT_FOUND,
+        ProblemKind::NO_BODY,
         ProblemKind::METHOD_NOT_ALLOWED,
         ProblemKind::NOT_ACCEPTABLE,
         ProblemKind::SLOW_REQUEST,
@@ -76,6 +77,13 @@ impl ProblemKind {
         title: "Not found",
         mend: "Check the path; only the caller that sent a message or a batch can read it, \
                until its retention ends.",
+    };
+
+    pub(crate) const NO_BODY: ProblemKind = ProblemKind {
+        name: "no-body",
+        status: StatusCode::NOT_FOUND,
+        title: "This message has no body",
+        mend: "Read `detail`, which says why; `body` of a result says whether there is one.",
     };
 
     pub(crate) const METHOD_NOT_ALLOWED: ProblemKind = ProblemKind {

@@ -152,6 +152,13 @@ impl Problem {
         problem
     }
 
+    /// The problem for a message of which there is no body, for this reason.
+    pub(crate) fn no_body(message: MessageId, reason: impl Into<String>) -> Problem {
+        let mut problem = Problem::new(ProblemKind::NO_BODY).saying(reason);
+        problem.body.message_id = Some(message.to_string());
+        problem
+    }
+
     /// The problem for a page that was not fetched within this time.
     pub(crate) fn not_in_time(message: MessageId, waited: Duration) -> Problem {
         let waited = waited.as_secs();

@@ -4,8 +4,11 @@ use std::collections::BTreeMap;
 
 use fetchwell_engine::ports::inbox::details::{FetchDetails, Redirect};
 use fetchwell_engine::ports::inbox::options::{Extracted, ExtractedArticle};
-use fetchwell_engine::ports::inbox::{Message, MessageId, MessageStatus, OutboxMessage};
+use fetchwell_engine::ports::inbox::{
+    KeptBody, Message, MessageId, MessageStatus, OutboxMessage, ResultBody,
+};
 use fetchwell_policy::rfc3339::rfc3339;
+use http::HeaderValue;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -70,6 +73,10 @@ pub struct OutboxView {
     /// The Content-Type of the response.
     #[schema(required)]
     pub content_type: Option<String>,
+    /// The body of the response, which GET /messages/{id}/body returns; null if there was none, if it was not kept, or
+    /// if it has been deleted since.
+    #[schema(required)]
+    pub body: Option<BodyView>,
     /// The HTTP status of the last response.
     #[schema(required)]
     pub http_status: Option<u16>,
@@ -150,6 +157,39 @@ pub struct OutboxView {
     pub links: Option<Vec<String>>,
 }
 
+/// The body of a response, without its bytes.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = Body)]
+pub struct BodyView {
+    /// Its size.
+    pub bytes: u64,
+    /// The Content-Type that it is returned with: that of the response, or application/octet-stream.
+    pub content_type: String,
+    /// When it is deleted at the latest; null if it is kept as long as the result.
+    #[schema(required, format = DateTime)]
+    pub expires_at: Option<String>,
+}
+
+impl BodyView {
+    fn of(message: &OutboxMessage) -> Option<BodyView> {
+        let result = &message.result;
+        let content_bytes = result.content.as_ref().map_or(0, String::len) as u64;
+        let (bytes, expires_at) = match result.body {
+            ResultBody::Content => (content_bytes, None),
+            ResultBody::Kept(KeptBody { bytes, expires_at }) => (bytes, Some(rfc3339(expires_at))),
+            ResultBody::Absent | ResultBody::Deleted | ResultBody::New(_) => return None,
+        };
+        let content_type = body_content_type(result.content_type.as_deref()).to_owned();
+        Some(BodyView { bytes, content_type, expires_at })
+    }
+}
+
+/// The Content-Type that a body is returned with.
+pub(crate) fn body_content_type(of_response: Option<&str>) -> &str {
+    let is_valid = |value: &&str| !value.trim().is_empty() && HeaderValue::from_str(value).is_ok();
+    of_response.filter(is_valid).unwrap_or("application/octet-stream")
+}
+
 /// A redirect that was followed.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = Redirect)]
@@ -186,6 +226,7 @@ impl From<Message> for MessageView {
 
 impl From<OutboxMessage> for OutboxView {
     fn from(message: OutboxMessage) -> OutboxView {
+        let body = BodyView::of(&message);
         let result = message.result;
         let extracted: Option<Extracted> =
             result.extracted.and_then(|json| serde_json::from_str(&json).ok());
@@ -215,6 +256,7 @@ impl From<OutboxMessage> for OutboxView {
             status: result.status,
             content: result.content,
             content_type: result.content_type,
+            body,
             http_status: result.http_status,
             error: result.error,
             final_url,

@@ -2,15 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use fetchwell_engine::ports::inbox::{BatchId, FetchResult, MessageId};
+use fetchwell_engine::ports::inbox::{BatchId, FetchResult, MessageId, ResultBody};
 use fetchwell_engine::ports::job::{LeaseId, NewJob};
 use sqlx::postgres::PgRow;
 use sqlx::{FromRow, Row};
 
+use super::bodies::BodyToKeep;
 use super::connections::PgQuery;
 use super::database::{column, writable};
 use super::deliveries as delivery_log;
 use super::moves::{Moves, QueueId};
+use crate::shared::bodies::body_of;
 use crate::shared::conclusion::{delivery, end_state};
 
 /// Adds `ended.line` to the story of a job, unless it is NULL. If the story is long already, which takes about eight
@@ -52,15 +54,15 @@ const COUNT_RESULTS: &str = "
 
 const PUT_OUT: &str = "
     INSERT INTO fetchwell_outbox (job, caller, cursor, kind, status, content_type, http_status, error,
-        extracted, content, details, stored_at)
-    SELECT *, $12 FROM unnest($1::BIGINT[], $2::TEXT[], $3::BIGINT[], $4::BYTEA[], $5::TEXT[],
-        $6::TEXT[], $7::INTEGER[], $8::TEXT[], $9::TEXT[], $10::TEXT[], $11::TEXT[])";
+        extracted, content, details, body_of, stored_at)
+    SELECT *, $13 FROM unnest($1::BIGINT[], $2::TEXT[], $3::BIGINT[], $4::BYTEA[], $5::TEXT[],
+        $6::TEXT[], $7::INTEGER[], $8::TEXT[], $9::TEXT[], $10::TEXT[], $11::TEXT[], $12::BIGINT[])";
 
 const COPY_OUT: &str = "
     INSERT INTO fetchwell_outbox (job, caller, cursor, kind, status, content_type, http_status, error,
-        extracted, content, details, cached_age, stored_at)
+        extracted, content, details, body_of, cached_age, stored_at)
     SELECT new.job, new.caller, new.cursor, new.kind, status, content_type, http_status, error,
-        extracted, content, details,
+        extracted, content, details, body_of,
         CASE WHEN new.is_cached THEN greatest($7 - original.stored_at, 0) END, $7
     FROM unnest($1::BIGINT[], $2::TEXT[], $3::BIGINT[], $4::BYTEA[], $5::BIGINT[], $6::BOOLEAN[])
         AS new (job, caller, cursor, kind, copies, is_cached)
@@ -222,7 +224,10 @@ impl Moves<'_> {
         Ok(cursors)
     }
 
-    async fn put_out_own(&mut self, rows: &[(&Ended, i64, &FetchResult)]) -> sqlx::Result<()> {
+    async fn put_out_own<'a>(
+        &mut self,
+        rows: &[(&'a Ended, i64, &'a FetchResult)],
+    ) -> sqlx::Result<()> {
         let text = |read: fn(&FetchResult) -> Option<&String>| {
             column(rows, |(.., result)| read(result).map(|text| writable(text)))
         };
@@ -234,9 +239,15 @@ impl Moves<'_> {
             .bind(text(|result| result.extracted.as_ref()))
             .bind(text(|result| result.content.as_ref()))
             .bind(text(|result| result.details.as_ref()))
+            .bind(column(rows, |(ended, _, result)| body_of(ended.job, &result.body)))
             .bind(self.now().as_micros());
         self.tx.execute(query).await?;
-        Ok(())
+        let new_body = |(ended, _, result): &(&'a Ended, i64, &'a FetchResult)| match &result.body {
+            ResultBody::New(body) => Some((ended.job, ended.caller.as_str(), body)),
+            _ => None,
+        };
+        let bodies: Vec<BodyToKeep<'_>> = rows.iter().filter_map(new_body).collect();
+        self.keep_bodies(&bodies).await
     }
 }
 

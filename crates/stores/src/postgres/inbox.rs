@@ -10,9 +10,9 @@ use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::inbox::sent::{SentFilter, SentPage};
 use fetchwell_engine::ports::inbox::{
     AuditEntry, Caller, CallerRecord, DeliveryFilter, DeliveryLogEntry, FIRST_TOKEN, Inbox,
-    KeyRotated, Message, MessageId, NewToken, OutboxMost, OutboxPage, ReplayRange, Replayed,
-    ReplayedOne, ResultNotifier, Role, StoredPage, Submission, Submitted, TokenAdded, TokenHash,
-    TokenRecord, WebhookKey, WebhookKeys,
+    KeyRotated, Message, MessageBody, MessageId, NewToken, OutboxMost, OutboxPage, ReplayRange,
+    Replayed, ReplayedOne, ResultNotifier, Role, StoredPage, Submission, Submitted, TokenAdded,
+    TokenHash, TokenRecord, WebhookKey, WebhookKeys,
 };
 use fetchwell_engine::ports::queue::{Ledger, Queue};
 use fetchwell_engine::ports::retriever_store::{RetrieverStore, Station};
@@ -25,7 +25,7 @@ use super::deliveries::DeliveryLog;
 use super::finish::MessageFinish;
 use super::moves::Moves;
 use super::queue::PostgresQueue;
-use super::{deliveries, message_row, reading, retention, sent, tokens};
+use super::{bodies, deliveries, message_row, reading, retention, sent, tokens};
 use crate::shared::coalescer::{BatchRule, Coalescer};
 use crate::shared::moment::StoreClock;
 
@@ -105,6 +105,14 @@ impl Inbox for PostgresInbox {
         of: Option<&str>,
     ) -> Result<Option<Message>, StoreError> {
         message_row::read(self.messages(), id, of).await
+    }
+
+    async fn body(
+        &self,
+        id: MessageId,
+        of: Option<&str>,
+    ) -> Result<Option<MessageBody>, StoreError> {
+        bodies::read(self.messages(), id, of).await
     }
 
     async fn newest_page(&self, kind: [u8; 16]) -> Result<Option<StoredPage>, StoreError> {
@@ -296,6 +304,10 @@ impl Inbox for PostgresInbox {
 
     async fn prune(&self, keep: Duration, most: u32) -> Result<u64, StoreError> {
         retention::prune(self.messages(), keep, most).await
+    }
+
+    async fn prune_bodies(&self, most: u32) -> Result<u64, StoreError> {
+        bodies::prune(self.messages(), most).await
     }
 
     async fn ledger(&self) -> Result<Ledger, StoreError> {

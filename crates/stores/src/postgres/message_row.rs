@@ -8,6 +8,7 @@ use fetchwell_policy::time::Time;
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 
+use super::bodies::join_body;
 use super::connections::PgQuery;
 use super::database::column;
 use super::queue::PostgresQueue;
@@ -41,13 +42,15 @@ pub(super) fn bind<'q>(query: PgQuery<'q>, messages: &[Option<&NewMessage>]) -> 
         .bind(column(messages, |new| new.map(|new| new.kind.as_slice())))
 }
 
-const MESSAGE: &str = "
-    SELECT key, url, odd_url, retailer, correlation_id, job.caller, state, accepted_at,
+const MESSAGE: &str = concat!(
+    "SELECT key, url, odd_url, retailer, correlation_id, job.caller, state, accepted_at,
         url_failures + site_failures + paced AS failures,
         cursor, stored_at, status, content, content_type, http_status, error, extracted, details,
-        cached_age, attempts
-    FROM fetchwell_job AS job LEFT JOIN fetchwell_outbox AS outbox ON outbox.job = job.id
-    WHERE queue = $1 AND key = $2 AND ($3::TEXT IS NULL OR job.caller = $3)";
+        cached_age, attempts, body_of, body_expires_at, body_bytes
+    FROM fetchwell_job AS job LEFT JOIN fetchwell_outbox AS outbox ON outbox.job = job.id",
+    join_body!("outbox.body_of"),
+    "WHERE queue = $1 AND key = $2 AND ($3::TEXT IS NULL OR job.caller = $3)"
+);
 
 /// A message with its result; `of`: only if it is this caller's. It is one statement, and so one moment.
 pub(super) async fn read(

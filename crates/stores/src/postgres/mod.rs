@@ -1,6 +1,7 @@
 //! The PostgreSQL adapter, which many machines can share. The names of its tables begin with `fetchwell_`.
 
 mod batches;
+mod bodies;
 mod claiming;
 mod connections;
 mod database;

@@ -1,9 +1,10 @@
 //! Moves jobs between states in one transaction, and updates the ledger with each move.
 //!
 //! Locks are taken in one order, so that no two transactions deadlock: the instance, idempotency keys of submissions,
-//! lanes of messages, jobs by id, results that are copied, callers by name, tokens by hash, batches of messages, the
-//! log of deliveries by `webhook-id`, lanes of deliveries, rooms by queue, site and lane, and the ledger. Hashes and
-//! ids sort by their bytes. Taking goes from rooms to jobs and waits for neither: it skips what others have locked.
+//! lanes of messages, jobs by id, results that are copied, callers by name (and then their bodies), tokens by hash,
+//! batches of messages, the log of deliveries by `webhook-id`, lanes of deliveries, rooms by queue, site and lane, and
+//! the ledger. Hashes and ids sort by their bytes. Taking goes from rooms to jobs and waits for neither: it skips what
+//! others have locked.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI32, Ordering};

@@ -10,9 +10,11 @@ use fetchwell_policy::time::Time;
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 
+use super::bodies::join_body;
 use super::database::Database;
 use super::moves::now_or;
 use super::queue::PostgresQueue;
+use crate::shared::bodies::result_body;
 
 /// A page of the results `$chosen` of the owner `$of`: rows with the columns of [`result_of`]. The size of a content is
 /// known without reading it, so content beyond the limit `$4` is not read.
@@ -26,7 +28,8 @@ macro_rules! page {
             " AS owner
     LEFT JOIN LATERAL (
         SELECT cursor, stored_at, status, content, content_type, http_status, error, extracted,
-            details, cached_age, key, url, odd_url, retailer, correlation_id, attempts
+            details, cached_age, key, url, odd_url, retailer, correlation_id, attempts, body_of,
+            body_expires_at, body_bytes
         FROM (
             SELECT outbox.*, sum(bytes) OVER (ORDER BY cursor) - bytes AS bytes_before
             FROM (
@@ -36,8 +39,9 @@ macro_rules! page {
             $chosen,
             ") AS chosen) AS outbox
         ) AS sized
-        JOIN fetchwell_job AS job ON job.id = sized.job
-        WHERE bytes_before < greatest($4, 1)
+        JOIN fetchwell_job AS job ON job.id = sized.job",
+            join_body!("sized.body_of"),
+            "WHERE bytes_before < greatest($4, 1)
         ORDER BY cursor
     ) AS page ON TRUE"
         )
@@ -67,9 +71,11 @@ const NEWEST_PAGE: &str = concat!(
     "SELECT ",
     now_or!("$2::BIGINT"),
     " AS now, cursor, stored_at, status, content, content_type, http_status, error, extracted,
-        details, cached_age, key, url, odd_url, retailer, correlation_id, attempts
-     FROM fetchwell_outbox AS outbox JOIN fetchwell_job AS job ON job.id = outbox.job
-     WHERE outbox.kind = $1 AND outbox.status = 'success'
+        details, cached_age, key, url, odd_url, retailer, correlation_id, attempts, body_of,
+        body_expires_at, body_bytes
+     FROM fetchwell_outbox AS outbox JOIN fetchwell_job AS job ON job.id = outbox.job",
+    join_body!("outbox.body_of"),
+    "WHERE outbox.kind = $1 AND outbox.status = 'success'
      ORDER BY outbox.stored_at DESC LIMIT 1"
 );
 
@@ -151,6 +157,8 @@ pub(super) fn result_of(row: &PgRow) -> sqlx::Result<Option<OutboxMessage>> {
     let http_status: Option<i32> = row.try_get("http_status")?;
     let attempts: i64 = row.try_get("attempts")?;
     let cached_age: Option<i64> = row.try_get("cached_age")?;
+    let expires_at: Option<i64> = row.try_get("body_expires_at")?;
+    let body_bytes: Option<i64> = row.try_get("body_bytes")?;
     Ok(Some(OutboxMessage {
         cursor,
         message: MessageId(row.try_get("key")?),
@@ -162,6 +170,7 @@ pub(super) fn result_of(row: &PgRow) -> sqlx::Result<Option<OutboxMessage>> {
             status: row.try_get("status")?,
             content: row.try_get("content")?,
             content_type: row.try_get("content_type")?,
+            body: result_body(row.try_get("body_of")?, expires_at.zip(body_bytes)),
             http_status: http_status.and_then(|status| u16::try_from(status).ok()),
             error: row.try_get("error")?,
             extracted: row.try_get("extracted")?,

@@ -342,6 +342,19 @@ const STEPS: &[&str] = &["
 
     ALTER TABLE fetchwell_job ADD COLUMN batch BYTEA;
     ALTER TABLE fetchwell_caller ADD COLUMN batches BIGINT NOT NULL DEFAULT 0;
+", "
+    -- Bodies of responses. `body_bytes` of a caller counts theirs. `body_of` of a result is the job whose body it has,
+    -- or 0 if `content` is the body.
+    CREATE TABLE fetchwell_message_body (
+        job BIGINT PRIMARY KEY,
+        expires_at BIGINT NOT NULL,
+        caller TEXT COLLATE \"C\" NOT NULL,
+        bytes BYTEA NOT NULL
+    ) WITH (autovacuum_vacuum_scale_factor = 0.02, toast.autovacuum_vacuum_scale_factor = 0.02);
+    CREATE INDEX fetchwell_message_body_caller ON fetchwell_message_body (caller, expires_at, job);
+    CREATE INDEX fetchwell_message_body_expires ON fetchwell_message_body (expires_at);
+    ALTER TABLE fetchwell_caller ADD COLUMN body_bytes BIGINT NOT NULL DEFAULT 0;
+    ALTER TABLE fetchwell_outbox ADD COLUMN body_of BIGINT;
 "];
 
 /// The version of a database that has all steps.

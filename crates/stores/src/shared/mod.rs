@@ -1,6 +1,7 @@
 //! Code that the stores share.
 
 pub(crate) mod batch_count;
+pub(crate) mod bodies;
 pub(crate) mod coalescer;
 pub(crate) mod conclusion;
 #[cfg(any(feature = "postgres", feature = "redis"))]

@@ -11,7 +11,7 @@ use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::inbox::sent::{SentFilter, SentPage};
 use fetchwell_engine::ports::inbox::{
     AuditEntry, Caller, CallerRecord, DeliveryFilter, DeliveryLogEntry, Inbox, KeyRotated, Message,
-    MessageId, NewToken, OutboxMost, OutboxPage, ReplayRange, Replayed, ReplayedOne,
+    MessageBody, MessageId, NewToken, OutboxMost, OutboxPage, ReplayRange, Replayed, ReplayedOne,
     ResultNotifier, StoredPage, Submission, Submitted, TokenAdded, TokenHash, TokenRecord,
     WebhookKey, WebhookKeys,
 };
@@ -27,7 +27,9 @@ use super::message_batches::SqliteMessageBatches;
 use super::oversight::SqliteOversight;
 use super::queue::read_ledger;
 use super::retriever_queues::RetrieverQueues;
-use super::{SqliteQueue, callers, deliveries, message_row, open, outbox, retention, sent, tokens};
+use super::{
+    SqliteQueue, bodies, callers, deliveries, message_row, open, outbox, retention, sent, tokens,
+};
 use crate::shared::coalescer::{BatchRule, Coalescer};
 
 /// Opens everything that a retriever needs in a SQLite file. Checks every `poll` for jobs from other processes.
@@ -112,6 +114,16 @@ impl Inbox for SqliteInbox {
         let queue = self.messages.queue;
         let of = of.map(str::to_owned);
         self.reader.write(move |tx| message_row::read(tx, queue, id, of.as_deref())).await
+    }
+
+    async fn body(
+        &self,
+        id: MessageId,
+        of: Option<&str>,
+    ) -> Result<Option<MessageBody>, StoreError> {
+        let queue = self.messages.queue;
+        let of = of.map(str::to_owned);
+        self.reader.write(move |tx| bodies::read(tx, queue, id, of.as_deref())).await
     }
 
     async fn newest_page(&self, kind: [u8; 16]) -> Result<Option<StoredPage>, StoreError> {
@@ -282,6 +294,10 @@ impl Inbox for SqliteInbox {
     async fn prune(&self, keep: Duration, most: u32) -> Result<u64, StoreError> {
         let wall = self.messages.clock.wall();
         self.messages.transact(move |moves| retention::prune(moves, keep, most, wall)).await
+    }
+
+    async fn prune_bodies(&self, most: u32) -> Result<u64, StoreError> {
+        self.messages.transact(move |moves| bodies::prune(moves.tx, most, moves.now)).await
     }
 
     async fn ledger(&self) -> Result<Ledger, StoreError> {

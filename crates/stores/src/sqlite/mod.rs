@@ -6,6 +6,7 @@
 
 mod articles;
 mod batches;
+mod bodies;
 mod callers;
 mod clock;
 mod dead_letters;

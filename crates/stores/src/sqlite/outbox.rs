@@ -10,12 +10,15 @@ use fetchwell_policy::time::Time;
 use fetchwell_sqlite::statements::Statements;
 use rusqlite::{Connection, Row, Rows};
 
+use crate::shared::bodies::result_body;
+
 macro_rules! select_result {
     () => {
         "SELECT cursor, key, url, grp, correlation_id, outbox.created_at, status, content,
              content_type, http_status, error, extracted, attempts, outbox.details, cached_age,
-             stored_at
-         FROM outbox JOIN job ON job.id = outbox.job JOIN lane ON lane.id = job.lane"
+             stored_at, body_of, message_body.expires_at, length(bytes)
+         FROM outbox JOIN job ON job.id = outbox.job JOIN lane ON lane.id = job.lane
+         LEFT JOIN message_body ON message_body.job = body_of"
     };
 }
 pub(super) use select_result;
@@ -88,6 +91,8 @@ pub(super) fn newest(tx: &Connection, caller: &str) -> rusqlite::Result<i64> {
 }
 
 fn result_of(row: &Row<'_>) -> rusqlite::Result<OutboxMessage> {
+    let expires_at: Option<i64> = row.get(17)?;
+    let body_bytes: Option<i64> = row.get(18)?;
     Ok(OutboxMessage {
         cursor: row.get(0)?,
         message: MessageId(row.get(1)?),
@@ -99,6 +104,7 @@ fn result_of(row: &Row<'_>) -> rusqlite::Result<OutboxMessage> {
             status: row.get(6)?,
             content: row.get(7)?,
             content_type: row.get(8)?,
+            body: result_body(row.get(16)?, expires_at.zip(body_bytes)),
             http_status: row.get(9)?,
             error: row.get(10)?,
             extracted: row.get(11)?,

@@ -416,6 +416,21 @@ const STEPS: &[&str] = &["
 
     ALTER TABLE job ADD COLUMN batch BLOB;
     ALTER TABLE caller ADD COLUMN batches INTEGER NOT NULL DEFAULT 0;
+", "
+    -- Bodies of responses. They are deleted when they are `due` by the store's clock; `expires_at` is the same by the wall
+    -- clock. `body_bytes` of a caller counts theirs. `body_of` of a result is the job whose body it has, or 0 if `content`
+    -- is the body.
+    CREATE TABLE message_body (
+        job INTEGER PRIMARY KEY,
+        caller TEXT NOT NULL,
+        due INTEGER NOT NULL,
+        expires_at INTEGER NOT NULL,
+        bytes BLOB NOT NULL
+    ) STRICT;
+    CREATE INDEX message_body_caller ON message_body (caller, due, job);
+    CREATE INDEX message_body_due ON message_body (due);
+    ALTER TABLE caller ADD COLUMN body_bytes INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE outbox ADD COLUMN body_of INTEGER;
 "];
 
 /// The version of a file that has all steps: its `user_version`.

@@ -44,6 +44,9 @@ pub struct FetchDetails {
     /// The headers of the response by name, from [`KEPT_HEADERS`]; `None` if there was no response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub headers: Option<BTreeMap<String, String>>,
+    /// The size of the body, if it was too large to be kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unkept_body_bytes: Option<u64>,
 }
 
 /// A redirect that was followed.
@@ -121,6 +124,7 @@ mod tests {
             redirects: vec![Redirect { url: "http://a.test/".to_owned(), status: 301 }],
             fetched_at: Some(Time::from_micros(1_700_000_000_000_001)),
             headers: Some(BTreeMap::from([("etag".to_owned(), "x".to_owned())])),
+            unkept_body_bytes: Some(11),
         };
         for written in [details, FetchDetails::default()] {
             let json = written.to_json().unwrap();

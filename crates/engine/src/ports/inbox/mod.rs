@@ -5,6 +5,7 @@
 
 mod attempt;
 mod batch_id;
+mod bodies;
 mod deliveries;
 pub mod details;
 mod message_id;
@@ -24,6 +25,7 @@ use crate::ports::queue::Ledger;
 
 pub use attempt::{AttemptRecord, attempts_of};
 pub use batch_id::{BatchId, NoBatchId};
+pub use bodies::{KeptBody, MessageBody, NewBody, ResultBody};
 pub use deliveries::{
     DeliveryAttempt, DeliveryFilter, DeliveryLogEntry, DeliveryRecord, DeliveryStatus, MAX_REPLAYS,
     ReplayCursor, ReplayRange, Replayed, ReplayedOne, delivery_attempts_of,
@@ -44,6 +46,13 @@ pub trait Inbox: Send + Sync {
     /// A message with its result; with `of`, only if it belongs to this caller.
     async fn message(&self, id: MessageId, of: Option<&str>)
     -> Result<Option<Message>, StoreError>;
+
+    /// The body of the response to a message; with `of`, only if the message belongs to this caller.
+    async fn body(
+        &self,
+        id: MessageId,
+        of: Option<&str>,
+    ) -> Result<Option<MessageBody>, StoreError>;
 
     /// The newest page of this kind, with the message that it was fetched for.
     async fn newest_page(&self, kind: [u8; 16]) -> Result<Option<StoredPage>, StoreError>;
@@ -148,6 +157,9 @@ pub trait Inbox: Send + Sync {
     /// their submission and all other related data. The results of a caller are removed in commit order. Returns the
     /// number of messages removed.
     async fn prune(&self, keep: Duration, most: u32) -> Result<u64, StoreError>;
+
+    /// Deletes expired bodies, at most `most` of them. Returns the number; 0 if there are none left.
+    async fn prune_bodies(&self, most: u32) -> Result<u64, StoreError>;
 
     /// The number of messages by state.
     async fn ledger(&self) -> Result<Ledger, StoreError>;
@@ -326,6 +338,8 @@ pub struct FetchResult {
     pub content: Option<String>,
     /// The `Content-Type` of the response.
     pub content_type: Option<String>,
+    /// The body of the response, as it was received.
+    pub body: ResultBody,
     /// The status code of the last response.
     pub http_status: Option<u16>,
     /// What went wrong, as text.

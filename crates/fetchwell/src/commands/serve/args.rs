@@ -1,7 +1,7 @@
 //! The arguments of `fetchwell serve`, `fetchwell callers` and `fetchwell migrate`, and the rules of `serve`.
 
 use clap::{Args, Subcommand};
-use fetchwell_doors::retriever::MessageRules;
+use fetchwell_doors::retriever::{BodyRules, MessageRules, Retention};
 use fetchwell_engine::web::Timeouts;
 use fetchwell_service::api::Rules;
 use fetchwell_settings::{Flag, Settings, Values};
@@ -30,6 +30,7 @@ pub(super) fn api_rules(values: &Values) -> Rules {
     Rules {
         default_deadline: values.retriever_deadline,
         max_batch_body_bytes: values.retriever_max_batch_body,
+        max_page_bytes: values.http_max_body,
         public_metrics: values.retriever_public_metrics,
         caller_rate: values.retriever_caller_rate,
         caller_burst: values.retriever_caller_burst,
@@ -47,10 +48,21 @@ pub(super) fn message_rules(settings: &Settings) -> MessageRules {
         max_attempts: values.retriever_max_retries,
         max_redirects: values.http_max_redirects,
         reading: read_limits(values),
+        bodies: BodyRules {
+            max_bytes: values.retriever_body_max_size,
+            keep: retention(values).bodies,
+            quota_bytes: values.retriever_body_quota,
+        },
         default_timeouts,
         timeouts: retailers::timeouts(settings, default_timeouts),
         pace: retailers::pace(settings),
     }
+}
+
+/// How long `serve` keeps data. Without its result, a body cannot be found.
+pub(super) fn retention(values: &Values) -> Retention {
+    let messages = values.retriever_retention;
+    Retention { messages, bodies: values.retriever_body_retention.min(messages) }
 }
 
 #[derive(Debug, Subcommand)]

@@ -21,7 +21,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
-use super::args::{api_rules, message_rules};
+use super::args::{api_rules, message_rules, retention};
 use super::callers::caller_service;
 use super::first_start;
 use crate::console::exit::Exit;
@@ -92,7 +92,7 @@ pub(crate) fn run(settings: &Settings) -> Running<'_> {
             serving,
             dashboard.keep_audit(&api_ended),
             api.keep_audit(&api_ended),
-            prune(&store, settings.values.retriever_retention, &parts.health, &stop),
+            prune(&store, retention(values), &parts.health, &stop),
             dashboard.keep_history(),
             api.keep_token_uses(&api_ended),
         );

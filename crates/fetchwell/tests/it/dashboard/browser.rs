@@ -30,7 +30,7 @@ const BROWSERS: [&str; 4] = [
     "/usr/bin/google-chrome",
 ];
 
-fn chromium() -> Option<&'static Path> {
+pub(super) fn chromium() -> Option<&'static Path> {
     let found = BROWSERS.into_iter().map(Path::new).find(|path| path.exists());
     if found.is_none() {
         skipped("there is no Chromium; scripts/setup --test installs one");

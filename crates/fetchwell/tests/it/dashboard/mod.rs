@@ -5,6 +5,7 @@ mod acting;
 mod browser;
 mod bulk;
 mod callers;
+mod hostile_pages;
 mod letters;
 mod place;
 mod rendering;

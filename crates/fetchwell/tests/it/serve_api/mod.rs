@@ -1,6 +1,7 @@
 //! The API of `fetchwell serve`, as its callers meet it: a real process, over HTTP.
 
 mod batches;
+mod bodies;
 mod deliveries;
 mod details;
 mod memory;
@@ -221,6 +222,7 @@ async fn what_is_public_needs_no_token() {
         "/livez",
         "/messages",
         "/messages/{id}",
+        "/messages/{id}/body",
         "/metrics",
         "/operator/audit",
         "/operator/callers",

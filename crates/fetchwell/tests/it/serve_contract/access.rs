@@ -150,7 +150,7 @@ async fn a_viewer_writes_nothing_and_everybody_else_may() {
     let mut writes = 0.0;
     for operation in callers.guarded() {
         let viewed = callers.ask(operation, &callers.viewer, &id).await;
-        viewed.expect(if operation.is_write() { 403 } else { 200 });
+        viewed.expect(if operation.is_write() { 403 } else { operation.good_status() });
         writes += if operation.is_fetch() { 1.0 } else { 0.0 };
     }
     assert_eq!(accepted(&callers.service).await, before);
@@ -175,7 +175,8 @@ async fn what_is_anothers_looks_like_what_is_not_there() {
     let mut seen = 0;
     let about_one = |operation: &&Operation| operation.is_about_one() && !operation.is_oversight();
     for operation in callers.guarded().filter(about_one) {
-        callers.ask(operation, &callers.service.token, &id).await.expect(200);
+        let own = callers.ask(operation, &callers.service.token, &id).await;
+        own.expect(operation.good_status());
         let unknown = callers.ask(operation, &callers.other, NOBODYS).await.expect(404);
         for id in [&*id, "x", "msg_%00", "%FF", &id.to_uppercase(), "msg_", &"0".repeat(5_000)] {
             let foreign = callers.ask(operation, &callers.other, id).await;

@@ -30,9 +30,14 @@ impl Operation {
         self.path.starts_with("/r/")
     }
 
-    /// What those who may ask for it get: a page that is to be read is refused, as its host is a loopback address.
+    /// What those who may ask for it get: a page that is to be read is refused, as its host is a loopback address, and
+    /// without a page there is no body.
     pub(crate) fn good_status(&self) -> u16 {
-        if self.reads_a_page() { 502 } else { 200 }
+        match &*self.path {
+            "/messages/{id}/body" => 404,
+            _ if self.reads_a_page() => 502,
+            _ => 200,
+        }
     }
 
     /// Whether it is for viewers and operators only.

@@ -14,6 +14,7 @@ use fetchwell_policy::time::Time;
 use sqlx::postgres::PgRow;
 use sqlx::{AssertSqlSafe, Row};
 
+use crate::postgres::bodies::join_body;
 use crate::postgres::connections::PgQuery;
 use crate::postgres::queue::PostgresQueue;
 use crate::postgres::reading::{result_of, url_of};
@@ -75,11 +76,12 @@ const MESSAGE_DETAIL: &str = sql!(concat!(
     summary!(),
     ", job.deadline, job.callback_url, job.story, leader.key AS leader,
         cursor, stored_at, status, content, content_type, http_status, error, extracted, details,
-        cached_age, job.attempts
+        cached_age, job.attempts, body_of, body_expires_at, body_bytes
     FROM fetchwell_job AS job
     LEFT JOIN fetchwell_outbox AS outbox ON outbox.job = job.id
-    LEFT JOIN fetchwell_job AS leader ON leader.id = job.follows
-    WHERE job.queue = $1 AND job.key = $2"
+    LEFT JOIN fetchwell_job AS leader ON leader.id = job.follows",
+    join_body!("outbox.body_of"),
+    "WHERE job.queue = $1 AND job.key = $2"
 ));
 
 const FAILURES: &str = "

@@ -34,7 +34,7 @@ impl Moves<'_> {
         let (state, site): (JobState, String) = self.tx.one(select, [id], |row| row.try_into())?;
         let ended = self.end_waiting(id, state, &site, result)?;
         let caller = self.lane_named(ended.lane)?.party.unwrap_or_default();
-        self.put_out(ended, &caller, result, ending)?;
+        self.put_out(ended, &caller, result, None, ending)?;
         self.free_followers(id)
     }
 

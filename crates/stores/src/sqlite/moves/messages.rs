@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fetchwell_engine::ports::inbox::{AttemptRecord, BatchId, FetchResult, MessageId};
+use fetchwell_engine::ports::inbox::{AttemptRecord, BatchId, FetchResult, MessageId, ResultBody};
 use fetchwell_engine::ports::job::{Lane, LeaseId};
 use fetchwell_policy::time::Time;
 use fetchwell_sqlite::statements::Statements;
@@ -10,9 +10,10 @@ use fetchwell_sqlite::statements::Statements;
 use super::batches::BatchChanges;
 use super::rows::{Beginning, NewRow, Row};
 use super::{LaneId, Moves};
+use crate::shared::bodies::body_of;
 use crate::shared::conclusion::{delivery, end_state};
 use crate::shared::job_state::{JobState, sql};
-use crate::sqlite::deliveries;
+use crate::sqlite::{bodies, deliveries};
 
 /// Adds a line to the story of a job, unless it is NULL. If the story is long already, which takes about eight
 /// attempts, its oldest line is dropped.
@@ -82,7 +83,7 @@ impl Moves<'_> {
         self.change.accepted += 1;
         *self.messages.entry(lane).or_default() += 1;
         match stored {
-            Some(stored) => {
+            Some((stored, body_of)) => {
                 // A copy gets a kind of its own: otherwise later messages would find it, and a page would count as new
                 // forever.
                 let key = new.id.0;
@@ -92,7 +93,7 @@ impl Moves<'_> {
                 self.change.done += 1;
                 let end = sql!("UPDATE job SET state = {completed}, ended_at = ?2 WHERE id = ?1");
                 self.tx.run(end, (id, self.now.as_micros()))?;
-                self.put_out(ended, caller, &stored, ending)
+                self.put_out(ended, caller, &stored, body_of, ending)
             }
             None => {
                 self.expires(id, deadline);
@@ -136,8 +137,12 @@ impl Moves<'_> {
             self.change.done += 1;
         }
         let caller = self.lane_named(ended.lane)?.party.unwrap_or_default();
-        self.put_out(ended, &caller, result, ending)?;
-        self.end_followers(id, &caller, result, ending)?;
+        let body_of = body_of(id, &result.body);
+        self.put_out(ended, &caller, result, body_of, ending)?;
+        if let ResultBody::New(body) = &result.body {
+            bodies::keep(self.tx, id, &caller, body, self.now, ending.wall)?;
+        }
+        self.end_followers(id, &caller, result, body_of, ending)?;
         Ok(true)
     }
 
@@ -159,13 +164,14 @@ impl Moves<'_> {
         leader: LeaseId,
         caller: &str,
         result: &FetchResult,
+        body_of: Option<LeaseId>,
         ending: &mut MessageEnding<'_>,
     ) -> rusqlite::Result<()> {
         // Followers send no requests of their own.
         let result = FetchResult { attempts: 0, ..result.clone() };
         for (id, state, site) in self.followers_of(leader)? {
             let ended = self.end_waiting(id, state, &site, &result)?;
-            self.put_out(ended, caller, &result, ending)?;
+            self.put_out(ended, caller, &result, body_of, ending)?;
         }
         Ok(())
     }
@@ -207,12 +213,13 @@ impl Moves<'_> {
         Ok(())
     }
 
-    /// Writes the outbox row of a message, and its delivery.
+    /// Writes the outbox row of a message, and its delivery. `body_of` is the message whose body the result has.
     pub(super) fn put_out(
         &mut self,
         ended: Ended,
         caller: &str,
         result: &FetchResult,
+        body_of: Option<LeaseId>,
         ending: &mut MessageEnding<'_>,
     ) -> rusqlite::Result<()> {
         let cursor: i64 = self.tx.one(
@@ -224,8 +231,8 @@ impl Moves<'_> {
         )?;
         self.tx.run(
             "INSERT INTO outbox (job, caller, cursor, status, content_type, http_status, error,
-                 extracted, kind, stored_at, created_at, content, details, cached_age)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+                 extracted, kind, stored_at, created_at, content, details, cached_age, body_of)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
             (
                 ended.id,
                 caller,
@@ -241,6 +248,7 @@ impl Moves<'_> {
                 &result.content,
                 &result.details,
                 result.cached_age.map(|age| age.as_micros() as i64),
+                body_of,
             ),
         )?;
         if let Some(batch) = ended.batch {
@@ -259,19 +267,25 @@ impl Moves<'_> {
         Ok(())
     }
 
-    /// The newest page of a kind stored at `since` or later.
-    fn page_of_kind(&self, kind: &[u8; 16], since: Time) -> rusqlite::Result<Option<FetchResult>> {
+    /// The newest page of a kind stored at `since` or later, and the message whose body it has.
+    fn page_of_kind(
+        &self,
+        kind: &[u8; 16],
+        since: Time,
+    ) -> rusqlite::Result<Option<(FetchResult, Option<LeaseId>)>> {
         self.tx.find(
-            "SELECT content, content_type, http_status, error, extracted, details, stored_at FROM outbox
+            "SELECT content, content_type, http_status, error, extracted, details, stored_at, body_of
+             FROM outbox
              WHERE kind = ?1 AND status = 'success' AND stored_at >= ?2
              ORDER BY stored_at DESC LIMIT 1",
             (kind, since.as_micros()),
             |row| {
                 let stored_at = Time::from_micros(row.get(6)?);
-                Ok(FetchResult {
+                let page = FetchResult {
                     status: FetchResult::SUCCESS.to_owned(),
                     content: row.get(0)?,
                     content_type: row.get(1)?,
+                    body: ResultBody::default(),
                     http_status: row.get(2)?,
                     error: row.get(3)?,
                     extracted: row.get(4)?,
@@ -279,7 +293,8 @@ impl Moves<'_> {
                     attempt: None,
                     details: row.get(5)?,
                     cached_age: Some(self.now.since(stored_at)),
-                })
+                };
+                Ok((page, row.get(7)?))
             },
         )
     }

@@ -4,6 +4,7 @@
 
 pub mod access;
 pub mod batches;
+pub mod bodies;
 pub mod deliveries;
 pub mod instances;
 pub mod intervening;
@@ -74,6 +75,15 @@ macro_rules! inbox_conformance {
                 of_equal_ones_in_one_batch_the_first_leads,
                 a_follower_outlives_a_leader_that_is_given_up,
                 no_follower_is_left_behind_when_its_leader_ends_meanwhile,
+            ],
+            bodies: [
+                a_body_is_read_back_as_it_was_stored,
+                a_body_that_is_the_content_is_read_from_it,
+                those_who_share_a_result_share_its_body,
+                a_body_expires,
+                the_oldest_bodies_make_room,
+                a_quota_holds_when_two_processes_write,
+                a_body_is_stored_with_its_result_only,
             ],
             batches: [
                 a_batch_counts_its_messages_as_they_end,
