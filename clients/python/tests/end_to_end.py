@@ -19,6 +19,7 @@ from fetchwell_client import (
     BadSignature,
     Batch,
     BatchCompletedEvent,
+    Body,
     Fetch,
     Fetchwell,
     Message,
@@ -131,6 +132,27 @@ def a_caller_finds_and_cancels_its_messages(fetchwell: Fetchwell) -> None:
     first = fetchwell.messages(limit=1)
     second = fetchwell.messages(limit=1, after=first.next)
     assert first.messages[0].created_at >= second.messages[0].created_at and first != second, (first, second)
+
+
+def a_body_is_what_the_site_sent(fetchwell: Fetchwell) -> None:
+    photo = fetchwell.fetch("http://pages.test/photo", "admhr", "photo-1")
+    assert photo.outbox is not None and photo.outbox.content is None and photo.outbox.body is not None, photo
+    body = fetchwell.body(photo.id)
+    assert body.content_type == photo.outbox.body.content_type == "image/jpeg", photo
+    assert len(body.content) == photo.outbox.body.bytes == 999 and photo.outbox.body.expires_at is not None, photo
+    page = fetchwell.fetch("http://pages.test/one", "admhr", "page-1").outbox
+    assert page is not None and page.content is not None and page.body is not None, page
+    assert fetchwell.body(page.inbox_message_id) == Body(page.content.encode(), "text/html"), page
+    assert page.body.expires_at is None, "it is kept as long as the result"
+    missing = fetchwell.fetch("http://gone.test/x", "admhr", "missing-1")
+    assert fetchwell.body(missing.id).content.startswith(b"status 404"), "the error page"
+    private = fetchwell.fetch("http://private.test/x", "admhr", "private-1")
+    try:
+        fetchwell.body(private.id)
+    except Problem as problem:
+        assert problem.status == 404 and problem.members["type"].endswith("no-body") and problem.detail, problem
+    else:
+        raise AssertionError("nothing was fetched")
 
 
 def results_come_in_order_and_none_is_missed(fetchwell: Fetchwell) -> None:
@@ -366,6 +388,9 @@ async def the_same_without_waiting() -> None:
             *(fetchwell.fetch(f"http://pages.test/async/{n}", "admhr", f"a-{n}") for n in range(5))
         )
         assert all(isinstance(message, Message) and message.status == "completed" for message in messages)
+        result = messages[0].outbox
+        assert result is not None and result.content is not None
+        assert (await fetchwell.body(messages[0].id)).content == result.content.encode()
         async for result in fetchwell.results():
             assert result.cursor == "1"
             break
@@ -422,6 +447,7 @@ def main() -> None:
         a_repetition_is_not_accepted_twice(fetchwell)
         a_result_says_where_it_came_from(fetchwell)
         a_caller_finds_and_cancels_its_messages(fetchwell)
+        a_body_is_what_the_site_sent(fetchwell)
         results_come_in_order_and_none_is_missed(fetchwell)
         a_batch_is_sent_waited_for_and_read(fetchwell)
         the_rest_of_a_batch_is_cancelled(fetchwell)

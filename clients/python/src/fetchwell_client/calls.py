@@ -18,7 +18,7 @@ from urllib.parse import quote
 import httpx
 
 from .errors import CursorGone, Problem, Unreachable
-from .models import Fetch
+from .models import Body, Fetch
 from .version import __version__
 
 LONGEST_WAIT_S = 60
@@ -93,6 +93,10 @@ def batch_results(batch_id: str, after: str | None, limit: int, wait: int) -> Ca
 def message(message_id: str, wait: int) -> Call:
     params = {"wait": str(min(wait, LONGEST_WAIT_S))} if wait else {}
     return Call("GET", f"/messages/{message_id}", params=params, wait_s=min(wait, LONGEST_WAIT_S))
+
+
+def body(message_id: str) -> Call:
+    return Call("GET", f"/messages/{message_id}/body")
 
 
 def cancel(message_id: str) -> Call:
@@ -235,7 +239,13 @@ def check(response: httpx.Response) -> httpx.Response:
     raise problem(response)
 
 
+def bytes_of(response: httpx.Response) -> Body:
+    """The body of a page, or the problem that the answer is."""
+    return Body(check(response).content, response.headers.get("content-type", ""))
+
+
 def problem(response: httpx.Response) -> Problem:
+    """The problem that an answer is."""
     try:
         members = response.json()
     except ValueError:

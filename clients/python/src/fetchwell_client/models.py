@@ -9,7 +9,7 @@ from typing import Any, TypeVar, Union
 
 Model = TypeVar("Model")
 
-TIMES = frozenset({"created_at", "fetched_at", "estimated_end", "cancelled_at", "ended_at", "at", "previous_until"})
+TIMES = frozenset({"created_at", "fetched_at", "estimated_end", "cancelled_at", "ended_at", "at", "expires_at", "previous_until"})
 """Members that are times."""
 
 
@@ -59,6 +59,25 @@ class Redirect:
 
 
 @dataclass(frozen=True, slots=True)
+class BodyInfo:
+    """What is known of the body of a response."""
+
+    bytes: int
+    content_type: str
+    expires_at: datetime | None = None
+    """When it is deleted at the latest; None if it is kept as long as the result."""
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """The body of a response, as the site sent it."""
+
+    content: bytes
+    content_type: str
+    """The Content-Type of the response."""
+
+
+@dataclass(frozen=True, slots=True)
 class OutboxMessage:
     """What came of a message."""
 
@@ -103,6 +122,8 @@ class OutboxMessage:
     """If so, how old the page was then."""
     content_omitted: bool = False
     """In a webhook: whether `content`, `text`, `markdown` and `links` were left out because they are too long."""
+    body: BodyInfo | None = None
+    """The body of the response, which `body(message_id)` returns; None if there is none."""
 
     @property
     def is_success(self) -> bool:
@@ -333,6 +354,8 @@ def read(model: type[Model], json: Mapping[str, Any]) -> Model:
             members[name] = read_time(members[name])
     if members.get("redirects") is not None:
         members["redirects"] = [read(Redirect, redirect) for redirect in members["redirects"]]
+    if members.get("body") is not None:
+        members["body"] = read(BodyInfo, members["body"])
     if members.get("outbox") is not None:
         members["outbox"] = read(OutboxMessage, members["outbox"])
     return model(**members)

@@ -17,6 +17,7 @@ from .models import (
     BatchList,
     BatchPage,
     BatchReceipt,
+    Body,
     DeliveryPage,
     Fetch,
     Message,
@@ -130,6 +131,11 @@ class Fetchwell:
     def message(self, message_id: str, *, wait: int = 0) -> Message:
         """What became of a message; `wait` (seconds, at most 60) waits for its result."""
         return read(Message, self._call(calls.message(message_id, wait)))
+
+    def body(self, message_id: str) -> Body:
+        """The body of the response, as the site sent it: also one that is not text, or of an error page. If there is
+        none, this is a `Problem` with the status 404 that says why."""
+        return calls.bytes_of(self._respond(calls.body(message_id)))
 
     def cancel(self, message_id: str) -> Message:
         """Cancels a message that waits. One that has ended stays as it is; one that is being fetched is a `Problem`

@@ -34,6 +34,7 @@ pub(crate) fn web() -> TestWeb {
             .text("/article", "text/html", ARTICLE)
             .text("/article?a=b%2Fc&d=/e", "text/html", ARTICLE)
             .text("/large", "text/plain", &"a long line\n".repeat(30_000))
+            .binary("/photo", "image/jpeg", 999)
             .redirect("/moved", "/one"),
         SiteScript::new("gone.test").status("/x", 404),
         SiteScript::new("private.test").robots("User-agent: *\nDisallow: /\n"),
