@@ -6,7 +6,9 @@
 //! 2. `page`: a tolerant tokenizer makes a flat array of nodes in document order that borrow the
 //!    input. A subtree is a contiguous range, so every later step is a scan.
 //! 3. `content`: selects the range of the article, and the subtrees to leave out.
-//! 4. `text`, `markdown`, `metadata`: write the result.
+//! 4. `text`, `markdown`, `html`, `metadata`: write the result.
+//!
+//! `part` reads a part of a page that the caller chooses.
 //!
 //! Pages are untrusted input: every step takes linear time, never recurses, and accepts any input. A page that makes no
 //! sense gives an empty article. [`Limits`] bounds the time and the amount of text.
@@ -17,6 +19,7 @@ mod content;
 mod entities;
 mod entity_names;
 mod fold;
+mod html;
 mod json_strings;
 mod language;
 mod limits;
@@ -25,6 +28,7 @@ mod markdown;
 mod media_type;
 mod metadata;
 mod page;
+mod part;
 mod text;
 mod text_stats;
 mod walk;
@@ -33,6 +37,7 @@ pub use charset::{Decoded, decode};
 pub use entities::{named_character, replace_references};
 pub use limits::{Limits, TookTooLong};
 pub use media_type::{is_html, is_text};
+pub use part::{Part, PartContent, Selector, part_within};
 
 use url::Url;
 
@@ -166,7 +171,8 @@ pub fn links_within(
     let watch = &Watch::new(limits);
     let page = Page::parse(html, limits.max_text_bytes, watch)?;
     let base_url = &metadata::base_url(&page, found_at);
-    links::all(&page, base_url, limits.max_added_bytes(html), watch)
+    let elements = page.elements().map(|(_, element)| element);
+    links::all(elements, base_url, limits.max_added_bytes(html), watch)
 }
 
 /// The URL that a page declares as its own, if it is absolute: its canonical URL, else that of its Open Graph data. For
@@ -198,7 +204,10 @@ impl<'a> Read<'a> {
         limits: &Limits<'_>,
         watch: &Watch<'_>,
     ) -> Result<Self, TookTooLong> {
-        let page = Page::parse(html, limits.max_text_bytes, watch)?;
+        Read::of(Page::parse(html, limits.max_text_bytes, watch)?, found_at, watch)
+    }
+
+    fn of(page: Page<'a>, found_at: &Url, watch: &Watch<'_>) -> Result<Self, TookTooLong> {
         let json_ld = JsonLd::read(&page.json_ld);
         watch.look()?;
         let metas = Metas::of(&page);

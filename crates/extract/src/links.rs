@@ -27,10 +27,10 @@ pub(crate) fn image_address(base_url: &Url, image: &Element<'_>) -> Option<Url> 
         .find_map(|name| absolute(base_url, &image.attribute(name)?))
 }
 
-/// The URLs that the page links to, each once and without its fragment, in document order; at most [`MAX_LINKS`],
+/// The URLs that these elements link to, each once and without its fragment, in their order; at most [`MAX_LINKS`],
 /// and as many as fit into `max_bytes`.
-pub(crate) fn all(
-    page: &Page<'_>,
+pub(crate) fn all<'p, 'a: 'p>(
+    elements: impl Iterator<Item = &'p Element<'a>>,
     base_url: &Url,
     max_bytes: usize,
     watch: &Watch<'_>,
@@ -38,7 +38,7 @@ pub(crate) fn all(
     let mut seen = HashSet::new();
     let mut links = Vec::new();
     let mut bytes_left = max_bytes;
-    for (_, link) in page.elements().filter(|(_, element)| element.tag == Tag::A) {
+    for link in elements.filter(|element| element.tag == Tag::A) {
         watch.step()?;
         let Some(href) = link.attribute("href") else { continue };
         let Some(mut url) = absolute(base_url, &href) else { continue };

@@ -41,7 +41,6 @@ fn write_without(
 ) -> Result<PlainText, TookTooLong> {
     let mut writer = Writer { headline, ..Writer::default() };
     walk(page, content, &mut writer, watch)?;
-    writer.end_block();
     Ok(PlainText { text: writer.out, first_paragraph: writer.first_paragraph })
 }
 
@@ -131,6 +130,10 @@ impl NodeVisitor for Writer {
                 Piece::Words(words) => self.words(&words),
             }
         }
+    }
+
+    fn part_ends(&mut self) {
+        self.end_block();
     }
 }
 

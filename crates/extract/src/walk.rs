@@ -1,5 +1,7 @@
 //! Walks through the article, for the writers.
 
+use std::ops::Range;
+
 use crate::content::Content;
 use crate::limits::{TookTooLong, Watch};
 use crate::page::{Element, NodeKind, Page};
@@ -13,6 +15,8 @@ pub(crate) trait NodeVisitor {
     fn leave(&mut self, index: usize, element: &Element<'_>);
     /// Text as in the source, not decoded.
     fn text(&mut self, source: &str);
+    /// A part of the content ends; what follows stands elsewhere on the page.
+    fn part_ends(&mut self);
 }
 
 /// Passes the content to the visitor. It does not recurse, because the depth is untrusted input.
@@ -22,14 +26,28 @@ pub(crate) fn walk(
     visitor: &mut impl NodeVisitor,
     watch: &Watch<'_>,
 ) -> Result<(), TookTooLong> {
+    for part in content.parts() {
+        walk_part(page, part.clone(), &content.dropped, visitor, watch)?;
+        visitor.part_ends();
+    }
+    Ok(())
+}
+
+fn walk_part(
+    page: &Page<'_>,
+    part: Range<usize>,
+    dropped: &[bool],
+    visitor: &mut impl NodeVisitor,
+    watch: &Watch<'_>,
+) -> Result<(), TookTooLong> {
     let mut open: Vec<(usize, usize, &Element<'_>)> = Vec::new();
-    let mut index = content.root.start;
-    while let Some(node) = page.nodes.get(index).filter(|_| index < content.root.end) {
+    let mut index = part.start;
+    while let Some(node) = page.nodes.get(index).filter(|_| index < part.end) {
         watch.step()?;
         while let Some((opened, _, element)) = open.pop_if(|(_, end, _)| *end <= index) {
             visitor.leave(opened, element);
         }
-        let is_dropped = content.dropped.get(index) == Some(&true);
+        let is_dropped = dropped.get(index) == Some(&true);
         match &node.kind {
             _ if is_dropped => index = node.end,
             NodeKind::Text(source) => {

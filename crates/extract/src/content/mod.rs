@@ -37,6 +37,8 @@ const MIN_KEPT_PROSE_PERCENT: usize = 5;
 pub(crate) struct Content {
     /// A range of the page's nodes.
     pub(crate) root: Range<usize>,
+    /// Further ranges after it, if the caller chose several elements.
+    pub(crate) more: Vec<Range<usize>>,
     /// For each node of the page, whether the writers skip its subtree.
     pub(crate) dropped: Vec<bool>,
     /// Bytes of text in it.
@@ -72,7 +74,7 @@ pub(crate) fn choose(
     } else {
         repeated::drop(page, &root, &mut dropped);
     }
-    Content { text_bytes: kept.text_bytes(&root), root, dropped }
+    Content { text_bytes: kept.text_bytes(&root), root, more: Vec::new(), dropped }
 }
 
 /// Prunes the page, and more cautiously if that leaves too little.
@@ -95,6 +97,11 @@ fn widened(root: Range<usize>, page: &Page<'_>, all: &TextStats, kept: &TextStat
 }
 
 impl Content {
+    /// The ranges of the page's nodes, in document order.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = &Range<usize>> {
+        std::iter::once(&self.root).chain(&self.more)
+    }
+
     /// The heading that matches the title.
     pub(crate) fn headline(&self, page: &Page<'_>, title: &str) -> Option<usize> {
         page.elements()

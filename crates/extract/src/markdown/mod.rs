@@ -40,7 +40,6 @@ pub(crate) fn write(
         table: None,
     };
     walk(page, content, &mut writer, watch)?;
-    writer.end_block();
     Ok(writer.blocks.finish())
 }
 
@@ -201,5 +200,9 @@ impl NodeVisitor for Writer<'_, '_> {
                 Piece::Words(words) => self.line.raw(&escape::text(&words)),
             }
         }
+    }
+
+    fn part_ends(&mut self) {
+        self.end_block();
     }
 }

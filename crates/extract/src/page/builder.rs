@@ -45,7 +45,7 @@ pub(super) fn build<'a>(
                 text_bytes_left -= text.len();
                 builder.push(NodeKind::Text(text));
             }
-            Token::Start { tag, name, attributes } => builder.start(tag, name, attributes),
+            Token::Start { tag, name, source } => builder.start(tag, name, source),
             Token::End { tag, name } => builder.end(tag, name),
             Token::Script { attributes, content } => builder.script(attributes, content),
             Token::Noscript { content } if builder.noscript.len() < MAX_NOSCRIPT => {
@@ -91,10 +91,10 @@ impl<'a> Builder<'a> {
         self.nodes.push(Node { kind, end });
     }
 
-    fn start(&mut self, tag: Tag, name: &'a str, attributes: &'a str) {
+    fn start(&mut self, tag: Tag, name: &'a str, source: &'a str) {
         self.close_implied(tag);
         let node = self.nodes.len();
-        self.push(NodeKind::Element(Element { tag, attributes }));
+        self.push(NodeKind::Element(Element::new(tag, name.len(), source)));
         if tag.is_void() {
             return;
         }

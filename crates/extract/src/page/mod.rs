@@ -42,7 +42,10 @@ pub(crate) enum NodeKind<'a> {
 #[derive(Clone, Copy)]
 pub(crate) struct Element<'a> {
     pub(crate) tag: Tag,
-    attributes: &'a str,
+    /// A number this small takes no more memory than the tag alone. The source has at most 16 MiB.
+    name_bytes: u32,
+    /// The name and the attributes.
+    source: &'a str,
 }
 
 impl<'a> Page<'a> {
@@ -111,21 +114,33 @@ impl<'a> Page<'a> {
 }
 
 impl<'a> Element<'a> {
+    fn new(tag: Tag, name_bytes: usize, source: &'a str) -> Element<'a> {
+        Element { tag, name_bytes: u32::try_from(name_bytes).unwrap_or(u32::MAX), source }
+    }
+
+    /// The name as in the source.
+    pub(crate) fn name(&self) -> &'a str {
+        self.source.get(..self.name_bytes as usize).unwrap_or_default()
+    }
+
+    fn attribute_source(&self) -> &'a str {
+        self.source.get(self.name_bytes as usize..).unwrap_or_default()
+    }
+
     /// Names and raw values, in source order.
     pub(crate) fn attributes(&self) -> impl Iterator<Item = (&'a str, &'a str)> {
-        attributes::parse(self.attributes)
+        attributes::parse(self.attribute_source())
     }
 
     /// The decoded value of an attribute, named in lower case; empty if it has no value.
     pub(crate) fn attribute(&self, name: &str) -> Option<Cow<'a, str>> {
-        let (_, value) =
-            attributes::parse(self.attributes).find(|(key, _)| key.eq_ignore_ascii_case(name))?;
+        let (_, value) = self.attributes().find(|(key, _)| key.eq_ignore_ascii_case(name))?;
         Some(entities::decode(value))
     }
 
     /// Whether a word occurs anywhere in the attributes, case-sensitively: a fast check before a slow one.
     pub(crate) fn mentions(&self, word: &str) -> bool {
-        memchr::memmem::find(self.attributes.as_bytes(), word.as_bytes()).is_some()
+        memchr::memmem::find(self.attribute_source().as_bytes(), word.as_bytes()).is_some()
     }
 
     /// Whether an attribute contains this word; words are separated by spaces.

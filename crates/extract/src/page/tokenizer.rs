@@ -12,7 +12,8 @@ pub(super) enum Token<'a> {
     Start {
         tag: Tag,
         name: &'a str,
-        attributes: &'a str,
+        /// The name and the attributes.
+        source: &'a str,
     },
     End {
         tag: Tag,
@@ -77,7 +78,7 @@ impl<'a> Tokenizer<'a> {
             return self.skip_content(tag, name, attributes);
         }
         self.in_title = tag == Tag::Title;
-        Some(Token::Start { tag, name, attributes })
+        Some(Token::Start { tag, name, source: self.slice(name_start, end) })
     }
 
     fn skip_content(&mut self, tag: Tag, name: &str, attributes: &'a str) -> Option<Token<'a>> {
@@ -200,7 +201,9 @@ mod tests {
         let got: Vec<_> = Tokenizer::new(html)
             .map(|token| match token {
                 Token::Text(text) => text.to_owned(),
-                Token::Start { name, attributes, .. } => format!("<{name}|{attributes}>"),
+                Token::Start { name, source, .. } => {
+                    format!("<{name}|{}>", source.strip_prefix(name).unwrap())
+                }
                 Token::End { name, .. } => format!("</{name}>"),
                 Token::Script { attributes, content } => format!("{{{attributes}|{content}}}"),
                 Token::Noscript { content } => format!("{{{content}}}"),

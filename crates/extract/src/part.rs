@@ -1,0 +1,320 @@
+//! Reads the part of a page that the caller chose: its main content, all of it, or the elements that match selectors.
+
+use url::Url;
+
+use crate::content::Content;
+use crate::limits::{Limits, TookTooLong, Watch};
+use crate::page::{Element, Node, NodeKind, Page, Tag};
+use crate::{Read, html, links, markdown, metadata, text};
+
+/// The part of a page to read.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Part<'s> {
+    /// Whether to read the whole page instead of its main content.
+    pub whole_page: bool,
+    /// If there are any, only the elements that match one of these are read, wherever they are on the page.
+    pub include: &'s [Selector],
+    /// Elements that match one of these are left out.
+    pub exclude: &'s [Selector],
+}
+
+impl Part<'_> {
+    /// Whether this is the main content as [`extract`](crate::extract) finds it.
+    #[must_use]
+    pub fn is_main_content(&self) -> bool {
+        !self.whole_page && !self.has_selectors()
+    }
+
+    /// Whether selectors choose or leave out elements.
+    #[must_use]
+    pub fn has_selectors(&self) -> bool {
+        !self.include.is_empty() || !self.exclude.is_empty()
+    }
+}
+
+/// Matches elements that have all of this.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selector {
+    /// The name, in any case.
+    pub name: Option<String>,
+    /// The id.
+    pub id: Option<String>,
+    /// The classes.
+    pub classes: Vec<String>,
+}
+
+impl Selector {
+    fn matches(&self, element: &Element<'_>) -> bool {
+        let has = |attribute: &str, word: &str| {
+            element
+                .attribute(attribute)
+                .is_some_and(|value| value.split_whitespace().any(|one| one == word))
+        };
+        self.name.as_ref().is_none_or(|name| element.name().eq_ignore_ascii_case(name))
+            && self.id.as_ref().is_none_or(|id| has("id", id))
+            && self.classes.iter().all(|class| has("class", class))
+    }
+}
+
+/// The content of a part of a page.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PartContent {
+    /// As plain text: blocks, separated by blank lines.
+    pub text: String,
+    /// As Markdown.
+    pub markdown: String,
+    /// As HTML without scripts, styles, forms and event handlers. It is safe to show only on an origin of its own.
+    pub html: String,
+    /// The URLs that the chosen elements link to, each once. The main content has those of the whole page.
+    pub links: Vec<Url>,
+}
+
+/// Reads a part of a page within limits. `found_at` is the URL of the page.
+pub fn part_within(
+    html: &str,
+    found_at: &Url,
+    part: &Part<'_>,
+    limits: &Limits<'_>,
+) -> Result<PartContent, TookTooLong> {
+    let watch = &Watch::new(limits);
+    let page = without(Page::parse(html, limits.max_text_bytes, watch)?, part.exclude, watch)?;
+    let base_url = &metadata::base_url(&page, found_at);
+    let added = limits.max_added_bytes(html);
+    if part.whole_page || !part.include.is_empty() {
+        let content = chosen(&page, part.include, watch)?;
+        let links = links::all(elements(&page, &content), base_url, added, watch)?;
+        return write(&page, &content, links, base_url, added, watch);
+    }
+    let read = Read::of(page, found_at, watch)?;
+    let data = read.carried(limits);
+    let carried = match &data {
+        Some(data) => {
+            let page = Page::parse(&data.html, limits.max_text_bytes, watch)?;
+            Some(Read::of(without(page, part.exclude, watch)?, found_at, watch)?)
+        }
+        None => None,
+    };
+    let elements = read.page.elements().map(|(_, element)| element);
+    let links = links::all(elements, base_url, added, watch)?;
+    let Read { page, content, .. } = read.or_longer(carried.as_ref());
+    write(page, content, links, base_url, added, watch)
+}
+
+fn write(
+    page: &Page<'_>,
+    content: &Content,
+    links: Vec<Url>,
+    base_url: &Url,
+    max_added_bytes: usize,
+    watch: &Watch<'_>,
+) -> Result<PartContent, TookTooLong> {
+    Ok(PartContent {
+        text: text::write(page, content, None, watch)?.text,
+        markdown: markdown::write(page, content, base_url, max_added_bytes, watch)?,
+        html: html::write(page, content, base_url, max_added_bytes, watch)?,
+        links,
+    })
+}
+
+/// The page without the elements that match.
+fn without<'a>(
+    page: Page<'a>,
+    exclude: &[Selector],
+    watch: &Watch<'_>,
+) -> Result<Page<'a>, TookTooLong> {
+    if exclude.is_empty() {
+        return Ok(page);
+    }
+    // For each node, and for the end of the page, how many nodes before it are kept.
+    let mut kept_before = Vec::with_capacity(page.nodes.len() + 1);
+    let mut kept = 0;
+    let mut left_out_until = 0;
+    for (index, node) in page.nodes.iter().enumerate() {
+        watch.step()?;
+        kept_before.push(kept);
+        if index < left_out_until {
+            continue;
+        }
+        if matches_any(exclude, &node.kind) {
+            left_out_until = node.end;
+        } else {
+            kept += 1;
+        }
+    }
+    kept_before.push(kept);
+    let place = |index: usize| kept_before.get(index).copied().unwrap_or(kept);
+    let nodes = page.nodes.into_iter().enumerate();
+    let nodes = nodes.filter(|(index, _)| place(*index) < place(index + 1));
+    let nodes = nodes.map(|(_, node)| Node { end: place(node.end), ..node }).collect();
+    Ok(Page { nodes, ..page })
+}
+
+/// The outermost elements that match; the whole page if there are no selectors.
+fn chosen(
+    page: &Page<'_>,
+    include: &[Selector],
+    watch: &Watch<'_>,
+) -> Result<Content, TookTooLong> {
+    let mut parts = Vec::new();
+    let mut dropped = vec![false; page.nodes.len()];
+    let mut chosen_until = 0;
+    for (index, (node, is_dropped)) in page.nodes.iter().zip(&mut dropped).enumerate() {
+        watch.step()?;
+        let NodeKind::Element(element) = &node.kind else { continue };
+        *is_dropped = is_never_read(element.tag);
+        if index >= chosen_until && matches_any(include, &node.kind) {
+            chosen_until = node.end;
+            parts.push(index..node.end);
+        }
+    }
+    if include.is_empty() {
+        parts.push(0..page.nodes.len());
+    }
+    let mut parts = parts.into_iter();
+    let root = parts.next().unwrap_or_default();
+    Ok(Content { root, more: parts.collect(), dropped, text_bytes: 0 })
+}
+
+/// Whether an element is no content on any page: the head, and the controls of forms.
+fn is_never_read(tag: Tag) -> bool {
+    use Tag::*;
+    matches!(tag, Button | Head | Input | Select | SelectOption | Title)
+}
+
+fn matches_any(selectors: &[Selector], kind: &NodeKind<'_>) -> bool {
+    match kind {
+        NodeKind::Element(element) => selectors.iter().any(|selector| selector.matches(element)),
+        NodeKind::Text(_) => false,
+    }
+}
+
+fn elements<'p, 'a>(
+    page: &'p Page<'a>,
+    content: &'p Content,
+) -> impl Iterator<Item = &'p Element<'a>> {
+    let nodes =
+        content.parts().flat_map(move |part| page.nodes.get(part.clone()).unwrap_or_default());
+    nodes.filter_map(|node| match &node.kind {
+        NodeKind::Element(element) => Some(element),
+        NodeKind::Text(_) => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const PAGE: &str = "<html><head><title>A title</title></head><body>\
+        <nav class='top menu'><a href='/home'>Home</a></nav>\
+        <main><h1>A headline</h1><p class=intro>First <a href='/one?a=1&amp;b=2' onclick='x()'>words</a>.</p>\
+        <div id=ad><p>Buy this</p></div><pre>one <b class=number>1</b>\n two</pre>\
+        <ul><li>Item <x-note class='a b'>note</x-note></ul><script>alert(1)</script>\
+        <img src=i.png alt='1 < \"2\"' onerror=alert(1)></main>\
+        <footer><p>All rights <a href='http://b.test/'>reserved</a></p></footer></body></html>";
+
+    fn selector(name: &str, id: &str, class: &str) -> Selector {
+        let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+        Selector { name: some(name), id: some(id), classes: some(class).into_iter().collect() }
+    }
+
+    fn read(part: &Part<'_>) -> PartContent {
+        let url = Url::parse("http://a.test/x/").unwrap();
+        part_within(PAGE, &url, part, &Limits::NONE).unwrap()
+    }
+
+    fn links(content: &PartContent) -> Vec<&str> {
+        content.links.iter().map(Url::as_str).collect()
+    }
+
+    #[test]
+    fn the_whole_page_has_its_frame_and_no_head() {
+        let whole = read(&Part { whole_page: true, ..Part::default() });
+        assert!(
+            whole.markdown.starts_with("[Home](http://a.test/home)\n\n# A headline"),
+            "{whole:?}"
+        );
+        assert!(whole.text.ends_with("All rights reserved"), "{whole:?}");
+        assert!(!whole.markdown.contains("A title") && !whole.html.contains("alert"), "{whole:?}");
+        let found = ["http://a.test/home", "http://a.test/one?a=1&b=2", "http://b.test/"];
+        assert_eq!(links(&whole), found);
+    }
+
+    #[test]
+    fn selectors_choose_the_outermost_elements_in_the_order_of_the_page() {
+        for (include, markdown) in [
+            (vec![selector("h1", "", "")], "# A headline"),
+            (vec![selector("", "", "intro")], "First [words](http://a.test/one?a=1&b=2)."),
+            (
+                vec![selector("", "ad", ""), selector("p", "", "")],
+                "First [words](http://a.test/one?a=1&b=2).\n\nBuy this\n\nAll rights [reserved](http://b.test/)",
+            ),
+            (vec![selector("X-NOTE", "", "b")], "note"),
+            (vec![selector("b", "", "number"), selector("x-note", "", "")], "**1**\n\nnote"),
+            (vec![selector("p", "ad", "")], ""),
+            (vec![selector("nosuch", "", "")], ""),
+        ] {
+            let read = read(&Part { include: &include, ..Part::default() });
+            assert_eq!(read.markdown, markdown, "{include:?}");
+        }
+        let notes = read(&Part { include: &[selector("footer", "", "")], ..Part::default() });
+        assert_eq!((links(&notes), &*notes.text), (vec!["http://b.test/"], "All rights reserved"));
+    }
+
+    #[test]
+    fn selectors_leave_elements_out() {
+        let exclude = [
+            selector("", "ad", ""),
+            selector("", "", "number"),
+            selector("", "", "top"),
+            selector("a", "", ""),
+        ];
+        for whole_page in [false, true] {
+            let read = read(&Part { whole_page, include: &[], exclude: &exclude });
+            for gone in ["Buy", "Home", "words", "one 1", "reserved"] {
+                assert!(
+                    !read.markdown.contains(gone) && !read.html.contains(gone),
+                    "{gone}: {read:?}"
+                );
+            }
+            assert!(read.markdown.contains("one \n two"), "{read:?}");
+            assert!(read.links.is_empty());
+        }
+        let both =
+            Part { include: &[selector("main", "", "")], exclude: &exclude, whole_page: false };
+        assert!(read(&both).text.starts_with("A headline\n\nFirst ."), "{:?}", read(&both));
+    }
+
+    #[test]
+    fn html_has_absolute_urls_and_nothing_that_runs() {
+        let html = read(&Part { include: &[selector("main", "", "")], ..Part::default() }).html;
+        for part in [
+            "<main><h1>A headline</h1><p class=\"intro\">First <a href=\"http://a.test/one?a=1&amp;b=2\">words</a>.</p>",
+            "<ul><li>Item <x-note class=\"a b\">note</x-note></li></ul>",
+            "<img alt=\"1 &lt; &quot;2&quot;\" src=\"http://a.test/x/i.png\"></main>",
+        ] {
+            assert!(html.contains(part), "{html}");
+        }
+        assert!(!html.contains("onclick") && !html.contains("onerror"), "{html}");
+    }
+
+    proptest! {
+        #[test]
+        fn any_page_is_read(
+            pieces in prop::collection::vec("(<p>|<p class=a>|</p>|<div id=b|>|<table><td>|<a href=x|x|<x-y|&lt;|<|\"|</div>|<pre>)", 0..60),
+            whole_page: bool,
+        ) {
+            let page = pieces.concat();
+            let url = Url::parse("http://a.test/").unwrap();
+            let a = [selector("", "", "a")];
+            let b = [selector("", "b", ""), selector("td", "", "")];
+            for (include, exclude) in [(&a[..], &b[..]), (&b, &a), (&[], &a), (&b, &[])] {
+                let part = Part { whole_page, include, exclude };
+                let read = part_within(&page, &url, &part, &Limits::NONE).unwrap();
+                // No more than the references and the end tags that were left out.
+                prop_assert!(read.html.len() <= 20 * page.len() + 100);
+            }
+        }
+    }
+}
