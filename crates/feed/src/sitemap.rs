@@ -46,9 +46,17 @@ pub fn read(
     sites: &[Site],
     max_urls: usize,
 ) -> Result<Sitemap, NoSitemap> {
-    let text = decode(body, content_type).text;
+    read_list(&decode(body, content_type).text, Some(sites), max_urls)
+}
+
+/// Reads a sitemap that may list pages of any site, from decoded text.
+pub fn read_any_site(text: &str, max_urls: usize) -> Result<Sitemap, NoSitemap> {
+    read_list(text, None, max_urls)
+}
+
+fn read_list(text: &str, sites: Option<&[Site]>, max_urls: usize) -> Result<Sitemap, NoSitemap> {
     let mut list = List { sitemap: Sitemap::default(), seen: HashSet::new(), sites, max_urls };
-    let mut tokens = Tokens::new(&text);
+    let mut tokens = Tokens::new(text);
     match root(&mut tokens) {
         Some(root) => {
             list.sitemap.is_index = is_index(root);
@@ -97,7 +105,8 @@ fn read_xml<'a>(tokens: Tokens<'a>, root: &'a str, list: &mut List<'_>) {
 struct List<'s> {
     sitemap: Sitemap,
     seen: HashSet<String>,
-    sites: &'s [Site],
+    /// The sites whose URLs count; `None` for all.
+    sites: Option<&'s [Site]>,
     max_urls: usize,
 }
 
@@ -107,7 +116,9 @@ impl List<'_> {
         let sitemap = &mut self.sitemap;
         match WebUrl::parse(url) {
             Err(_) => sitemap.unusable += 1,
-            Ok(parsed) if !self.sites.contains(&parsed.site()) => sitemap.elsewhere += 1,
+            Ok(parsed) if self.sites.is_some_and(|sites| !sites.contains(&parsed.site())) => {
+                sitemap.elsewhere += 1;
+            }
             Ok(_) if self.seen.contains(url) => {}
             Ok(_) if sitemap.urls.len() == self.max_urls => sitemap.left_out += 1,
             Ok(_) => {
@@ -271,6 +282,7 @@ mod tests {
         let sitemap = at(&["a.test"], text.as_bytes()).unwrap();
         assert_eq!((sitemap.urls.len(), sitemap.elsewhere, sitemap.unusable), (1, 2, 1));
         assert_eq!(at(&["a.test", "b.test"], text.as_bytes()).unwrap().urls.len(), 2);
+        assert_eq!(read_any_site(&text, MAX_URLS).unwrap().urls.len(), 3);
     }
 
     #[test]

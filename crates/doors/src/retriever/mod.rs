@@ -1,11 +1,13 @@
 //! `fetchwell serve`: fetches the pages of messages from an API and stores the results in the outbox.
 //!
 //! `run` has two flows: one fetches messages, one delivers results to webhooks. `plan` says what becomes of a message,
-//! `with_timeline` tells of each attempt, `bodies` says which bodies are kept, and `deliveries` makes deliveries ready.
+//! `reading` reads what it wants from its page, `with_timeline` tells of each attempt, `bodies` says which bodies are kept,
+//! and `deliveries` makes deliveries ready.
 
 mod bodies;
 mod deliveries;
 mod plan;
+mod reading;
 mod run;
 mod with_timeline;
 

@@ -6,17 +6,17 @@ use fetchwell_engine::plan::one_page::{OnePage, PlanEnd};
 use fetchwell_engine::plan::redirect_chain::FetchEnd;
 use fetchwell_engine::ports::finish::Settlement;
 use fetchwell_engine::ports::inbox::details::{FetchDetails, kept_headers};
-use fetchwell_engine::ports::inbox::options::{Extracted, ExtractedArticle, Options};
+use fetchwell_engine::ports::inbox::options::Options;
 use fetchwell_engine::ports::inbox::{FetchResult, ResultBody};
 use fetchwell_engine::ports::job::Lease;
 use fetchwell_engine::ports::plan::{Moment, Plan};
 use fetchwell_engine::web::{Answer, Timeouts};
-use fetchwell_extract::{Article, extract_within, links_within};
 use fetchwell_policy::outcome::{AnswerFault, FetchOutcome, SiteFault};
 use fetchwell_policy::retry::{History, RetryRule, SiteRule};
 use fetchwell_policy::url::WebUrl;
 
 use super::bodies::BodyRules;
+use super::reading::Wanted;
 use super::with_timeline::WithTimeline;
 use crate::read_limits::ReadLimits;
 
@@ -39,20 +39,6 @@ pub fn retry_rule(max_attempts: u32) -> RetryRule {
     }
 }
 
-/// What to read from a page besides its content.
-#[derive(Clone, Copy)]
-struct Wanted {
-    article: bool,
-    links: bool,
-    limits: ReadLimits,
-}
-
-impl Wanted {
-    fn is_any(&self) -> bool {
-        self.article || self.links
-    }
-}
-
 /// Makes the plan of a message. The payload holds its [`Options`]; the store holds the rest.
 pub fn plan(
     lease: &Lease,
@@ -66,12 +52,13 @@ pub fn plan(
         Ok(url) => {
             let headers = options.request_headers();
             let before = lease.history;
-            let wanted = Wanted { article: options.extract, links: options.links, limits };
+            let wanted = Wanted::of(&options, limits);
+            let is_any_wanted = wanted.is_any();
             let page = OnePage::new(lease, url, rule, move |fetch_end, moment| {
                 end(fetch_end, moment, &wanted, &bodies, &before)
             });
             let page = page.with_headers(headers).with_timeouts(timeouts);
-            let page = match wanted.is_any() {
+            let page = match is_any_wanted {
                 true => page.with_working_bytes(move |bytes| limits.working_bytes(bytes)),
                 false => page,
             };
@@ -199,42 +186,13 @@ fn read(
     }
     let content_type = answer.header("content-type");
     if !fetchwell_extract::is_text(content_type, &answer.body) {
+        result.extracted = wanted.read_binary(&answer.body);
         return Ok(result);
     }
     let text = fetchwell_extract::decode(&answer.body, content_type).text;
-    if wanted.is_any() && fetchwell_extract::is_html(content_type, &answer.body) {
-        result.extracted = extracted(&text, fetch_end.final_url.as_str(), wanted)?;
-    }
+    result.extracted = wanted.read(answer, &text, fetch_end.final_url.as_str())?;
     result.content = Some(text.into_owned());
     Ok(result)
-}
-
-fn extracted(html: &str, url: &str, wanted: &Wanted) -> Result<Option<String>, FetchOutcome> {
-    let Ok(found_at) = url::Url::parse(url) else { return Ok(None) };
-    let (article, links) = wanted.limits.read(|limits| {
-        let article = wanted.article.then(|| extract_within(html, &found_at, limits));
-        let links = wanted.links.then(|| links_within(html, &found_at, limits));
-        Ok((article.transpose()?, links.transpose()?))
-    })?;
-    let extracted = Extracted {
-        article: article.map(extracted_article),
-        links: links.map(|links| links.into_iter().map(String::from).collect()),
-    };
-    Ok(serde_json::to_string(&extracted).ok())
-}
-
-fn extracted_article(article: Article) -> ExtractedArticle {
-    ExtractedArticle {
-        title: article.title,
-        text: article.text,
-        markdown: article.markdown,
-        author: article.author,
-        authors: article.authors,
-        published: article.published,
-        site_name: article.site_name,
-        description: article.description,
-        canonical_url: article.canonical,
-    }
 }
 
 /// Describes what went wrong. A passed deadline explains little by itself, so the text adds what the message waited

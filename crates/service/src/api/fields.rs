@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use fetchwell_engine::ports::inbox::document::DocumentOptions;
 use fetchwell_engine::ports::inbox::options::Options;
 use fetchwell_policy::address::AddressGuard;
 use fetchwell_policy::time::Time;
@@ -84,6 +85,9 @@ pub(super) struct FetchRequest {
     /// Whether to add the URLs that the page links to.
     #[schema(value_type = Option<bool>)]
     pub(super) links: bool,
+    /// The document to make of the page, for endpoints of other APIs.
+    #[schema(ignore)]
+    pub(super) document: Option<DocumentOptions>,
 }
 
 impl FetchRequest {
@@ -119,6 +123,7 @@ impl FetchRequest {
                 headers,
                 extract,
                 links,
+                document: None,
             }),
             _ => Err(reader.faults),
         }
@@ -126,7 +131,12 @@ impl FetchRequest {
 
     /// The options for the plan that fetches the page.
     pub(super) fn options(&self) -> Options {
-        Options { headers: self.headers.clone(), extract: self.extract, links: self.links }
+        Options {
+            headers: self.headers.clone(),
+            extract: self.extract,
+            links: self.links,
+            document: self.document.clone(),
+        }
     }
 }
 
@@ -170,29 +180,27 @@ impl<'a> Reader<'a> {
 
     /// Lower case and sorted by name, so that the same headers compare equal however they were written.
     fn headers(&mut self) -> Vec<(String, String)> {
-        let mut headers: Vec<(String, String)> = Vec::new();
-        let given = match self.get("headers") {
-            None => return headers,
-            Some(Json::Object(given)) => given,
-            Some(_) => {
-                self.faults
-                    .push(FieldError::at("/headers", "is not a JSON object of names and values"));
-                return headers;
-            }
-        };
-        for (name, value) in given.iter() {
-            let lower = name.to_ascii_lowercase();
-            let is_twice = headers.iter().any(|(known, _)| *known == lower);
-            match values::header(&lower, value, is_twice) {
-                Ok(text) => headers.push((lower, text)),
-                Err(fault) => {
-                    self.faults.push(FieldError::at(pointer(&["headers", name]), fault));
-                }
-            }
-        }
-        headers.sort();
-        headers
+        self.get("headers").map(|given| headers(given, &mut self.faults)).unwrap_or_default()
     }
+}
+
+/// Reads the headers of a message. Faults are added.
+pub(super) fn headers(given: &Json<'_>, faults: &mut Vec<FieldError>) -> Vec<(String, String)> {
+    let mut headers: Vec<(String, String)> = Vec::new();
+    let Json::Object(given) = given else {
+        faults.push(FieldError::at("/headers", "is not a JSON object of names and values"));
+        return headers;
+    };
+    for (name, value) in given.iter() {
+        let lower = name.to_ascii_lowercase();
+        let is_twice = headers.iter().any(|(known, _)| *known == lower);
+        match values::header(&lower, value, is_twice) {
+            Ok(text) => headers.push((lower, text)),
+            Err(fault) => faults.push(FieldError::at(pointer(&["headers", name]), fault)),
+        }
+    }
+    headers.sort();
+    headers
 }
 
 /// A JSON pointer (RFC 6901).

@@ -111,6 +111,7 @@ impl Api {
             headers: vec![("accept".to_owned(), PREFER_MARKDOWN.to_owned())],
             extract: true,
             links: false,
+            document: None,
         })
     }
 }

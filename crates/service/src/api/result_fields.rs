@@ -98,7 +98,7 @@ mod tests {
 
     fn view() -> OutboxView {
         let article = Some(ExtractedArticle::default());
-        let extracted = Extracted { article, links: Some(Vec::new()) };
+        let extracted = Extracted { article, links: Some(Vec::new()), ..Extracted::default() };
         let extracted = serde_json::to_string(&extracted).ok();
         let result = FetchResult { extracted, ..FetchResult::default() };
         OutboxView::from(OutboxMessage {

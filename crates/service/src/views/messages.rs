@@ -230,7 +230,7 @@ impl From<OutboxMessage> for OutboxView {
         let result = message.result;
         let extracted: Option<Extracted> =
             result.extracted.and_then(|json| serde_json::from_str(&json).ok());
-        let Extracted { article, links } = extracted.unwrap_or_default();
+        let Extracted { article, links, .. } = extracted.unwrap_or_default();
         let details: Option<FetchDetails> =
             result.details.and_then(|json| serde_json::from_str(&json).ok());
         let header = |name| details.as_ref()?.header(name).map(str::to_owned);

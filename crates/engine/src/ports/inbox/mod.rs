@@ -8,6 +8,7 @@ mod batch_id;
 mod bodies;
 mod deliveries;
 pub mod details;
+pub mod document;
 mod message_id;
 pub mod options;
 mod result_notifier;

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::document::{DocumentOptions, ExtractedDocument};
+
 /// The request headers that a caller may set. None of them carries credentials or changes where the request goes.
 pub const ALLOWED_HEADERS: [&str; 5] =
     ["accept", "accept-language", "if-modified-since", "if-none-match", "referer"];
@@ -19,6 +21,9 @@ pub struct Options {
     /// Whether to list the links of the page, too.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub links: bool,
+    /// The document to make of the page, too. It includes the article.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub document: Option<DocumentOptions>,
 }
 
 impl Options {
@@ -50,15 +55,21 @@ pub fn kind(caller: &str, url: &str, options: &[u8]) -> [u8; 16] {
     kind
 }
 
-/// The data that [`Options::extract`] and [`Options::links`] add to a result.
+/// The data that [`Options::extract`], [`Options::links`] and [`Options::document`] add to a result.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Extracted {
     /// The article, if it was asked for.
     #[serde(flatten)]
     pub article: Option<ExtractedArticle>,
-    /// The absolute URLs of the links, if they were asked for.
+    /// The absolute URLs of the links, if they were asked for. A sitemap links to what it lists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub links: Option<Vec<String>>,
+    /// Whether the links are those of an index of sitemaps, and so lead to sitemaps.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_sitemap_index: bool,
+    /// The rest of the document, if it was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub document: Option<ExtractedDocument>,
 }
 
 /// The article of a page and its metadata.
@@ -142,7 +153,7 @@ mod tests {
         let links = Some(vec!["http://a.test/".to_owned()]);
         assert_eq!(
             read(r#"{"links":["http://a.test/"]}"#),
-            Extracted { article: None, links: links.clone() }
+            Extracted { links: links.clone(), ..Extracted::default() }
         );
         for written in [Extracted { links, ..earlier }, Extracted::default()] {
             assert_eq!(read(&serde_json::to_string(&written).unwrap()), written);
