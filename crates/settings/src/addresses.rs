@@ -122,6 +122,19 @@ pub(super) const WEB_ADDRESS: Parsed<String> = displayed(|text| {
     }
 });
 
+/// The URL of this service, as it is seen from outside. It is returned without a slash at its end.
+pub(super) const PUBLIC_URL: Parsed<String> = displayed(|text| {
+    const MEND: &str = r#"write a URL such as "https://fetch.example.com""#;
+    let text = text.trim();
+    match WebUrl::parse(text) {
+        Ok(_) if text.contains(['?', '#']) => {
+            Err(Wrong::new(format!("{}: it has a query or a fragment", quoted(text)), MEND))
+        }
+        Ok(url) => Ok(url.as_str().trim_end_matches('/').to_owned()),
+        Err(fault) => Err(Wrong::new(format!("{}: {fault}", quoted(text)), MEND)),
+    }
+});
+
 #[cfg(test)]
 mod tests {
     use super::super::kinds::Kind;
@@ -200,6 +213,21 @@ mod tests {
         for text in ["", "sqlite:", "mysql://me:hunter2@host", "postgres://", "hunter2"] {
             let wrong = STORE.read(&Raw::One(text.to_owned())).expect_err(text);
             assert!(!format!("{wrong:?}").contains("hunter2"), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn a_public_url_has_no_slash_at_its_end() {
+        let read = |text: &str| PUBLIC_URL.read(&Raw::One(text.to_owned()));
+        for (text, expected) in [
+            ("https://a.test", "https://a.test"),
+            (" https://a.test/ ", "https://a.test"),
+            ("http://a.test:8080/fetch/", "http://a.test:8080/fetch"),
+        ] {
+            assert_eq!(read(text).unwrap(), expected);
+        }
+        for text in ["", "a.test", "https://a.test/?b", "https://a.test/#b", "https://me@a.test/"] {
+            assert!(read(text).is_err(), "{text}");
         }
     }
 }

@@ -12,7 +12,9 @@ use fetchwell_policy::address::ResolveRule;
 use fetchwell_policy::robots::WhenUnreachable;
 use ipnet::IpNet;
 
-use super::addresses::{BROKER, CIDR, LISTEN, NAME_SERVER, RESOLVE, STORE, WEB_ADDRESS};
+use super::addresses::{
+    BROKER, CIDR, LISTEN, NAME_SERVER, PUBLIC_URL, RESOLVE, STORE, WEB_ADDRESS,
+};
 use super::archives::{ARCHIVE, ArchiveBase, CRAWL_NAME};
 use super::choices::{DocumentFormat, LOG_FORMAT, LogFormat, WHEN_UNREACHABLE, WritableFormat};
 use super::combined::{ListOf, Needs, Optional};
@@ -223,6 +225,9 @@ table! {
         retriever_max_connections: usize = whole(1, 100_000), key("retriever.max_connections", "1024");
         /// The maximum body size of a batch of messages.
         retriever_max_batch_body: u64 = size(KIB, GIB), key("retriever.max_batch_body", "16MiB");
+        /// The URL under which clients reach "serve", such as "https://fetch.example.com". Responses
+        /// that refer to other requests use it. Empty: the host that the request names.
+        retriever_public_url: Option<String> = Optional(PUBLIC_URL), key("retriever.public_url", "");
         /// Whether /metrics can be read without a token.
         retriever_public_metrics: bool = SWITCH, key("retriever.public_metrics", "true");
 

@@ -24,13 +24,14 @@ use session::Session;
 use web::Web;
 
 /// The pages with commands, each of which has a test below.
-const PAGES: [&str; 14] = [
+const PAGES: [&str; 15] = [
     "README.md",
     "docs/articles.md",
     "docs/commoncrawl.md",
     "docs/extract.md",
     "docs/faq.md",
     "docs/fetch.md",
+    "docs/firecrawl.md",
     "docs/operations.md",
     "docs/pages.md",
     "docs/quickstart.md",
@@ -87,6 +88,11 @@ async fn faq() {
 #[tokio::test]
 async fn fetch() {
     check("docs/fetch.md").await;
+}
+
+#[tokio::test]
+async fn firecrawl() {
+    check("docs/firecrawl.md").await;
 }
 
 #[tokio::test]

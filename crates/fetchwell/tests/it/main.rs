@@ -50,6 +50,7 @@ mod resources;
 mod schedule;
 mod serve_api;
 mod serve_contract;
+mod serve_firecrawl;
 mod serve_openapi;
 mod serve_python;
 mod serve_typescript;

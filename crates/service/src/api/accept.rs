@@ -30,14 +30,23 @@ pub(super) fn idempotency(
     path: &str,
     body: &[u8],
 ) -> Result<Option<Idempotency>, Problem> {
-    const NAME: &str = "Idempotency-Key";
-    let mut values = headers.get_all(NAME).iter();
+    idempotency_of("Idempotency-Key", headers, path, body)
+}
+
+/// The same for a header with another name.
+pub(super) fn idempotency_of(
+    name: &'static str,
+    headers: &HeaderMap,
+    path: &str,
+    body: &[u8],
+) -> Result<Option<Idempotency>, Problem> {
+    let mut values = headers.get_all(name).iter();
     let Some(value) = values.next() else { return Ok(None) };
     let visible = |value: &HeaderValue| value.as_bytes().iter().all(u8::is_ascii_graphic);
     let key = value.to_str().unwrap_or_default();
     if values.next().is_some() || !visible(value) || !(1..=MAX_KEY_BYTES).contains(&key.len()) {
         let detail = format!("must be one key of 1 to {MAX_KEY_BYTES} visible ASCII characters");
-        return Err(Problem::invalid(vec![FieldError::in_header(NAME, detail)]));
+        return Err(Problem::invalid(vec![FieldError::in_header(name, detail)]));
     }
     let mut hash = Sha256::new();
     hash.update(path);

@@ -156,7 +156,8 @@ pub(super) async fn batch_results(
     loop {
         // Read before the results: if it has ended by then, all of them are there.
         let batch = api.batch(id, &identity).await?;
-        let (results, next, share) = api.batch_page(id, &identity, &asked).await?;
+        let (results, next, share) =
+            api.batch_page(id, &identity, asked.after, asked.limit).await?;
         let nothing_follows = |end: i64| results.is_empty() || next >= end;
         let done = batch.completion.is_some_and(|completion| nothing_follows(completion.cursor));
         if !results.is_empty() || done || !waiting.next().await {
@@ -192,35 +193,48 @@ pub(super) async fn cancel_batch(
 ) -> ApiResult {
     identity.check_may_send()?;
     api.charge(&identity.caller, 1)?;
-    let id = batch_id(id)?;
-    let batches = &api.on.batches;
-    if !api.stored(batches.cancel(id, identity.sees()).await)? {
-        return Err(Problem::new(ProblemKind::NOT_FOUND));
-    }
-    let caller = &identity.caller.name;
-    api.stored(api.on.audit.note(caller, "cancel_batch", id.to_string(), &identity.from).await)?;
-    // What is left if this is cut off is cancelled with the next cleanup.
-    let mut cancelled = 0;
-    while cancelled <= MAX_BATCH {
-        match api.stored(batches.cancel_some(id).await)? {
-            0 => break,
-            some => cancelled += usize::try_from(some).unwrap_or(usize::MAX),
-        }
-    }
-    let batch = api.batch(id, &identity).await?;
+    let batch = api.cancel_rest_of(batch_id(id)?, &identity).await?;
     Ok(json(&api.view_of(&batch)))
 }
 
 /// Parses the batch in the path. A path that is not valid UTF-8 is not an id, either.
-fn batch_id(name: PathName) -> Result<BatchId, Problem> {
+pub(super) fn batch_id(name: PathName) -> Result<BatchId, Problem> {
     let id = name.ok().and_then(|Path(text)| text.parse().ok());
     id.ok_or_else(|| Problem::new(ProblemKind::NOT_FOUND))
 }
 
 impl Api {
-    async fn batch(&self, id: BatchId, identity: &Identity) -> Result<MessageBatch, Problem> {
+    pub(super) async fn batch(
+        &self,
+        id: BatchId,
+        identity: &Identity,
+    ) -> Result<MessageBatch, Problem> {
         let found = self.stored(self.on.batches.batch(id, identity.sees()).await)?;
         found.ok_or_else(|| Problem::new(ProblemKind::NOT_FOUND))
+    }
+
+    /// Cancels the rest of a batch, and returns the batch as it is then.
+    pub(super) async fn cancel_rest_of(
+        &self,
+        id: BatchId,
+        identity: &Identity,
+    ) -> Result<MessageBatch, Problem> {
+        let batches = &self.on.batches;
+        if !self.stored(batches.cancel(id, identity.sees()).await)? {
+            return Err(Problem::new(ProblemKind::NOT_FOUND));
+        }
+        let caller = &identity.caller.name;
+        let noted = self.on.audit.note(caller, "cancel_batch", id.to_string(), &identity.from);
+        self.stored(noted.await)?;
+        // What is left if this is cut off is cancelled with the next cleanup.
+        let mut cancelled = 0;
+        while cancelled <= MAX_BATCH {
+            match self.stored(batches.cancel_some(id).await)? {
+                0 => break,
+                some => cancelled += usize::try_from(some).unwrap_or(usize::MAX),
+            }
+        }
+        self.batch(id, identity).await
     }
 
     fn view_of(&self, batch: &MessageBatch) -> BatchView {
@@ -228,15 +242,16 @@ impl Api {
     }
 
     /// Results of a batch, the cursor after which to continue, and the memory reserved for them.
-    async fn batch_page(
+    pub(super) async fn batch_page(
         &self,
         id: BatchId,
         identity: &Identity,
-        asked: &AskedResults,
+        after: Option<i64>,
+        limit: u32,
     ) -> Result<(Vec<OutboxMessage>, i64, Held), Problem> {
         let mut share = self.memory.take(MAX_PAGE_BYTES).await?;
-        let most = OutboxMost { results: asked.limit, bytes: MAX_PAGE_BYTES };
-        let page = self.on.batches.results(id, identity.sees(), asked.after, most).await;
+        let most = OutboxMost { results: limit, bytes: MAX_PAGE_BYTES };
+        let page = self.on.batches.results(id, identity.sees(), after, most).await;
         match self.stored(page)? {
             Some(OutboxPage::Results { results, next }) => {
                 share.shrink_to(results.iter().map(|one| one.result.text_bytes()).sum());

@@ -10,9 +10,10 @@
 //! | `webhooks` | deliveries to webhooks: `/webhooks/…` |
 //! | `identity` | the caller and its permissions |
 //! | `body`, `fields_of_body`, `batch`, `fields`, `values`, `times`, `prefer`, `parameters` | parsing of requests |
+//! | `firecrawl` | the endpoints of Firecrawl: `/v1/…` and `/v2/…` |
 //! | `result_fields`, `compression` | smaller responses: fewer fields, compressed JSON |
 //! | `estimate` | when a batch is likely to end |
-//! | `accept`, `waiting`, `pages` | committing messages, waiting for results, reading one page |
+//! | `accept`, `waiting`, `pages`, `site_map` | committing messages, waiting for results, reading one page, listing the pages of a site |
 //! | `memory`, `held_message` | the memory budget for bodies and results; limits on connections are in [`crate::server`] |
 //! | `openapi`, `notifications`, `problems`, `docs`, `metrics` | documentation and metrics of the API |
 //!
@@ -30,6 +31,7 @@ mod estimate;
 mod events;
 mod fields;
 mod fields_of_body;
+mod firecrawl;
 mod held_message;
 mod identity;
 mod json;
@@ -52,6 +54,7 @@ mod result_fields;
 mod routes;
 mod send_batch;
 mod sent;
+mod site_map;
 mod sites;
 mod submit;
 mod times;
@@ -111,6 +114,10 @@ pub struct Rules {
     pub caller_rate: f64,
     /// How many of these may arrive at once.
     pub caller_burst: u32,
+    /// How long results are kept.
+    pub retention: Duration,
+    /// The URL under which callers reach the API, without a slash at its end; `None`: the one of the request.
+    pub public_url: Option<String>,
 }
 
 /// The state that the handlers share.

@@ -19,8 +19,8 @@ use utoipa_axum::routes;
 
 use super::compression::compressed;
 use super::{
-    Api, batches, callers, cancel, docs, message_body, messages, notifications, openapi, outbox,
-    oversight, public, reader, send_batch, sent, sites, submit, webhooks,
+    Api, batches, callers, cancel, docs, firecrawl, message_body, messages, notifications, openapi,
+    outbox, oversight, public, reader, send_batch, sent, sites, submit, webhooks,
 };
 use crate::problem::{Problem, ProblemKind};
 
@@ -32,7 +32,9 @@ pub(crate) fn router(api: &Arc<Api>, pages: Router<Arc<Api>>, listens_on: Socket
     let router = router
         // Documented apart: OpenAPI has no parameters with slashes.
         .route("/r/{*url}", get(reader::read))
-        .route("/openapi.json", get(openapi_json));
+        .route("/openapi.json", get(openapi_json))
+        // Documented by Firecrawl.
+        .merge(firecrawl::routes());
     compressed(router)
         .merge(pages)
         .route("/docs", get(docs_page))

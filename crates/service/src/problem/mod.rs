@@ -1,6 +1,7 @@
 //! Errors as RFC 9457 problems, the only error type of the API.
 
 mod kind;
+mod summary;
 
 use std::time::Duration;
 
@@ -12,9 +13,13 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 pub(crate) use kind::ProblemKind;
+pub(crate) use summary::ProblemSummary;
 
 /// The media type of a problem.
 pub(crate) const PROBLEM_JSON: &str = "application/problem+json";
+
+/// What a `type` begins with.
+const KIND_PREFIX: &str = "/docs#problem-";
 
 /// When to ask again for a page that was not fetched in time.
 const NOT_IN_TIME_RETRY_SECONDS: u64 = 5;
@@ -115,7 +120,7 @@ impl Problem {
     /// A problem of this kind, with the default `detail`.
     pub(crate) fn new(kind: ProblemKind) -> Problem {
         let body = ProblemBody {
-            kind: format!("/docs#problem-{}", kind.name),
+            kind: format!("{KIND_PREFIX}{}", kind.name),
             title: kind.title,
             status: kind.status.as_u16(),
             detail: kind.mend.to_owned(),
@@ -169,6 +174,11 @@ impl Problem {
         let mut problem = Problem::new(ProblemKind::NOT_IN_TIME).saying(detail);
         problem.body.message_id = Some(message.to_string());
         problem.retry_after(NOT_IN_TIME_RETRY_SECONDS)
+    }
+
+    /// Whether a page was not fetched within the time that the request may wait.
+    pub(crate) fn is_not_in_time(&self) -> bool {
+        self.status == ProblemKind::NOT_IN_TIME.status
     }
 
     /// The invalid parts of the request.

@@ -34,6 +34,8 @@ pub(super) fn api_rules(values: &Values) -> Rules {
         public_metrics: values.retriever_public_metrics,
         caller_rate: values.retriever_caller_rate,
         caller_burst: values.retriever_caller_burst,
+        retention: values.retriever_retention,
+        public_url: values.retriever_public_url.clone(),
     }
 }
 

@@ -3,7 +3,7 @@
 use super::place::PAGE;
 use super::refused::{Refused, expect_all_refused, wrong};
 
-const URLS: &[&str] = &[
+pub(crate) const URLS: &[&str] = &[
     "",
     " ",
     "/page",

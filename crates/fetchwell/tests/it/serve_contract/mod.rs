@@ -12,4 +12,6 @@ mod refused;
 mod schemathesis;
 mod store_gone;
 
-pub(crate) use place::audit_of;
+pub(crate) use bad_urls::URLS;
+pub(crate) use place::{accepted, audit_of, no_way_out};
+pub(crate) use refused::send;

@@ -1,0 +1,296 @@
+//! `/v2/batch/scrape/{id}`: the state of a batch, its documents and its errors.
+
+use std::sync::Arc;
+
+use axum::extract::{RawQuery, State};
+use fetchwell_engine::ports::inbox::{BatchId, FetchResult, OutboxMessage, OutboxMost, OutboxPage};
+use fetchwell_engine::ports::message_batches::MessageBatch;
+use fetchwell_policy::rfc3339::rfc3339;
+use serde::Serialize;
+
+use super::FirecrawlResult;
+use super::document::{Document, has_document};
+use super::request::{Caller, PublicUrl, Version};
+use crate::api::batches::batch_id;
+use crate::api::identity::Identity;
+use crate::api::memory::Held;
+use crate::api::outbox::{MAX_LIMIT, MAX_PAGE_BYTES};
+use crate::api::parameters::{self, CURSOR, cursor, limit};
+use crate::api::respond::json;
+use crate::api::{Api, PathName};
+use crate::problem::Problem;
+use crate::server::until_sent;
+
+/// How many results are on a page, if the request does not say.
+const DEFAULT_LIMIT: u32 = 100;
+
+const NO_SKIP: &str = "is not supported; follow `next`";
+
+/// A batch with a page of its documents. At the end there is no `next`: the clients of /v1 test whether it is there.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Status {
+    success: bool,
+    status: &'static str,
+    total: u32,
+    completed: u32,
+    credits_used: u32,
+    expires_at: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
+    data: Vec<Document>,
+}
+
+/// Shows the state of a batch, and its documents so far.
+pub(super) async fn status(
+    State(api): State<Arc<Api>>,
+    version: Version,
+    Caller(identity): Caller,
+    PublicUrl(public_url): PublicUrl,
+    id: PathName,
+    RawQuery(query): RawQuery,
+) -> FirecrawlResult {
+    api.charge(&identity.caller, 1)?;
+    let id = batch_id(id)?;
+    let asked = AskedPage::read(query.as_deref().unwrap_or_default())?;
+    // Read before the results: if it has ended by then, all of them are there.
+    let batch = api.batch(id, &identity).await?;
+    let page = api.documents(id, &identity, &asked).await?;
+    let next = page.next.map(|cursor| {
+        let path = version.path();
+        let limit = asked.limit.map(|limit| format!("&limit={limit}")).unwrap_or_default();
+        format!("{public_url}{path}/batch/scrape/{id}?after={cursor}{limit}")
+    });
+    let status = Status {
+        success: true,
+        status: word(&batch),
+        total: batch.counts.total,
+        completed: batch.counts.ended(),
+        credits_used: 0,
+        expires_at: rfc3339(
+            batch.ended_at.unwrap_or_else(|| api.on.clock.wall()) + api.rules.retention,
+        ),
+        next,
+        data: page.documents,
+    };
+    Ok(until_sent(json(&status), page.share))
+}
+
+#[derive(Serialize)]
+struct Cancelled {
+    success: bool,
+    status: &'static str,
+}
+
+/// Cancels the rest of a batch.
+pub(super) async fn cancel(
+    State(api): State<Arc<Api>>,
+    Caller(identity): Caller,
+    id: PathName,
+) -> FirecrawlResult {
+    identity.check_may_send()?;
+    api.charge(&identity.caller, 1)?;
+    let batch = api.cancel_rest_of(batch_id(id)?, &identity).await?;
+    Ok(json(&Cancelled { success: true, status: word(&batch) }))
+}
+
+/// The URLs of a batch that have no document.
+#[derive(Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Errors {
+    errors: Vec<ScrapeError>,
+    robots_blocked: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct ScrapeError {
+    /// The id of the message.
+    id: String,
+    timestamp: String,
+    url: String,
+    /// The status of the result.
+    code: String,
+    error: String,
+}
+
+/// Shows why pages of a batch are not among its documents.
+pub(super) async fn errors(
+    State(api): State<Arc<Api>>,
+    Caller(identity): Caller,
+    id: PathName,
+    RawQuery(query): RawQuery,
+) -> FirecrawlResult {
+    api.charge(&identity.caller, 1)?;
+    parameters::read_known(query.as_deref().unwrap_or_default(), &[], |_, _| Ok(()))?;
+    let id = batch_id(id)?;
+    let batch = api.batch(id, &identity).await?;
+    let mut errors = Errors::default();
+    let mut after = None;
+    // Each result is an error at most, so the response is bounded by the size of the batch.
+    for _ in 0..batch.counts.total {
+        let (results, next, _share) = api.batch_page(id, &identity, after, MAX_LIMIT).await?;
+        if results.is_empty() {
+            break;
+        }
+        after = Some(next);
+        results.into_iter().for_each(|outbox| errors.add(outbox));
+    }
+    Ok(json(&errors))
+}
+
+impl Errors {
+    fn add(&mut self, outbox: OutboxMessage) {
+        let OutboxMessage { message, url, created_at, result, .. } = outbox;
+        if has_document(&result) {
+            return;
+        }
+        if result.status == FetchResult::REFUSED_BY_ROBOTS {
+            self.robots_blocked.push(url);
+            return;
+        }
+        self.errors.push(ScrapeError {
+            id: message.to_string(),
+            timestamp: rfc3339(created_at),
+            url,
+            error: result.error.unwrap_or_else(|| result.status.clone()),
+            code: result.status,
+        });
+    }
+}
+
+/// The state of a batch in one word.
+fn word(batch: &MessageBatch) -> &'static str {
+    match (batch.cancelled_at, batch.ended_at) {
+        (Some(_), _) => "cancelled",
+        (None, Some(_)) => "completed",
+        (None, None) => "scraping",
+    }
+}
+
+/// A page of documents.
+struct Page {
+    documents: Vec<Document>,
+    /// The cursor after which there are more results now.
+    next: Option<i64>,
+    share: Held,
+}
+
+impl Api {
+    /// The documents of the results after a cursor. There is at least one, unless none follows: some clients take an
+    /// empty page for the last one.
+    async fn documents(
+        &self,
+        id: BatchId,
+        identity: &Identity,
+        asked: &AskedPage,
+    ) -> Result<Page, Problem> {
+        let limit = asked.limit.unwrap_or(DEFAULT_LIMIT);
+        let mut after = asked.after;
+        loop {
+            let (results, next, share) = self.batch_page(id, identity, after, limit).await?;
+            let bytes: u64 = results.iter().map(|one| one.result.text_bytes()).sum();
+            let is_full = results.len() as u64 >= u64::from(limit) || bytes * 2 >= MAX_PAGE_BYTES;
+            let has_more = is_full && self.has_results_after(id, identity, next).await?;
+            let documents: Vec<Document> =
+                results.into_iter().filter_map(|outbox| Document::of(outbox, None).ok()).collect();
+            if !documents.is_empty() || !has_more {
+                return Ok(Page { documents, next: has_more.then_some(next), share });
+            }
+            after = Some(next);
+        }
+    }
+
+    async fn has_results_after(
+        &self,
+        id: BatchId,
+        identity: &Identity,
+        cursor: i64,
+    ) -> Result<bool, Problem> {
+        let _share = self.memory.take(MAX_PAGE_BYTES).await?;
+        let most = OutboxMost { results: 1, bytes: 1 };
+        let page = self.on.batches.results(id, identity.sees(), Some(cursor), most).await;
+        let page = self.stored(page)?;
+        Ok(matches!(page, Some(OutboxPage::Results { results, .. }) if !results.is_empty()))
+    }
+}
+
+/// A parsed query.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct AskedPage {
+    after: Option<i64>,
+    limit: Option<u32>,
+}
+
+impl AskedPage {
+    fn read(query: &str) -> Result<AskedPage, Problem> {
+        let mut asked = AskedPage::default();
+        parameters::read_known(query, &["after", "limit", "skip"], |name, value| {
+            match name {
+                "after" => asked.after = Some(cursor(value).ok_or(("after", CURSOR))?),
+                "skip" if value == "0" => {}
+                "skip" => return Err(("skip", NO_SKIP)),
+                _ => {
+                    let limit = limit(value, MAX_LIMIT).ok_or(("limit", "must be 1 to 1000"))?;
+                    asked.limit = Some(limit);
+                }
+            }
+            Ok(())
+        })?;
+        Ok(asked)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fetchwell_engine::ports::inbox::MessageId;
+    use fetchwell_policy::time::Time;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_query_is_read_strictly() {
+        let read = |query| AskedPage::read(query).map(|asked| (asked.after, asked.limit)).ok();
+        for (query, expected) in [
+            ("", Some((None, None))),
+            ("after=42&limit=1000&skip=0", Some((Some(42), Some(1_000)))),
+            ("skip=1", None),
+            ("limit=0", None),
+            ("after=x", None),
+            ("page=2", None),
+        ] {
+            assert_eq!(read(query), expected, "{query}");
+        }
+    }
+
+    #[test]
+    fn each_result_without_a_document_is_an_error_or_blocked() {
+        let mut errors = Errors::default();
+        for (status, http_status) in [
+            ("refused_by_robots", None),
+            ("timeout", None),
+            ("http_error", Some(404)),
+            ("cancelled", None),
+        ] {
+            errors.add(OutboxMessage {
+                cursor: 1,
+                message: MessageId([1; 16]),
+                url: format!("http://a.test/{status}"),
+                retailer: "shop".to_owned(),
+                correlation_id: "c".to_owned(),
+                created_at: Time::EPOCH,
+                result: FetchResult {
+                    status: status.to_owned(),
+                    http_status,
+                    error: Some("why".to_owned()),
+                    ..FetchResult::default()
+                },
+            });
+        }
+        let told = json!(errors);
+        assert_eq!(told["robotsBlocked"], json!(["http://a.test/refused_by_robots"]));
+        let codes: Vec<_> = errors.errors.iter().map(|error| &*error.code).collect();
+        assert_eq!(codes, ["timeout", "cancelled"]);
+        assert_eq!(told["errors"][0]["url"], "http://a.test/timeout");
+    }
+}

@@ -1,0 +1,103 @@
+//! What a request says besides its body.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use axum::extract::FromRequestParts;
+use http::header::HOST;
+use http::request::Parts;
+use http::uri::Authority;
+
+use super::error::FirecrawlError;
+use crate::api::Api;
+use crate::api::identity::Identity;
+use crate::server::Peer;
+
+/// The version of Firecrawl's API. They differ in defaults and in the shape of a map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Version {
+    V1,
+    V2,
+}
+
+impl Version {
+    /// Its part of a path.
+    pub(super) fn path(self) -> &'static str {
+        match self {
+            Version::V1 => "/v1",
+            Version::V2 => "/v2",
+        }
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Version {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Version, Infallible> {
+        let is_first = parts.uri.path().starts_with(Version::V1.path());
+        Ok(if is_first { Version::V1 } else { Version::V2 })
+    }
+}
+
+/// A caller with a valid token.
+pub(super) struct Caller(pub(super) Identity);
+
+impl FromRequestParts<Arc<Api>> for Caller {
+    type Rejection = FirecrawlError;
+
+    async fn from_request_parts(
+        parts: &mut Parts,
+        api: &Arc<Api>,
+    ) -> Result<Caller, FirecrawlError> {
+        Ok(Caller(Identity::from_request_parts(parts, api).await?))
+    }
+}
+
+/// The URL under which the client reaches this service, without a slash at its end. It is that of the setting, else
+/// the host that the request names: it is returned to nobody else.
+pub(super) struct PublicUrl(pub(super) String);
+
+impl FromRequestParts<Arc<Api>> for PublicUrl {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(
+        parts: &mut Parts,
+        api: &Arc<Api>,
+    ) -> Result<PublicUrl, Infallible> {
+        let of_request = || of_request(parts);
+        Ok(PublicUrl(api.rules.public_url.clone().unwrap_or_else(of_request)))
+    }
+}
+
+/// Empty if the request names no host, as HTTP/1.0 allows. The URL is relative then.
+fn of_request(parts: &Parts) -> String {
+    let named = parts.headers.get(HOST).and_then(|value| value.to_str().ok());
+    let host = parts.uri.authority().map(Authority::as_str).or(named);
+    let scheme = if Peer::of(parts).is_encrypted { "https" } else { "http" };
+    host.map(|host| format!("{scheme}://{host}")).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    #[test]
+    fn the_public_url_is_the_one_that_the_client_used() {
+        for (uri, host, is_encrypted, expected) in [
+            ("/v2/map", Some("a.test:8080"), false, "http://a.test:8080"),
+            ("/v2/map", Some("a.test"), true, "https://a.test"),
+            ("http://b.test/v2/map", None, false, "http://b.test"),
+            ("/v2/map", None, false, ""),
+        ] {
+            let mut request = http::Request::get(uri);
+            if let Some(host) = host {
+                request = request.header(HOST, host);
+            }
+            let (mut parts, ()) = request.body(()).unwrap().into_parts();
+            parts.extensions.insert(Peer { address: Ipv4Addr::LOCALHOST.into(), is_encrypted });
+            assert_eq!(of_request(&parts), expected);
+        }
+    }
+}
