@@ -54,12 +54,13 @@ pub fn plan(
             let before = lease.history;
             let wanted = Wanted::of(&options, limits);
             let is_any_wanted = wanted.is_any();
+            let working_bytes = wanted.working_bytes();
             let page = OnePage::new(lease, url, rule, move |fetch_end, moment| {
                 end(fetch_end, moment, &wanted, &bodies, &before)
             });
             let page = page.with_headers(headers).with_timeouts(timeouts);
             let page = match is_any_wanted {
-                true => page.with_working_bytes(move |bytes| limits.working_bytes(bytes)),
+                true => page.with_working_bytes(working_bytes),
                 false => page,
             };
             Box::new(WithTimeline::new(page.with_max_redirects(max_redirects)))

@@ -22,6 +22,9 @@ const MAX_LINKS: usize = 10_000;
 /// A compressed sitemap may be this many times as large as its body. The memory to read a page allows for more.
 const MAX_INFLATION: usize = 32;
 
+/// Copies of a page's HTML in memory at once: as it is written, and in the JSON of the result.
+const COPIES_OF_HTML: usize = 3;
+
 const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
 
 /// What to read from a page besides its content.
@@ -46,6 +49,15 @@ impl Wanted {
 
     pub(super) fn is_any(&self) -> bool {
         self.article || self.links
+    }
+
+    /// The memory needed to read a page of a given size.
+    pub(super) fn working_bytes(&self) -> impl Fn(usize) -> usize + Send + 'static + use<> {
+        let limits = self.limits;
+        let wants_html =
+            self.document.as_ref().is_some_and(|document| document.has(DocumentFormat::Html));
+        let copies = if wants_html { COPIES_OF_HTML } else { 0 };
+        move |bytes| limits.working_bytes(bytes).saturating_add(bytes.saturating_mul(copies))
     }
 
     /// What the result has for a page that is text, as JSON.
