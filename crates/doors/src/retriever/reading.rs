@@ -228,7 +228,7 @@ mod tests {
         extracted.map_or(Value::Null, |json| serde_json::from_str(&json).unwrap())
     }
 
-    fn document(changes: Value) -> Value {
+    fn document(changes: &Value) -> Value {
         let mut document = json!({"formats": ["markdown"]});
         for (name, value) in changes.as_object().unwrap() {
             document[name] = value.clone();
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn a_document_has_the_formats_and_the_part_that_were_asked_for() {
-        let plain = document(json!({}));
+        let plain = document(&json!({}));
         assert_eq!(
             (&plain["title"], &plain["document"]["language"]),
             (&json!("A title"), &json!("en"))
@@ -247,14 +247,15 @@ mod tests {
         assert!(plain.get("links").is_none() && plain["document"].get("html").is_none(), "{plain}");
         assert!(!plain["markdown"].as_str().unwrap().contains("Home"), "{plain}");
 
-        let whole =
-            document(json!({"whole_page": true, "formats": ["html", "links"], "exclude": [".ad"]}));
+        let whole = document(
+            &json!({"whole_page": true, "formats": ["html", "links"], "exclude": [".ad"]}),
+        );
         let html = whole["document"]["html"].as_str().unwrap();
         assert!(html.contains("Home") && !html.contains("Buy"), "{whole}");
         assert_eq!(whole["links"], json!(["http://a.test/home", "http://a.test/next"]));
         assert!(whole["markdown"].as_str().unwrap().starts_with("[Home]"), "{whole}");
 
-        let chosen = document(json!({"include": ["#a"], "formats": ["markdown", "links"]}));
+        let chosen = document(&json!({"include": ["#a"], "formats": ["markdown", "links"]}));
         assert!(chosen["text"].as_str().unwrap().starts_with("Some words"), "{chosen}");
         assert_eq!(chosen["links"], json!(["http://a.test/next"]));
     }
