@@ -24,7 +24,7 @@ use super::kinds::{LONG, POSITIVE, RATE, SWITCH, TIMEOUT, decimal, size, whole};
 use super::reader::Reader;
 use super::secrets::{LONG_SECRET, SecretText};
 use super::servers::{LIST_NAME, SERVERS, TOPIC_NAME};
-use super::texts::{CONTACT, FILE_PATH, HEADER_TEXT};
+use super::texts::{CONTACT, FILE_PATH, HEADER_TEXT, HOST_NAME};
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -230,6 +230,11 @@ table! {
         retriever_public_url: Option<String> = Optional(PUBLIC_URL), key("retriever.public_url", "");
         /// Whether /metrics can be read without a token.
         retriever_public_metrics: bool = SWITCH, key("retriever.public_metrics", "true");
+
+        /// The names under which clients reach /mcp of "serve", such as "fetch.example.com". An IP
+        /// address and "localhost" are always accepted. Any other name is refused, so that web pages
+        /// cannot reach the server by DNS rebinding.
+        mcp_allowed_hosts: Vec<String> = ListOf(HOST_NAME), key("mcp.allowed_hosts", "");
 
         /// Deliveries per second per webhook receiver.
         webhooks_rate: f64 = decimal(0.001, 10_000.0), key("webhooks.rate", "10");

@@ -39,6 +39,19 @@ pub(super) const CONTACT: Parsed<String> = displayed(|text| {
     Ok(text)
 });
 
+/// The name of a host, without a port.
+pub(super) const HOST_NAME: Parsed<String> = displayed(|text| {
+    const MOST_BYTES: usize = 253;
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
+    if text.is_empty() || text.len() > MOST_BYTES || !text.bytes().all(allowed) {
+        return Err(Wrong::new(
+            format!("{} is not the name of a host", quoted(text)),
+            r#"write a name without a scheme and a port, such as "fetch.example.com""#,
+        ));
+    }
+    Ok(text.to_ascii_lowercase())
+});
+
 /// The path of a file, relative to the working directory.
 pub(super) const FILE_PATH: Parsed<PathBuf> = Parsed {
     read: |text| match text {

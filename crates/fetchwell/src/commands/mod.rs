@@ -12,6 +12,7 @@ pub(crate) mod extract;
 pub(crate) mod feeds;
 pub(crate) mod fetch;
 pub(crate) mod health;
+pub(crate) mod mcp;
 pub(crate) mod messages;
 pub(crate) mod pages;
 pub(crate) mod schedule;
@@ -51,6 +52,8 @@ pub(crate) enum Command {
     Explain(ExplainArgs),
     /// Run an HTTP service that accepts URLs and returns results
     Serve(ServeArgs),
+    /// Serve tools for language models (MCP) on standard input and output: fetch, map, explain, find_in_archive
+    Mcp,
     /// Manage the callers of "serve" and their API tokens
     Callers {
         #[command(subcommand)]
@@ -164,6 +167,15 @@ impl Command {
             Command::Extract(args) => extract::run(&start()?, &args, json, log_options.quiet),
             Command::Explain(args) => explain::run(&start()?, &args, json).await,
             Command::Serve(_) => serve::run(&start()?).await,
+            Command::Mcp => {
+                let settings = start()?;
+                let Some(store) = mcp::own_store(&settings, sources.environment)? else {
+                    return mcp::run(&settings).await;
+                };
+                let flags = [sources.flags, &[store][..]].concat();
+                let settings = Settings::load(&Sources { flags: &flags, ..*sources })?;
+                mcp::run(&settings).await
+            }
             Command::Callers { command } => serve::callers(&start()?, command, json).await,
             Command::Migrate(args) => {
                 let settings = start()?;

@@ -35,9 +35,11 @@ pub(crate) fn start(options: LogOptions, format: LogFormat) {
         (1, _) => LevelFilter::ERROR,
         _ => LevelFilter::OFF,
     };
-    // lapin logs errors that it also returns, such as a queue that does not exist yet.
-    let filter = tracing_subscriber::EnvFilter::builder()
-        .parse_lossy(format!("warn,lapin=off,fetchwell={level},fetchwell_engine={level}"));
+    // lapin logs errors that it also returns, such as a queue that does not exist yet; rmcp warns of whatever a client
+    // does wrong.
+    let filter = tracing_subscriber::EnvFilter::builder().parse_lossy(format!(
+        "warn,lapin=off,rmcp=error,fetchwell={level},fetchwell_engine={level}"
+    ));
     // tracing-subscriber reports its own errors with `eprintln!`, which panics when standard error is closed.
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)

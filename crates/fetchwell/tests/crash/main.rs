@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
 
 mod fetch;
+mod mcp;
 mod pages;
 mod politeness;
 mod serve;

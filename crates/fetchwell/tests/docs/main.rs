@@ -24,7 +24,7 @@ use session::Session;
 use web::Web;
 
 /// The pages with commands, each of which has a test below.
-const PAGES: [&str; 15] = [
+const PAGES: [&str; 16] = [
     "README.md",
     "docs/articles.md",
     "docs/commoncrawl.md",
@@ -32,6 +32,7 @@ const PAGES: [&str; 15] = [
     "docs/faq.md",
     "docs/fetch.md",
     "docs/firecrawl.md",
+    "docs/mcp.md",
     "docs/operations.md",
     "docs/pages.md",
     "docs/quickstart.md",
@@ -93,6 +94,11 @@ async fn fetch() {
 #[tokio::test]
 async fn firecrawl() {
     check("docs/firecrawl.md").await;
+}
+
+#[tokio::test]
+async fn mcp() {
+    check("docs/mcp.md").await;
 }
 
 #[tokio::test]

@@ -10,10 +10,10 @@ use fetchwell_testkit::namespace;
 use serde_json::Value;
 
 /// Where the harmless names are.
-const HOME: &str = "93.184.216.34";
+pub(crate) const HOME: &str = "93.184.216.34";
 
 /// Each URL, what becomes of it, and a part of the reason.
-const CASES: [(&str, &str, &str); 49] = [
+pub(crate) const CASES: [(&str, &str, &str); 49] = [
     ("http://ok.test/", "fetched", ""),
     ("http://93.184.216.34/", "fetched", ""),
     ("http://1572395042/", "fetched", ""),
@@ -73,7 +73,8 @@ fn the_program_goes_where_it_may_and_nowhere_else() {
     }
 }
 
-async fn fetch_all_and_judge() {
+/// A web server on every address, and the name server for the names in [`CASES`].
+pub(crate) async fn trap() -> (Canary, DnsServer) {
     let to_the_inside = ("robots.test".to_owned(), "http://10.0.0.1/robots.txt".to_owned());
     let canary = Canary::start(HashMap::from([to_the_inside])).await.expect("a canary");
     let home = || Script::addresses(&[HOME]);
@@ -85,15 +86,24 @@ async fn fetch_all_and_judge() {
         ("*.test", home()),
         ("*.to.test", home()),
     ];
-    let server = DnsServer::start(names).await.expect("a DNS server");
+    (canary, DnsServer::start(names).await.expect("a DNS server"))
+}
+
+/// The program in that trap.
+pub(crate) fn program_in(trap: &DnsServer) -> Program {
     let proxy = "http://10.9.9.9:80";
-    let program = Program::new(env!("CARGO_BIN_EXE_fetchwell"))
-        .variable("FETCHWELL_DNS__SERVERS", &server.address.to_string())
+    Program::new(env!("CARGO_BIN_EXE_fetchwell"))
+        .variable("FETCHWELL_DNS__SERVERS", &trap.address.to_string())
         .variable("FETCHWELL_RATE", "200")
         .variable("FETCHWELL_ROBOTS__UNREACHABLE", "allow")
         .variable("http_proxy", proxy)
         .variable("HTTP_PROXY", proxy)
-        .variable("ALL_PROXY", proxy);
+        .variable("ALL_PROXY", proxy)
+}
+
+async fn fetch_all_and_judge() {
+    let (canary, server) = trap().await;
+    let program = program_in(&server);
     let urls = CASES.map(|(url, ..)| url);
     let options = ["fetch", "--give-up-after", "1s", "--json"];
     let ended = program.run(&[&options[..], &urls].concat()).await.expect_code(4);

@@ -42,6 +42,7 @@ mod full_disk;
 mod guard;
 mod gzip_bomb;
 mod hostile;
+mod mcp;
 mod migrate;
 mod observe;
 mod oversight;

@@ -27,10 +27,16 @@ pub(super) struct Identity {
     pub(super) caller: Caller,
     /// The address that the request came from.
     pub(super) from: String,
-    token: TokenHash,
+    /// `None` for this process itself.
+    token: Option<TokenHash>,
 }
 
 impl Identity {
+    /// This process, which needs no token.
+    pub(super) fn of_process(caller: Caller, from: &str) -> Identity {
+        Identity { caller, from: from.to_owned(), token: None }
+    }
+
     /// The caller whose messages this caller may see; `None` for those of all callers.
     pub(super) fn sees(&self) -> Option<&str> {
         match self.caller.role {
@@ -70,7 +76,8 @@ impl Identity {
 
     /// Whether the token is still valid, for responses that waited for a result.
     pub(super) async fn check_again(&self, api: &Api) -> Result<(), Problem> {
-        match api.caller_of(&self.token).await? {
+        let Some(token) = &self.token else { return Ok(()) };
+        match api.caller_of(token).await? {
             Some(_) => Ok(()),
             None => Err(Problem::new(ProblemKind::UNAUTHORIZED)),
         }
@@ -97,7 +104,7 @@ impl FromRequestParts<Arc<Api>> for Identity {
         let caller = api.caller_of(&token).await?;
         let caller = caller.ok_or_else(|| refused("an unknown or revoked token"))?;
         api.token_uses.note(&token);
-        Ok(Identity { caller, from: address.to_string(), token })
+        Ok(Identity { caller, from: address.to_string(), token: Some(token) })
     }
 }
 

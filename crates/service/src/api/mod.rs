@@ -15,6 +15,7 @@
 //! | `estimate` | when a batch is likely to end |
 //! | `accept`, `waiting`, `pages`, `site_map` | committing messages, waiting for results, reading one page, listing the pages of a site |
 //! | `memory`, `held_message` | the memory budget for bodies and results; limits on connections are in [`crate::server`] |
+//! | `mcp` | the tools of the Model Context Protocol |
 //! | `openapi`, `notifications`, `problems`, `docs`, `metrics` | documentation and metrics of the API |
 //!
 //! The JSON of responses is in [`crate::views`] and `problem`, tokens are in [`crate::auth`].
@@ -35,6 +36,7 @@ mod firecrawl;
 mod held_message;
 mod identity;
 mod json;
+pub mod mcp;
 mod memory;
 mod message_body;
 mod messages;
@@ -85,6 +87,7 @@ use crate::auth::{Allowances, KnownTokens, TokenUses};
 use crate::callers::CallerService;
 use crate::problem::{Problem, ProblemKind};
 use crate::sites::SiteService;
+use mcp::Lookups;
 use memory::Memory;
 
 pub use metrics::ApiMetrics;
@@ -118,6 +121,8 @@ pub struct Rules {
     pub retention: Duration,
     /// The URL under which callers reach the API, without a slash at its end; `None`: the one of the request.
     pub public_url: Option<String>,
+    /// Names of this server, besides its addresses, under which `/mcp` is reached.
+    pub mcp_allowed_hosts: Vec<String>,
 }
 
 /// The state that the handlers share.
@@ -153,6 +158,8 @@ pub struct Foundation {
     pub auth_failures: Arc<AuthFailures>,
     /// Tracks which calls to the store are failing.
     pub health: Arc<StoreHealth>,
+    /// What the tools of `/mcp` ask the rest of the program.
+    pub lookups: Arc<dyn Lookups>,
     /// Ends all waiting requests and streams.
     pub stop: CancellationToken,
 }

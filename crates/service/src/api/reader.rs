@@ -96,7 +96,8 @@ pub(super) async fn read(
 }
 
 impl Api {
-    fn message_to_read(&self, url: &str) -> Result<FetchRequest, Problem> {
+    /// The message that asks for the Markdown of a page.
+    pub(super) fn message_to_read(&self, url: &str) -> Result<FetchRequest, Problem> {
         let text = Json::Text(Cow::Borrowed(url));
         let (url, site) = values::web_url(&text, &self.on.guard)
             .map_err(|fault| Problem::invalid(vec![FieldError::in_parameter("url", fault)]))?;

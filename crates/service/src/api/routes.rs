@@ -8,7 +8,7 @@ use axum::body::Bytes;
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{get, post};
 use axum::{Extension, Router};
 use http::header::CONTENT_TYPE;
 use tower_http::catch_panic::CatchPanicLayer;
@@ -19,8 +19,8 @@ use utoipa_axum::routes;
 
 use super::compression::compressed;
 use super::{
-    Api, batches, callers, cancel, docs, firecrawl, message_body, messages, notifications, openapi,
-    outbox, oversight, public, reader, send_batch, sent, sites, submit, webhooks,
+    Api, batches, callers, cancel, docs, firecrawl, mcp, message_body, messages, notifications,
+    openapi, outbox, oversight, public, reader, send_batch, sent, sites, submit, webhooks,
 };
 use crate::problem::{Problem, ProblemKind};
 
@@ -32,6 +32,8 @@ pub(crate) fn router(api: &Arc<Api>, pages: Router<Arc<Api>>, listens_on: Socket
     let router = router
         // Documented apart: OpenAPI has no parameters with slashes.
         .route("/r/{*url}", get(reader::read))
+        // Its messages are those of another protocol.
+        .route("/mcp", post(mcp::post))
         .route("/openapi.json", get(openapi_json))
         // Documented by Firecrawl.
         .merge(firecrawl::routes());
@@ -40,6 +42,7 @@ pub(crate) fn router(api: &Arc<Api>, pages: Router<Arc<Api>>, listens_on: Socket
         .route("/docs", get(docs_page))
         .layer(Extension(page))
         .layer(Extension(document))
+        .layer(Extension(mcp::Endpoint::new(api)))
         .fallback(async || Problem::new(ProblemKind::NOT_FOUND))
         .method_not_allowed_fallback(async || Problem::new(ProblemKind::METHOD_NOT_ALLOWED))
         .layer(CatchPanicLayer::custom(after_a_panic))

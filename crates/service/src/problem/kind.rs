@@ -16,11 +16,12 @@ pub(crate) struct ProblemKind {
 
 impl ProblemKind {
     /// All kinds, sorted by status.
-    pub(crate) const ALL: [ProblemKind; 23] = [
+    pub(crate) const ALL: [ProblemKind; 24] = [
         ProblemKind::MALFORMED_JSON,
         ProblemKind::BAD_HOST,
         ProblemKind::UNAUTHORIZED,
         ProblemKind::FORBIDDEN,
+        ProblemKind::FOREIGN_ORIGIN,
         ProblemKind::NOT_FOUND,
         ProblemKind::NO_BODY,
         ProblemKind::METHOD_NOT_ALLOWED,
@@ -69,6 +70,13 @@ impl ProblemKind {
         status: StatusCode::FORBIDDEN,
         title: "The caller's role does not allow this",
         mend: "A viewer may only read; use the token of a caller or an operator.",
+    };
+
+    pub(crate) const FOREIGN_ORIGIN: ProblemKind = ProblemKind {
+        name: "foreign-origin",
+        status: StatusCode::FORBIDDEN,
+        title: "The request comes from a web page of another origin",
+        mend: "Send no header Origin, or that of this server; web pages of others may not use this path.",
     };
 
     pub(crate) const NOT_FOUND: ProblemKind = ProblemKind {

@@ -1,7 +1,6 @@
 //! Errors as RFC 9457 problems, the only error type of the API.
 
 mod kind;
-mod summary;
 
 use std::time::Duration;
 
@@ -13,7 +12,6 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 pub(crate) use kind::ProblemKind;
-pub(crate) use summary::ProblemSummary;
 
 /// The media type of a problem.
 pub(crate) const PROBLEM_JSON: &str = "application/problem+json";
@@ -27,7 +25,7 @@ const NOT_IN_TIME_RETRY_SECONDS: u64 = 5;
 /// An error response. The body is boxed to keep `Result`s small.
 #[derive(Clone, Debug)]
 pub(crate) struct Problem {
-    status: StatusCode,
+    kind: ProblemKind,
     retry_after_seconds: Option<u64>,
     body: Box<ProblemBody>,
 }
@@ -95,6 +93,16 @@ pub(crate) struct FieldError {
 }
 
 impl FieldError {
+    /// The error with the name of its part: `formats.0 is unknown`.
+    fn text(&self) -> String {
+        let pointer = self.pointer.as_deref().map(|pointer| {
+            pointer.trim_start_matches('/').replace('/', ".").replace("~1", "/").replace("~0", "~")
+        });
+        let part = pointer.or_else(|| self.parameter.clone());
+        let part = part.or_else(|| self.header.map(str::to_owned)).filter(|part| !part.is_empty());
+        format!("{} {}", part.as_deref().unwrap_or("the body"), self.detail)
+    }
+
     /// An error in a part of the body.
     pub(crate) fn at(pointer: impl Into<String>, detail: impl Into<String>) -> FieldError {
         let pointer = Some(pointer.into());
@@ -126,7 +134,7 @@ impl Problem {
             detail: kind.mend.to_owned(),
             ..ProblemBody::default()
         };
-        Problem { status: kind.status, retry_after_seconds: None, body: Box::new(body) }
+        Problem { kind, retry_after_seconds: None, body: Box::new(body) }
     }
 
     /// A problem that lists the invalid parts of the request.
@@ -178,13 +186,52 @@ impl Problem {
 
     /// Whether a page was not fetched within the time that the request may wait.
     pub(crate) fn is_not_in_time(&self) -> bool {
-        self.status == ProblemKind::NOT_IN_TIME.status
+        self.kind.name == ProblemKind::NOT_IN_TIME.name
     }
 
     /// The invalid parts of the request.
     #[cfg(test)]
     pub(crate) fn errors(&self) -> &[FieldError] {
         &self.body.errors
+    }
+
+    /// The name of the kind.
+    pub(crate) fn name(&self) -> &'static str {
+        self.kind.name
+    }
+
+    /// The status code.
+    pub(crate) fn status(&self) -> StatusCode {
+        self.kind.status
+    }
+
+    /// What went wrong, in one text: the invalid parts of the request with their names, or the `detail`.
+    pub(crate) fn text(&self) -> String {
+        match self.body.errors.as_slice() {
+            [] => self.body.detail.clone(),
+            errors => errors.iter().map(FieldError::text).collect::<Vec<_>>().join("; "),
+        }
+    }
+
+    /// What went wrong, and how to fix it.
+    pub(crate) fn detail(&self) -> &str {
+        &self.body.detail
+    }
+
+    /// What is wrong with the invalid parts of the request.
+    pub(crate) fn reasons(&self) -> String {
+        let reasons: Vec<&str> = self.body.errors.iter().map(|error| &*error.detail).collect();
+        reasons.join("; ")
+    }
+
+    /// The status of the result, if the problem is about one.
+    pub(crate) fn result(&self) -> Option<&str> {
+        self.body.result.as_deref()
+    }
+
+    /// When the request may be repeated.
+    pub(crate) fn retry_after_seconds(&self) -> Option<u64> {
+        self.retry_after_seconds
     }
 
     /// Replaces the `detail`.
@@ -214,10 +261,10 @@ impl Problem {
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let body = serde_json::to_vec(&self.body).unwrap_or_default();
-        let mut response = (self.status, body).into_response();
+        let mut response = (self.kind.status, body).into_response();
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(PROBLEM_JSON));
-        if self.status == StatusCode::UNAUTHORIZED {
+        if self.kind.status == StatusCode::UNAUTHORIZED {
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         if let Some(seconds) = self.retry_after_seconds {
@@ -247,6 +294,19 @@ mod tests {
             };
             assert_eq!(Problem::no_page(outbox).into_response().status().as_u16(), status);
         }
+    }
+
+    #[test]
+    fn the_text_names_all_invalid_parts() {
+        let problem = Problem::invalid(vec![
+            FieldError::at("/formats/0", "is unknown"),
+            FieldError::in_parameter("limit", "must be 1"),
+            FieldError::at("", "is not an object"),
+        ]);
+        let text = "formats.0 is unknown; limit must be 1; the body is not an object";
+        assert_eq!(problem.text(), text);
+        let slow = Problem::new(ProblemKind::TOO_MANY_REQUESTS);
+        assert_eq!(slow.text(), ProblemKind::TOO_MANY_REQUESTS.mend);
     }
 
     #[test]

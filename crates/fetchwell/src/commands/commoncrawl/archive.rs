@@ -11,6 +11,7 @@ use fetchwell_engine::clock::Clock;
 use fetchwell_engine::pipeline::Runtime;
 use fetchwell_settings::{ArchiveBase, Settings, process_environment};
 use fetchwell_telemetry::metrics::DoorName;
+use tokio_util::sync::CancellationToken;
 use tracing::error;
 
 use crate::console::exit::Exit;
@@ -54,13 +55,19 @@ impl OpenArchive {
 
     /// A reader for the crawl of the settings. A signal stops it.
     pub(crate) fn reader<'a>(&'a self, settings: &'a Settings) -> CrawlReader<'a> {
-        let values = &settings.values;
-        CrawlReader {
-            archive: &self.archive,
-            crawl: &values.commoncrawl_crawl,
-            runtime: self.runtime(settings, Some(values.fetch_give_up_after), DoorName::Errand),
-            stop: stop_on_signal(),
-        }
+        self.reader_of(settings, &settings.values.commoncrawl_crawl, stop_on_signal())
+    }
+
+    /// A reader for a crawl, until `stop`.
+    pub(crate) fn reader_of<'a>(
+        &'a self,
+        settings: &Settings,
+        crawl: &'a str,
+        stop: CancellationToken,
+    ) -> CrawlReader<'a> {
+        let give_up_after = Some(settings.values.fetch_give_up_after);
+        let runtime = self.runtime(settings, give_up_after, DoorName::Errand);
+        CrawlReader { archive: &self.archive, crawl, runtime, stop }
     }
 
     /// The exit code of a run that was halted for this reason.

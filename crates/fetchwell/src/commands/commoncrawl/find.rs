@@ -36,15 +36,17 @@ pub(super) fn run(settings: &Settings, args: FindArgs, as_json: bool) -> Running
 
 /// The format of Common Crawl's index server: the key, the time, and all fields of the line.
 fn json_lines(captures: &[CdxRecord]) -> String {
-    let line = |capture: &CdxRecord| {
-        let mut object = Map::new();
-        object.insert("urlkey".to_owned(), capture.surt_url.clone().into());
-        object.insert("timestamp".to_owned(), capture.timestamp.clone().into());
-        let fields = capture.metadata.iter();
-        object.extend(fields.map(|(name, value)| (name.clone(), value.clone().into())));
-        format!("{}\n", Json::Object(object))
-    };
-    captures.iter().map(line).collect()
+    captures.iter().map(|capture| format!("{}\n", json(capture))).collect()
+}
+
+/// A capture as an object.
+pub(crate) fn json(capture: &CdxRecord) -> Json {
+    let mut object = Map::new();
+    object.insert("urlkey".to_owned(), capture.surt_url.clone().into());
+    object.insert("timestamp".to_owned(), capture.timestamp.clone().into());
+    let fields = capture.metadata.iter();
+    object.extend(fields.map(|(name, value)| (name.clone(), value.clone().into())));
+    Json::Object(object)
 }
 
 fn table(captures: &[CdxRecord]) -> String {

@@ -53,6 +53,16 @@ pub(super) fn run(settings: &Settings, args: GetArgs, as_json: bool) -> Running<
     })
 }
 
+/// A captured page as Markdown, or as it is if it is another kind of text.
+pub(crate) fn markdown(page: &CapturedPage, reading: ReadTime) -> anyhow::Result<String> {
+    let page = ReadPage { page, reading };
+    match page.body()? {
+        PageBody::Html(_) => Ok(page.article()?.markdown),
+        PageBody::Other(bytes) => String::from_utf8(bytes)
+            .map_err(|_| anyhow::anyhow!("the capture is neither HTML nor text")),
+    }
+}
+
 /// A captured page, and the time limit for reading it.
 struct ReadPage<'a> {
     page: &'a CapturedPage,

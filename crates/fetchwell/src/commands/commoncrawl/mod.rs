@@ -1,12 +1,12 @@
 //! `fetchwell commoncrawl`: from the index of a web archive to the text of its pages.
 
-mod archive;
+pub(crate) mod archive;
 pub(crate) mod args;
 mod batch;
 mod batch_bar;
 mod dead;
-mod find;
-mod get;
+pub(crate) mod find;
+pub(crate) mod get;
 mod retry_errors;
 mod work;
 

@@ -28,7 +28,8 @@ use fetchwell_service::sites::OrderRow;
 use fetchwell_settings::Settings;
 use fetchwell_telemetry::metrics::DoorName;
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value as Json, json};
+use tokio_util::sync::CancellationToken;
 
 use crate::commands::explain::args::ExplainArgs;
 use crate::commands::fetch::with_own_defaults;
@@ -85,21 +86,22 @@ struct BreakerPart {
 pub(crate) fn run<'a>(settings: &'a Settings, args: &'a ExplainArgs, json: bool) -> Running<'a> {
     Box::pin(async move {
         let given = assume_https(&args.url);
-        let url = match WebUrl::parse(&given) {
+        let url = match read(&given)? {
             Ok(url) => url,
-            Err(
-                fault @ (UrlFault::UnsupportedScheme(_)
-                | UrlFault::UserInfo
-                | UrlFault::BlockedPort(_)),
-            ) => return refused(&given, &fault, json),
             Err(fault) => {
-                return Err(Exit::Usage(format!("cannot explain {given}: {fault}")));
+                let text = format!("{}\n  may be fetched  no: {fault}\n", printable(&given));
+                print_either(json, refused(&given, &fault), text)?;
+                return Ok(Exit::Refused);
             }
         };
         let settings = with_own_defaults(settings);
         let mut explanation = match &args.robots {
             Some(path) => offline(&settings, &url, path)?,
-            None => online(&settings, &url).await?,
+            None => {
+                let parts = Parts::open(&settings).await?;
+                let gate = parts.gate(&settings, None);
+                online(&settings, &parts, &gate, &url, stop_on_signal()).await?
+            }
         };
         explanation.url = given;
         print_either(json, &explanation, in_words(&explanation))?;
@@ -108,28 +110,58 @@ pub(crate) fn run<'a>(settings: &'a Settings, args: &'a ExplainArgs, json: bool)
     })
 }
 
+/// Explains a URL by the state of a running process, as `--json` prints it. `stop` ends the request for robots.txt.
+pub(crate) async fn explain_url(
+    settings: &Settings,
+    parts: &Parts,
+    gate: &Gate,
+    url: &str,
+    stop: CancellationToken,
+) -> Result<Json, Exit> {
+    let given = assume_https(url);
+    let url = match read(&given)? {
+        Ok(url) => url,
+        Err(fault) => return Ok(refused(&given, &fault)),
+    };
+    let mut explanation = online(settings, parts, gate, &url, stop).await?;
+    explanation.url = given;
+    Ok(json!(explanation))
+}
+
+/// Reads a URL; the inner error if it is never fetched.
+fn read(given: &str) -> Result<Result<WebUrl, UrlFault>, Exit> {
+    match WebUrl::parse(given) {
+        Ok(url) => Ok(Ok(url)),
+        Err(
+            fault
+            @ (UrlFault::UnsupportedScheme(_) | UrlFault::UserInfo | UrlFault::BlockedPort(_)),
+        ) => Ok(Err(fault)),
+        Err(fault) => Err(Exit::Usage(format!("cannot explain {given}: {fault}"))),
+    }
+}
+
 /// A URL that is never fetched: there is nothing to explain about its site.
-fn refused(url: &str, fault: &UrlFault, as_json: bool) -> Result<Exit, Exit> {
-    let why = fault.to_string();
-    let explanation = json!({
+fn refused(url: &str, fault: &UrlFault) -> Json {
+    json!({
         "url": url, "site": null, "allowed": false, "robots": null, "pace": null, "breaker": null,
         "paused": null, "held_up_by": null, "next_slot_in_seconds": null, "addresses": [],
-        "refused_because": why,
-    });
-    let text = format!("{}\n  may be fetched  no: {why}\n", printable(url));
-    print_either(as_json, explanation, text)?;
-    Ok(Exit::Refused)
+        "refused_because": fault.to_string(),
+    })
 }
 
 /// Explains by the stored state and the site's current robots.txt.
-async fn online(settings: &Settings, url: &WebUrl) -> Result<Explanation, Exit> {
-    let parts = Parts::open(settings).await?;
-    let gate = parts.gate(settings, None);
-    let (record, view) = learn(settings, &parts, &gate, url).await?;
+async fn online(
+    settings: &Settings,
+    parts: &Parts,
+    gate: &Gate,
+    url: &WebUrl,
+    stop: CancellationToken,
+) -> Result<Explanation, Exit> {
+    let (record, view) = learn(settings, parts, gate, url, stop).await?;
     let (state, store_now) = parts.politeness.look(&url.site()).await?;
     let site = (state.unwrap_or_default(), store_now);
     let now = parts.clock.now();
-    let mut explanation = explain(url, &gate, record.as_ref(), &view, site, now);
+    let mut explanation = explain(url, gate, record.as_ref(), &view, site, now);
     match parts.client.addresses(url).await {
         Ok(found) => {
             explanation.addresses = found.iter().map(|at| at.ip().to_string()).collect();
@@ -158,6 +190,7 @@ async fn learn(
     parts: &Parts,
     gate: &Gate,
     url: &WebUrl,
+    stop: CancellationToken,
 ) -> Result<(Option<RobotsRecord>, RobotsView), Exit> {
     let origin = url.origin();
     let known = parts.politeness.robots(&origin).await?;
@@ -174,7 +207,7 @@ async fn learn(
     let mut robots_fetch = RobotsFetch::new(origin.clone(), known.clone());
     robots_fetch.recoveries = state.health.recoveries;
     // `None`: it could not be requested, so nothing new is known.
-    let Some(record) = fetch_robots(settings, parts, robots_fetch).await? else {
+    let Some(record) = fetch_robots(settings, parts, robots_fetch, stop).await? else {
         return Ok((known, view));
     };
     parts.politeness.keep_robots(&origin, &record).await?;
@@ -187,6 +220,7 @@ async fn fetch_robots(
     settings: &Settings,
     parts: &Parts,
     robots_fetch: RobotsFetch,
+    stop: CancellationToken,
 ) -> Result<Option<RobotsRecord>, Exit> {
     let origin = robots_fetch.origin.clone();
     let queue = MemoryQueue::new(parts.clock.clone(), Duration::from_secs(60), true);
@@ -210,7 +244,7 @@ async fn fetch_robots(
     // Do not wait for a site whose breaker is open.
     let gate = parts.gate(settings, Some(Duration::ZERO));
     let runtime = parts.runtime(settings, gate, DoorName::Errand, Arc::new(|_| {}));
-    pipeline::run(door, runtime, stop_on_signal()).await?;
+    pipeline::run(door, runtime, stop).await?;
     Ok(learnt.lock().take())
 }
 

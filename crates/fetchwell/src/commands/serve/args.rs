@@ -26,7 +26,7 @@ impl ServeArgs {
 }
 
 /// The rules of the API, from the settings.
-pub(super) fn api_rules(values: &Values) -> Rules {
+pub(crate) fn api_rules(values: &Values) -> Rules {
     Rules {
         default_deadline: values.retriever_deadline,
         max_batch_body_bytes: values.retriever_max_batch_body,
@@ -36,6 +36,7 @@ pub(super) fn api_rules(values: &Values) -> Rules {
         caller_burst: values.retriever_caller_burst,
         retention: values.retriever_retention,
         public_url: values.retriever_public_url.clone(),
+        mcp_allowed_hosts: values.mcp_allowed_hosts.clone(),
     }
 }
 
@@ -62,7 +63,7 @@ pub(super) fn message_rules(settings: &Settings) -> MessageRules {
 }
 
 /// How long `serve` keeps data. Without its result, a body cannot be found.
-pub(super) fn retention(values: &Values) -> Retention {
+pub(crate) fn retention(values: &Values) -> Retention {
     let messages = values.retriever_retention;
     Retention { messages, bodies: values.retriever_body_retention.min(messages) }
 }

@@ -1,11 +1,13 @@
 //! `fetchwell serve`, with `fetchwell callers` and `fetchwell migrate`: accepts messages through an API and fetches
 //! their pages.
 //!
-//! `run` is the service, with the flow that it shares with the demo, and `first_start` creates the first caller.
+//! `run` is the service, with the flow that it shares with `mcp` and the demo, `foundation` what the API is built on,
+//! and `first_start` creates the first caller.
 
 pub(crate) mod args;
 mod callers;
 mod first_start;
+mod foundation;
 #[cfg(feature = "postgres")]
 mod migrate;
 #[cfg(not(feature = "postgres"))]
@@ -15,5 +17,6 @@ mod retailers;
 mod run;
 
 pub(crate) use callers::{add as add_caller, run as callers};
+pub(crate) use foundation::ApiStore;
 pub(crate) use migrate::run as migrate;
-pub(crate) use run::{messages, run};
+pub(crate) use run::{ending_all, messages, run};

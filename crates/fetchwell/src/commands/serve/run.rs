@@ -9,8 +9,6 @@ use fetchwell_engine::ports::inbox::{FetchResult, Message};
 use fetchwell_engine::ports::message_batches::MessageBatch;
 use fetchwell_engine::ports::retriever_store::RetrieverStore;
 use fetchwell_policy::pace::Rate;
-use fetchwell_service::api::{Api, ApiMetrics, Foundation};
-use fetchwell_service::audit::AuditLog;
 use fetchwell_service::dashboard::{Authenticator, Dashboard, DashboardHost, Subject};
 use fetchwell_service::server::{self, ConnectionLimits};
 use fetchwell_service::views::batches::BatchView;
@@ -21,15 +19,15 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
-use super::args::{api_rules, message_rules, retention};
-use super::callers::caller_service;
+use super::args::{message_rules, retention};
 use super::first_start;
+use super::foundation::ApiStore;
 use crate::console::exit::Exit;
 use crate::console::output::Running;
 use crate::console::signals::stop_on_signal;
 use crate::wiring::{
-    Parts, address_guard, connection_rules, dashboard_subject, fitting_in_flight, gate_rules,
-    listen, open_articles_if_any, open_retriever,
+    Parts, connection_rules, dashboard_subject, fitting_in_flight, gate_rules, listen,
+    open_articles_if_any,
 };
 
 /// Serves until it is stopped.
@@ -39,41 +37,21 @@ pub(crate) fn run(settings: &Settings) -> Running<'_> {
         let listener = listen(settings.retriever_address(), fix).await?;
         let address = listener.local_addr()?;
         let stop = stop_on_signal();
-        let (store, clock) = open_retriever(settings).await?;
-        let parts = Parts::open(settings).await?;
+        let opened = ApiStore::open(settings).await?;
+        let ApiStore { store, parts, audit, callers, .. } = &opened;
         parts.own_listeners.register(address);
-        let audit = AuditLog::of_store(store.inbox.clone(), clock.clone());
-        first_start::welcome(&*store.inbox, &audit, address).await?;
+        first_start::welcome(&*store.inbox, audit, address).await?;
 
-        let callers = Arc::new(caller_service(&store, audit.clone()));
         let authenticator = Authenticator::Callers(store.inbox.clone());
         let door = DashboardHost::Serve;
         let shown = Subject {
             oversight: Some(store.oversight.clone()),
             callers: Some(callers.clone()),
             articles: open_articles_if_any(settings).await?,
-            ..dashboard_subject(settings, &parts, door, authenticator, audit.clone()).await?
-        };
-        let metrics = Arc::new(ApiMetrics::default());
-        let foundation = Foundation {
-            inbox: store.inbox.clone(),
-            batches: store.batches.clone(),
-            oversight: store.oversight.clone(),
-            sites: shown.sites.clone(),
-            callers,
-            results: store.results.clone(),
-            clock,
-            guard: address_guard(settings),
-            gate_rules: message_rules(settings).gate_rules(gate_rules(settings, None)),
-            metrics: metrics.clone(),
-            process_metrics: parts.process_metrics.clone(),
-            audit,
-            auth_failures: shown.auth_failures.clone(),
-            health: parts.health.clone(),
-            stop: stop.clone(),
+            ..dashboard_subject(settings, parts, door, authenticator, audit.clone()).await?
         };
         let values = &settings.values;
-        let api = Api::new(foundation, api_rules(values));
+        let api = opened.api(settings, &shown.sites, &shown.auth_failures, &stop);
         let most = values.retriever_max_connections;
         let bounds = ConnectionLimits::new(connection_rules(values), most, values.shutdown_grace);
         let dashboard = Dashboard::new(shown, stop.clone());
@@ -84,15 +62,15 @@ pub(crate) fn run(settings: &Settings) -> Running<'_> {
             server::serve(listener, router, bounds, stop.clone()).await;
             api_ended.cancel();
         };
-        let on_result = Arc::new(move |status: &str| metrics.result(status));
-        let (door, runtime) = messages(settings, &parts, &store, on_result, Arc::new(|_| {}));
+        let (door, runtime) =
+            messages(settings, parts, store, opened.on_result(), Arc::new(|_| {}));
         let (messages, deliveries, (), (), (), (), (), ()) = tokio::join!(
             ending_all(&stop, flow(door, runtime, stop.clone())),
-            ending_all(&stop, deliveries(settings, &parts, &store, stop.clone())),
+            ending_all(&stop, deliveries(settings, parts, store, stop.clone())),
             serving,
             dashboard.keep_audit(&api_ended),
             api.keep_audit(&api_ended),
-            prune(&store, retention(values), &parts.health, &stop),
+            prune(store, retention(&settings.values), &parts.health, &stop),
             dashboard.keep_history(),
             api.keep_token_uses(&api_ended),
         );
@@ -119,7 +97,7 @@ pub(crate) fn messages(
 }
 
 /// Stops everything if a flow ends: a server that accepts messages but never fetches them is of no use.
-async fn ending_all(
+pub(crate) async fn ending_all(
     stop: &CancellationToken,
     flow: impl Future<Output = Result<(), StoreError>>,
 ) -> Result<(), StoreError> {

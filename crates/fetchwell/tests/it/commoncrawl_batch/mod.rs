@@ -1,7 +1,7 @@
 //! `fetchwell commoncrawl batch`, `find` and `get` as their users run them: real processes on archives that
 //! the tests make, in a folder and on a server of ranges.
 
-mod archive;
+pub(crate) mod archive;
 mod batches;
 mod broker;
 mod filters;

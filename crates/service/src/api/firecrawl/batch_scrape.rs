@@ -141,7 +141,7 @@ mod tests {
         };
         let text = body.to_string();
         let asked = Asked::read(&serde_json::from_str(&text).unwrap(), version, &judge);
-        let asked = asked.map_err(|problem| problem.summary().text)?;
+        let asked = asked.map_err(|problem| problem.text())?;
         Ok((asked.messages.len(), asked.skipped))
     }
 

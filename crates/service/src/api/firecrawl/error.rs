@@ -10,7 +10,7 @@ use http::{HeaderValue, StatusCode, Uri};
 use serde::Serialize;
 
 use crate::api::respond::json;
-use crate::problem::{Problem, ProblemKind, ProblemSummary};
+use crate::problem::{Problem, ProblemKind};
 
 /// The `code` of a page that did not come in time, which the clients know.
 const TIMEOUT: &str = "SCRAPE_TIMEOUT";
@@ -33,18 +33,19 @@ struct Body<'a> {
 
 impl From<Problem> for FirecrawlError {
     fn from(problem: Problem) -> FirecrawlError {
-        let ProblemSummary { kind, status, text, result, retry_after_seconds } = problem.summary();
+        let kind = problem.name();
         let (status, code) = if kind == ProblemKind::KEY_REUSED.name {
-            (StatusCode::CONFLICT, kind)
+            (StatusCode::CONFLICT, kind.to_owned())
         } else {
-            match status {
-                StatusCode::UNPROCESSABLE_ENTITY => (StatusCode::BAD_REQUEST, kind),
+            match problem.status() {
+                StatusCode::UNPROCESSABLE_ENTITY => (StatusCode::BAD_REQUEST, kind.to_owned()),
                 StatusCode::GATEWAY_TIMEOUT => (StatusCode::REQUEST_TIMEOUT, TIMEOUT.to_owned()),
-                StatusCode::BAD_GATEWAY => of_result(&result.unwrap_or_default()),
-                status => (status, kind),
+                StatusCode::BAD_GATEWAY => of_result(problem.result().unwrap_or_default()),
+                status => (status, kind.to_owned()),
             }
         };
-        FirecrawlError { status, code, error: text, retry_after_seconds }
+        let retry_after_seconds = problem.retry_after_seconds();
+        FirecrawlError { status, code, error: problem.text(), retry_after_seconds }
     }
 }
 

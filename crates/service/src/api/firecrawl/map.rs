@@ -152,8 +152,7 @@ mod tests {
             body[name] = value.clone();
         }
         let text = body.to_string();
-        asked(&serde_json::from_str(&text).unwrap(), version)
-            .map_err(|problem| problem.summary().text)
+        asked(&serde_json::from_str(&text).unwrap(), version).map_err(|problem| problem.text())
     }
 
     #[test]

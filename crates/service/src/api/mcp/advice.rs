@@ -1,0 +1,147 @@
+//! Errors in words for the calling model: what went wrong, and what to do next.
+
+use fetchwell_engine::ports::inbox::FetchResult;
+
+use super::answer::short;
+use super::lookups::LookupFailure;
+use super::tools::{EXPLAIN, FIND_IN_ARCHIVE, MAP};
+use crate::problem::{Problem, ProblemKind};
+
+/// Says what a problem with a page means.
+pub(super) fn about_page(url: &str, problem: &Problem) -> String {
+    let url = short(url);
+    let detail = short(problem.detail());
+    let reasons = short(&problem.reasons());
+    match problem.name() {
+        name if name == ProblemKind::NO_PAGE.name => no_page(&url, problem, &detail),
+        name if name == ProblemKind::INVALID_FIELD.name => format!(
+            "{url} cannot be fetched. What is wrong with the URL: {reasons}. The same call will fail again; use the \
+             http(s) URL of a public page."
+        ),
+        name if name == ProblemKind::NOT_IN_TIME.name => format!(
+            "{url} is still being fetched: its site is slow, or other requests to it come first. Call the tool again \
+             with the same arguments (but not with max_age 0) in a few seconds; it continues to wait for the same \
+             request. `{EXPLAIN}` says what the site is waiting for."
+        ),
+        _ => about_call(problem),
+    }
+}
+
+/// Says what a problem with the call itself means.
+pub(super) fn about_call(problem: &Problem) -> String {
+    let detail = short(problem.detail());
+    let again = match problem.retry_after_seconds() {
+        Some(seconds) => format!("Wait {seconds} seconds, then call the tool again."),
+        None => "Call the tool again once; if that fails, too, tell the user.".to_owned(),
+    };
+    match problem.name() {
+        name if name == ProblemKind::FORBIDDEN.name || name == ProblemKind::UNAUTHORIZED.name => {
+            format!(
+                "This client may not fetch: {detail} Do not call the tool again; tell the user that the server needs \
+             another token."
+            )
+        }
+        name if name == ProblemKind::TOO_MANY_REQUESTS.name => {
+            format!("Too many requests with this token. {again} Fetch fewer pages at once.")
+        }
+        name if name == ProblemKind::BUSY.name || name == ProblemKind::STORE_UNAVAILABLE.name => {
+            format!("The server cannot take this call now, which is not the page's fault. {again}")
+        }
+        _ => format!("The server itself failed, which is not the page's fault. {again}"),
+    }
+}
+
+/// Says what a failed lookup means.
+pub(super) fn about_lookup(failure: &LookupFailure) -> String {
+    match failure {
+        LookupFailure::Invalid(reason) => {
+            format!("This cannot be looked up: {}. Correct the arguments.", short(reason))
+        }
+        LookupFailure::Failed(reason) => format!(
+            "The lookup failed: {}. Call the tool again later, or go on without it.",
+            short(reason)
+        ),
+        LookupFailure::Internal(_) => about_call(&Problem::new(ProblemKind::INTERNAL)),
+    }
+}
+
+/// Says why a fetched page has no text, by the status of the result.
+fn no_page(url: &str, problem: &Problem, detail: &str) -> String {
+    let next = match problem.result().unwrap_or_default() {
+        FetchResult::REFUSED_BY_ROBOTS => format!(
+            "The site does not allow programs to read this page, so do not try to read it in another way. `{EXPLAIN}` \
+             shows the rule."
+        ),
+        "http_error" => format!(
+            "Check the URL: `{MAP}` lists the links of another page of the site, and `{FIND_IN_ARCHIVE}` may have a \
+             copy of a page that is gone. Do not repeat this call."
+        ),
+        "rate_limited" => "The site asked for fewer requests. Leave it alone for some minutes; go on with other \
+                           sites."
+            .to_owned(),
+        "network_error" | "timeout" => format!(
+            "The site does not answer. Check the spelling of its name; `{EXPLAIN}` says when it is tried again, and \
+             `{FIND_IN_ARCHIVE}` may have a copy of the page."
+        ),
+        "refused" => "The address is not one of the public web, and will not be fetched. Do not repeat this call; \
+                      tell the user if the page is needed."
+            .to_owned(),
+        FetchResult::CANCELLED => "An operator cancelled it. Tell the user.".to_owned(),
+        FetchResult::SUCCESS => "The page is not text, such as an image or an archive, so there is nothing to read. \
+                                 Do not repeat this call."
+            .to_owned(),
+        _ => "Call the tool again once; if that fails, too, tell the user.".to_owned(),
+    };
+    format!("There is no text of {url}. The reason: {detail}\n{next}")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use fetchwell_engine::ports::inbox::{MessageId, OutboxMessage};
+    use fetchwell_policy::time::Time;
+
+    use super::*;
+    use crate::problem::FieldError;
+
+    const URL: &str = "http://a.test/";
+
+    fn without_page(status: &str) -> Problem {
+        let error = Some("it said\nno".to_owned());
+        let result = FetchResult { status: status.to_owned(), error, ..FetchResult::default() };
+        Problem::no_page(OutboxMessage {
+            cursor: 1,
+            message: MessageId([1; 16]),
+            url: URL.to_owned(),
+            retailer: "default".to_owned(),
+            correlation_id: "c".to_owned(),
+            created_at: Time::EPOCH,
+            result,
+        })
+    }
+
+    #[test]
+    fn each_error_says_what_to_do_next() {
+        let faults =
+            vec![FieldError::in_parameter("url", "is refused: 127.0.0.1 is a loopback address")];
+        for (problem, part) in [
+            (without_page("refused_by_robots"), "do not try to read it in another way"),
+            (without_page("http_error"), "`map` lists the links"),
+            (without_page("network_error"), "`explain` says when"),
+            (without_page("refused"), "Do not repeat this call"),
+            (without_page("success"), "nothing to read"),
+            (without_page("internal_error"), "not the page's fault"),
+            (Problem::invalid(faults), "a loopback address"),
+            (Problem::not_in_time(MessageId([1; 16]), Duration::from_secs(50)), "same arguments"),
+            (Problem::new(ProblemKind::BUSY).retry_after(10), "Wait 10 seconds"),
+            (Problem::new(ProblemKind::TOO_MANY_REQUESTS).retry_after(3), "Wait 3 seconds"),
+            (Problem::new(ProblemKind::FORBIDDEN), "another token"),
+            (Problem::new(ProblemKind::INTERNAL), "tell the user"),
+        ] {
+            let advice = about_page(URL, &problem);
+            assert!(advice.contains(part), "{}: {advice}", problem.name());
+        }
+        assert!(about_page(URL, &without_page("http_error")).contains("it said no\n"));
+    }
+}
