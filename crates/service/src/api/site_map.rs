@@ -11,6 +11,7 @@ use fetchwell_engine::ports::inbox::FetchResult;
 use fetchwell_engine::ports::inbox::details::FetchDetails;
 use fetchwell_engine::ports::inbox::options::{Extracted, ExtractedArticle};
 use fetchwell_policy::robots::Robots;
+use serde::Deserialize;
 use tokio::time::Instant;
 use url::Url;
 
@@ -56,7 +57,8 @@ pub(super) struct MapRequest {
 }
 
 /// What to do with the sitemaps of a site.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(super) enum Sitemaps {
     /// Read them and the page.
     #[default]
@@ -94,7 +96,6 @@ impl Default for MapRules {
 
 impl Api {
     /// The pages of a site. It is a problem if nothing could be read.
-    #[expect(dead_code, reason = "for the tool `map` of MCP")]
     pub(super) async fn map_site(
         &self,
         identity: &Identity,

