@@ -62,6 +62,10 @@ export function message(id: string, wait: number): Call {
   return { method: "GET", path: `/messages/${encodeURIComponent(id)}`, query, wait };
 }
 
+export function body(id: string): Call {
+  return { method: "GET", path: `/messages/${encodeURIComponent(id)}/body` };
+}
+
 export function cancel(id: string): Call {
   return { method: "DELETE", path: `/messages/${encodeURIComponent(id)}` };
 }

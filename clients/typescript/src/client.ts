@@ -1,7 +1,7 @@
 /** The client: one connection to `fetchwell serve`, for one caller. */
 
 import * as calls from "./calls.js";
-import { Connection, sleep, type ClientOptions } from "./connection.js";
+import { Connection, sleep, textOf, type ClientOptions } from "./connection.js";
 import { FetchwellError } from "./errors.js";
 import { EventDecoder } from "./events.js";
 import type {
@@ -9,6 +9,7 @@ import type {
   BatchList,
   BatchPage,
   BatchReceipt,
+  Body,
   DeliveryPage,
   Fetch,
   FetchedMessage,
@@ -181,6 +182,15 @@ export class Fetchwell {
   }
 
   /**
+   * The body of the response, as the site sent it: also one that is not text, or of an error page. If there is none,
+   * this is a `ProblemError` with the status 404 that says why.
+   */
+  async body(messageId: string, options: CallOptions = {}): Promise<Body> {
+    const { headers, bytes } = await this.#connection.respond(calls.body(messageId), options.signal);
+    return { content: bytes, contentType: headers.get("content-type") ?? "" };
+  }
+
+  /**
    * Cancels a message that waits. One that has ended stays as it is; one that is being fetched is a `ProblemError` with
    * the status 409.
    */
@@ -255,7 +265,8 @@ export class Fetchwell {
    */
   async read(url: string, options: ReadOptions & { format?: "markdown" | "text" } = {}): Promise<string> {
     const { format = "markdown", max_age, wait = 30, signal } = options;
-    return (await this.#connection.respond(calls.readPage(url, format, max_age, wait), signal)).text;
+    const call = calls.readPage(url, format, max_age, wait);
+    return textOf((await this.#connection.respond(call, signal)).bytes);
   }
 
   /** The same with all fields of a result. */
@@ -294,9 +305,9 @@ export class Fetchwell {
   }
 
   async #json<T>(call: calls.Call, options: { signal?: AbortSignal | undefined }): Promise<T> {
-    const { status, text } = await this.#connection.respond(call, options.signal);
+    const { status, bytes } = await this.#connection.respond(call, options.signal);
     try {
-      return JSON.parse(text) as T;
+      return JSON.parse(textOf(bytes)) as T;
     } catch (cause) {
       throw new FetchwellError(`${call.method} ${call.path} was answered ${status} without JSON`, { cause });
     }

@@ -15,7 +15,13 @@ export interface ClientOptions {
 /** An answer that was read to its end. */
 export interface Answer {
   status: number;
-  text: string;
+  headers: Headers;
+  bytes: Uint8Array;
+}
+
+/** The bytes of an answer as text. */
+export function textOf(bytes: Uint8Array): string {
+  return new TextDecoder().decode(bytes);
 }
 
 const FIRST_PAUSE_MS = 200;
@@ -64,8 +70,9 @@ export class Connection {
   /** Sends a call once. */
   async #attempt(call: Call, signal: AbortSignal): Promise<Answer | Failure> {
     const response = await this.#send(call, signal);
-    const text = await response.text();
-    return response.ok ? { status: response.status, text } : failureOf(call, response, text);
+    const { ok, status, headers } = response;
+    const bytes = new Uint8Array(await response.arrayBuffer());
+    return ok ? { status, headers, bytes } : failureOf(call, response, textOf(bytes));
   }
 
   /**

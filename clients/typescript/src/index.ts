@@ -35,6 +35,7 @@ export type {
   BatchList,
   BatchPage,
   BatchReceipt,
+  Body,
   DeliveryPage,
   Fetch,
   FetchedMessage,

@@ -18,6 +18,13 @@ export type FetchedMessage = Message & { outbox: OutboxMessage };
 export type OutboxMessage = Schemas["OutboxMessage"];
 /** A redirect that was followed. */
 export type Redirect = Schemas["Redirect"];
+
+/** The body of a response, as the site sent it. */
+export interface Body {
+  content: Uint8Array;
+  /** The Content-Type of the response. */
+  contentType: string;
+}
 /** A message in a list, without its result. */
 export type SentMessage = Schemas["SentMessage"];
 /** A part of the list of your messages. */

@@ -36,8 +36,8 @@ export interface paths {
         /**
          * Get a batch: how many of its messages have ended
          * @description A caller sees its own batches; a viewer and an operator see all. The response is the same for batches that do not
-         *     exist and for those of other callers. A batch is done when all of its messages have ended; a message that an operator
-         *     retries later is a new message outside of the batch.
+         *     exist and for those of other callers. A batch is done when all of its messages have ended; a message that an
+         *     operator retries later is a new message outside of the batch.
          */
         get: operations["batch_state"];
         put?: never;
@@ -181,6 +181,31 @@ export interface paths {
          *     result. A message that is being fetched at this moment is not cancelled, and the response is a 409.
          */
         delete: operations["cancel"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/messages/{id}/body": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the body of a response
+         * @description Returns the bytes that the site sent, after decompression, with the Content-Type of the response
+         *     (`application/octet-stream` if it had none). This includes bodies that are not text, and those of error pages; `body`
+         *     of a result says whether there is one. Any text, Markdown or JSON may be shown by a browser; everything else is sent
+         *     as an attachment, and nothing can run in it. Bodies are kept for 24 hours (`retriever.body_retention`) if they are not
+         *     larger than 10 MiB (`retriever.body_max_size`); the oldest bodies of a caller are deleted earlier when all of them are
+         *     larger than 1 GiB (`retriever.body_quota`). A body that is equal to `content` is kept as long as the result.
+         */
+        get: operations["message_body"];
+        put?: never;
+        post?: never;
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -1120,8 +1145,8 @@ export interface components {
             ended_at: string | null;
             /**
              * Format: date-time
-             * @description When it is expected to end, or ended. While it runs, this is an estimate from the pace of its sites; once a tenth
-             *     of its messages has ended, from the speed so far.
+             * @description When it is expected to end, or ended. While it runs, this is an estimate from the pace of its sites; once a
+             *     tenth of its messages has ended, from the speed so far.
              */
             estimated_end: string;
             /**
@@ -1141,6 +1166,21 @@ export interface components {
             batches: components["schemas"]["BatchState"][];
             /** @description The id after which to continue; null at the end. */
             next: string | null;
+        };
+        /** @description The body of a response, without its bytes. */
+        Body: {
+            /**
+             * Format: int64
+             * @description Its size.
+             */
+            bytes: number;
+            /** @description The Content-Type that it is returned with: that of the response, or application/octet-stream. */
+            content_type: string;
+            /**
+             * Format: date-time
+             * @description When it is deleted at the latest; null if it is kept as long as the result.
+             */
+            expires_at: string | null;
         };
         /** @description A caller and its tokens. */
         Caller: {
@@ -1258,6 +1298,7 @@ export interface components {
             author?: string | null;
             /** @description The authors, one name per element, if the message has `"extract": true`. */
             authors?: string[];
+            body: components["schemas"]["Body"] | null;
             /**
              * @description The absolute URL that the page declares as its canonical one, if the message has `"extract": true`; null if it
              *     declares none.
@@ -1676,6 +1717,7 @@ export interface components {
             author?: string | null;
             /** @description The authors, one name per element, if the message has `"extract": true`. */
             authors?: string[];
+            body: components["schemas"]["Body"] | null;
             /**
              * @description The absolute URL that the page declares as its canonical one, if the message has `"extract": true`; null if it
              *     declares none.
@@ -3084,6 +3126,85 @@ export interface operations {
             };
             /** @description the message is being fetched right now */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description a parameter is unknown or invalid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description the caller is over its limit */
+            429: {
+                headers: {
+                    /** @description seconds to wait */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description the store is down */
+            503: {
+                headers: {
+                    /** @description seconds to wait */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    message_body: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description the message_id that /fetch returned
+                 * @example msg_018bcfe56800ffffffffffffffffffff
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description the body, with its own Content-Type */
+            200: {
+                headers: {
+                    /** @description attachment, unless it is plain text, Markdown or JSON */
+                    "Content-Disposition"?: string | null;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "*/*": string;
+                };
+            };
+            /** @description no token, or an invalid one */
+            401: {
+                headers: {
+                    /** @description Bearer */
+                    "WWW-Authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description no such message, or it has no body: `type` and `detail` say which and why */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -5774,7 +5895,7 @@ export interface operations {
             header?: never;
             path: {
                 /**
-                 * @description the `webhook-id`: the id of the message
+                 * @description the `webhook-id`: the id of the message or of the batch
                  * @example msg_018bcfe56800ffffffffffffffffffff
                  */
                 id: string;

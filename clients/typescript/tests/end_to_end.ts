@@ -163,6 +163,19 @@ async function aPageIsReadAsText(fetchwell: Fetchwell): Promise<void> {
   assert.deepEqual([none.status, none.kind, none.problem.result], [502, "no-page", "http_error"]);
 }
 
+async function aBodyIsWhatTheSiteSent(fetchwell: Fetchwell): Promise<void> {
+  const photo = await fetchwell.fetch("http://pages.test/photo");
+  assert.equal(photo.outbox.content, null);
+  const { content, contentType } = await fetchwell.body(photo.id);
+  assert.deepEqual([content.length, contentType], [999, "image/jpeg"]);
+  assert.deepEqual([photo.outbox.body?.bytes, photo.outbox.body?.content_type], [999, "image/jpeg"]);
+  const missing = await fetchwell.fetch("http://gone.test/x");
+  assert(new TextDecoder().decode((await fetchwell.body(missing.id)).content).startsWith("status 404"));
+  const secret = await fetchwell.fetch("http://private.test/x");
+  const none = await refused(fetchwell.body(secret.id));
+  assert.deepEqual([none.status, none.kind], [404, "no-body"]);
+}
+
 async function aWebhookIsVerifiedListedAndReplayed(fetchwell: Fetchwell): Promise<void> {
   const since = new Date(Date.now() - 5_000);
   await withServer([], async (receiver) => {
@@ -315,5 +328,6 @@ await aCallerFindsAndCancelsItsMessages(fetchwell);
 await aBatchIsSentWaitedForAndRead(fetchwell);
 await theStreamIsResumedAfterAnyEvent(fetchwell);
 await aPageIsReadAsText(fetchwell);
+await aBodyIsWhatTheSiteSent(fetchwell);
 await aWebhookIsVerifiedListedAndReplayed(fetchwell);
 console.log("all held");

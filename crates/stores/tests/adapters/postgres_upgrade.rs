@@ -11,17 +11,18 @@ use sqlx::{Connection, Executor, PgConnection};
 
 /// What was not there before operators could look at messages: the last steps, undone but for the views.
 const BEFORE_OVERSIGHT: &str = "
-    DROP TABLE fetchwell_message_batch, fetchwell_message_batch_result, fetchwell_token, fetchwell_delivery;
+    DROP TABLE fetchwell_message_batch, fetchwell_message_batch_result, fetchwell_message_body, fetchwell_token,
+        fetchwell_delivery;
     DROP INDEX fetchwell_job_sent;
     ALTER TABLE fetchwell_job DROP COLUMN batch;
-    ALTER TABLE fetchwell_outbox DROP COLUMN details, DROP COLUMN cached_age;
-    ALTER TABLE fetchwell_caller DROP COLUMN batches, DROP COLUMN webhook_since, DROP COLUMN webhook_key,
-        DROP COLUMN webhook_key_before, DROP COLUMN webhook_before_until;
+    ALTER TABLE fetchwell_outbox DROP COLUMN details, DROP COLUMN cached_age, DROP COLUMN body_of;
+    ALTER TABLE fetchwell_caller DROP COLUMN batches, DROP COLUMN body_bytes, DROP COLUMN webhook_since,
+        DROP COLUMN webhook_key, DROP COLUMN webhook_key_before, DROP COLUMN webhook_before_until;
     DROP TABLE fetchwell_site_order;
     DROP INDEX fetchwell_job_failed;
     ALTER TABLE fetchwell_job DROP COLUMN story, DROP COLUMN retry_of, DROP COLUMN retried_as;
     ALTER TABLE fetchwell_instance DROP COLUMN who, DROP COLUMN since, DROP COLUMN heartbeat_at;
-    DELETE FROM fetchwell_schema WHERE version > (SELECT max(version) - 7 FROM fetchwell_schema);
+    DELETE FROM fetchwell_schema WHERE version > (SELECT max(version) - 8 FROM fetchwell_schema);
     INSERT INTO fetchwell_queue (name) VALUES ('messages');
     INSERT INTO fetchwell_job (id, queue, due, accepted_at, ended_at, state, key, kind, site, url, caller,
         retailer, correlation_id, payload)
