@@ -232,8 +232,8 @@ table! {
         retriever_public_metrics: bool = SWITCH, key("retriever.public_metrics", "true");
 
         /// The names under which clients reach /mcp of "serve", such as "fetch.example.com". An IP
-        /// address and "localhost" are always accepted. Any other name is refused, so that web pages
-        /// cannot reach the server by DNS rebinding.
+        /// address, "localhost" and the host of retriever.public_url are always accepted. Any other
+        /// name is refused, so that web pages cannot reach the server by DNS rebinding.
         mcp_allowed_hosts: Vec<String> = ListOf(HOST_NAME), key("mcp.allowed_hosts", "");
 
         /// Deliveries per second per webhook receiver.

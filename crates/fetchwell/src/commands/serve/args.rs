@@ -5,6 +5,7 @@ use fetchwell_doors::retriever::{BodyRules, MessageRules, Retention};
 use fetchwell_engine::web::Timeouts;
 use fetchwell_service::api::Rules;
 use fetchwell_settings::{Flag, Settings, Values};
+use url::Url;
 
 use super::retailers;
 use crate::commands::args::given;
@@ -36,8 +37,15 @@ pub(crate) fn api_rules(values: &Values) -> Rules {
         caller_burst: values.retriever_caller_burst,
         retention: values.retriever_retention,
         public_url: values.retriever_public_url.clone(),
-        mcp_allowed_hosts: values.mcp_allowed_hosts.clone(),
+        mcp_allowed_hosts: mcp_hosts(values),
     }
+}
+
+/// The names under which `/mcp` is reached: those of the setting, and that of the public URL.
+fn mcp_hosts(values: &Values) -> Vec<String> {
+    let public_url = values.retriever_public_url.as_deref().and_then(|url| Url::parse(url).ok());
+    let public_host = public_url.as_ref().and_then(Url::host_str).map(str::to_owned);
+    values.mcp_allowed_hosts.iter().cloned().chain(public_host).collect()
 }
 
 /// The rules for fetching messages.

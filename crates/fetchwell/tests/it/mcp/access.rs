@@ -14,7 +14,8 @@ async fn service() -> (Service, TestWeb) {
     let origin = TestWeb::start([SiteScript::new("shop.test").text("/", "text/plain", "Words.")]);
     let program = Program::new(env!("CARGO_BIN_EXE_fetchwell"))
         .on(&origin)
-        .variable("FETCHWELL_MCP__ALLOWED_HOSTS", "fetch.example");
+        .variable("FETCHWELL_MCP__ALLOWED_HOSTS", "fetch.example")
+        .variable("FETCHWELL_RETRIEVER__PUBLIC_URL", "https://public.example/api");
     (Service::start(program).await, origin)
 }
 
@@ -44,6 +45,7 @@ async fn web_pages_of_others_and_foreign_names_are_refused() {
         (&[("host", &*address)][..], &fine),
         (&[("host", &local)], &fine),
         (&[("host", "fetch.example")], &fine),
+        (&[("host", "public.example")], &fine),
         (&[("host", &local), ("origin", &own)], &fine),
         (&[("host", "fetch.example"), ("origin", "https://fetch.example")], &fine),
         (&[("host", "evil.test")], &refused),
