@@ -1,5 +1,5 @@
 /**
- * Fetches the URLs of a list and writes a line of JSON for each result, in the order in which they come.
+ * Fetches the URLs of a list and writes one line of JSON per result, in the order in which they arrive.
  *
  *     FETCHWELL_TOKEN=fw_… node fetch_list.ts admhr < urls.txt > results.jsonl
  */
@@ -8,7 +8,7 @@ import { text } from "node:stream/consumers";
 
 import { Fetchwell } from "fetchwell-client";
 
-/** The most that one batch takes. */
+/** The maximum size of a batch. */
 const BATCH = 10_000;
 
 const retailer = process.argv[2] ?? "default";

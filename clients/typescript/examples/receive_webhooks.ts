@@ -10,12 +10,12 @@ import { buffer } from "node:stream/consumers";
 import { BadSignature, verifyWebhook } from "fetchwell-client";
 
 const secret = process.env["FETCHWELL_WEBHOOK_SECRET"] ?? "";
-/** A webhook is delivered at least once. A real receiver keeps these where it keeps its data. */
+/** A webhook is delivered at least once. A real receiver stores these ids with its data. */
 const seen = new Set<string>();
 
 const receiver = createServer(async (request, response) => {
   try {
-    // The signature is over the bytes that arrive, so they are read before anything parses them.
+    // The signature covers the received bytes, so read them before any parsing.
     const event = await verifyWebhook(secret, request.headers, await buffer(request));
     if (!seen.has(event.id)) {
       seen.add(event.id);

@@ -10,9 +10,9 @@ export interface Call {
   headers?: Record<string, string>;
   query?: Record<string, string | number | undefined>;
   body?: unknown;
-  /** How long the service may take on purpose, in seconds. */
+  /** How long the service is asked to wait, in seconds. */
   wait?: number;
-  /** False if it would do harm to send it again when its answer was lost. */
+  /** False if it is not safe to send the call again after a lost response. */
   isRepeatable?: false;
 }
 
@@ -92,7 +92,7 @@ export function readPage(
   const age = maxAge === undefined ? undefined : { "Cache-Control": `max-age=${maxAge}` };
   const headers = { Accept: FORMATS[format], Prefer: `wait=${wait}`, ...age };
   const whole = url.includes("://") ? url : `https://${url}`;
-  // Encoded as a whole, so that no proxy changes it on the way.
+  // Percent-encoded completely, so that no proxy normalizes it.
   return { method: "GET", path: `/r/${encodeURIComponent(whole)}`, headers, wait };
 }
 
@@ -108,12 +108,12 @@ export function replayDeliveries(body: Record<string, unknown>): Call {
   return { method: "POST", path: "/webhooks/deliveries/replay", body };
 }
 
-/** The new secret is in the answer only: a repetition would rotate it again. */
+/** Only this response has the new secret: a retry would rotate it again. */
 export function rotateWebhookSecret(overlap: string | undefined): Call {
   return { method: "POST", path: "/webhooks/secret", body: { overlap }, isRepeatable: false };
 }
 
-/** A message is sent under a key, so that one that arrived although its answer was lost is not accepted twice. */
+/** Messages are sent with a key, so that a retry after a lost response is not accepted twice. */
 function idempotency(key: string | undefined): Record<string, string> {
   return { "Idempotency-Key": key ?? crypto.randomUUID() };
 }

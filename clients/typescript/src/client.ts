@@ -23,20 +23,20 @@ import type {
   StreamEvent,
 } from "./models.js";
 
-/** For every call. */
+/** Options of every call. */
 export interface CallOptions {
-  /** Ends the call, its repetitions and its waiting. */
+  /** Aborts the call, including its retries and waits. */
   signal?: AbortSignal;
 }
 
-/** For calls that wait for a result. */
+/** Options of calls that wait for a result. */
 export interface MessageOptions extends CallOptions {
   /** Waits for the result, in seconds, at most 60. */
   wait?: number;
 }
 
 export interface SendOptions extends MessageOptions {
-  /** A repeated request with the same key is not accepted twice. By default each call has a key of its own. */
+  /** A repeated request with the same key is not accepted twice. By default, each call has its own random key. */
   idempotencyKey?: string;
 }
 
@@ -46,14 +46,14 @@ export type FetchOptions = Omit<Fetch, "url"> & MessageOptions;
 export interface BatchOptions extends CallOptions {
   /** Gets the signed webhook `batch.completed` when the batch has ended. */
   callback_url?: string;
-  /** Leaves invalid messages out, instead of refusing the batch. */
+  /** Skips invalid messages, instead of rejecting the batch. */
   skipInvalid?: boolean;
   idempotencyKey?: string;
 }
 
-/** For one part of a list. */
+/** Options for one page of a list. */
 export interface ListOptions extends CallOptions {
-  /** `next` of the part before. */
+  /** `next` of the previous page. */
   after?: string;
   limit?: number;
 }
@@ -63,16 +63,16 @@ export interface PageOptions extends ListOptions {
   wait?: number;
 }
 
-/** For results without an end. */
+/** Options for an endless sequence of results. */
 export interface ResultOptions extends CallOptions {
-  /** The cursor of the last result that you are done with; `latest` begins with what is stored from now on. */
+  /** The cursor of the last result that you have processed; `latest` starts with results from now on. */
   after?: string;
   /** How long each request waits, in seconds, at most 60; 30 by default. */
   wait?: number;
 }
 
 export interface StreamOptions extends CallOptions {
-  /** The `id` of the last event that you are done with, a cursor, or `latest`. */
+  /** The `id` of the last event that you have processed, a cursor, or `latest`. */
   after?: string;
 }
 
@@ -96,8 +96,8 @@ export interface ReplayOptions extends ListOptions {
 }
 
 /**
- * A connection to `fetchwell serve`, for one caller. A service that is away or busy is asked again for `patienceMs`;
- * whatever is refused is a {@link ProblemError}.
+ * A connection to `fetchwell serve`, for one caller. While the service is unavailable or busy, calls are retried for up
+ * to `patienceMs`. If the service rejects a request, the call throws a {@link ProblemError}.
  */
 export class Fetchwell {
   readonly #connection: Connection;
@@ -106,12 +106,12 @@ export class Fetchwell {
     this.#connection = new Connection(baseUrl, token, options);
   }
 
-  /** Sends a message, and returns it. With `wait` it comes back with its result, if that came in time. */
+  /** Sends a message, and returns it; with `wait`, including its result if that is available in time. */
   send(message: Fetch, options: SendOptions = {}): Promise<Message> {
     return this.#json(calls.fetch(message, options.wait ?? 0, options.idempotencyKey), options);
   }
 
-  /** Fetches a page and waits for it, however often the service has to be asked. */
+  /** Fetches a page and waits for its result, with as many requests as that takes. */
   async fetch(url: string, options: FetchOptions = {}): Promise<FetchedMessage> {
     const { wait = 60, signal, ...fields } = options;
     const waiting: MessageOptions = { wait, ...(signal && { signal }) };
@@ -124,20 +124,20 @@ export class Fetchwell {
   }
 
   /**
-   * Sends up to 10,000 messages as a batch, which `waitForBatch` and `batchResults` take. One invalid message refuses
-   * all, unless `skipInvalid` leaves such messages out.
+   * Sends up to 10,000 messages as a batch, which `waitForBatch` and `batchResults` take. One invalid message rejects
+   * the batch, unless `skipInvalid` skips such messages.
    */
   sendBatch(messages: readonly Fetch[], options: BatchOptions = {}): Promise<BatchReceipt> {
     const { callback_url, skipInvalid = false, idempotencyKey } = options;
     return this.#json(calls.batch(messages, callback_url, skipInvalid, idempotencyKey), options);
   }
 
-  /** How far a batch is. */
+  /** The progress of a batch. */
   batch(batchId: string, options: CallOptions = {}): Promise<Batch> {
     return this.#json(calls.batchState(batchId), options);
   }
 
-  /** Your batches, newest first. Go on after `next`. */
+  /** Your batches, newest first. Pass `next` as `after` to get the next page. */
   batches(options: ListOptions = {}): Promise<BatchList> {
     const { signal, ...query } = options;
     return this.#json(calls.batches(query), { signal });
@@ -154,7 +154,7 @@ export class Fetchwell {
     }
   }
 
-  /** Cancels the messages of a batch that wait. */
+  /** Cancels the waiting messages of a batch. */
   cancelBatch(batchId: string, options: CallOptions = {}): Promise<Batch> {
     return this.#json(calls.cancelBatch(batchId), options);
   }
@@ -176,14 +176,14 @@ export class Fetchwell {
     }
   }
 
-  /** What became of a message. */
+  /** A message, with its result if there is one. */
   message(messageId: string, options: MessageOptions = {}): Promise<Message> {
     return this.#json(calls.message(messageId, options.wait ?? 0), options);
   }
 
   /**
-   * The body of the response, as the site sent it: also one that is not text, or of an error page. If there is none,
-   * this is a `ProblemError` with the status 404 that says why.
+   * The body of the response, as the site sent it, including images, PDFs and error pages. If there is none, this
+   * throws a `ProblemError` with the status 404 that says why.
    */
   async body(messageId: string, options: CallOptions = {}): Promise<Body> {
     const { headers, bytes } = await this.#connection.respond(calls.body(messageId), options.signal);
@@ -191,14 +191,14 @@ export class Fetchwell {
   }
 
   /**
-   * Cancels a message that waits. One that has ended stays as it is; one that is being fetched is a `ProblemError` with
-   * the status 409.
+   * Cancels a waiting message. A message that has ended stays as it is. For a message that is being fetched, this
+   * throws a `ProblemError` with the status 409.
    */
   cancel(messageId: string, options: CallOptions = {}): Promise<Message> {
     return this.#json(calls.cancel(messageId), options);
   }
 
-  /** Your messages, newest first. Go on after `next`; a part may be empty before the end. */
+  /** Your messages, newest first. Pass `next` as `after` to get the next page; a page may be empty before the end. */
   messages(options: ListOptions & { correlation_id?: string; status?: MessageStatus } = {}): Promise<SentPage> {
     const { signal, ...query } = options;
     return this.#json(calls.sent(query), { signal });
@@ -211,8 +211,8 @@ export class Fetchwell {
   }
 
   /**
-   * Every result after a cursor, without an end. Keep the cursor of the last one that you are done with: going on after
-   * it misses none and repeats none.
+   * Every result after a cursor, forever. Store the cursor of the last result that you have processed: resuming from it
+   * misses none and repeats none.
    */
   async *results(options: ResultOptions = {}): AsyncGenerator<OutboxMessage, never, void> {
     let { after } = options;
@@ -224,15 +224,15 @@ export class Fetchwell {
   }
 
   /**
-   * Every result after a cursor as it is stored, and every batch that ends, without an end. It needs no polling. Keep the
-   * `id` of the last event that you are done with: going on after it misses none and repeats none. A stream that breaks
-   * is resumed.
+   * Every result after a cursor as it is stored, and every batch that ends, forever. It needs no polling. Store the
+   * `id` of the last event that you have processed: resuming from it misses none and repeats none. A broken stream is
+   * resumed.
    */
   async *stream(options: StreamOptions = {}): AsyncGenerator<StreamEvent, never, void> {
     const { signal } = options;
     let { after } = options;
     if (after === "latest") {
-      // As a cursor, so that nothing is missed if the stream breaks before its first event.
+      // Resolved to a cursor, so that nothing is missed if the stream breaks before its first event.
       after = (await this.outbox({ ...options, limit: 1 })).next;
     }
     const patience = this.#connection.patience();
@@ -252,7 +252,7 @@ export class Fetchwell {
         }
         await patience.pause(piece.value, signal);
       } finally {
-        // Whoever stops reading closes the connection.
+        // Closes the connection if the consumer stops reading.
         await pieces.return(ENDED);
       }
     }
@@ -260,8 +260,8 @@ export class Fetchwell {
 
   /**
    * Reads a page as Markdown or as text. A page that was read within the last hour (`max_age`) comes from the store; any
-   * other is fetched. A page that cannot be fetched is a `ProblemError` with the status 502, one that is not fetched in
-   * time with 504.
+   * other is fetched. It throws a `ProblemError` with the status 502 for a page that cannot be fetched, and 504 for one
+   * that is not fetched in time.
    */
   async read(url: string, options: ReadOptions & { format?: "markdown" | "text" } = {}): Promise<string> {
     const { format = "markdown", max_age, wait = 30, signal } = options;
@@ -269,7 +269,7 @@ export class Fetchwell {
     return textOf((await this.#connection.respond(call, signal)).bytes);
   }
 
-  /** The same with all fields of a result. */
+  /** Like `read`, but returns all fields of the result. */
   readResult(url: string, options: ReadOptions = {}): Promise<OutboxMessage> {
     return this.#json(calls.readPage(url, "json", options.max_age, options.wait ?? 30), options);
   }
@@ -287,8 +287,8 @@ export class Fetchwell {
   }
 
   /**
-   * Sends the webhooks again whose results were stored in a range of time: all, or those that were `delivered` or
-   * `failed`. At most 1,000 at once: go on after `next`.
+   * Sends the webhooks again whose results were stored in a time range: all, or those that were `delivered` or
+   * `failed`. At most 1,000 at once: pass `next` as `after` to continue.
    */
   replayDeliveries(options: ReplayOptions): Promise<Replay> {
     const { signal, since, until, ...rest } = options;
@@ -297,8 +297,8 @@ export class Fetchwell {
   }
 
   /**
-   * Replaces your webhook secret. For the overlap (`24h` unless you name another) webhooks are signed with both secrets.
-   * The new one is shown only here, so this call is not repeated when its answer is lost.
+   * Replaces your webhook secret. During the overlap (default `24h`) webhooks are signed with both secrets. The new
+   * secret is returned only here, so this call is not retried after a lost response.
    */
   rotateWebhookSecret(options: CallOptions & { overlap?: string } = {}): Promise<NewSecret> {
     return this.#json(calls.rotateWebhookSecret(options.overlap), options);
@@ -309,7 +309,7 @@ export class Fetchwell {
     try {
       return JSON.parse(textOf(bytes)) as T;
     } catch (cause) {
-      throw new FetchwellError(`${call.method} ${call.path} was answered ${status} without JSON`, { cause });
+      throw new FetchwellError(`the response to ${call.method} ${call.path} (${status}) is not JSON`, { cause });
     }
   }
 }

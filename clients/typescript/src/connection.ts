@@ -1,37 +1,37 @@
-/** Sends calls, and sends them again while the service is away or busy. */
+/** Sends calls, and retries them while the service is unavailable or busy. */
 
 import { clientHeaders, type Call } from "./calls.js";
 import { ProblemError, problemOf, Unreachable } from "./errors.js";
 
 export interface ClientOptions {
-  /** How long a service that is away or busy is asked again; 60 s by default. */
+  /** How long calls are retried while the service is unavailable or busy; 60 s by default. */
   patienceMs?: number;
-  /** How long an answer may take, besides the time that a call waits on purpose; 30 s by default. */
+  /** How long a response may take, in addition to the `wait` of a call; 30 s by default. */
   timeoutMs?: number;
   /** Another implementation of `fetch`, for tests or a proxy. */
   fetch?: typeof globalThis.fetch;
 }
 
-/** An answer that was read to its end. */
+/** A response that was read completely. */
 export interface Answer {
   status: number;
   headers: Headers;
   bytes: Uint8Array;
 }
 
-/** The bytes of an answer as text. */
+/** The bytes of a response as text. */
 export function textOf(bytes: Uint8Array): string {
   return new TextDecoder().decode(bytes);
 }
 
 const FIRST_PAUSE_MS = 200;
 const LONGEST_PAUSE_MS = 10_000;
-/** Statuses of a service that is away or busy. */
+/** Statuses of a service that is unavailable or busy. */
 const PASSING = new Set([408, 429, 502, 503, 504]);
-/** Those of them that only a proxy means so. From the service itself they are about a page that was to be read. */
+/** Retried only if a proxy sent them. From the service itself, they concern the page that it was asked to read. */
 const OF_PROXIES = new Set([502, 504]);
 const PROBLEM_JSON = "application/problem+json";
-/** Errors of connections on which nothing was sent. */
+/** Connection errors after which nothing has been sent. */
 const NOT_SENT = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH"]);
 /** The service sends a line every 15 seconds. After four of these, the connection is considered dead. */
 const SILENCE_MS = 60_000;
@@ -51,7 +51,7 @@ export class Connection {
     this.#fetch = options.fetch ?? ((input, init) => globalThis.fetch(input, init));
   }
 
-  /** The answer to a call; a {@link ProblemError} if the service refuses it. */
+  /** Returns the response to a call; throws a {@link ProblemError} if the service rejects it. */
   async respond(call: Call, signal?: AbortSignal): Promise<Answer> {
     const patience = this.patience();
     for (;;) {
@@ -76,8 +76,8 @@ export class Connection {
   }
 
   /**
-   * Reads an answer that has no end, piece by piece. It ends when the connection does; a failure is returned, and the
-   * caller decides whether to go on.
+   * Reads an endless response, piece by piece. It ends when the connection does; a failure is returned, and the caller
+   * decides whether to continue.
    */
   async *pieces(call: Call, signal?: AbortSignal): AsyncGenerator<Uint8Array, Failure> {
     const silence = new AbortController();
@@ -99,7 +99,7 @@ export class Connection {
         if (done) {
           return { error: new Error("the stream ended"), isPassing: true, retryAfter: null };
         }
-        // What reads the events may take its time.
+        // No timeout while the consumer processes events.
         clearTimeout(timer);
         yield value;
         restart();
@@ -135,10 +135,10 @@ export class Connection {
   }
 }
 
-/** Why a call has no answer. */
+/** Why a call failed. */
 export interface Failure {
   error: unknown;
-  /** Whether it is worth asking again. */
+  /** Whether a retry may help. */
   isPassing: boolean;
   /** The header Retry-After. */
   retryAfter: string | null;
@@ -161,7 +161,7 @@ function either(one: AbortSignal, other: AbortSignal | undefined): AbortSignal {
   return other === undefined ? one : AbortSignal.any([one, other]);
 }
 
-/** How often and how long a service that is away or busy is asked again. */
+/** How often and how long a call is retried while the service is unavailable or busy. */
 export class Patience {
   readonly #base: string;
   readonly #patienceMs: number;
@@ -173,13 +173,13 @@ export class Patience {
     this.#patienceMs = patienceMs;
   }
 
-  /** The service has answered: the next failure is the first one. */
+  /** The service has responded: the next failure counts as the first one. */
   progressed(): void {
     this.#sinceMs = undefined;
     this.#attempt = 0;
   }
 
-  /** Waits before the call is made again; throws its error if it is not worth it, or was made for long enough. */
+  /** Waits before the next retry; throws the error if a retry does not help, or if the time for retries is over. */
   async pause(failure: Failure, signal?: AbortSignal): Promise<void> {
     const nowMs = performance.now();
     this.#sinceMs ??= nowMs;
@@ -195,20 +195,20 @@ export class Patience {
     if (error instanceof ProblemError) {
       return error;
     }
-    // Node's own fetch says why only in the cause.
+    // Node's fetch has the reason only in the cause.
     const why = error instanceof Error && error.cause instanceof Error ? error.cause : error;
     return new Unreachable(`${this.#base} could not be reached: ${why}`, { cause: error });
   }
 }
 
-/** As long as the service says, else longer each time, by chance. */
+/** The Retry-After of the service, or exponential backoff with jitter. */
 export function pauseBefore(attempt: number, retryAfter: string | null): number {
   const most = Math.min(FIRST_PAUSE_MS * 2 ** Math.min(attempt, 16), LONGEST_PAUSE_MS);
   const own = most * (0.5 + Math.random() / 2);
   return retryAfter !== null && /^[0-9]{1,9}$/.test(retryAfter) ? Math.max(own, Number(retryAfter) * 1_000) : own;
 }
 
-/** Waits; rejects with the reason of the signal when that is aborted. */
+/** Waits; rejects with the reason of the signal if it is aborted. */
 export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     signal?.throwIfAborted();

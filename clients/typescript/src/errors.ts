@@ -1,13 +1,13 @@
-/** What can go wrong, by what a program can do about it. */
+/** Errors, grouped by what a program can do about them. */
 
 import type { Problem } from "./models.js";
 
-/** Any error of this package. */
+/** Base class of all errors of this package. */
 export class FetchwellError extends Error {
   override name = "FetchwellError";
 }
 
-/** The service could not be reached, or stayed busy, for as long as the client tries. */
+/** The service stayed unreachable or busy for as long as the client retried. */
 export class Unreachable extends FetchwellError {
   override name = "Unreachable";
 }
@@ -17,7 +17,7 @@ export class BadSignature extends FetchwellError {
   override name = "BadSignature";
 }
 
-/** The service refused, and says why (RFC 9457). */
+/** The service rejected the request and says why (RFC 9457). */
 export class ProblemError extends FetchwellError {
   override name = "ProblemError";
   /** The HTTP status. */
@@ -37,11 +37,11 @@ export class ProblemError extends FetchwellError {
   }
 }
 
-/** What follows the cursor is no longer kept. */
+/** The results after the cursor are no longer kept. */
 export class CursorGone extends ProblemError {
   override name = "CursorGone";
 
-  /** The oldest cursor after which everything is still there. */
+  /** The oldest cursor after which all results are still available. */
   get oldest(): string {
     return this.problem.oldest ?? "0";
   }
@@ -55,16 +55,16 @@ function words(status: number, problem: Problem): string {
   return detail === "" ? `${status} ${problem.title}` : `${status} ${problem.title}: ${detail}`;
 }
 
-/** The longest text of an answer that is no problem to be shown. */
+/** How much of a response that is not a problem the error message quotes. */
 const MOST_SHOWN = 200;
 
-/** The error that an answer of the service is. */
+/** Converts an error response to an error. */
 export function problemOf(status: number, statusText: string, text: string): ProblemError {
   const problem = readProblem(status, statusText, text);
   return status === 410 ? new CursorGone(status, problem) : new ProblemError(status, problem);
 }
 
-/** Whatever stands between us and the service may answer in its own way. */
+/** The response may come from a proxy, in any format. */
 function readProblem(status: number, statusText: string, text: string): Problem {
   const own = { type: "about:blank", title: statusText || "the service refused", status, detail: "" };
   try {

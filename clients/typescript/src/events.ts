@@ -8,7 +8,7 @@ const MAX_EVENT_CHARS = 256 * 1024 * 1024;
 
 /** Splits the text of a stream into events. It holds one event at a time, of at most `MAX_EVENT_CHARS`. */
 export class EventDecoder {
-  /** The id of the last whole event, known or not. */
+  /** The id of the last complete event, of a known type or not. */
   lastId: string | undefined;
   readonly #utf8 = new TextDecoder();
   #line = "";
@@ -17,7 +17,7 @@ export class EventDecoder {
   #event = "";
   #id: string | undefined;
 
-  /** The events that end in this piece. */
+  /** The events that this piece completes. */
   *feed(piece: Uint8Array): Generator<StreamEvent> {
     const text = this.#utf8.decode(piece, { stream: true });
     let begin = 0;
@@ -60,7 +60,7 @@ export class EventDecoder {
     this.#event = "";
     this.#data = [];
     this.#size = 0;
-    // Not before: the stream may break between the id of an event and its data.
+    // Only now: the stream may break between the id of an event and its data.
     this.lastId = this.#id;
     const id = this.#id;
     if (data === "" || id === undefined) {
@@ -72,7 +72,7 @@ export class EventDecoder {
       case "batch.completed":
         return { type, id, batch: parse(data) };
       default:
-        // A later service may send events that this version does not know.
+        // A newer service may send events that this version does not know.
         return undefined;
     }
   }

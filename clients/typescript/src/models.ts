@@ -1,10 +1,10 @@
-/** What is sent, and what comes back: names for the schemas of the OpenAPI document. */
+/** Requests and responses: names for the schemas of the OpenAPI document. */
 
 import type { components } from "./openapi.js";
 
 type Schemas = components["schemas"];
 
-/** A page to be fetched. Only `url` is needed. */
+/** A page to be fetched. Only `url` is required. */
 export type Fetch = Schemas["FetchRequest"];
 /** `queued`, `processing`, `completed` or `failed`. */
 export type MessageStatus = Schemas["MessageStatus"];
@@ -14,7 +14,7 @@ export type ResultStatus = Schemas["ResultStatus"];
 export type Message = Schemas["Message"];
 /** A message that has its result. */
 export type FetchedMessage = Message & { outbox: OutboxMessage };
-/** What came of a message. */
+/** The result of a message. */
 export type OutboxMessage = Schemas["OutboxMessage"];
 /** A redirect that was followed. */
 export type Redirect = Schemas["Redirect"];
@@ -49,11 +49,11 @@ export type WebhookAttempt = Schemas["WebhookAttempt"];
 export type WebhookDelivery = Schemas["WebhookDelivery"];
 /** A part of the list of your deliveries. */
 export type DeliveryPage = Schemas["WebhookDeliveries"];
-/** Deliveries are sent again. */
+/** The result of a replay. */
 export type Replay = Schemas["ReplayStarted"];
 /** A new webhook secret, which is shown only once. */
 export type NewSecret = Schemas["NewWebhookSecret"];
-/** The service refused, and says why (RFC 9457). */
+/** Why the service rejected a request (RFC 9457). */
 export type Problem = Schemas["Problem"];
 /** What is wrong with a part of a request. */
 export type FieldError = Schemas["FieldError"];
@@ -61,7 +61,7 @@ export type FieldError = Schemas["FieldError"];
 /** A part of the outbox. */
 export interface Page {
   messages: OutboxMessage[];
-  /** The cursor to go on after. */
+  /** Pass it as `after` to get the next page. */
   next: string;
 }
 
@@ -73,7 +73,7 @@ export interface ResultEvent {
   result: OutboxMessage;
 }
 
-/** A batch has ended. All of its results came before. */
+/** A batch has ended. All of its results came before this event. */
 export interface BatchCompletedEvent {
   type: "batch.completed";
   /** Pass it as `after` to resume the stream after this event. */
@@ -84,7 +84,7 @@ export interface BatchCompletedEvent {
 /** An event of the stream. */
 export type StreamEvent = ResultEvent | BatchCompletedEvent;
 
-/** A webhook whose signature is right. */
+/** A webhook with a valid signature. */
 export type WebhookEvent = (
   | Schemas["FetchCompleted"]
   | Schemas["FetchFailed"]

@@ -1,9 +1,9 @@
-/** Checks that a webhook comes from your Fetchwell (Standard Webhooks, version 1), and reads it. */
+/** Verifies that a webhook comes from your Fetchwell (Standard Webhooks, version 1), and parses it. */
 
 import { BadSignature, FetchwellError } from "./errors.js";
 import type { WebhookEvent } from "./models.js";
 
-/** An older or younger webhook may be somebody's replay. */
+/** A webhook with an older or newer timestamp may be a replay attack. */
 const TOLERANCE_SECONDS = 300;
 
 /** The headers of the request: those of `fetch` (`Headers`), of Node (`request.headers`) or a plain object. */
@@ -15,10 +15,11 @@ export interface VerifyOptions {
 }
 
 /**
- * The event in a webhook. Throws {@link BadSignature} unless the body was signed with the secret (`whsec_…`) within the
- * last five minutes. While a secret is being rotated a webhook has two signatures, and either secret will do.
+ * Returns the event of a webhook. Throws {@link BadSignature} unless the body was signed with the secret (`whsec_…`)
+ * within the last five minutes. While a secret is being rotated, a webhook has two signatures, and either secret
+ * verifies it.
  *
- * The body is what was received, byte for byte: not JSON that was parsed and written again.
+ * Pass the body exactly as it was received, not JSON that was parsed and serialized again.
  */
 export async function verifyWebhook(
   secret: string,
@@ -30,7 +31,7 @@ export async function verifyWebhook(
   const timestamp = header(headers, "webhook-timestamp");
   const signatures = header(headers, "webhook-signature").split(" ");
   if (!/^[0-9]{1,15}$/.test(timestamp)) {
-    throw new BadSignature(`the header webhook-timestamp makes no sense: ${timestamp}`);
+    throw new BadSignature(`the header webhook-timestamp is invalid: ${timestamp}`);
   }
   const ageSeconds = (options.nowMs ?? Date.now()) / 1_000 - Number(timestamp);
   if (Math.abs(ageSeconds) > TOLERANCE_SECONDS) {
@@ -41,12 +42,12 @@ export async function verifyWebhook(
   const key = await keyOf(secret);
   for (const signature of signatures) {
     const expected = signature.startsWith("v1,") ? fromBase64(signature.slice(3)) : undefined;
-    // The comparison takes the same time wherever they differ.
+    // `verify` compares in constant time.
     if (expected !== undefined && (await crypto.subtle.verify("HMAC", key, expected, content))) {
       return read(id, bytes);
     }
   }
-  throw new BadSignature("the signature does not fit the body");
+  throw new BadSignature("the signature does not match the body");
 }
 
 function header(headers: WebhookHeaders, name: string): string {
@@ -64,7 +65,7 @@ function member(headers: Record<string, string | readonly string[] | undefined>,
 async function keyOf(secret: string): Promise<CryptoKey> {
   const key = fromBase64(secret.replace(/^whsec_/, ""));
   if (key === undefined || key.length === 0) {
-    throw new BadSignature("the secret is not whsec_ and Base64");
+    throw new BadSignature("the secret must be whsec_ followed by Base64");
   }
   return crypto.subtle.importKey("raw", key, { name: "HMAC", hash: "SHA-256" }, false, ["verify"]);
 }
@@ -89,6 +90,6 @@ function read(id: string, body: Uint8Array): WebhookEvent {
     const event = JSON.parse(new TextDecoder().decode(body)) as WebhookEvent;
     return { ...event, id };
   } catch (cause) {
-    throw new FetchwellError(`the webhook ${id} is signed, but is not JSON`, { cause });
+    throw new FetchwellError(`the webhook ${id} has a valid signature, but is not JSON`, { cause });
   }
 }

@@ -11,16 +11,16 @@ use crate::links::{absolute, image_address};
 use crate::page::{Element, Page, Tag};
 use crate::walk::{NodeVisitor, walk};
 
-/// Elements with longer names are not written, only their content.
+/// The maximum length of an element name. Of elements with longer names, only the content is written.
 const MAX_NAME_BYTES: usize = 64;
 
-/// The attributes that are written as they are. None of them is run or loaded.
+/// The attributes that are written unchanged. Browsers neither run nor load any of them.
 const ATTRIBUTES: [&str; 12] = [
     "alt", "class", "colspan", "datetime", "dir", "id", "lang", "rowspan", "scope", "span",
     "start", "title",
 ];
 
-/// Writes the content of the page. URLs may add `max_added_bytes` to it.
+/// Writes the content of the page. Absolute URLs may add at most `max_added_bytes` to it.
 pub(crate) fn write(
     page: &Page<'_>,
     content: &Content,

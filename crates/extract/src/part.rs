@@ -32,10 +32,10 @@ impl Part<'_> {
     }
 }
 
-/// Matches elements that have all of this.
+/// Matches elements that have all of these.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selector {
-    /// The name, in any case.
+    /// The name, case-insensitive.
     pub name: Option<String>,
     /// The id.
     pub id: Option<String>,
@@ -175,7 +175,7 @@ fn chosen(
     Ok(Content { root, more: parts.collect(), dropped, text_bytes: 0 })
 }
 
-/// Whether an element is no content on any page: the head, and the controls of forms.
+/// Whether an element is never content: the head, and form controls.
 fn is_never_read(tag: Tag) -> bool {
     use Tag::*;
     matches!(tag, Button | Head | Input | Select | SelectOption | Title)

@@ -205,13 +205,13 @@ table! {
             key("retriever.default_burst_size", "20");
         /// How long messages and their results are kept after they ended.
         retriever_retention: Duration = POSITIVE, key("retriever.retention", "7d");
-        /// The maximum size of a body that GET /messages/{id}/body returns. 0: none is kept, except
-        /// those that are equal to the content of their results.
+        /// The maximum size of a response body that is kept for GET /messages/{id}/body. 0: only bodies
+        /// that are equal to the content of their results are available.
         retriever_body_max_size: u64 = size(0, 512 * MIB), key("retriever.body_max_size", "10MiB");
         /// How long bodies are kept, at most as long as their results. A body that is equal to the
         /// content of its result is kept as long as the result.
         retriever_body_retention: Duration = POSITIVE, key("retriever.body_retention", "24h");
-        /// The maximum size of all kept bodies of one caller. The oldest ones are deleted to make
+        /// The maximum total size of the bodies of one caller. The oldest ones are deleted to make
         /// room. Bodies that are equal to the content of their results do not count.
         retriever_body_quota: u64 = size(0, 1024 * GIB), key("retriever.body_quota", "1GiB");
         /// The deadline of a message that does not set its own.
@@ -225,15 +225,15 @@ table! {
         retriever_max_connections: usize = whole(1, 100_000), key("retriever.max_connections", "1024");
         /// The maximum body size of a batch of messages.
         retriever_max_batch_body: u64 = size(KIB, GIB), key("retriever.max_batch_body", "16MiB");
-        /// The URL under which clients reach "serve", such as "https://fetch.example.com". Responses
-        /// that refer to other requests use it. Empty: the host that the request names.
+        /// The URL at which clients reach "serve", such as "https://fetch.example.com". Links in
+        /// responses begin with it. Empty: the host of the request is used.
         retriever_public_url: Option<String> = Optional(PUBLIC_URL), key("retriever.public_url", "");
         /// Whether /metrics can be read without a token.
         retriever_public_metrics: bool = SWITCH, key("retriever.public_metrics", "true");
 
-        /// The names under which clients reach /mcp of "serve", such as "fetch.example.com". An IP
-        /// address, "localhost" and the host of retriever.public_url are always accepted. Any other
-        /// name is refused, so that web pages cannot reach the server by DNS rebinding.
+        /// The hostnames by which clients reach /mcp of "serve", such as "fetch.example.com". IP
+        /// addresses, "localhost" and the host of retriever.public_url are always accepted. All other
+        /// names are refused, to protect the server against DNS rebinding.
         mcp_allowed_hosts: Vec<String> = ListOf(HOST_NAME), key("mcp.allowed_hosts", "");
 
         /// Deliveries per second per webhook receiver.

@@ -45,8 +45,8 @@ pub(super) const HOST_NAME: Parsed<String> = displayed(|text| {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
     if text.is_empty() || text.len() > MOST_BYTES || !text.bytes().all(allowed) {
         return Err(Wrong::new(
-            format!("{} is not the name of a host", quoted(text)),
-            r#"write a name without a scheme and a port, such as "fetch.example.com""#,
+            format!("{} is not a hostname", quoted(text)),
+            r#"write a hostname without scheme and port, such as "fetch.example.com""#,
         ));
     }
     Ok(text.to_ascii_lowercase())

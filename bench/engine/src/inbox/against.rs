@@ -1,4 +1,4 @@
-//! A program beside an earlier one, in turns, so that both have the same machine.
+//! Compares a program with an earlier one. They run in turns, so that both have the same machine.
 
 use std::path::Path;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::origin::Origin;
 /// The page that is read over and over. The program has it in its store from the first time on.
 const PAGE: &str = "/r/http://site-0.test/some/page.html";
 
-/// What is asked of a program.
+/// The work that is measured.
 #[derive(Clone, Copy)]
 pub enum Task {
     /// `POST /fetch` or `POST /fetch/batch`.
@@ -24,12 +24,12 @@ pub enum Task {
     Read,
 }
 
-/// What a program made of it.
+/// The figures of one run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Made {
     /// Messages or pages a second.
     pub per_second: f64,
-    /// How long 99 of 100 answers took at the most.
+    /// The 99th percentile of the response times.
     pub p99: Duration,
     /// Processor time of the program for each message or page, in microseconds.
     pub micros_each: f64,
@@ -75,7 +75,7 @@ async fn run_on(
             (vec![read], SINGLES_AT_ONCE, 1)
         }
     };
-    // What begins is begun before the clock runs: connections to the store, the first page.
+    // Warm up first: connections to the store, the first page.
     load::for_a_while(program.address, requests.clone(), connections, time / 10).await?;
     let before = program.processor_micros()?;
     let answered = load::for_a_while(program.address, requests, connections, time).await?;

@@ -1,7 +1,7 @@
-"""The calls of the service as plain data, so that both clients say them once.
+"""The calls of the service as plain data, shared by both clients.
 
-A call that failed because the service was away or busy is made again. Messages are sent under an idempotency key, so
-one that arrived although its answer was lost is not accepted twice.
+A call is retried while the service is unavailable or busy. Messages are sent with an idempotency key, so that a retry
+after a lost response is not accepted twice.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ LONGEST_WAIT_S = 60
 FIRST_PAUSE_S = 0.2
 LONGEST_PAUSE_S = 10.0
 PASSING = frozenset({408, 429, 502, 503, 504})
-"""Statuses of a service that is away or busy."""
+"""Statuses of a service that is unavailable or busy."""
 OF_PROXIES = frozenset({502, 504})
-"""Those of them that only a proxy means so. From the service itself they are about a page that was to be read."""
+"""Retried only if a proxy sent them. From the service itself, they concern the page that it was asked to read."""
 PROBLEM_JSON = "application/problem+json"
 FORMATS = {"markdown": "text/markdown", "text": "text/plain"}
 
 PageFormat = Literal["markdown", "text"]
-"""What a page can be read as."""
+"""The format in which a page is read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +44,9 @@ class Call:
     params: dict[str, str] = field(default_factory=dict)
     json: Any = None
     wait_s: float = 0.0
-    """How long the service may take on purpose."""
+    """How long the service is asked to wait."""
     is_repeatable: bool = True
-    """Whether it does no harm to send it again when its answer was lost."""
+    """Whether it is safe to send the call again after a lost response."""
 
 
 def client_headers(token: str) -> dict[str, str]:
@@ -137,7 +137,7 @@ def read_page(url: str, accept: str, max_age: int | None, wait: int) -> Call:
     if max_age is not None:
         headers["Cache-Control"] = f"max-age={max_age}"
     whole = url if "://" in url else f"https://{url}"
-    # Encoded as a whole, so that no proxy changes it on the way.
+    # Percent-encoded completely, so that no proxy normalizes it.
     return Call("GET", f"/r/{quote(whole, safe='')}", headers, wait_s=min(wait, LONGEST_WAIT_S))
 
 
@@ -165,7 +165,7 @@ def replay_deliveries(
 
 def rotate_webhook_secret(overlap: str | None) -> Call:
     json = {} if overlap is None else {"overlap": overlap}
-    # The new secret is in the answer only: a repetition would rotate it again.
+    # Only this response has the new secret: a retry would rotate it again.
     return Call("POST", "/webhooks/secret", json=json, is_repeatable=False)
 
 
@@ -177,7 +177,7 @@ Answer = httpx.Response | httpx.TransportError
 
 
 def is_passing(call: Call, answer: Answer) -> bool:
-    """Whether it is worth asking again."""
+    """Whether a retry may help."""
     if isinstance(answer, httpx.Response):
         if answer.status_code in OF_PROXIES and answer.headers.get("content-type", "").startswith(PROBLEM_JSON):
             return False
@@ -186,8 +186,8 @@ def is_passing(call: Call, answer: Answer) -> bool:
 
 
 def pause_s(attempt: int, answer: Answer) -> float:
-    """How long to wait before asking again: as long as the service says, else longer each time, by chance."""
-    # Beyond this many doublings it is the longest pause anyway, and at last no number.
+    """How long to wait before a retry: the Retry-After of the service, or exponential backoff with jitter."""
+    # The exponent is limited so that the power does not overflow; the pause is at its maximum long before.
     own: float = random.uniform(0.5, 1.0) * min(FIRST_PAUSE_S * 2 ** min(attempt, 16), LONGEST_PAUSE_S)
     if isinstance(answer, httpx.Response):
         asked = answer.headers.get("retry-after", "")
@@ -196,7 +196,7 @@ def pause_s(attempt: int, answer: Answer) -> float:
 
 
 class Patience:
-    """How often and how long a service that is away or busy is asked again."""
+    """How often and how long a call is retried while the service is unavailable or busy."""
 
     def __init__(self, patience_s: float) -> None:
         self._patience_s = patience_s
@@ -204,11 +204,11 @@ class Patience:
         self._attempt = 0
 
     def progressed(self) -> None:
-        """The service has answered: the next failure is the first one."""
+        """The service has responded: the next failure counts as the first one."""
         self._since_s, self._attempt = None, 0
 
     def pause_s(self, answer: Answer) -> float | None:
-        """How long to wait before asking again; None if it was asked for long enough."""
+        """How long to wait before the next retry; None if the time for retries is over."""
         now_s = time.monotonic()
         if self._since_s is None:
             self._since_s = now_s
@@ -218,7 +218,7 @@ class Patience:
 
 
 def give_up(base_url: httpx.URL, answer: Answer) -> Exception:
-    """The error of a call that is not made again."""
+    """The error of a call that is not retried."""
     if isinstance(answer, httpx.Response) and not answer.is_success:
         return problem(answer)
     error = Unreachable(f"{base_url} could not be reached: {answer}")
@@ -227,30 +227,30 @@ def give_up(base_url: httpx.URL, answer: Answer) -> Exception:
 
 
 def result(response: httpx.Response) -> Mapping[str, Any]:
-    """The JSON of an answer, or the problem that it is."""
+    """The JSON of a response; raises a `Problem` if it is one."""
     json: Mapping[str, Any] = check(response).json()
     return json
 
 
 def check(response: httpx.Response) -> httpx.Response:
-    """The answer, unless it is a problem."""
+    """Returns the response; raises a `Problem` if it is one."""
     if response.is_success:
         return response
     raise problem(response)
 
 
 def bytes_of(response: httpx.Response) -> Body:
-    """The body of a page, or the problem that the answer is."""
+    """The body of a page; raises a `Problem` if the response is one."""
     return Body(check(response).content, response.headers.get("content-type", ""))
 
 
 def problem(response: httpx.Response) -> Problem:
-    """The problem that an answer is."""
+    """Converts an error response to a problem."""
     try:
         members = response.json()
     except ValueError:
         members = None
-    # Whatever stands between us and the service may answer in its own way.
+    # The response may come from a proxy, in any format.
     if not isinstance(members, dict):
         members = {"title": response.reason_phrase, "detail": response.text[:200]}
     kind = CursorGone if response.status_code == 410 else Problem

@@ -1,4 +1,4 @@
-"""What can go wrong, by what a program can do about it."""
+"""Errors, grouped by what a program can do about them."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from typing import Any
 
 
 class FetchwellError(Exception):
-    """Any error of this package."""
+    """Base class of all errors of this package."""
 
 
 class Unreachable(FetchwellError):
-    """The service could not be reached, or stayed busy, for as long as the client tries."""
+    """The service stayed unreachable or busy for as long as the client retried."""
 
 
 class Problem(FetchwellError):
-    """The service refused, and says why (RFC 9457)."""
+    """The service rejected the request and says why (RFC 9457)."""
 
     def __init__(self, status: int, members: dict[str, Any]) -> None:
         self.status = status
@@ -40,9 +40,9 @@ class Problem(FetchwellError):
 
 
 class CursorGone(Problem):
-    """What follows the cursor is no longer kept."""
+    """The results after the cursor are no longer kept."""
 
     @property
     def oldest(self) -> str:
-        """The oldest cursor after which everything is still there."""
+        """The oldest cursor after which all results are still available."""
         return str(self.members["oldest"])

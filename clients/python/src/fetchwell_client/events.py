@@ -25,10 +25,10 @@ class EventDecoder:
         self._event = ""
         self._id: str | None = None
         self.last_id: str | None = None
-        """The id of the last whole event, known or not."""
+        """The id of the last complete event, of a known type or not."""
 
     def feed(self, piece: bytes) -> Iterator[StreamEvent]:
-        """The events that end in this piece."""
+        """The events that this piece completes."""
         begin = 0
         while (end := piece.find(b"\n", begin)) >= 0:
             self._line += piece[begin:end]
@@ -58,7 +58,7 @@ class EventDecoder:
     def _end(self) -> StreamEvent | None:
         event, data = self._event, "\n".join(self._data)
         self._event, self._data, self._size = "", [], 0
-        # Not before: the stream may break between the id of an event and its data.
+        # Only now: the stream may break between the id of an event and its data.
         self.last_id = self._id
         if not data or self.last_id is None:
             return None
@@ -66,7 +66,7 @@ class EventDecoder:
             return ResultEvent(self.last_id, read(OutboxMessage, members(data)))
         if event == "batch.completed":
             return BatchCompletedEvent(self.last_id, read_batch(members(data)))
-        # A later service may send events that this version does not know.
+        # A newer service may send events that this version does not know.
         return None
 
 

@@ -60,7 +60,7 @@ class Redirect:
 
 @dataclass(frozen=True, slots=True)
 class BodyInfo:
-    """What is known of the body of a response."""
+    """Information about the body of a response."""
 
     bytes: int
     content_type: str
@@ -83,7 +83,7 @@ class OutboxMessage:
 
     id: str
     cursor: str
-    """Its place among your results: go on after it."""
+    """Its position among your results: pass it as `after` to continue from here."""
     inbox_message_id: str
     url: str
     retailer: str
@@ -171,7 +171,7 @@ class SentPage:
 
     messages: list[SentMessage]
     next: str | None
-    """The cursor to go on after; None at the end."""
+    """Pass it as `after` to get the next page; None at the end."""
 
     def __iter__(self) -> Iterator[SentMessage]:
         return iter(self.messages)
@@ -235,7 +235,7 @@ class BatchPage:
 
     messages: list[OutboxMessage]
     next: str
-    """The cursor to go on after."""
+    """Pass it as `after` to get the next page."""
     done: bool
     """Whether the batch has ended and no results follow."""
 
@@ -249,7 +249,7 @@ class BatchList:
 
     batches: list[Batch]
     next: str | None
-    """The cursor to go on after; None at the end."""
+    """Pass it as `after` to get the next page; None at the end."""
 
     def __iter__(self) -> Iterator[Batch]:
         return iter(self.batches)
@@ -266,7 +266,7 @@ class ResultEvent:
 
 @dataclass(frozen=True, slots=True)
 class BatchCompletedEvent:
-    """A batch has ended. All of its results came before."""
+    """A batch has ended. All of its results came before this event."""
 
     id: str
     """Pass it as `after` to resume the stream after this event."""
@@ -309,7 +309,7 @@ class DeliveryPage:
 
     deliveries: list[WebhookDelivery]
     next: str | None
-    """The cursor to go on after; None at the end."""
+    """Pass it as `after` to get the next page; None at the end."""
 
     def __iter__(self) -> Iterator[WebhookDelivery]:
         return iter(self.deliveries)
@@ -330,7 +330,7 @@ class NewSecret:
 
     webhook_secret: str
     previous_until: datetime | None
-    """Until then webhooks are also signed with the earlier secret."""
+    """Until this time, webhooks are also signed with the previous secret."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,7 +339,7 @@ class Page:
 
     messages: list[OutboxMessage]
     next: str
-    """The cursor to go on after."""
+    """Pass it as `after` to get the next page."""
 
     def __iter__(self) -> Iterator[OutboxMessage]:
         return iter(self.messages)

@@ -44,7 +44,7 @@ class Fetchwell:
     """A connection to `fetchwell serve`, for one caller."""
 
     def __init__(self, base_url: str, token: str, *, patience_s: float = 60.0, timeout_s: float = 30.0) -> None:
-        """`patience_s` is how long a service that is away or busy is asked again."""
+        """`patience_s` is how long the client retries while the service is unavailable or busy."""
         self._http = httpx.Client(base_url=base_url, headers=calls.client_headers(token), timeout=timeout_s)
         self._patience_s = patience_s
         self._timeout_s = timeout_s
@@ -98,7 +98,7 @@ class Fetchwell:
         return read_batch(self._call(calls.batch_state(batch_id)))
 
     def batches(self, after: str | None = None, *, limit: int = 50) -> BatchList:
-        """Your batches, newest first. Go on after `next`."""
+        """Your batches, newest first. Pass `next` as `after` to get the next page."""
         return read_batch_list(self._call(calls.batches(after, limit)))
 
     def wait_for_batch(self, batch_id: str, *, poll_s: float = 1.0) -> Batch:
@@ -133,8 +133,8 @@ class Fetchwell:
         return read(Message, self._call(calls.message(message_id, wait)))
 
     def body(self, message_id: str) -> Body:
-        """The body of the response, as the site sent it: also one that is not text, or of an error page. If there is
-        none, this is a `Problem` with the status 404 that says why."""
+        """The body of the response, as the site sent it, including images, PDFs and error pages. If there is none, this
+        raises a `Problem` with the status 404 that says why."""
         return calls.bytes_of(self._respond(calls.body(message_id)))
 
     def cancel(self, message_id: str) -> Message:
@@ -150,7 +150,7 @@ class Fetchwell:
         after: str | None = None,
         limit: int = 50,
     ) -> SentPage:
-        """Your messages, newest first. Go on after `next`; a page may be empty before the end."""
+        """Your messages, newest first. Pass `next` as `after` for the next page; a page may be empty before the end."""
         return read_sent(self._call(calls.sent(correlation_id, status, after, limit)))
 
     def outbox(self, after: str | None = None, *, limit: int = 100, wait: int = 0) -> Page:
@@ -167,11 +167,11 @@ class Fetchwell:
             after = page.next
 
     def stream(self, after: str | None = None) -> Iterator[StreamEvent]:
-        """Every result after a cursor as it is stored, and every batch that ends, for ever. It needs no polling. Keep
-        the `id` of the last event that you are done with: going on after it misses none and repeats none. `latest`
-        begins with what is stored from now on. A stream that breaks is resumed."""
+        """Every result after a cursor as it is stored, and every batch that ends, forever. It needs no polling. Store
+        the `id` of the last event that you have processed: resuming from it misses none and repeats none. `latest`
+        starts with events from now on. A broken stream is resumed."""
         if after == "latest":
-            # As a cursor, so that nothing is missed if the stream breaks before its first event.
+            # Resolved to a cursor, so that nothing is missed if the stream breaks before its first event.
             after = self.outbox(after, limit=1).next
         patience = calls.Patience(self._patience_s)
         while True:
@@ -205,13 +205,13 @@ class Fetchwell:
         self, url: str, *, format: calls.PageFormat = "markdown", max_age: int | None = None, wait: int = 30
     ) -> str:
         """Reads a page as Markdown or as text. A page that was read within the last hour (`max_age`, in seconds) comes
-        from the store; any other is fetched, and waited for up to `wait` seconds (at most 60). A page that cannot be
-        fetched is a `Problem` with the status 502, one that is not fetched in time with 504."""
+        from the store; any other is fetched; the call waits for it for up to `wait` seconds (at most 60). It raises a
+        `Problem` with the status 502 for a page that cannot be fetched, and 504 for one that is not fetched in time."""
         call = calls.read_page(url, calls.FORMATS[format], max_age, wait)
         return self._respond(call).text
 
     def read_result(self, url: str, *, max_age: int | None = None, wait: int = 30) -> OutboxMessage:
-        """The same with all fields of a result."""
+        """Like `read`, but returns all fields of the result."""
         return read(OutboxMessage, self._call(calls.read_page(url, "application/json", max_age, wait)))
 
     def deliveries(
@@ -233,13 +233,13 @@ class Fetchwell:
         after: str | None = None,
         limit: int = 1_000,
     ) -> Replay:
-        """Sends the webhooks again whose results were stored in a range of time: all, or those that were `delivered` or
-        `failed`. At most 1,000 at once: go on after `next`. A time needs its zone."""
+        """Sends the webhooks again whose results were stored in a time range: all, or those that were `delivered` or
+        `failed`. At most 1,000 at once: pass `next` as `after` to continue. Times must have a time zone."""
         return read(Replay, self._call(calls.replay_deliveries(since, until, status, after, limit)))
 
     def rotate_webhook_secret(self, overlap: str | None = None) -> NewSecret:
-        """Replaces your webhook secret. For the overlap (`24h` unless you name another) webhooks are signed with both
-        secrets. The new one is shown only here, so this call is not repeated when its answer is lost."""
+        """Replaces your webhook secret. During the overlap (default `24h`) webhooks are signed with both secrets. The
+        new secret is returned only here, so this call is not retried after a lost response."""
         return read(NewSecret, self._call(calls.rotate_webhook_secret(overlap)))
 
     def _call(self, call: calls.Call) -> Mapping[str, Any]:

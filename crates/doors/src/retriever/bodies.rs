@@ -17,8 +17,8 @@ pub struct BodyRules {
 }
 
 impl BodyRules {
-    /// What a result with this content keeps of the body. A body that `content` repeats byte for byte takes no space of
-    /// its own, so it needs no limit.
+    /// How the body of a result with this content is kept. A body that is equal to `content`, byte for byte, takes no
+    /// extra space, so it needs no limit.
     pub(super) fn keep(&self, body: Bytes, content: Option<&str>) -> ResultBody {
         if body.is_empty() {
             return ResultBody::Absent;
@@ -78,7 +78,7 @@ mod tests {
         let scarce = BodyRules { quota_bytes: 10, ..KEEPING };
         assert!(is_kept(scarce, 10) && !is_kept(scarce, 11));
         assert!(!is_kept(BodyRules { max_bytes: 0, ..KEEPING }, 1));
-        // What takes no space has no limit.
+        // A body that takes no extra space has no limit.
         let page = "x".repeat(5_000);
         let body = KEEPING.keep(Bytes::from(page.clone()), Some(&page));
         assert_eq!(body, ResultBody::Content);

@@ -1,8 +1,8 @@
 //! `fetchwell serve`: fetches the pages of messages from an API and stores the results in the outbox.
 //!
 //! `run` has two flows: one fetches messages, one delivers results to webhooks. `plan` says what becomes of a message,
-//! `reading` reads what it wants from its page, `with_timeline` tells of each attempt, `bodies` says which bodies are kept,
-//! and `deliveries` makes deliveries ready.
+//! `reading` reads the requested fields from its page, `with_timeline` records each attempt, `bodies` decides which
+//! bodies are kept, and `deliveries` prepares deliveries.
 
 mod bodies;
 mod deliveries;

@@ -24,7 +24,7 @@ use crate::read_limits::ReadLimits;
 const NOT_MODIFIED: &str = "not modified (304): the page is still the one that If-None-Match or If-Modified-Since \
                             names, so the response has no content";
 
-/// What a result says if its body is not text.
+/// The `error` of a result whose body is not text.
 const NOT_TEXT: &str =
     "the body is not text, so it is not in `content`; GET /messages/{id}/body returns it";
 const NOT_TEXT_AND_NOT_KEPT: &str = "the body is not text, so it is not in `content`, and it was not kept: it is empty, or \

@@ -1,4 +1,4 @@
-//! Reads what a message wants from a page besides its content.
+//! Reads the fields that a message requests from a page besides its content.
 
 use fetchwell_archive::gzip::inflate_member;
 use fetchwell_engine::ports::inbox::document::{
@@ -16,13 +16,13 @@ use url::Url;
 
 use crate::read_limits::ReadLimits;
 
-/// A page has no more links than this.
+/// The maximum number of links of a page.
 const MAX_LINKS: usize = 10_000;
 
 /// A compressed sitemap may be this many times as large as its body. The memory to read a page allows for more.
 const MAX_INFLATION: usize = 32;
 
-/// Copies of a page's HTML in memory at once: as it is written, and in the JSON of the result.
+/// How many copies of a page's HTML are in memory at once: the output, and the JSON of the result.
 const COPIES_OF_HTML: usize = 3;
 
 const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];

@@ -1,5 +1,5 @@
-//! Lines of an article that are not part of its text: labels, buttons, lines about the author, and last headings whose
-//! section was left out.
+//! Lines of an article that are not part of its text: labels, buttons, lines about the author, and headings at the end
+//! whose section was left out.
 
 use std::ops::Range;
 
@@ -21,10 +21,10 @@ const MIN_PARAGRAPH_RATIO: usize = 4;
 /// Labels have at most this share of an article's text. If short lines have more, they are its text.
 const MAX_LABELS_PERCENT: usize = 15;
 
-/// A longer paragraph is not only about the author.
+/// The maximum length of a paragraph about the author.
 const MAX_BIOGRAPHY_BYTES: usize = 1_500;
 
-/// Further authors are not looked for.
+/// The maximum number of authors to look for.
 const MAX_AUTHORS: usize = 10;
 
 /// Drops such lines from an article by these authors. `all` measures the page, `kept` what is left of it.
@@ -174,7 +174,7 @@ fn is_named(tag: Tag) -> bool {
         )
 }
 
-/// In an article that consists of paragraphs, a short text that is in none is a label: of a button, a picture, a rating.
+/// In an article that consists of paragraphs, a short text outside of them is a label, as of a button or a picture.
 fn drop_labels(page: &Page<'_>, lines: &mut Vec<Line>, dropped: &mut [bool]) {
     let bytes = |fits: &dyn Fn(&&Line) -> bool| -> usize {
         lines.iter().filter(fits).map(|line| line.text_bytes).sum()

@@ -16,12 +16,12 @@ pub(super) const MAX_RESULT_BYTES: u64 = 16 << 20;
 /// A message that was read from the store.
 pub(super) struct HeldMessage {
     pub(super) message: Message,
-    /// The memory that its result takes.
+    /// The memory that its result occupies.
     pub(super) share: Held,
 }
 
 impl HeldMessage {
-    /// The response that shows it.
+    /// The response with this message.
     pub(super) fn into_response(self) -> Response {
         let HeldMessage { message, share } = self;
         until_sent(json(&MessageView::from(message)), share)

@@ -19,7 +19,7 @@ use crate::problem::{PROBLEM_JSON, Problem, ProblemBody, ProblemKind};
 use crate::server::until_sent;
 use crate::views::messages::body_content_type;
 
-/// The media types that a browser may show. It saves all others as files.
+/// The media types that a browser may display. All others are sent as attachments.
 const SHOWN: [&str; 3] = ["text/plain", "text/markdown", "application/json"];
 
 /// Any bytes.
@@ -70,9 +70,9 @@ pub(super) async fn body(
         Some(MessageBody::NoResult) => {
             "The message has no result yet. GET /messages/{id}?wait=60 waits for it.".to_owned()
         }
-        Some(MessageBody::Deleted) => "The body was deleted: it was kept for the time of \
-            retriever.body_retention, or until newer bodies needed its place in \
-            retriever.body_quota. Send the message again to fetch it again."
+        Some(MessageBody::Deleted) => "The body was deleted, either because \
+            retriever.body_retention has passed or because newer bodies needed its space in \
+            retriever.body_quota. Send the message again to fetch the page again."
             .to_owned(),
         Some(MessageBody::Absent) => {
             share.shrink_to(0);
@@ -83,7 +83,7 @@ pub(super) async fn body(
 }
 
 impl Api {
-    /// Why no body was kept of a message.
+    /// Why a message has no body.
     async fn why_absent(&self, id: MessageId, identity: &Identity) -> Result<String, Problem> {
         let held = self.message(id, identity.sees()).await?;
         let outbox = held.and_then(|held| held.message.outbox);
@@ -101,11 +101,9 @@ impl Api {
             Some(_) if result.http_status == Some(304) => {
                 "The page has not changed (304), so the response has no body.".to_owned()
             }
-            Some(_) | None => {
-                "The response had no body, or an earlier version of Fetchwell stored \
-                               the result, which kept no bodies."
-                    .to_owned()
-            }
+            Some(_) | None => "The response had no body, or the result was stored by an earlier \
+                               version of Fetchwell, which kept no bodies."
+                .to_owned(),
         })
     }
 }

@@ -1,6 +1,6 @@
-//! The pages of a site: those that one of its pages links to, and those that its sitemaps list.
+//! The pages of a site: the links of one of its pages, and the URLs in its sitemaps.
 //!
-//! Everything is read through messages, so that robots.txt, the pace of the site, the address guard and the audit
+//! Everything is read through messages, so that robots.txt, the pace of the site, the address guard and the audit log
 //! apply as to any page.
 
 use std::borrow::Cow;
@@ -24,27 +24,27 @@ use super::pages::PageResult;
 use super::values;
 use crate::problem::{FieldError, Problem};
 
-/// How many sitemaps are read for one map. Each takes a request to the site.
+/// The maximum number of sitemaps that one map reads. Each takes a request to the site.
 const MAX_SITEMAPS: usize = 50;
 
-/// How deep indexes of sitemaps may be nested.
+/// How deep sitemap indexes may be nested.
 const MAX_NESTING: u32 = 2;
 
-/// A map has no more links than this, and no more bytes of URLs.
+/// The maximum number of links of a map, and of bytes of its URLs.
 pub(super) const MAX_MAPPED: usize = 100_000;
 const MAX_MAPPED_BYTES: u64 = 16 << 20;
 
 /// Memory for a map is reserved in pieces of this size, as it grows.
 const PIECE_BYTES: u64 = 1 << 20;
 
-/// A page or a sitemap that was stored this recently is not fetched again, unless the request says otherwise.
+/// A page or a sitemap that was stored this recently is not fetched again by default.
 const DEFAULT_MAX_AGE: Duration = Duration::from_secs(3_600);
 
 /// What to map.
 pub(super) struct MapRequest {
     /// A page of the site.
     pub(super) url: String,
-    /// Words that a link must all have: in its URL, its title or its description.
+    /// Words that a link must contain, all of them: in its URL, its title or its description.
     pub(super) search: Option<String>,
     /// The maximum number of links.
     pub(super) limit: usize,
@@ -95,7 +95,7 @@ impl Default for MapRules {
 }
 
 impl Api {
-    /// The pages of a site. It is a problem if nothing could be read.
+    /// The pages of a site, or a problem if nothing could be read.
     pub(super) async fn map_site(
         &self,
         identity: &Identity,
@@ -254,7 +254,7 @@ fn extracted(result: &FetchResult) -> Extracted {
     json.and_then(|json| serde_json::from_str(json).ok()).unwrap_or_default()
 }
 
-/// The links so far.
+/// The links found so far.
 struct Map<'a> {
     request: &'a MapRequest,
     rules: MapRules,

@@ -76,7 +76,7 @@ impl ProblemKind {
         name: "foreign-origin",
         status: StatusCode::FORBIDDEN,
         title: "The request comes from a web page of another origin",
-        mend: "Send no header Origin, or that of this server; web pages of others may not use this path.",
+        mend: "Send no Origin header, or the origin of this server; web pages of other origins may not use this path.",
     };
 
     pub(crate) const NOT_FOUND: ProblemKind = ProblemKind {
@@ -91,7 +91,7 @@ impl ProblemKind {
         name: "no-body",
         status: StatusCode::NOT_FOUND,
         title: "This message has no body",
-        mend: "Read `detail`, which says why; `body` of a result says whether there is one.",
+        mend: "Read `detail`, which says why. The field `body` of a result says whether there is a body.",
     };
 
     pub(crate) const METHOD_NOT_ALLOWED: ProblemKind = ProblemKind {

@@ -16,7 +16,7 @@ pub(crate) use kind::ProblemKind;
 /// The media type of a problem.
 pub(crate) const PROBLEM_JSON: &str = "application/problem+json";
 
-/// What a `type` begins with.
+/// The prefix of every `type`.
 const KIND_PREFIX: &str = "/docs#problem-";
 
 /// When to ask again for a page that was not fetched in time.
@@ -165,7 +165,7 @@ impl Problem {
         problem
     }
 
-    /// The problem for a message of which there is no body, for this reason.
+    /// The problem for a message without a body, with the reason.
     pub(crate) fn no_body(message: MessageId, reason: impl Into<String>) -> Problem {
         let mut problem = Problem::new(ProblemKind::NO_BODY).saying(reason);
         problem.body.message_id = Some(message.to_string());

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use fetchwell_policy::time::Time;
 
-/// What a result has of the body of its response.
+/// How the body of a response is kept with its result.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ResultBody {
     /// Nothing: there was no body, or it was not kept.
@@ -41,16 +41,16 @@ pub struct KeptBody {
     pub expires_at: Time,
 }
 
-/// The body of a message, as a store finds it.
+/// The body of a message in the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MessageBody {
     /// The message has no result yet.
     NoResult,
     /// There was no body, or it was not kept.
     Absent,
-    /// It was kept, and has been deleted since.
+    /// The body was kept, and has been deleted since.
     Deleted,
-    /// It is there.
+    /// The body is stored.
     Found {
         /// The `Content-Type` of the response.
         content_type: Option<String>,

@@ -6,10 +6,10 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// A longer selector is refused.
+/// The maximum length of a selector.
 const MAX_SELECTOR_BYTES: usize = 256;
 
-/// What a document consists of.
+/// The options of a document.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DocumentOptions {
     /// The formats of the page.
@@ -49,9 +49,9 @@ pub enum DocumentFormat {
 /// What a result has for a document, besides the content, the article and the links.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExtractedDocument {
-    /// The formats that were asked for.
+    /// The requested formats.
     pub formats: Vec<DocumentFormat>,
-    /// The content as HTML, if it was asked for and the page is HTML.
+    /// The content as HTML, if it was requested and the page is HTML.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub html: Option<String>,
     /// The language of the page.
@@ -74,11 +74,11 @@ pub struct ElementSelector {
     pub classes: Vec<String>,
 }
 
-/// Why a text is not a selector.
+/// The error for a text that is not a supported selector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(
-    "is not a selector that is supported; use the name of an element, .class, #id, or several of these as in \
-     div.note, without spaces, at most 256 bytes"
+    "is not a supported selector; use an element name, .class, #id, or a compound such as div.note, without spaces, at \
+     most 256 bytes"
 )]
 pub struct BadSelector;
 

@@ -21,7 +21,7 @@ pub struct Options {
     /// Whether to list the links of the page, too.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub links: bool,
-    /// The document to make of the page, too. It includes the article.
+    /// The document to extract from the page. It includes the article.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub document: Option<DocumentOptions>,
 }
@@ -58,16 +58,16 @@ pub fn kind(caller: &str, url: &str, options: &[u8]) -> [u8; 16] {
 /// The data that [`Options::extract`], [`Options::links`] and [`Options::document`] add to a result.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Extracted {
-    /// The article, if it was asked for.
+    /// The article, if it was requested.
     #[serde(flatten)]
     pub article: Option<ExtractedArticle>,
-    /// The absolute URLs of the links, if they were asked for. A sitemap links to what it lists.
+    /// The absolute URLs of the links, if they were requested. For a sitemap, these are the URLs that it lists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub links: Option<Vec<String>>,
-    /// Whether the links are those of an index of sitemaps, and so lead to sitemaps.
+    /// Whether the links come from a sitemap index, and so lead to other sitemaps.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_sitemap_index: bool,
-    /// The rest of the document, if it was asked for.
+    /// The rest of the document, if it was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub document: Option<ExtractedDocument>,
 }

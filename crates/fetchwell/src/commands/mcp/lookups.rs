@@ -1,4 +1,4 @@
-//! Answers what the tools ask: the gate's explanation of a URL, and captures in a web archive.
+//! The lookups of the tools: the gate's explanation of a URL, and captures in a web archive.
 
 use std::sync::Arc;
 
@@ -19,10 +19,10 @@ use crate::commands::explain::explain_url;
 use crate::console::exit::Exit;
 use crate::wiring::Parts;
 
-/// How many explanations are given at once. Each may read a robots.txt.
+/// The maximum number of concurrent explanations. Each may read a robots.txt.
 const MAX_EXPLANATIONS: usize = 32;
 
-/// How many lookups in the archive run at once. Each may hold a record of 64 MiB.
+/// The maximum number of concurrent lookups in the archive. Each may hold a record of 64 MiB.
 const MAX_ARCHIVE_LOOKUPS: usize = 4;
 
 /// Lookups in the process of a server.
@@ -30,7 +30,7 @@ pub(crate) struct ProgramLookups {
     settings: Settings,
     parts: Arc<Parts>,
     gate: Gate,
-    /// Opened when it is first asked for.
+    /// Opened on first use.
     archive: OnceCell<OpenArchive>,
     explanations: Semaphore,
     archive_lookups: Semaphore,
@@ -38,7 +38,7 @@ pub(crate) struct ProgramLookups {
 }
 
 impl ProgramLookups {
-    /// `gate` has the rules by which messages are fetched.
+    /// `gate` must have the rules that apply to messages.
     pub(crate) fn new(
         settings: &Settings,
         parts: &Arc<Parts>,
@@ -69,7 +69,7 @@ impl ProgramLookups {
 #[async_trait]
 impl Lookups for ProgramLookups {
     async fn explain(&self, url: &str) -> Result<Json, LookupFailure> {
-        // Nobody closes it. Whoever waits for it is given up with its call.
+        // The semaphore is never closed. The wait ends when its call is dropped.
         let _turn = self.explanations.acquire().await;
         let explained =
             explain_url(&self.settings, &self.parts, &self.gate, url, self.stop.clone()).await;
@@ -114,7 +114,7 @@ impl Lookups for ProgramLookups {
         let url = page.capture.url().unwrap_or_default().to_owned();
         let timestamp = page.capture.timestamp.clone();
         let reading = ReadTime(self.settings.values.extract_max_time);
-        // Reading a page takes a while.
+        // Extraction needs much CPU time.
         let read = tokio::task::spawn_blocking(move || get::markdown(&page, reading)).await;
         let read = read.map_err(|panic| LookupFailure::Internal(panic.to_string()))?;
         let markdown = read.map_err(|fault| LookupFailure::Failed(fault.to_string()))?;
@@ -140,7 +140,7 @@ fn keys(query: &ArchiveQuery) -> Result<Keys, LookupFailure> {
     Keys::of(&query.pattern).map_err(|error| LookupFailure::Invalid(error.to_string()))
 }
 
-/// An error of a command, as the failure of a lookup. The log has what callers must not see.
+/// Converts an error of a command to the failure of a lookup. Internal details are only logged.
 fn failure(exit: Exit, what: &str) -> LookupFailure {
     match exit {
         Exit::Usage(reason) => LookupFailure::Invalid(reason),

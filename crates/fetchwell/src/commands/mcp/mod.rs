@@ -1,7 +1,7 @@
 //! `fetchwell mcp`: the tools for language models, on standard input and output.
 //!
-//! `run` is the server, `own_store` its store in the user's data folder, `standard_streams` its input and output, and
-//! `lookups` answers what the tools ask the program, in `serve`, too.
+//! `run` is the server, `own_store` its store in the user's data folder, and `standard_streams` its input and output.
+//! `lookups` implements the port of the tools, also for `serve`.
 
 mod lookups;
 mod own_store;

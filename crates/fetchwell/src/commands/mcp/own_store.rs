@@ -1,4 +1,4 @@
-//! The store of `fetchwell mcp`: a file in the user's data folder, because a client starts the command in any folder.
+//! The store of `fetchwell mcp`: a file in the user's data folder, because clients start the command in any folder.
 
 use std::collections::BTreeMap;
 use std::fs::DirBuilder;
@@ -11,7 +11,7 @@ use crate::console::exit::Exit;
 
 const FILE: &str = "mcp.db";
 
-/// Only the user may look at what was fetched.
+/// Only the user may read what was fetched.
 const FOLDER_MODE: u32 = 0o700;
 
 /// The setting that names the file; `None` if a flag, the environment or a file names a store.
@@ -24,8 +24,8 @@ pub(crate) fn own_store(
     }
     let folder = data_folder(environment).ok_or_else(|| {
         Exit::Usage(
-            "there is no folder for the store, because neither XDG_DATA_HOME nor HOME is an absolute path; name a \
-             store with --store sqlite:PATH"
+            "no folder for the store: neither XDG_DATA_HOME nor HOME is an absolute path; set the store with \
+             --store sqlite:PATH"
                 .to_owned(),
         )
     })?;
@@ -33,7 +33,7 @@ pub(crate) fn own_store(
     DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(&folder).map_err(|error| {
         let shown = folder.display();
         Exit::Usage(format!(
-            "could not create {shown}: {error}; name a store with --store sqlite:PATH"
+            "could not create {shown}: {error}; set the store with --store sqlite:PATH"
         ))
     })?;
     let value = format!("sqlite:{}", folder.join(FILE).display());

@@ -1,4 +1,4 @@
-//! Serves one client until it closes its end or a signal comes.
+//! Serves one client until its input ends or a signal arrives.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ pub(crate) fn run(settings: &Settings) -> Running<'_> {
         let opened = ApiStore::open(settings).await?;
         let ApiStore { store, parts, audit, .. } = &opened;
         let caller = Caller { name: CALLER.to_owned(), role: Role::Caller };
-        // Its token is thrown away: only this command is this caller.
+        // The token is discarded: only this command acts as this caller.
         serve::add_caller(&*store.inbox, audit, &caller, FROM).await?;
 
         let politeness = parts.politeness.clone();
@@ -47,7 +47,7 @@ pub(crate) fn run(settings: &Settings) -> Running<'_> {
         let client_ended = CancellationToken::new();
         let serving = async {
             let served = serve_streams(&api, rules, input, output).await;
-            // The last answers are written before the program ends, unless nobody reads them.
+            // Write the last answers before exiting, unless nobody reads them.
             drop(tokio::time::timeout(values.shutdown_grace, written).await);
             client_ended.cancel();
             stop.cancel();

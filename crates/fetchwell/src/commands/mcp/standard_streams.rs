@@ -1,7 +1,7 @@
 //! Standard input and output as asynchronous streams.
 //!
-//! Each has a thread of its own, which the end of the program does not wait for: a read from a terminal or from a
-//! client that neither writes nor closes its end would never return.
+//! Each has a thread of its own, which is not joined at exit: a read from a terminal, or from a client that neither
+//! writes nor closes its end, would never return.
 
 use std::io::{self, Read, Write};
 use std::thread;
@@ -16,10 +16,10 @@ use tokio_util::sync::PollSender;
 /// How much is read at once.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// The number of pieces that wait to be read, or to be written.
+/// How many pieces may be buffered in each direction.
 const PIECES: usize = 4;
 
-/// Standard input, from now on.
+/// Starts to read standard input.
 pub(super) fn input() -> io::Result<impl AsyncRead + Send + Unpin + 'static> {
     let (sender, receiver) = mpsc::channel(PIECES);
     let read = move || {
@@ -48,7 +48,7 @@ fn pieces(
     stream::poll_fn(move |context| receiver.poll_recv(context))
 }
 
-/// Standard output, and what says that all of it was written or that its reader has gone.
+/// Standard output, and a receiver that resolves when all of it was written or its reader has gone.
 pub(super) fn output()
 -> io::Result<(impl AsyncWrite + Send + Unpin + 'static, oneshot::Receiver<()>)> {
     let (sender, mut receiver) = mpsc::channel::<Bytes>(PIECES);
@@ -60,7 +60,7 @@ pub(super) fn output()
                 break;
             }
         }
-        // Ends the wait for it, if there is one.
+        // Resolves the receiver.
         drop(ended);
     };
     thread::Builder::new().name("stdout".to_owned()).spawn(write)?;

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 const ACCEPT: [(&str, &str); 1] = [("accept", "application/json, text/event-stream")];
 
-/// Posts a message of the protocol.
+/// Posts a protocol message.
 async fn post(to: SocketAddr, token: &str, message: &Value) -> PlainResponse {
     ask(to, token, "POST /mcp", &ACCEPT, &message.to_string()).await.unwrap()
 }
@@ -25,7 +25,7 @@ fn call(tool: &str, arguments: &Value) -> Value {
     json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
 }
 
-/// What a tool answered.
+/// The answer of a tool.
 #[derive(Debug)]
 struct ToolAnswer {
     text: String,

@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use super::{ToolAnswer, call};
 
-/// How long a slow site takes: longer than the library behind the protocol waits for calls by itself.
+/// How long a slow site takes: longer than rmcp itself waits for calls when the input ends.
 const SLOW: Duration = Duration::from_secs(7);
 
 /// A running process, as a client sees it.

@@ -143,7 +143,7 @@ async fn several_pages_come_in_one_answer() {
     let parts: Vec<&str> = pages.text.split("\n---\n").collect();
     assert_eq!(parts.len(), 3, "{pages:?}");
     assert!(parts[0].contains("As they are."), "{pages:?}");
-    assert!(parts[1].contains("There is no text of http://shop.test/missing"), "{pages:?}");
+    assert!(parts[1].contains("Could not read http://shop.test/missing"), "{pages:?}");
     assert!(parts[2].contains("the long page"), "{pages:?}");
     let none = place.call("fetch", &json!({"urls": urls[1..2]})).await;
     none.expect_error("404");

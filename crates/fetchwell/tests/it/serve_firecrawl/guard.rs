@@ -1,4 +1,4 @@
-//! URLs that lead elsewhere than to the public web.
+//! URLs that do not lead to the public web.
 
 use fetchwell_testkit::crash::Service;
 use serde_json::json;

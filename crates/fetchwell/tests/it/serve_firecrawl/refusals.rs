@@ -1,4 +1,4 @@
-//! What these endpoints refuse, and how.
+//! Requests that these endpoints reject, and the errors.
 
 use serde_json::json;
 
@@ -40,9 +40,9 @@ async fn an_option_that_is_not_supported_is_named() {
     assert!(place.origin.hits().is_empty());
 }
 
-/// With every scrape, the clients send these values, and the service does what they say.
+/// The clients send these values with every scrape, and the service accepts them.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_clients_send_by_themselves_is_accepted() {
+async fn the_default_options_of_the_clients_are_accepted() {
     let place = Place::start().await;
     let defaults = json!({
         "url": "http://shop.test/", "onlyMainContent": true, "mobile": false, "skipTlsVerification": true,
@@ -97,7 +97,7 @@ async fn only_a_token_opens_these_endpoints() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_not_there_is_said_in_the_same_shape() {
+async fn other_errors_have_the_same_format() {
     let place = Place::start().await;
     for (method, path) in [
         ("POST", "/v2/crawl"),

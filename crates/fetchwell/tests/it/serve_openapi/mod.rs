@@ -1,7 +1,7 @@
-//! The OpenAPI document, in the hands of others: a validator, a generator of clients, and a running service that does
-//! what the document says about webhooks and streams.
+//! The OpenAPI document with third-party tools: a validator, a client generator, and a check that a running service
+//! follows what the document says about webhooks and streams.
 //!
-//! The programs are others', so this needs `FETCHWELL_TEST_PYTHON`; without it these tests say that they skip.
+//! These tools are Python packages, so this needs `FETCHWELL_TEST_PYTHON`; without it these tests say that they skip.
 
 use std::path::Path;
 

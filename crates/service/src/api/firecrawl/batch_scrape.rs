@@ -19,7 +19,7 @@ use crate::api::respond::json;
 use crate::api::{Api, body, values};
 use crate::problem::{FieldError, Problem, ProblemKind};
 
-/// Firecrawl's clients send the key of a request in this header.
+/// Firecrawl's clients send the idempotency key of a request in this header.
 const IDEMPOTENCY_KEY: &str = "x-idempotency-key";
 
 /// A batch that was accepted.
@@ -81,7 +81,7 @@ fn urls_in<'j, 'a>(json: &'j Json<'a>) -> &'j [Json<'a>] {
 #[derive(Debug)]
 struct Asked {
     messages: Vec<FetchRequest>,
-    /// The URLs that were left out, if invalid ones are to be left out.
+    /// The URLs that were left out, if invalid ones are to be skipped.
     skipped: Option<Vec<String>>,
 }
 

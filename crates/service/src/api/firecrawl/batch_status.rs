@@ -1,4 +1,4 @@
-//! `/v2/batch/scrape/{id}`: the state of a batch, its documents and its errors.
+//! `/v2/batch/scrape/{id}`: the status of a batch, its documents and its errors.
 
 use std::sync::Arc;
 
@@ -21,12 +21,12 @@ use crate::api::{Api, PathName};
 use crate::problem::Problem;
 use crate::server::until_sent;
 
-/// How many results are on a page, if the request does not say.
+/// How many results a page has by default.
 const DEFAULT_LIMIT: u32 = 100;
 
 const NO_SKIP: &str = "is not supported; follow `next`";
 
-/// A batch with a page of its documents. At the end there is no `next`: the clients of /v1 test whether it is there.
+/// A batch with a page of its documents. The last page has no `next`: the clients of /v1 check whether it is present.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Status {
@@ -41,7 +41,7 @@ struct Status {
     data: Vec<Document>,
 }
 
-/// Shows the state of a batch, and its documents so far.
+/// Returns the status of a batch, and its documents so far.
 pub(super) async fn status(
     State(api): State<Arc<Api>>,
     version: Version,
@@ -53,7 +53,7 @@ pub(super) async fn status(
     api.charge(&identity.caller, 1)?;
     let id = batch_id(id)?;
     let asked = AskedPage::read(query.as_deref().unwrap_or_default())?;
-    // Read before the results: if it has ended by then, all of them are there.
+    // Read before the results: if the batch has ended by then, all of its results are stored.
     let batch = api.batch(id, &identity).await?;
     let page = api.documents(id, &identity, &asked).await?;
     let next = page.next.map(|cursor| {
@@ -113,7 +113,7 @@ struct ScrapeError {
     error: String,
 }
 
-/// Shows why pages of a batch are not among its documents.
+/// Lists the pages of a batch that have no document, and why.
 pub(super) async fn errors(
     State(api): State<Arc<Api>>,
     Caller(identity): Caller,
@@ -126,7 +126,7 @@ pub(super) async fn errors(
     let batch = api.batch(id, &identity).await?;
     let mut errors = Errors::default();
     let mut after = None;
-    // Each result is an error at most, so the response is bounded by the size of the batch.
+    // Each result adds at most one error, so the response is bounded by the size of the batch.
     for _ in 0..batch.counts.total {
         let (results, next, _share) = api.batch_page(id, &identity, after, MAX_LIMIT).await?;
         if results.is_empty() {
@@ -158,7 +158,7 @@ impl Errors {
     }
 }
 
-/// The state of a batch in one word.
+/// The status of a batch in one word.
 fn word(batch: &MessageBatch) -> &'static str {
     match (batch.cancelled_at, batch.ended_at) {
         (Some(_), _) => "cancelled",
@@ -176,8 +176,8 @@ struct Page {
 }
 
 impl Api {
-    /// The documents of the results after a cursor. There is at least one, unless none follows: some clients take an
-    /// empty page for the last one.
+    /// The documents of the results after a cursor: at least one if any are left, because some clients take an empty
+    /// page for the last one.
     async fn documents(
         &self,
         id: BatchId,

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::problem::Problem;
 
-/// A page in the formats that were asked for.
+/// A page in the requested formats.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Document {
@@ -44,7 +44,7 @@ struct Metadata {
     og_image: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     published_time: Option<String>,
-    /// The URL that was asked for.
+    /// The requested URL.
     #[serde(rename = "sourceURL")]
     source_url: String,
     /// The URL of the page, after redirects.
@@ -67,8 +67,8 @@ struct Metadata {
 }
 
 impl Document {
-    /// The document of a result, or the reason why there is none: the site did not answer, or not with text. `age` is
-    /// that of a stored page.
+    /// The document of a result, or the reason why there is none: the site did not respond, or not with text. `age` is
+    /// the age of a stored page.
     pub(super) fn of(outbox: OutboxMessage, age: Option<Duration>) -> Result<Document, Problem> {
         if !has_document(&outbox.result) {
             return Err(Problem::no_page(outbox));
@@ -106,7 +106,7 @@ impl Document {
                 metadata.published_time = article.published;
                 Some(article.markdown)
             }
-            // A text that is not HTML is taken as it is.
+            // Text that is not HTML is returned as it is.
             None => result.content,
         };
         Ok(Document {
@@ -119,7 +119,7 @@ impl Document {
     }
 }
 
-/// Whether the site answered with a page, or with a status that says why it has none.
+/// Whether the site responded with a page, or with a status that says why there is none.
 pub(super) fn has_document(result: &FetchResult) -> bool {
     let is_page = result.is_success() && result.content.is_some();
     is_page || result.http_status.is_some_and(|status| status == 304 || status >= 400)

@@ -1,7 +1,7 @@
 //! Errors in the shape of Firecrawl: `{"success": false, "error": "…", "code": "…"}`.
 //!
-//! Its clients give some status codes a meaning of their own: 403 is a page that cannot be had, 408 a page that did not
-//! come in time. They repeat requests that get 502, which would ask a failing site again and again.
+//! Its clients give some status codes a special meaning: 403 is a page that cannot be fetched, 408 a page that was not
+//! fetched in time. They retry after a 502, which would send requests to a failing site again and again.
 
 use axum::response::{IntoResponse, Response};
 use fetchwell_engine::ports::inbox::FetchResult;
@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::api::respond::json;
 use crate::problem::{Problem, ProblemKind};
 
-/// The `code` of a page that did not come in time, which the clients know.
+/// The `code` of a page that was not fetched in time, as the clients know it.
 const TIMEOUT: &str = "SCRAPE_TIMEOUT";
 
 /// An error response.
@@ -49,12 +49,12 @@ impl From<Problem> for FirecrawlError {
     }
 }
 
-/// The error for a page that could not be had, by the status of its result.
+/// The error for a page that could not be fetched, by the status of its result.
 fn of_result(result: &str) -> (StatusCode, String) {
     match result {
         "timeout" => (StatusCode::REQUEST_TIMEOUT, TIMEOUT.to_owned()),
         FetchResult::CANCELLED => (StatusCode::CONFLICT, result.to_owned()),
-        // With `success` there is a page, but none that can be shown.
+        // `success` without text: the page was fetched, but cannot be returned as a document.
         FetchResult::REFUSED_BY_ROBOTS | FetchResult::SUCCESS | "refused" => {
             (StatusCode::FORBIDDEN, result.to_owned())
         }
@@ -83,7 +83,7 @@ pub(super) async fn method_not_allowed() -> FirecrawlError {
     Problem::new(ProblemKind::METHOD_NOT_ALLOWED).into()
 }
 
-/// The response to what Firecrawl has and this service has not.
+/// The response to endpoints of Firecrawl that this service does not implement.
 pub(super) async fn no_such_endpoint(uri: Uri) -> FirecrawlError {
     let path: String = uri.path().chars().take(100).collect();
     let name = path.split('/').nth(2).unwrap_or_default();
@@ -95,7 +95,7 @@ pub(super) async fn no_such_endpoint(uri: Uri) -> FirecrawlError {
         "search" => "Fetchwell does not search the web",
         "extract" | "agent" | "deep-research" | "llmstxt" => "Fetchwell uses no language model",
         "browser" | "interact" => "Fetchwell has no browser",
-        _ => "Fetchwell has no such endpoint; it has /v2/scrape, /v2/batch/scrape and /v2/map",
+        _ => "the available endpoints are /v2/scrape, /v2/batch/scrape and /v2/map",
     };
     FirecrawlError {
         status: StatusCode::NOT_IMPLEMENTED,
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_cannot_be_had_is_never_a_502() {
+    fn a_page_that_cannot_be_fetched_is_never_a_502() {
         for (result, status, code) in [
             ("refused_by_robots", 403, "refused_by_robots"),
             ("refused", 403, "refused"),

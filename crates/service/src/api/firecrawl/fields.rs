@@ -1,4 +1,4 @@
-//! Reads the fields of a request, so that all faults are reported at once, each with its name.
+//! Reads the fields of a request and reports all errors at once, each with the name of its field.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use crate::api::fields::pointer;
 use crate::api::json::{Json, Object};
 use crate::problem::{FieldError, Problem};
 
-/// No more faults than this are reported.
+/// The maximum number of errors that are reported.
 const MAX_FAULTS: usize = 20;
 
-/// A longer name of a field is cut off in an error.
+/// Longer field names are truncated in errors.
 const MAX_NAME_CHARS: usize = 100;
 
-/// The fields of a request, some of which were read.
+/// The fields of a request, with the names that were read and the errors so far.
 pub(super) struct Fields<'a> {
     fields: &'a Object<'a>,
     known: Vec<&'static str>,
@@ -70,7 +70,7 @@ impl<'a> Fields<'a> {
         (list.len() == entries.len()).then_some(list)
     }
 
-    /// Reads a field that must be there.
+    /// Reads a required field.
     pub(super) fn need<T>(
         &mut self,
         name: &'static str,
@@ -82,21 +82,21 @@ impl<'a> Fields<'a> {
         self.take(name, read)
     }
 
-    /// Adds a fault to report.
+    /// Reports an error.
     pub(super) fn fault(&mut self, pointer: impl Into<String>, detail: impl Into<String>) {
         if self.faults.len() < MAX_FAULTS {
             self.faults.push(FieldError::at(pointer, detail));
         }
     }
 
-    /// Adds faults to report.
+    /// Reports errors.
     pub(super) fn faults(&mut self, faults: Vec<FieldError>) {
         let room = MAX_FAULTS.saturating_sub(self.faults.len());
         self.faults.extend(faults.into_iter().take(room));
     }
 
-    /// Checks the other fields of the request: options that change nothing here, options that ask for what this
-    /// service cannot do, and fields that it does not know. Reports all faults.
+    /// Checks the remaining fields of the request: options that have no effect here, unsupported options and unknown
+    /// fields. Returns all errors.
     pub(super) fn finish(mut self, others: &[OtherOption]) -> Result<(), Problem> {
         let fields = self.fields;
         for (name, value) in fields.iter().filter(|(_, value)| **value != Json::Null) {
@@ -115,7 +115,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Reads a number of milliseconds within limits.
+/// Reads a number of milliseconds within limits (inclusive).
 pub(super) fn milliseconds(
     least: u64,
     most: u64,
@@ -137,7 +137,7 @@ fn whole(number: f64) -> Option<u64> {
     (number >= 0.0 && number.fract() == 0.0 && number < 1e15).then_some(number as u64)
 }
 
-/// Reads a whole number within limits.
+/// Reads a whole number within limits (inclusive).
 pub(super) fn count(least: u64, most: u64) -> impl Fn(&Json<'_>) -> Result<usize, String> {
     move |value| {
         let number = match value {

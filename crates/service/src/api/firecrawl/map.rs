@@ -22,7 +22,7 @@ use crate::server::until_sent;
 
 const DEFAULT_LIMIT: usize = 5_000;
 
-/// What JSON adds to a link.
+/// The JSON overhead of a link.
 const BYTES_PER_LINK: usize = 64;
 
 #[derive(Serialize)]
@@ -115,7 +115,7 @@ fn asked(json: &Json<'_>, version: Version) -> Result<(MapRequest, MapRules), Pr
         rules.max_age = Duration::ZERO;
     }
     let request = MapRequest {
-        // Without a fault there is a URL.
+        // Without an error there is a URL.
         url: url.ok_or_else(|| Problem::new(ProblemKind::INTERNAL))?,
         search,
         limit: limit.unwrap_or(DEFAULT_LIMIT),

@@ -1,14 +1,14 @@
-//! The endpoints of Firecrawl, so that its clients work with this service: `/v2/…`, and `/v1/…` for older ones.
+//! The endpoints of Firecrawl, so that its clients work with this service: `/v2/…`, and `/v1/…` for older clients.
 //!
-//! They are a translation: a scrape reads a page as `GET /r/{url}` does, a batch scrape is a batch, and a map is a
+//! They only translate: a scrape reads a page as `GET /r/{url}` does, a batch scrape is a batch, and a map is a
 //! [`site_map`](super::site_map).
 //!
 //! | file | |
 //! |---|---|
-//! | `fields`, `options`, `other_options` | parsing of requests; what an option means here, or why it is refused |
+//! | `fields`, `options`, `other_options` | request parsing; what an option means here, or why it is rejected |
 //! | `scrape`, `batch_scrape`, `batch_status`, `map` | the handlers |
 //! | `document` | a result as a document |
-//! | `error` | errors in the shape that the clients expect |
+//! | `error` | errors in the format that the clients expect |
 //! | `request` | version, caller and public URL of a request |
 
 mod batch_scrape;
@@ -48,13 +48,13 @@ pub(super) fn routes() -> Router<Arc<Api>> {
             )
             .route(
                 &at("/batch/scrape/{id}/errors"),
-                // The JavaScript client of /v1 asks with DELETE.
+                // The JavaScript client of /v1 sends DELETE.
                 get(batch_status::errors).delete(batch_status::errors).fallback(wrong),
             )
             .route(&at("/map"), post(map::map).fallback(wrong))
             .route(version, any(error::no_such_endpoint))
             .route(&at("/{*rest}"), any(error::no_such_endpoint));
     }
-    // The JavaScript client of /v1 asks for the status of a batch here.
+    // The JavaScript client of /v1 requests the status of a batch here.
     router.route("/v1/crawl/{id}", get(batch_status::status).fallback(error::no_such_endpoint))
 }

@@ -14,12 +14,12 @@ use crate::api::fields::{DEFAULT_RETAILER, FetchRequest, headers};
 use crate::api::json::Json;
 use crate::api::values;
 
-/// How long to wait for a page, if the request does not say, and at most.
+/// How long to wait for a page: the default and the limits.
 pub(super) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
 const LEAST_TIMEOUT_MS: u64 = 1_000;
 const MOST_TIMEOUT_MS: u64 = 300_000;
 
-/// How old a stored page may be in version 2, if the request does not say. In version 1, each page is fetched.
+/// How old a stored page may be by default in version 2. In version 1, each page is fetched by default.
 const DEFAULT_MAX_AGE: Duration = Duration::from_secs(2 * 24 * 3_600);
 const MOST_MAX_AGE_MS: u64 = 365 * 24 * 3_600 * 1_000;
 
@@ -84,7 +84,7 @@ impl ScrapeOptions {
         }
     }
 
-    /// Whether a page that the site has as Markdown is all that is asked for.
+    /// Whether Markdown from the site itself satisfies the request.
     fn takes_markdown(&self) -> bool {
         let DocumentOptions { formats, whole_page, include, exclude } = &self.document;
         *formats == [DocumentFormat::Markdown]
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn errors_name_the_option() {
         for (body, said) in [
             (json!({"formats": ["markdown", "screenshot"]}), "formats.1 is \"screenshot\""),
             (json!({"formats": [{"type": "json", "prompt": "x"}]}), "formats.0 is \"json\""),
@@ -183,7 +183,10 @@ mod tests {
             (json!({"timeout": 999}), "timeout must be a number of milliseconds"),
             (json!({"timeout": "1000"}), "timeout must be"),
             (json!({"maxAge": -1}), "maxAge must be"),
-            (json!({"includeTags": ["div > p"]}), "includeTags.0 (div > p) is not a selector"),
+            (
+                json!({"includeTags": ["div > p"]}),
+                "includeTags.0 (div > p) is not a supported selector",
+            ),
             (json!({"excludeTags": vec!["a"; 51]}), "excludeTags has more than 50"),
             (json!({"headers": {"Cookie": "a=b"}}), "headers.Cookie is not allowed"),
             (json!({"onlyMainContent": 1}), "onlyMainContent must be true or false"),

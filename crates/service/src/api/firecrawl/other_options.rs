@@ -1,5 +1,5 @@
-//! Options of Firecrawl on which nothing depends here. Its clients send some of them with every request, so a value is
-//! accepted if it asks for what this service does anyway, and refused by name if it asks for something else.
+//! Options of Firecrawl that have no effect here. Its clients send some of them with every request, so a value is
+//! accepted if it matches what this service does anyway. Any other value is rejected, with the name of the option.
 
 use crate::api::json::Json;
 
@@ -21,7 +21,7 @@ enum Accepts {
     EmptyList,
     /// `basic` or `auto`.
     PlainProxy,
-    /// A list of `pdf`. A PDF is refused when it comes.
+    /// A list of `pdf`. A page that turns out to be a PDF is an error.
     PdfParser,
     Nothing,
 }
@@ -62,7 +62,7 @@ const NO_CHOICE: &str =
 const NOT_BOOLEAN: &str = "must be true or false";
 const NEVER: &str = "is not supported; remove the option";
 
-/// The other options of a scrape, a batch scrape and a map.
+/// The options without effect of a scrape, a batch scrape and a map.
 pub(super) const OTHER_OPTIONS: [OtherOption; 33] = [
     other("origin", Accepts::Anything, NEVER),
     other("integration", Accepts::Anything, NEVER),
@@ -76,7 +76,7 @@ pub(super) const OTHER_OPTIONS: [OtherOption; 33] = [
     other(
         "removeBase64Images",
         Accepts::True,
-        "must be true: images in the page are never part of its Markdown",
+        "must be true: embedded images are never part of the Markdown",
     ),
     other(
         "storeInCache",
@@ -88,7 +88,11 @@ pub(super) const OTHER_OPTIONS: [OtherOption; 33] = [
         Accepts::False,
         "must be false: each result is stored until its retention ends",
     ),
-    other("parsers", Accepts::PdfParser, "must be [] or [\"pdf\"]: Fetchwell reads HTML and text"),
+    other(
+        "parsers",
+        Accepts::PdfParser,
+        "must be [] or [\"pdf\"]: Fetchwell reads only HTML and text",
+    ),
     other("proxy", Accepts::PlainProxy, "must be \"auto\" or \"basic\": Fetchwell uses no proxies"),
     other("location", Accepts::Nothing, NO_CHOICE),
     other("mobile", Accepts::False, NO_BROWSER),
@@ -105,7 +109,7 @@ pub(super) const OTHER_OPTIONS: [OtherOption; 33] = [
     other(
         "changeTrackingOptions",
         Accepts::Nothing,
-        "is not supported: Fetchwell does not track changes; remove it",
+        "is not supported: Fetchwell does not track changes; remove the option",
     ),
     other(
         "minAge",
@@ -123,18 +127,18 @@ pub(super) const OTHER_OPTIONS: [OtherOption; 33] = [
     other(
         "webhook",
         Accepts::Nothing,
-        "is not supported: webhooks of Fetchwell have another form; poll the batch, or send it to POST /fetch/batch \
-         with callback_url",
+        "is not supported: the webhooks of Fetchwell have another format; poll the batch, or send it to POST \
+         /fetch/batch with callback_url",
     ),
     other(
         "appendToId",
         Accepts::Nothing,
-        "is not supported: a batch cannot grow; send another one",
+        "is not supported: a batch cannot be extended; send another one",
     ),
     other(
         "maxConcurrency",
         Accepts::Nothing,
-        "is not supported: the pace of each site decides; remove the option",
+        "is not supported: the pace of each site limits the concurrency; remove the option",
     ),
 ];
 
@@ -145,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_clients_send_by_themselves_is_accepted_and_the_rest_refused() {
+    fn default_options_of_the_clients_are_accepted_and_others_rejected() {
         for (name, value, is_accepted) in [
             ("origin", json!("js-sdk@4.42.0"), true),
             ("integration", json!("x"), true),

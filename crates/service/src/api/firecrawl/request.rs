@@ -1,4 +1,4 @@
-//! What a request says besides its body.
+//! The parts of a request besides its body: version, caller and public URL.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::api::Api;
 use crate::api::identity::Identity;
 use crate::server::Peer;
 
-/// The version of Firecrawl's API. They differ in defaults and in the shape of a map.
+/// The version of Firecrawl's API. The versions differ in their defaults and in the format of a map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Version {
     V1,
@@ -53,8 +53,8 @@ impl FromRequestParts<Arc<Api>> for Caller {
     }
 }
 
-/// The URL under which the client reaches this service, without a slash at its end. It is that of the setting, else
-/// the host that the request names: it is returned to nobody else.
+/// The URL at which the client reaches this service, without a trailing slash: that of the setting, or else the host of
+/// the request. Trusting the Host header is safe, because only the same client sees the URL.
 pub(super) struct PublicUrl(pub(super) String);
 
 impl FromRequestParts<Arc<Api>> for PublicUrl {
@@ -69,7 +69,7 @@ impl FromRequestParts<Arc<Api>> for PublicUrl {
     }
 }
 
-/// Empty if the request names no host, as HTTP/1.0 allows. The URL is relative then.
+/// Empty if the request names no host, as HTTP/1.0 allows. URLs in the response are then relative.
 fn of_request(parts: &Parts) -> String {
     let named = parts.headers.get(HOST).and_then(|value| value.to_str().ok());
     let host = parts.uri.authority().map(Authority::as_str).or(named);

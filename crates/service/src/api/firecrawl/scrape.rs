@@ -57,7 +57,7 @@ fn asked(
     let url = fields.need("url", |value| values::web_url(value, judge.guard));
     let options = ScrapeOptions::take(&mut fields, version);
     fields.finish(&OTHER_OPTIONS)?;
-    // Without a fault there is a URL.
+    // Without an error there is a URL.
     let (url, site) = url.ok_or_else(|| Problem::new(ProblemKind::INTERNAL))?;
     Ok((options.message(url, site, judge.default_deadline), options))
 }

@@ -1,4 +1,4 @@
-//! Errors in words for the calling model: what went wrong, and what to do next.
+//! Error texts for the calling model: what went wrong, and what to do next.
 
 use fetchwell_engine::ports::inbox::FetchResult;
 
@@ -7,7 +7,7 @@ use super::lookups::LookupFailure;
 use super::tools::{EXPLAIN, FIND_IN_ARCHIVE, MAP};
 use crate::problem::{Problem, ProblemKind};
 
-/// Says what a problem with a page means.
+/// Explains a problem with a page.
 pub(super) fn about_page(url: &str, problem: &Problem) -> String {
     let url = short(url);
     let detail = short(problem.detail());
@@ -15,84 +15,84 @@ pub(super) fn about_page(url: &str, problem: &Problem) -> String {
     match problem.name() {
         name if name == ProblemKind::NO_PAGE.name => no_page(&url, problem, &detail),
         name if name == ProblemKind::INVALID_FIELD.name => format!(
-            "{url} cannot be fetched. What is wrong with the URL: {reasons}. The same call will fail again; use the \
+            "{url} cannot be fetched, because the URL is invalid: {reasons}. The same call will fail again; use the \
              http(s) URL of a public page."
         ),
         name if name == ProblemKind::NOT_IN_TIME.name => format!(
-            "{url} is still being fetched: its site is slow, or other requests to it come first. Call the tool again \
-             with the same arguments (but not with max_age 0) in a few seconds; it continues to wait for the same \
-             request. `{EXPLAIN}` says what the site is waiting for."
+            "{url} is still being fetched: its site is slow, or other requests to it are ahead in the queue. Call the \
+             tool again with the same arguments (but not with max_age 0) in a few seconds; it continues to wait for \
+             the same request. `{EXPLAIN}` shows what the request is waiting for."
         ),
         _ => about_call(problem),
     }
 }
 
-/// Says what a problem with the call itself means.
+/// Explains a problem with the call itself.
 pub(super) fn about_call(problem: &Problem) -> String {
     let detail = short(problem.detail());
     let again = match problem.retry_after_seconds() {
         Some(seconds) => format!("Wait {seconds} seconds, then call the tool again."),
-        None => "Call the tool again once; if that fails, too, tell the user.".to_owned(),
+        None => "Call the tool once more; if that also fails, tell the user.".to_owned(),
     };
     match problem.name() {
         name if name == ProblemKind::FORBIDDEN.name || name == ProblemKind::UNAUTHORIZED.name => {
             format!(
-                "This client may not fetch: {detail} Do not call the tool again; tell the user that the server needs \
-             another token."
+                "This client is not allowed to fetch pages: {detail} Do not call the tool again; tell the user that \
+             the server needs another token."
             )
         }
         name if name == ProblemKind::TOO_MANY_REQUESTS.name => {
             format!("Too many requests with this token. {again} Fetch fewer pages at once.")
         }
         name if name == ProblemKind::BUSY.name || name == ProblemKind::STORE_UNAVAILABLE.name => {
-            format!("The server cannot take this call now, which is not the page's fault. {again}")
+            format!("The server cannot handle this call now; the page is not the cause. {again}")
         }
-        _ => format!("The server itself failed, which is not the page's fault. {again}"),
+        _ => format!("The server itself failed; the page is not the cause. {again}"),
     }
 }
 
-/// Says what a failed lookup means.
+/// Explains a failed lookup.
 pub(super) fn about_lookup(failure: &LookupFailure) -> String {
     match failure {
         LookupFailure::Invalid(reason) => {
-            format!("This cannot be looked up: {}. Correct the arguments.", short(reason))
+            format!("The lookup is invalid: {}. Correct the arguments.", short(reason))
         }
         LookupFailure::Failed(reason) => format!(
-            "The lookup failed: {}. Call the tool again later, or go on without it.",
+            "The lookup failed: {}. Call the tool again later, or continue without it.",
             short(reason)
         ),
         LookupFailure::Internal(_) => about_call(&Problem::new(ProblemKind::INTERNAL)),
     }
 }
 
-/// Says why a fetched page has no text, by the status of the result.
+/// Explains why there is no text of a page, by the status of the result.
 fn no_page(url: &str, problem: &Problem, detail: &str) -> String {
     let next = match problem.result().unwrap_or_default() {
         FetchResult::REFUSED_BY_ROBOTS => format!(
-            "The site does not allow programs to read this page, so do not try to read it in another way. `{EXPLAIN}` \
+            "The robots.txt of the site disallows this page, so do not try to read it in another way. `{EXPLAIN}` \
              shows the rule."
         ),
         "http_error" => format!(
             "Check the URL: `{MAP}` lists the pages of the site, and `{FIND_IN_ARCHIVE}` may have a \
              copy of a page that is gone. Do not repeat this call."
         ),
-        "rate_limited" => "The site asked for fewer requests. Leave it alone for some minutes; go on with other \
-                           sites."
+        "rate_limited" => "The site is rate-limiting requests. Do not fetch from it for a few minutes; continue with \
+                           other sites."
             .to_owned(),
         "network_error" | "timeout" => format!(
-            "The site does not answer. Check the spelling of its name; `{EXPLAIN}` says when it is tried again, and \
-             `{FIND_IN_ARCHIVE}` may have a copy of the page."
+            "The site does not respond. Check the spelling of the hostname; `{EXPLAIN}` says when the next attempt is \
+             possible, and `{FIND_IN_ARCHIVE}` may have a copy of the page."
         ),
-        "refused" => "The address is not one of the public web, and will not be fetched. Do not repeat this call; \
-                      tell the user if the page is needed."
+        "refused" => "The address is not on the public web and will not be fetched. Do not repeat this call; tell the \
+                      user if the page is needed."
             .to_owned(),
-        FetchResult::CANCELLED => "An operator cancelled it. Tell the user.".to_owned(),
-        FetchResult::SUCCESS => "The page is not text, such as an image or an archive, so there is nothing to read. \
-                                 Do not repeat this call."
+        FetchResult::CANCELLED => "An operator cancelled the request. Tell the user.".to_owned(),
+        FetchResult::SUCCESS => "The response is not text (it may be an image or an archive, for example), so there \
+                                 is nothing to read. Do not repeat this call."
             .to_owned(),
-        _ => "Call the tool again once; if that fails, too, tell the user.".to_owned(),
+        _ => "Call the tool once more; if that also fails, tell the user.".to_owned(),
     };
-    format!("There is no text of {url}. The reason: {detail}\n{next}")
+    format!("Could not read {url}: {detail}\n{next}")
 }
 
 #[cfg(test)]
@@ -131,7 +131,7 @@ mod tests {
             (without_page("network_error"), "`explain` says when"),
             (without_page("refused"), "Do not repeat this call"),
             (without_page("success"), "nothing to read"),
-            (without_page("internal_error"), "not the page's fault"),
+            (without_page("internal_error"), "the page is not the cause"),
             (Problem::invalid(faults), "a loopback address"),
             (Problem::not_in_time(MessageId([1; 16]), Duration::from_secs(50)), "same arguments"),
             (Problem::new(ProblemKind::BUSY).retry_after(10), "Wait 10 seconds"),

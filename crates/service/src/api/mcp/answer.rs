@@ -1,16 +1,16 @@
-//! What a tool answers: text of a bounded length, in which the text of pages is marked as untrusted.
+//! The answer of a tool: text of a bounded length, in which the text of pages is marked as untrusted.
 
 use super::arguments::{MAX_LENGTH, Part};
 use crate::problem::{Problem, ProblemKind};
 
-/// The maximum length of a short text from outside, such as a title or a reason.
+/// The maximum length of a short untrusted text, such as a title or a reason.
 const MAX_SHORT_CHARS: usize = 500;
 
 /// The answer of a tool.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) text: String,
-    /// The call had no success; the text says what to do next.
+    /// The call failed; the text says what to do next.
     pub(super) is_error: bool,
 }
 
@@ -24,8 +24,8 @@ impl Answer {
     }
 }
 
-/// Marks a text that comes from outside. The lines around it have a random number, so that the text cannot contain
-/// the line at its own end.
+/// Marks a text as untrusted. The lines around it have a random number, so that the text cannot contain its own end
+/// marker.
 pub(super) fn untrusted(text: &str) -> Result<String, Problem> {
     let mut chance = [0; 8];
     getrandom::fill(&mut chance).map_err(|_| Problem::new(ProblemKind::INTERNAL))?;
@@ -37,7 +37,7 @@ pub(super) fn untrusted(text: &str) -> Result<String, Problem> {
     ))
 }
 
-/// A short text from outside on one line, such as a reason that quotes a site.
+/// A short untrusted text on one line, such as a reason that quotes a site.
 pub(super) fn short(text: &str) -> String {
     let mut line: String = text
         .chars()
@@ -50,7 +50,7 @@ pub(super) fn short(text: &str) -> String {
     line
 }
 
-/// As many lines of a list as fit into an answer, and how many these are.
+/// As many lines of a list as fit into an answer, and their number.
 pub(super) fn bounded(lines: impl Iterator<Item = String>) -> (String, usize) {
     let mut list = String::new();
     let mut count = 0;
@@ -67,7 +67,7 @@ pub(super) fn bounded(lines: impl Iterator<Item = String>) -> (String, usize) {
     (list, count)
 }
 
-/// A part of a text, counted in characters.
+/// A part of a text, measured in characters.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Excerpt<'a> {
     pub(super) text: &'a str,
@@ -86,7 +86,7 @@ impl<'a> Excerpt<'a> {
         Excerpt { text: excerpt, start, end, total }
     }
 
-    /// Which part it is, and how to read on; `None` if it is the whole text.
+    /// Which part this is, and how to read the next one; `None` if it is the whole text.
     pub(super) fn place(&self, tool: &str, url: &str) -> Option<String> {
         let Excerpt { start, end, total, .. } = self;
         if *start == 0 && end == total {
@@ -94,10 +94,10 @@ impl<'a> Excerpt<'a> {
         }
         if start == total {
             return Some(format!(
-                "There is no text at this start_index: the page has {total} characters.\n"
+                "There is no text at this start_index: the page has only {total} characters.\n"
             ));
         }
-        let part = format!("These are the characters {start} to {end} of {total}.");
+        let part = format!("These are characters {start} to {end} of {total}.");
         if end == total {
             return Some(format!("{part} This is the end of the page.\n"));
         }

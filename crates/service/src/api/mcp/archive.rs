@@ -53,7 +53,7 @@ async fn list(
     text.push_str(&untrusted(&list)?);
     if has_more || count < captures.len() {
         text.push_str(&format!(
-            "There are more than these {count}: use a larger limit or a longer URL.\n"
+            "There are more than these {count}: use a larger limit or a more specific URL.\n"
         ));
     }
     text.push_str(&format!(

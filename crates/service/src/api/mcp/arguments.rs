@@ -1,4 +1,4 @@
-//! The arguments of calls. What is wrong with them is said in words that a model can act on.
+//! The arguments of calls. Their errors are written so that a model can correct the call.
 
 use std::time::Duration;
 
@@ -13,18 +13,18 @@ use crate::api::site_map::{MapRequest, Sitemaps};
 /// The maximum number of pages of one call.
 pub(super) const MAX_URLS: usize = 10;
 
-/// The maximum length of the page text in an answer, in characters, and the length if the call does not say.
+/// The maximum length of the page text in an answer, in characters, and the default.
 pub(super) const MAX_LENGTH: usize = 100_000;
 pub(super) const DEFAULT_LENGTH: usize = 20_000;
 
-/// How old a cached page may be, if the call does not say.
+/// How old a cached page may be, by default.
 pub(super) const DEFAULT_MAX_AGE_SECONDS: u64 = 3_600;
 
-/// The maximum number of links in an answer, and the number if the call does not say.
+/// The maximum number of links in an answer, and the default.
 pub(super) const MAX_LINKS: usize = 500;
 pub(super) const DEFAULT_LINKS: usize = 100;
 
-/// The maximum number of captures in an answer, and the number if the call does not say.
+/// The maximum number of captures in an answer, and the default.
 pub(super) const MAX_CAPTURES: usize = 100;
 const DEFAULT_CAPTURES: usize = 20;
 
@@ -35,13 +35,13 @@ const TIMESTAMP_DIGITS: usize = 14;
 /// Why the arguments cannot be used.
 pub(super) type BadArguments = String;
 
-/// Reads the arguments of a tool. Unknown ones are errors, since a model that misspells one should learn of it.
+/// Reads the arguments of a tool. Unknown ones are errors, so that a model notices a misspelled name.
 pub(super) fn read<T: DeserializeOwned>(given: Option<JsonObject>) -> Result<T, BadArguments> {
     serde_json::from_value(Value::Object(given.unwrap_or_default()))
         .map_err(|fault| fault.to_string())
 }
 
-/// The part of a page that a call wants.
+/// The part of a page that a call requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Part {
     pub(super) start: usize,
@@ -87,7 +87,9 @@ impl FetchArguments {
             }
         }
         if self.start_index.is_some_and(|start| start > 0) && pages.len() > 1 {
-            return Err("`start_index` continues one page; give its `url` alone".to_owned());
+            return Err(
+                "`start_index` works with one page only; pass that page in `url`".to_owned()
+            );
         }
         Ok(pages)
     }
@@ -98,7 +100,7 @@ impl FetchArguments {
         Ok(Part { max_length: (part.max_length / pages.max(1)).max(1), ..part })
     }
 
-    /// How old a cached page may be; `None` to fetch the page in any case.
+    /// How old a cached page may be; `None` to always fetch the page.
     pub(super) fn max_age(&self) -> Option<Duration> {
         let seconds = self.max_age.unwrap_or(DEFAULT_MAX_AGE_SECONDS);
         (seconds > 0).then(|| Duration::from_secs(seconds))
@@ -172,7 +174,7 @@ impl ArchiveArguments {
                 && time.bytes().all(|byte| byte.is_ascii_digit())
         };
         if !self.timestamp.as_ref().is_none_or(is_time) {
-            return Err("`timestamp` must be YYYYMMDDhhmmss, or the beginning of it".to_owned());
+            return Err("`timestamp` must be YYYYMMDDhhmmss or a prefix of it".to_owned());
         }
         let is_crawl = |crawl: &String| {
             (1..=MAX_CRAWL_BYTES).contains(&crawl.len())
@@ -214,7 +216,7 @@ fn within(
     match given {
         None => Ok(default),
         Some(number) if (1..=most).contains(&number) => Ok(number),
-        Some(_) => Err(format!("`{name}` must be 1 to {most}")),
+        Some(_) => Err(format!("`{name}` must be from 1 to {most}")),
     }
 }
 
@@ -247,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_arguments_is_said() {
+    fn invalid_arguments_are_explained() {
         let many = vec!["http://a.test/"; MAX_URLS + 1];
         for (arguments, part_of_reason) in [
             (json!({}), "`url` is missing"),
@@ -258,10 +260,16 @@ mod tests {
             (json!({"url": "x".repeat(MAX_URL_BYTES + 1)}), "more than 8192 bytes"),
             (json!({"url": 1}), "expected a string"),
             (json!({"link": "http://a.test/"}), "unknown field `link`"),
-            (json!({"url": "http://a.test/", "max_length": 0}), "`max_length` must be 1 to"),
-            (json!({"url": "http://a.test/", "max_length": 100_001}), "`max_length` must be 1 to"),
+            (json!({"url": "http://a.test/", "max_length": 0}), "`max_length` must be from 1 to"),
+            (
+                json!({"url": "http://a.test/", "max_length": 100_001}),
+                "`max_length` must be from 1 to",
+            ),
             (json!({"url": "http://a.test/", "start_index": -1}), "-1"),
-            (json!({"urls": ["http://a.test/", "http://b.test/"], "start_index": 1}), "alone"),
+            (
+                json!({"urls": ["http://a.test/", "http://b.test/"], "start_index": 1}),
+                "one page only",
+            ),
         ] {
             let reason = fetch(&arguments).unwrap_err();
             assert!(reason.contains(part_of_reason), "{arguments}: {reason}");
@@ -278,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn zero_fetches_the_page_in_any_case() {
+    fn zero_always_fetches_the_page() {
         let max_age = |arguments: &Value| {
             let arguments: FetchArguments = read(given(arguments)).unwrap();
             arguments.max_age().map(|age| age.as_secs())

@@ -1,7 +1,7 @@
 //! `POST /mcp`: the tools over streamable HTTP.
 //!
-//! There are no sessions. Each request is answered by itself, with one JSON object, so that nothing is kept between
-//! requests, and any instance of the service can answer any of them.
+//! There are no sessions: the response to each request is one JSON object, nothing is kept between requests, and any
+//! instance of the service can handle any request.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ use crate::server::until_sent;
 /// A call has at most ten URLs of 8 KiB.
 const MAX_BODY_BYTES: u64 = 256 << 10;
 
-/// The maximum number of calls of all clients at once.
+/// The maximum number of concurrent calls of all clients.
 const MAX_CALLS: usize = 256;
 
 /// JSON-RPC's code for a body that is not a message.
@@ -40,7 +40,7 @@ pub(in crate::api) struct Endpoint(StreamableHttpService<ToolServer, NeverSessio
 impl Endpoint {
     pub(in crate::api) fn new(api: &Arc<Api>) -> Endpoint {
         let server = ToolServer::for_requests(api.clone(), MAX_CALLS);
-        // `origin` checks the host, by the settings of this program.
+        // `origin` checks the host instead, against our own settings.
         let config = StreamableHttpServerConfig::default()
             .with_legacy_session_mode(false)
             .with_json_response(true)
@@ -68,7 +68,7 @@ pub(in crate::api) async fn post(
     if let Err(fault) = serde_json::from_slice::<ClientJsonRpcMessage>(&whole.bytes) {
         return Ok(not_a_message(&fault));
     }
-    // The token goes no further.
+    // rmcp must not see the token.
     parts.headers.remove(AUTHORIZATION);
     let held = HeldAnswers::default();
     parts.extensions.insert(identity);
@@ -78,7 +78,7 @@ pub(in crate::api) async fn post(
     Ok(until_sent(response, (held, whole)))
 }
 
-/// Whether a client can read whatever the protocol allows a server to answer with.
+/// Whether a client accepts both media types in which the protocol allows a server to respond.
 fn accepts_both(headers: &HeaderMap) -> bool {
     let lines = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
     let accepted: Vec<&str> = lines.flat_map(|line| line.split(',')).map(str::trim).collect();

@@ -20,10 +20,10 @@ pub(super) async fn call(call: &Call<'_>, given: Option<JsonObject>) -> Result<A
         Ok(explanation) => {
             let json = serde_json::to_string_pretty(&explanation)
                 .map_err(|_| Problem::new(ProblemKind::INTERNAL))?;
-            // The rule and the URL are the words of others.
+            // The rule and the URL are untrusted content.
             Ok(Answer::success(format!(
                 "{}`allowed` is the verdict of robots.txt. `refused_because` says why the URL is not fetched, or not \
-                 yet. `next_slot_in_seconds` is when the next request to the site may go.\n",
+                 yet. `next_slot_in_seconds` is the time until the next request to the site may be sent.\n",
                 untrusted(&json)?
             )))
         }

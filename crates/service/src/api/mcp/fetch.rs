@@ -34,7 +34,7 @@ pub(super) async fn call(call: &Call<'_>, given: Option<JsonObject>) -> Result<A
         Ok(part) => part,
         Err(reason) => return Ok(Answer::error(bad(&reason))),
     };
-    // The request itself was charged as one.
+    // The request itself has already been charged as one.
     call.charge(pages.len() - 1)?;
     let max_age = arguments.max_age();
     let read = pages.iter().map(|url| page(call, url, max_age, part));
@@ -45,7 +45,7 @@ pub(super) async fn call(call: &Call<'_>, given: Option<JsonObject>) -> Result<A
 }
 
 pub(super) fn bad(reason: &str) -> String {
-    format!("The arguments are wrong: {}. Correct them and call the tool again.", short(reason))
+    format!("The arguments are invalid: {}. Correct them and call the tool again.", short(reason))
 }
 
 /// A page, or why there is none.
@@ -74,7 +74,7 @@ fn shown(call: &Call<'_>, url: &str, page: PageResult, part: Part) -> Result<Ans
     {
         text.push_str(&format!("Redirected to: {}\n", short(&details.final_url)));
     }
-    // A page that shares the request of another message, or that another message has just stored, has an age, too.
+    // A page that came with the request of another message, or that another message has just stored, has an age, too.
     match age.or(result.cached_age) {
         Some(age) => text.push_str(&format!(
             "From the cache: fetched {} seconds ago; max_age 0 fetches it again.\n",
@@ -91,7 +91,7 @@ fn shown(call: &Call<'_>, url: &str, page: PageResult, part: Part) -> Result<Ans
         text.push_str(&untrusted(&content)?);
     }
     text.extend(excerpt.place(FETCH, url));
-    // Twice: the text, and the JSON of the response.
+    // Counted twice: the text, and the JSON of the response.
     share.shrink_to(2 * text.len() as u64);
     call.hold(share);
     Ok(Answer::success(text))

@@ -10,7 +10,7 @@ pub trait Lookups: Send + Sync {
     /// Whether a URL would be fetched, when, and why: what `fetchwell explain --json` prints. It may fetch robots.txt.
     async fn explain(&self, url: &str) -> Result<Value, LookupFailure>;
 
-    /// The captures that an archive has of a page, of everything below it, or of a domain.
+    /// The captures that an archive has of a page, of all pages below it, or of a domain.
     async fn captures(&self, query: &ArchiveQuery, limit: usize)
     -> Result<Captures, LookupFailure>;
 
@@ -53,13 +53,13 @@ pub struct ArchivedPage {
     pub markdown: String,
 }
 
-/// Why a lookup has no answer.
+/// Why a lookup failed.
 #[derive(Debug, Error)]
 pub enum LookupFailure {
-    /// The question is wrong, and will be wrong again.
+    /// The query is invalid; repeating it does not help.
     #[error("{0}")]
     Invalid(String),
-    /// The site or the archive did not answer as it should.
+    /// The site or the archive failed.
     #[error("{0}")]
     Failed(String),
     /// This program failed.

@@ -11,7 +11,7 @@ use super::tools::FETCH;
 use crate::api::site_map::MappedLink;
 use crate::problem::Problem;
 
-/// A longer link is left out: nobody can read it, and half of it leads nowhere.
+/// A longer link is left out: a truncated URL would not work.
 const MAX_LINK_BYTES: usize = 2_048;
 
 pub(super) async fn call(call: &Call<'_>, given: Option<JsonObject>) -> Result<Answer, Problem> {
@@ -37,8 +37,8 @@ fn shown(url: &str, links: &[MappedLink]) -> Result<String, Problem> {
         ));
     }
     Ok(format!(
-        "{count} links of the site of {url}:\n{}To read one of them, call {FETCH} with its URL. To find others, use \
-         search, or a larger limit.\n",
+        "{count} links on the site of {url}:\n{}To read one of them, call {FETCH} with its URL. To find others, use \
+         search or a larger limit.\n",
         untrusted(&list)?
     ))
 }

@@ -1,5 +1,5 @@
-//! The Model Context Protocol (MCP): tools with which language models read the web, for the clients of `serve` over
-//! HTTP and for one client on standard input and output.
+//! The Model Context Protocol (MCP): tools that let language models read the web, for the clients of `serve` over HTTP
+//! and for one client on standard input and output.
 //!
 //! | file | |
 //! |---|---|

@@ -1,5 +1,5 @@
 //! Checks where a request comes from. A web page that a user opens must not reach a server on the user's machine, not
-//! even by changing what its own name resolves to (DNS rebinding).
+//! even by DNS rebinding (changing the address of the page's own hostname).
 
 use http::header::{HOST, ORIGIN};
 use http::request::Parts;
@@ -8,8 +8,8 @@ use http::{HeaderValue, Uri};
 
 use crate::problem::{Problem, ProblemKind};
 
-/// Checks `Host` and `Origin`. A host is an address, `localhost`, or one of `allowed`: an address cannot be rebound. An
-/// origin is that of the host, or on a host that is allowed by name.
+/// Checks `Host` and `Origin`. The host must be an IP address (which cannot be rebound), `localhost`, or one of
+/// `allowed`. The origin must have the same host and port, or a host in `allowed`.
 pub(super) fn check(parts: &Parts, allowed: &[String]) -> Result<(), Problem> {
     let host = match parts.headers.get(HOST) {
         Some(value) => authority(value),
@@ -20,7 +20,7 @@ pub(super) fn check(parts: &Parts, allowed: &[String]) -> Result<(), Problem> {
     let host = host.filter(|host| is_here(host.host()) || is_allowed(host.host()));
     let host = host.ok_or_else(|| {
         Problem::new(ProblemKind::FOREIGN_ORIGIN).saying(
-            "The host in the header Host is neither an address nor localhost. If this server has this name, add it to \
+            "The Host header is neither an IP address nor localhost. If it is a hostname of this server, add it to \
              `mcp.allowed_hosts`.",
         )
     })?;

@@ -23,13 +23,13 @@ use crate::api::identity::Identity;
 use crate::api::memory::Held;
 use crate::problem::{Problem, ProblemKind};
 
-/// How long a call may take. Clients give up after a minute.
+/// How long a call may take. Many clients give up after a minute.
 pub(super) const CALL_TIME: Duration = Duration::from_secs(45);
 
-/// How much longer a call may take before it is ended, whatever it does.
+/// How much longer a call may take before it is aborted.
 const LAST_TIME: Duration = Duration::from_secs(10);
 
-/// Memory that answers take until they are sent.
+/// The memory that answers occupy until they are sent.
 #[derive(Clone, Default)]
 pub(super) struct HeldAnswers(Arc<Mutex<Vec<Held>>>);
 
@@ -41,7 +41,7 @@ pub(super) struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// Counts further requests against the caller's own limit.
+    /// Counts further requests against the caller's limit.
     pub(super) fn charge(&self, further: usize) -> Result<(), Problem> {
         if further == 0 { Ok(()) } else { self.api.charge(&self.identity.caller, further) }
     }
@@ -51,7 +51,7 @@ impl Call<'_> {
         self.held.0.lock().push(share);
     }
 
-    /// Records the call in the audit log. `fetch` and `map` are recorded by what they send.
+    /// Records the call in the audit log. `fetch` and `map` do not need this: their messages are recorded.
     pub(super) async fn note(&self, action: &str, detail: &str) -> Result<(), Problem> {
         let Identity { caller, from, .. } = self.identity;
         let noted = self.api.on.audit.note(&caller.name, action, detail.to_owned(), from).await;
@@ -63,13 +63,13 @@ impl Call<'_> {
 #[derive(Clone)]
 pub(super) struct ToolServer {
     api: Arc<Api>,
-    /// The caller, if it is this process; over HTTP each request brings its own.
+    /// The caller, if it is this process; over HTTP each request has its own.
     own: Option<Identity>,
     calls: Arc<Semaphore>,
 }
 
 impl ToolServer {
-    /// For requests that bring their identity: see `endpoint`.
+    /// For HTTP requests, each with its own identity: see `endpoint`.
     pub(super) fn for_requests(api: Arc<Api>, max_calls: usize) -> ToolServer {
         ToolServer { api, own: None, calls: Arc::new(Semaphore::new(max_calls)) }
     }
@@ -132,13 +132,13 @@ impl ServerHandler for ToolServer {
             let known =
                 tools::all().into_iter().map(|tool| tool.name).collect::<Vec<_>>().join(", ");
             let name = short(&params.name);
-            let text = format!("there is no tool {name}; the tools are {known}");
+            let text = format!("unknown tool {name}; the tools are {known}");
             return Err(ErrorData::invalid_params(text, None));
         }
         let parts = context.extensions.get::<Parts>();
         let of_request = |parts: &Parts| parts.extensions.get::<Identity>().cloned();
         let identity = self.own.clone().or_else(|| parts.and_then(of_request));
-        // Without one, this program has put the request together wrongly.
+        // A request without one is a bug in `endpoint`.
         let Some(identity) = identity else {
             return Err(ErrorData::internal_error("no identity", None));
         };
@@ -147,7 +147,7 @@ impl ServerHandler for ToolServer {
         let in_time = tokio::time::timeout(CALL_TIME + LAST_TIME, caught(answering));
         let answer = tokio::select! {
             answer = in_time => answer,
-            // The client has gone, or does not want the answer any more: nobody reads this one.
+            // The client has disconnected or cancelled the call: nobody reads this answer.
             () = context.ct.cancelled() => return Err(ErrorData::internal_error("cancelled", None)),
         };
         let answer = match answer {
@@ -155,8 +155,8 @@ impl ServerHandler for ToolServer {
                 answer.unwrap_or_else(|problem| Answer::error(advice::about_call(&problem)))
             }
             Err(_) => Answer::error(
-                "This took too long. Call the tool again with the same arguments in a few seconds, or go on without \
-                 it.",
+                "This took too long. Call the tool again with the same arguments in a few seconds, or continue \
+                 without it.",
             ),
         };
         let content = vec![ContentBlock::text(answer.text)];
@@ -169,7 +169,7 @@ impl ServerHandler for ToolServer {
     }
 }
 
-/// A panic is our own fault. It must end the call, which runs in a task of its own.
+/// Turns a panic into an error, so that the client gets an answer.
 async fn caught(
     answering: impl Future<Output = Result<Answer, Problem>>,
 ) -> Result<Answer, Problem> {

@@ -25,19 +25,19 @@ use crate::api::identity::Identity;
 /// The maximum size of a message from the client.
 const MAX_MESSAGE_BYTES: usize = 256 << 10;
 
-/// The maximum number of calls at once.
+/// The maximum number of concurrent calls.
 const MAX_CALLS: usize = 64;
 
 /// The origin in the audit log.
 const FROM: &str = "standard input";
 
-/// How a client on a pair of streams is served.
+/// The rules for a client on a pair of streams.
 pub struct StreamRules {
-    /// On whose behalf it fetches.
+    /// The caller on whose behalf pages are fetched.
     pub caller: Caller,
     /// How long calls may continue after the end of the input.
     pub grace: Duration,
-    /// Ends it.
+    /// Stops the server.
     pub stop: CancellationToken,
 }
 
@@ -66,7 +66,7 @@ where
     .await
     {
         Ok(running) => running,
-        // The client has gone, or the program was stopped, before they said hello.
+        // The client disconnected, or the program was stopped, before the handshake.
         Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => {
             return Ok(());
         }
@@ -93,7 +93,7 @@ impl Calls {
 
     async fn all_ended(&self) {
         let mut count = self.0.subscribe();
-        // The sender is here, so this is no error.
+        // `self` holds the sender, so this cannot fail.
         drop(count.wait_for(|count| *count == 0).await);
     }
 }
@@ -150,7 +150,7 @@ impl<T: Transport<RoleServer, Error = io::Error>> Transport<RoleServer> for Fini
     }
 }
 
-/// A server that says when calls have ended.
+/// A server that counts the calls in progress.
 struct Counted {
     server: ToolServer,
     calls: Calls,
