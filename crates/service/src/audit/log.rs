@@ -59,7 +59,7 @@ impl AuditLog {
         self.write(&[self.entry(who, action, detail, from)]).await
     }
 
-    /// The entry for an action of this moment, to be stored together with what it changes.
+    /// The entry for an action that happens now, to be committed together with the changes of the action.
     pub fn entry(&self, who: &str, action: &str, detail: String, from: &str) -> AuditEntry {
         let caller = Some(who.to_owned());
         let action = action.to_owned();

@@ -189,7 +189,7 @@ impl Moves<'_> {
         );
         let found: Option<(String,)> = self.tx.fetch_as(query.bind(id.0.to_vec())).await?.pop();
         let Some((caller,)) = found else { return Ok(None) };
-        // From now on nobody else counts for this caller, and what is counted is visible.
+        // With this lock, no other transaction counts for this caller, and all counted messages are visible.
         self.next_cursors(&[], &[(id, caller.clone())]).await?;
         let query = sqlx::query(sql!(
             "UPDATE fetchwell_message_batch AS batch SET

@@ -32,7 +32,7 @@ pub(super) use join_body;
 /// A body to be stored: its job and its caller.
 pub(super) type BodyToKeep<'a> = (LeaseId, &'a str, &'a NewBody);
 
-/// No statement has more than this, plus one body: statements have a time limit.
+/// A statement stores at most this many bytes, plus one body, because statements have a time limit.
 const MAX_INSERTED_BYTES: usize = 16 << 20;
 
 const INSERT: &str = "

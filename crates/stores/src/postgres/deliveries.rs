@@ -23,10 +23,10 @@ use crate::shared::conclusion::delivery_job;
 /// Records the attempts of deliveries.
 pub(super) struct DeliveryLog(pub(super) Arc<PostgresRetriever>);
 
-/// One row per delivery, because a statement changes a row only once. A batch may be repeated: what the story ends with
-/// already is not added again. If the story is long already, which takes about ten attempts, its oldest line is
-/// dropped. An instance that has lost its lease may record an attempt after another one ended the delivery: that leaves
-/// the delivery ended, because nothing waits for it.
+/// One row per delivery, because a statement changes a row only once. A batch may be repeated: if `story` already
+/// ends with an attempt, that attempt is not added again. If `story` is full, after about ten attempts, its oldest line
+/// is dropped. An instance that has lost its lease may record an attempt after another instance ended the delivery: the
+/// delivery then stays ended, because nothing waits for it.
 const ENTER: &str = "
     INSERT INTO fetchwell_delivery AS delivery (webhook, caller, url, status, attempts, created_at, story)
     SELECT webhook, min(caller), min(url),

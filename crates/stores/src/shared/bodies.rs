@@ -40,7 +40,7 @@ pub(crate) fn result_body(body_of: Option<LeaseId>, kept: Option<(i64, i64)>) ->
     }
 }
 
-/// The first of these bodies, until they have at least so many bytes together.
+/// The first of these bodies, until their total size is at least this many bytes.
 pub(crate) fn first_of(bodies: &[BodySize], bytes: i64) -> &[BodySize] {
     let mut sum = 0;
     let is_needed = |(_, size): &&BodySize| {

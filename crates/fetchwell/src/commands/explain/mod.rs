@@ -110,7 +110,8 @@ pub(crate) fn run<'a>(settings: &'a Settings, args: &'a ExplainArgs, json: bool)
     })
 }
 
-/// Explains a URL by the state of a running process, as `--json` prints it. `stop` ends the request for robots.txt.
+/// Explains a URL with the state of a running process, in the format of `--json`. `stop` cancels the request for
+/// robots.txt.
 pub(crate) async fn explain_url(
     settings: &Settings,
     parts: &Parts,

@@ -18,7 +18,7 @@ const TEXTS: [(&str, &str); 6] = [
     ("correlation_id", "--correlation-id"),
 ];
 
-/// An invalid state or time is an error: without it, the filter would match more than was asked for.
+/// An invalid state or time is an error: if it were ignored, the filter would match more than requested.
 pub(super) fn read(form: &Form) -> Result<MessageFilter, PageError> {
     let text = |name: &str| form.text(name).map(str::to_owned);
     let state = |word| MessageState::parse(word).ok_or(PageError::BadRequest("unknown state"));
