@@ -113,20 +113,25 @@ impl Api {
         let url = self.url_to_map(&request.url)?;
         let reader = Reader { api: self, identity, until: Instant::now() + request.wait, rules };
         let mut map = Map::new(&url, &request, rules);
-        let mut first_problem = None;
+        let mut page_problem = None;
+        let mut sitemap_problem = None;
         if request.sitemaps != Sitemaps::Only {
             match reader.read(&url, true).await? {
                 Ok(page) => map.add_page(&url, &page.outbox.result),
                 Err(problem) if problem.is_not_in_time() => return Err(problem),
-                Err(problem) => first_problem = Some(problem),
+                Err(problem) => page_problem = Some(problem),
             }
             map.reserve(self).await?;
         }
         if request.sitemaps != Sitemaps::Skip {
-            let problem = reader.read_sitemaps(&url, &mut map).await?;
-            first_problem = first_problem.or(problem);
+            sitemap_problem = reader.read_sitemaps(&url, &mut map).await?;
         }
-        match first_problem {
+        if map.links.is_empty()
+            && let Some(problem) = page_problem
+        {
+            return Err(problem);
+        }
+        match sitemap_problem {
             Some(problem) if !map.has_read => Err(problem),
             _ => Ok(map.links),
         }
