@@ -20,7 +20,7 @@ const ATTRIBUTES: [&str; 12] = [
     "start", "title",
 ];
 
-/// Writes the content of the page. Absolute URLs may add at most `max_added_bytes` to it.
+/// Writes the content of the page. Absolute URLs may add at most `max_added_bytes` to it, and so may escapes.
 pub(crate) fn write(
     page: &Page<'_>,
     content: &Content,
@@ -28,7 +28,12 @@ pub(crate) fn write(
     max_added_bytes: usize,
     watch: &Watch<'_>,
 ) -> Result<String, TookTooLong> {
-    let mut writer = Writer { base_url, address_bytes_left: max_added_bytes, out: String::new() };
+    let mut writer = Writer {
+        base_url,
+        address_bytes_left: max_added_bytes,
+        escape_bytes_left: max_added_bytes,
+        out: String::new(),
+    };
     walk(page, content, &mut writer, watch)?;
     writer.out.truncate(writer.out.trim_end().len());
     Ok(writer.out)
@@ -37,6 +42,8 @@ pub(crate) fn write(
 struct Writer<'p> {
     base_url: &'p Url,
     address_bytes_left: usize,
+    /// A page that consists of quotation marks would be six times as long.
+    escape_bytes_left: usize,
     out: String,
 }
 
@@ -64,12 +71,23 @@ impl Writer<'_> {
         self.out.extend(element.name().chars().map(|c| c.to_ascii_lowercase()));
     }
 
+    /// Writes an attribute, unless the page has used up its limit for escapes.
     fn attribute(&mut self, name: &str, value: &str) {
+        let Some(value) = self.escaped(value, &['&', '<', '>', '"']) else { return };
         self.out.push(' ');
         self.out.push_str(name);
         self.out.push_str("=\"");
-        self.out.push_str(&escaped(value, &['&', '<', '>', '"']));
+        self.out.push_str(&value);
         self.out.push('"');
+    }
+
+    /// The text with escapes; `None` if the page has used up its limit for them.
+    fn escaped<'t>(&mut self, text: &'t str, characters: &[char]) -> Option<Cow<'t, str>> {
+        let text_bytes = text.len();
+        let text = escaped(text, characters);
+        let added = text.len().saturating_sub(text_bytes);
+        self.escape_bytes_left = self.escape_bytes_left.checked_sub(added)?;
+        Some(text)
     }
 
     /// Writes a URL, unless the page has used up its limit.
@@ -104,7 +122,9 @@ impl NodeVisitor for Writer<'_> {
 
     /// Character references stay as they are.
     fn text(&mut self, source: &str) {
-        self.out.push_str(&escaped(source, &['<', '>']));
+        if let Some(text) = self.escaped(source, &['<', '>']) {
+            self.out.push_str(&text);
+        }
     }
 
     fn part_ends(&mut self) {
