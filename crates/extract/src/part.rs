@@ -7,6 +7,9 @@ use crate::limits::{Limits, TookTooLong, Watch};
 use crate::page::{Element, Node, NodeKind, Page, Tag};
 use crate::{Read, html, links, markdown, metadata, text};
 
+/// Comparing more bytes than this with a selector takes long enough to look at the clock each time.
+const LONG_BYTES: usize = 4 << 10;
+
 /// The part of a page to read.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Part<'s> {
@@ -44,15 +47,22 @@ pub struct Selector {
 }
 
 impl Selector {
-    fn matches(&self, element: &Element<'_>) -> bool {
-        let has = |attribute: &str, word: &str| {
-            element
-                .attribute(attribute)
-                .is_some_and(|value| value.split_whitespace().any(|one| one == word))
-        };
-        self.name.as_ref().is_none_or(|name| element.name().eq_ignore_ascii_case(name))
-            && self.id.as_ref().is_none_or(|id| has("id", id))
-            && self.classes.iter().all(|class| has("class", class))
+    fn matches(&self, element: &Element<'_>, watch: &Watch<'_>) -> Result<bool, TookTooLong> {
+        look_after(element.source_bytes(), watch)?;
+        if self.name.as_ref().is_some_and(|name| !element.name().eq_ignore_ascii_case(name)) {
+            return Ok(false);
+        }
+        let wanted = [("id", self.id.as_slice()), ("class", self.classes.as_slice())];
+        for (attribute, words) in wanted.into_iter().filter(|(_, words)| !words.is_empty()) {
+            let Some(value) = element.attribute(attribute) else { return Ok(false) };
+            for word in words {
+                look_after(value.len(), watch)?;
+                if !value.split_whitespace().any(|one| one == word) {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
     }
 }
 
@@ -135,7 +145,7 @@ fn without<'a>(
         if index < left_out_until {
             continue;
         }
-        if matches_any(exclude, &node.kind) {
+        if matches_any(exclude, &node.kind, watch)? {
             left_out_until = node.end;
         } else {
             kept += 1;
@@ -162,7 +172,7 @@ fn chosen(
         watch.step()?;
         let NodeKind::Element(element) = &node.kind else { continue };
         *is_dropped = is_never_read(element.tag);
-        if index >= chosen_until && matches_any(include, &node.kind) {
+        if index >= chosen_until && matches_any(include, &node.kind, watch)? {
             chosen_until = node.end;
             parts.push(index..node.end);
         }
@@ -181,11 +191,24 @@ fn is_never_read(tag: Tag) -> bool {
     matches!(tag, Button | Head | Input | Select | SelectOption | Title)
 }
 
-fn matches_any(selectors: &[Selector], kind: &NodeKind<'_>) -> bool {
-    match kind {
-        NodeKind::Element(element) => selectors.iter().any(|selector| selector.matches(element)),
-        NodeKind::Text(_) => false,
+fn matches_any(
+    selectors: &[Selector],
+    kind: &NodeKind<'_>,
+    watch: &Watch<'_>,
+) -> Result<bool, TookTooLong> {
+    let NodeKind::Element(element) = kind else { return Ok(false) };
+    for selector in selectors {
+        if selector.matches(element, watch)? {
+            return Ok(true);
+        }
     }
+    Ok(false)
+}
+
+/// Checks the time before so many bytes are compared. An element may have megabytes of attributes, and a selector a
+/// hundred classes.
+fn look_after(bytes: usize, watch: &Watch<'_>) -> Result<(), TookTooLong> {
+    if bytes > LONG_BYTES { watch.look() } else { watch.step() }
 }
 
 fn elements<'p, 'a>(
@@ -202,6 +225,8 @@ fn elements<'p, 'a>(
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -262,6 +287,22 @@ mod tests {
         assert_eq!((links(&notes), &*notes.text), (vec!["http://b.test/"], "All rights reserved"));
     }
 
+    /// Otherwise a hundred selectors with many classes could keep a thread for minutes.
+    #[test]
+    fn the_time_is_checked_while_long_attributes_are_compared() {
+        let looks = Cell::new(0);
+        let is_over = || {
+            looks.set(looks.get() + 1);
+            false
+        };
+        let limits = Limits { is_over: &is_over, ..Limits::NONE };
+        let page = format!("<p class='{}'>Words</p>", "a ".repeat(LONG_BYTES));
+        let url = Url::parse("http://a.test/").unwrap();
+        let include = vec![selector("", "", "b"); 50];
+        part_within(&page, &url, &Part { include: &include, ..Part::default() }, &limits).unwrap();
+        assert!(looks.get() >= 100, "{}", looks.get());
+    }
+
     #[test]
     fn selectors_leave_elements_out() {
         let exclude = [
@@ -297,6 +338,15 @@ mod tests {
             assert!(html.contains(part), "{html}");
         }
         assert!(!html.contains("onclick") && !html.contains("onerror"), "{html}");
+    }
+
+    #[test]
+    fn escapes_do_not_multiply_a_page() {
+        let url = Url::parse("http://a.test/").unwrap();
+        let page = format!("<p title='{}'>{}</p>", "\"".repeat(400_000), ">".repeat(400_000));
+        let whole = Part { whole_page: true, ..Part::default() };
+        let read = part_within(&page, &url, &whole, &Limits::NONE).unwrap();
+        assert!(read.html.len() <= 2 * page.len(), "{}", read.html.len());
     }
 
     proptest! {

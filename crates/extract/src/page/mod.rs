@@ -123,6 +123,11 @@ impl<'a> Element<'a> {
         self.source.get(..self.name_bytes as usize).unwrap_or_default()
     }
 
+    /// The size of the name and the attributes in the source.
+    pub(crate) fn source_bytes(&self) -> usize {
+        self.source.len()
+    }
+
     fn attribute_source(&self) -> &'a str {
         self.source.get(self.name_bytes as usize..).unwrap_or_default()
     }
