@@ -54,10 +54,17 @@ impl Wanted {
     /// The memory needed to read a page of a given size.
     pub(super) fn working_bytes(&self) -> impl Fn(usize) -> usize + Send + 'static + use<> {
         let limits = self.limits;
-        let wants_html =
-            self.document.as_ref().is_some_and(|document| document.has(DocumentFormat::Html));
-        let copies = if wants_html { COPIES_OF_HTML } else { 0 };
+        let copies = if self.writes_html() { COPIES_OF_HTML } else { 0 };
         move |bytes| limits.working_bytes(bytes).saturating_add(bytes.saturating_mul(copies))
+    }
+
+    /// Whether HTML is written: as a format, or because a part of the page is read, even if only its text is wanted.
+    fn writes_html(&self) -> bool {
+        self.document.as_ref().is_some_and(|document| {
+            let DocumentOptions { whole_page, include, exclude, .. } = document;
+            let is_part = *whole_page || !include.is_empty() || !exclude.is_empty();
+            is_part || document.has(DocumentFormat::Html)
+        })
     }
 
     /// What the result has for a page that is text, as JSON.
