@@ -34,6 +34,9 @@ const MAX_NESTING: u32 = 2;
 pub(super) const MAX_MAPPED: usize = 100_000;
 const MAX_MAPPED_BYTES: u64 = 16 << 20;
 
+/// The maximum size of the words that links are searched for: each link is compared with each word.
+pub(super) const MAX_SEARCH_BYTES: usize = 256;
+
 /// Memory for a map is reserved in pieces of this size, as it grows.
 const PIECE_BYTES: u64 = 1 << 20;
 
@@ -202,8 +205,9 @@ impl Reader<'_> {
             Err(problem) => return Ok(Some(problem)),
         };
         let mut first_problem = None;
-        let mut seen: HashSet<Url> = named.iter().cloned().collect();
-        let mut waiting: VecDeque<(Url, u32)> = named.into_iter().map(|url| (url, 0)).collect();
+        let mut seen: HashSet<Url> = HashSet::new();
+        let named = named.into_iter().filter(|sitemap| seen.insert(sitemap.clone()));
+        let mut waiting: VecDeque<(Url, u32)> = named.map(|sitemap| (sitemap, 0)).collect();
         for _ in 0..MAX_SITEMAPS {
             if map.is_full() {
                 break;

@@ -15,7 +15,9 @@ use super::request::{Caller, Version};
 use super::scrape::MAX_BODY_BYTES;
 use crate::api::json::Json;
 use crate::api::respond::json;
-use crate::api::site_map::{MAX_MAPPED, MapRequest, MapRules, MappedLink, Sitemaps};
+use crate::api::site_map::{
+    MAX_MAPPED, MAX_SEARCH_BYTES, MapRequest, MapRules, MappedLink, Sitemaps,
+};
 use crate::api::{Api, body, values};
 use crate::problem::{Problem, ProblemKind};
 use crate::server::until_sent;
@@ -85,7 +87,7 @@ fn asked(json: &Json<'_>, version: Version) -> Result<(MapRequest, MapRules), Pr
     let is_new = version == Version::V2;
     let mut fields = Fields::of(json)?;
     let url = fields.need("url", text);
-    let search = fields.take("search", text);
+    let search = fields.take("search", search);
     let limit = fields.take("limit", count(1, MAX_MAPPED as u64));
     let include_subdomains = fields.take("includeSubdomains", values::switch);
     let leave_out_queries = fields.take("ignoreQueryParameters", values::switch);
@@ -133,6 +135,14 @@ fn sitemaps(value: &Json<'_>) -> Result<Sitemaps, String> {
         Some("only") => Ok(Sitemaps::Only),
         _ => Err("must be \"include\", \"skip\" or \"only\"".to_owned()),
     }
+}
+
+fn search(value: &Json<'_>) -> Result<String, String> {
+    let words = text(value)?;
+    if words.len() > MAX_SEARCH_BYTES {
+        return Err(format!("has more than {MAX_SEARCH_BYTES} bytes"));
+    }
+    Ok(words)
 }
 
 fn text(value: &Json<'_>) -> Result<String, String> {
@@ -190,6 +200,7 @@ mod tests {
                 "limit must be a whole number from 1 to 100000",
             ),
             (Version::V2, json!({"url": null}), "url is missing"),
+            (Version::V2, json!({"search": "a ".repeat(129)}), "search has more than 256 bytes"),
             (Version::V2, json!({"location": {}}), "location is not supported"),
         ] {
             let fault = read(version, &changes).map(|_| ()).unwrap_err();

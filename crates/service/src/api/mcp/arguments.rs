@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::api::site_map::{MapRequest, Sitemaps};
+use crate::api::site_map::{MAX_SEARCH_BYTES, MapRequest, Sitemaps};
 
 /// The maximum number of pages of one call.
 pub(super) const MAX_URLS: usize = 10;
@@ -28,7 +28,6 @@ pub(super) const DEFAULT_LINKS: usize = 100;
 pub(super) const MAX_CAPTURES: usize = 100;
 const DEFAULT_CAPTURES: usize = 20;
 
-const MAX_SEARCH_BYTES: usize = 256;
 const MAX_CRAWL_BYTES: usize = 64;
 const TIMESTAMP_DIGITS: usize = 14;
 
