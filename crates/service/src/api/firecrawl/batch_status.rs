@@ -24,6 +24,9 @@ use crate::server::until_sent;
 /// How many results a page has by default.
 const DEFAULT_LIMIT: u32 = 100;
 
+/// What an error takes besides its URL and its reason.
+const BYTES_PER_ERROR: u64 = 256;
+
 const NO_SKIP: &str = "is not supported; follow `next`";
 
 /// A batch with a page of its documents. The last page has no `next`: the clients of /v1 check whether it is present.
@@ -126,35 +129,44 @@ pub(super) async fn errors(
     let batch = api.batch(id, &identity).await?;
     let mut errors = Errors::default();
     let mut after = None;
+    let mut shares = Vec::new();
     // Each result adds at most one error, so the response is bounded by the size of the batch.
     for _ in 0..batch.counts.total {
-        let (results, next, _share) = api.batch_page(id, &identity, after, MAX_LIMIT).await?;
+        let (results, next, mut share) = api.batch_page(id, &identity, after, MAX_LIMIT).await?;
         if results.is_empty() {
             break;
         }
         after = Some(next);
-        results.into_iter().for_each(|outbox| errors.add(outbox));
+        let bytes: u64 = results.into_iter().map(|outbox| errors.add(outbox)).sum();
+        // Twice: the errors, and the JSON of the response.
+        share.shrink_to(2 * bytes);
+        shares.push(share);
     }
-    Ok(json(&errors))
+    Ok(until_sent(json(&errors), shares))
 }
 
 impl Errors {
-    fn add(&mut self, outbox: OutboxMessage) {
+    /// Returns how many bytes it takes.
+    fn add(&mut self, outbox: OutboxMessage) -> u64 {
         let OutboxMessage { message, url, created_at, result, .. } = outbox;
         if has_document(&result) {
-            return;
+            return 0;
         }
+        let url_bytes = url.len() as u64;
         if result.status == FetchResult::REFUSED_BY_ROBOTS {
             self.robots_blocked.push(url);
-            return;
+            return url_bytes;
         }
+        let error = result.error.unwrap_or_else(|| result.status.clone());
+        let bytes = url_bytes + error.len() as u64 + BYTES_PER_ERROR;
         self.errors.push(ScrapeError {
             id: message.to_string(),
             timestamp: rfc3339(created_at),
             url,
-            error: result.error.unwrap_or_else(|| result.status.clone()),
+            error,
             code: result.status,
         });
+        bytes
     }
 }
 
