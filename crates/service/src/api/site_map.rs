@@ -226,6 +226,8 @@ impl Reader<'_> {
             };
             map.has_read = true;
             let extracted = extracted(&page.outbox.result);
+            // Whoever waits for memory must not hold what others wait for.
+            drop(page);
             let listed = extracted.links.unwrap_or_default();
             if !extracted.is_sitemap_index {
                 listed.iter().for_each(|link| map.add(link, None));
