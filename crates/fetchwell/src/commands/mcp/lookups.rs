@@ -58,7 +58,10 @@ impl ProgramLookups {
 
     async fn archive(&self) -> Result<&OpenArchive, LookupFailure> {
         let open = || OpenArchive::open_to_look(&self.settings);
-        self.archive.get_or_try_init(open).await.map_err(|exit| failure(exit, "the archive"))
+        self.archive
+            .get_or_try_init(open)
+            .await
+            .map_err(|exit| own_failure(exit, "open the archive"))
     }
 
     fn crawl<'a>(&'a self, query: &'a ArchiveQuery) -> &'a str {
@@ -73,7 +76,15 @@ impl Lookups for ProgramLookups {
         let _turn = self.explanations.acquire().await;
         let explained =
             explain_url(&self.settings, &self.parts, &self.gate, url, self.stop.clone()).await;
-        explained.map_err(|exit| failure(exit, "an explanation"))
+        let mut explained = explained.map_err(|exit| match exit {
+            Exit::Usage(reason) => LookupFailure::Invalid(reason),
+            exit => own_failure(exit, "explain a URL"),
+        })?;
+        // Callers do not learn who operates the server.
+        if let Some(paused) = explained.get_mut("paused").and_then(Json::as_object_mut) {
+            paused.remove("by");
+        }
+        Ok(explained)
     }
 
     async fn captures(
@@ -140,13 +151,12 @@ fn keys(query: &ArchiveQuery) -> Result<Keys, LookupFailure> {
     Keys::of(&query.pattern).map_err(|error| LookupFailure::Invalid(error.to_string()))
 }
 
-/// Converts an error of a command to the failure of a lookup. Internal details are only logged.
-fn failure(exit: Exit, what: &str) -> LookupFailure {
+/// Converts an error that is not the caller's, such as one in the settings. The log has what callers must not see.
+fn own_failure(exit: Exit, what: &str) -> LookupFailure {
     match exit {
-        Exit::Usage(reason) => LookupFailure::Invalid(reason),
         Exit::Interrupted => LookupFailure::Failed("the server is stopping".to_owned()),
         exit => {
-            error!("could not give {what}: {exit}");
+            error!("could not {what}: {exit}");
             LookupFailure::Internal(exit.to_string())
         }
     }
