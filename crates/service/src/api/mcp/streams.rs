@@ -28,6 +28,9 @@ const MAX_MESSAGE_BYTES: usize = 256 << 10;
 /// The maximum number of concurrent calls.
 const MAX_CALLS: usize = 64;
 
+/// How long closing the output may take. While the client does not read an answer, the answer holds the output.
+const CLOSING_TIME: Duration = Duration::from_secs(1);
+
 /// The origin in the audit log.
 const FROM: &str = "standard input";
 
@@ -146,7 +149,7 @@ impl<T: Transport<RoleServer, Error = io::Error>> Transport<RoleServer> for Fini
     }
 
     async fn close(&mut self) -> io::Result<()> {
-        self.inner.close().await
+        tokio::time::timeout(CLOSING_TIME, self.inner.close()).await.unwrap_or(Ok(()))
     }
 }
 
@@ -185,5 +188,49 @@ impl Service<RoleServer> for Counted {
 
     fn get_info(&self) -> ServerConfig {
         Service::get_info(&self.server)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+
+    use super::*;
+
+    /// A client that has closed its input and reads nothing.
+    struct Stuck;
+
+    impl Transport<RoleServer> for Stuck {
+        type Error = io::Error;
+
+        fn send(
+            &mut self,
+            _: ServerJsonRpcMessage,
+        ) -> impl Future<Output = io::Result<()>> + Send + 'static {
+            pending()
+        }
+
+        async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
+            None
+        }
+
+        async fn close(&mut self) -> io::Result<()> {
+            pending().await
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_reads_nothing_does_not_keep_the_process() {
+        let grace = Duration::from_millis(10);
+        let stop = CancellationToken::new();
+        let calls = Calls::default();
+        calls.begin();
+        let mut stuck = Finishing { inner: Stuck, calls, grace, stop, until: None };
+        let ending = async {
+            assert!(stuck.receive().await.is_none());
+            stuck.close().await
+        };
+        let ended = tokio::time::timeout(20 * CLOSING_TIME, ending).await;
+        assert!(matches!(ended, Ok(Ok(()))), "{ended:?}");
     }
 }
