@@ -226,15 +226,17 @@ impl Reader<'_> {
             };
             map.has_read = true;
             let extracted = extracted(&page.outbox.result);
-            // Whoever waits for memory must not hold what others wait for.
+            // A request that waits for memory must not hold memory that others wait for.
             drop(page);
             let listed = extracted.links.unwrap_or_default();
             if !extracted.is_sitemap_index {
                 listed.iter().for_each(|link| map.add(link, None));
                 map.reserve(self.api).await?;
             } else if nesting < MAX_NESTING {
+                // More than these are never read.
+                let room = MAX_SITEMAPS.saturating_sub(waiting.len());
                 let inner = listed.iter().filter_map(|link| Url::parse(link).ok());
-                let inner = inner.take(MAX_SITEMAPS).filter(|sitemap| seen.insert(sitemap.clone()));
+                let inner = inner.filter(|sitemap| seen.insert(sitemap.clone())).take(room);
                 waiting.extend(inner.map(|sitemap| (sitemap, nesting + 1)));
             }
         }

@@ -330,7 +330,8 @@ const STEPS: &[&str] = &["
         WHERE number IS NOT NULL;
     CREATE INDEX fetchwell_message_batch_ended ON fetchwell_message_batch (ended_at)
         WHERE ended_at IS NOT NULL;
-    CREATE INDEX fetchwell_message_batch_open ON fetchwell_message_batch (id) WHERE ended_at IS NULL;
+    CREATE INDEX fetchwell_message_batch_cancelled ON fetchwell_message_batch (id)
+        WHERE cancelled_at IS NOT NULL AND ended_at IS NULL;
 
     -- The results of batches, by their cursors.
     CREATE TABLE fetchwell_message_batch_result (
@@ -343,6 +344,10 @@ const STEPS: &[&str] = &["
     ALTER TABLE fetchwell_job ADD COLUMN batch BYTEA;
     ALTER TABLE fetchwell_caller ADD COLUMN batches BIGINT NOT NULL DEFAULT 0;
 ", "
+    -- All open batches are looked after, not only the cancelled ones.
+    DROP INDEX fetchwell_message_batch_cancelled;
+    CREATE INDEX fetchwell_message_batch_open ON fetchwell_message_batch (id) WHERE ended_at IS NULL;
+
     -- Bodies of responses. `body_bytes` of a caller counts theirs. `body_of` of a result is the job whose body it has,
     -- or 0 if `content` is the body.
     CREATE TABLE fetchwell_message_body (

@@ -404,7 +404,7 @@ const STEPS: &[&str] = &["
     CREATE INDEX message_batch_caller ON message_batch (caller, id);
     CREATE UNIQUE INDEX message_batch_number ON message_batch (caller, number) WHERE number IS NOT NULL;
     CREATE INDEX message_batch_ended ON message_batch (ended_at) WHERE ended_at IS NOT NULL;
-    CREATE INDEX message_batch_open ON message_batch (id) WHERE ended_at IS NULL;
+    CREATE INDEX message_batch_cancelled ON message_batch (id) WHERE cancelled_at IS NOT NULL AND ended_at IS NULL;
 
     -- The results of batches, by their cursors.
     CREATE TABLE message_batch_result (
@@ -417,6 +417,10 @@ const STEPS: &[&str] = &["
     ALTER TABLE job ADD COLUMN batch BLOB;
     ALTER TABLE caller ADD COLUMN batches INTEGER NOT NULL DEFAULT 0;
 ", "
+    -- All open batches are looked after, not only the cancelled ones.
+    DROP INDEX message_batch_cancelled;
+    CREATE INDEX message_batch_open ON message_batch (id) WHERE ended_at IS NULL;
+
     -- Bodies of responses. They are deleted when they are `due` by the store's clock; `expires_at` is the same by the wall
     -- clock. `body_bytes` of a caller counts theirs. `body_of` of a result is the job whose body it has, or 0 if `content`
     -- is the body.

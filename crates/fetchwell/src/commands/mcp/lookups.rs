@@ -11,7 +11,7 @@ use fetchwell_settings::Settings;
 use serde_json::Value as Json;
 use tokio::sync::{OnceCell, Semaphore};
 use tokio_util::sync::CancellationToken;
-use tracing::error;
+use tracing::{error, warn};
 
 use crate::commands::commoncrawl::archive::OpenArchive;
 use crate::commands::commoncrawl::{find, get};
@@ -33,7 +33,7 @@ pub(crate) struct ProgramLookups {
     /// Opened on first use.
     archive: OnceCell<OpenArchive>,
     explanations: Semaphore,
-    archive_lookups: Semaphore,
+    archive_lookups: Arc<Semaphore>,
     stop: CancellationToken,
 }
 
@@ -51,7 +51,7 @@ impl ProgramLookups {
             gate,
             archive: OnceCell::new(),
             explanations: Semaphore::new(MAX_EXPLANATIONS),
-            archive_lookups: Semaphore::new(MAX_ARCHIVE_LOOKUPS),
+            archive_lookups: Arc::new(Semaphore::new(MAX_ARCHIVE_LOOKUPS)),
             stop: stop.clone(),
         }
     }
@@ -117,7 +117,7 @@ impl Lookups for ProgramLookups {
         timestamp: Option<&str>,
     ) -> Result<Option<ArchivedPage>, LookupFailure> {
         let keys = keys(query)?;
-        let _turn = self.archive_lookups.acquire().await;
+        let turn = self.archive_lookups.clone().acquire_owned().await;
         let archive = self.archive().await?;
         let reader = archive.reader_of(&self.settings, self.crawl(query), self.stop.clone());
         let found = reader.get(keys, timestamp.map(str::to_owned)).await;
@@ -125,8 +125,12 @@ impl Lookups for ProgramLookups {
         let url = page.capture.url().unwrap_or_default().to_owned();
         let timestamp = page.capture.timestamp.clone();
         let reading = ReadTime(self.settings.values.extract_max_time);
-        // Extraction needs much CPU time.
-        let read = tokio::task::spawn_blocking(move || get::markdown(&page, reading)).await;
+        // Extraction needs much CPU time. The record is in memory until it ends, even if the call has ended before.
+        let read = tokio::task::spawn_blocking(move || {
+            let _turn = turn;
+            get::markdown(&page, reading)
+        });
+        let read = read.await;
         let read = read.map_err(|panic| LookupFailure::Internal(panic.to_string()))?;
         let markdown = read.map_err(|fault| LookupFailure::Failed(fault.to_string()))?;
         Ok(Some(ArchivedPage { url, timestamp, markdown }))
@@ -135,14 +139,19 @@ impl Lookups for ProgramLookups {
 
 impl ProgramLookups {
     fn not_read(&self, error: LookupError) -> LookupFailure {
+        // Callers do not learn where the archive is: it may be a folder or a private bucket.
         let base = &self.settings.values.commoncrawl_base;
         match error {
+            LookupError::Stopped => LookupFailure::Failed("the server is stopping".to_owned()),
             LookupError::Other(error) => {
                 error!("{base}: {error}");
                 LookupFailure::Internal(error.to_string())
             }
-            LookupError::Stopped => LookupFailure::Failed("the server is stopping".to_owned()),
-            error => LookupFailure::Failed(format!("{base}: {error}")),
+            error => {
+                warn!("{base}: {error}");
+                let reason = error.to_string().replace(&base.to_string(), "the archive");
+                LookupFailure::Failed(reason)
+            }
         }
     }
 }

@@ -137,6 +137,8 @@ pub(super) async fn errors(
             break;
         }
         after = Some(next);
+        // Reading the results of a large batch is as much work as many requests.
+        api.charge(&identity.caller, 1)?;
         let bytes: u64 = results.into_iter().map(|outbox| errors.add(outbox)).sum();
         // Twice: the errors, and the JSON of the response.
         share.shrink_to(2 * bytes);
@@ -208,6 +210,7 @@ impl Api {
             if !documents.is_empty() || !has_more {
                 return Ok(Page { documents, next: has_more.then_some(next), share });
             }
+            self.charge(&identity.caller, 1)?;
             after = Some(next);
         }
     }
