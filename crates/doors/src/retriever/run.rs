@@ -167,7 +167,7 @@ fn deliveries(store: &RetrieverStore, encode: Encode, clock: Clock) -> Door<Deli
 pub struct Retention {
     /// Ended messages and their results.
     pub messages: Duration,
-    /// Bodies, as in [`BodyRules::keep`].
+    /// Bodies of responses.
     pub bodies: Duration,
 }
 

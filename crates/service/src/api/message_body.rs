@@ -32,7 +32,7 @@ struct BodyBytes(Vec<u8>);
 ///
 /// Returns the bytes that the site sent, after decompression, with the Content-Type of the response
 /// (`application/octet-stream` if it had none). This includes bodies that are not text, and those of error pages; `body`
-/// of a result says whether there is one. Any text, Markdown or JSON may be shown by a browser; everything else is sent
+/// of a result says whether there is one. A browser may show plain text, Markdown and JSON; everything else is sent
 /// as an attachment, and nothing can run in it. Bodies are kept for 24 hours (`retriever.body_retention`) if they are not
 /// larger than 10 MiB (`retriever.body_max_size`); the oldest bodies of a caller are deleted earlier when all of them are
 /// larger than 1 GiB (`retriever.body_quota`). A body that is equal to `content` is kept as long as the result.

@@ -147,7 +147,7 @@ async fn a_page_that_cannot_be_had_says_why() {
     for (url, status, code, said) in [
         ("http://private.test/", 403, "refused_by_robots", "robots.txt"),
         ("http://shop.test/private", 403, "refused_by_robots", "robots.txt"),
-        ("http://shop.test/photo", 403, "success", "not text"),
+        ("http://shop.test/photo", 403, "not-text", "not text"),
         ("http://down.test/", 500, "network_error", "connection"),
     ] {
         let failed = place.post("/v2/scrape", &json!({"url": url})).await;

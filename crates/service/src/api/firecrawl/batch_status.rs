@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use super::FirecrawlResult;
 use super::document::{Document, has_document};
+use super::error::code_of;
 use super::request::{Caller, PublicUrl, Version};
 use crate::api::batches::batch_id;
 use crate::api::identity::Identity;
@@ -166,7 +167,7 @@ impl Errors {
             timestamp: rfc3339(created_at),
             url,
             error,
-            code: result.status,
+            code: code_of(&result.status).to_owned(),
         });
         bytes
     }

@@ -15,6 +15,9 @@ use crate::problem::{Problem, ProblemKind};
 /// The `code` of a page that was not fetched in time, as the clients know it.
 const TIMEOUT: &str = "SCRAPE_TIMEOUT";
 
+/// The `code` of a page that cannot be returned as a document.
+const NOT_TEXT: &str = "not-text";
+
 /// An error response.
 #[derive(Debug)]
 pub(super) struct FirecrawlError {
@@ -54,12 +57,16 @@ fn of_result(result: &str) -> (StatusCode, String) {
     match result {
         "timeout" => (StatusCode::REQUEST_TIMEOUT, TIMEOUT.to_owned()),
         FetchResult::CANCELLED => (StatusCode::CONFLICT, result.to_owned()),
-        // `success` without text: the page was fetched, but cannot be returned as a document.
         FetchResult::REFUSED_BY_ROBOTS | FetchResult::SUCCESS | "refused" => {
-            (StatusCode::FORBIDDEN, result.to_owned())
+            (StatusCode::FORBIDDEN, code_of(result).to_owned())
         }
         _ => (StatusCode::INTERNAL_SERVER_ERROR, result.to_owned()),
     }
+}
+
+/// The `code` for the status of a result without a document. With `success`, the page was fetched, but is not text.
+pub(super) fn code_of(result: &str) -> &str {
+    if result == FetchResult::SUCCESS { NOT_TEXT } else { result }
 }
 
 impl IntoResponse for FirecrawlError {
@@ -142,7 +149,7 @@ mod tests {
         for (result, status, code) in [
             ("refused_by_robots", 403, "refused_by_robots"),
             ("refused", 403, "refused"),
-            ("success", 403, "success"),
+            ("success", 403, "not-text"),
             ("timeout", 408, TIMEOUT),
             ("cancelled", 409, "cancelled"),
             ("network_error", 500, "network_error"),
