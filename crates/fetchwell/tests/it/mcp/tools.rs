@@ -152,7 +152,7 @@ async fn errors_say_what_to_do_next() {
     let place = Place::start().await;
     for (path, part) in [
         ("/missing", "`map` lists the pages of the site"),
-        ("/private/diary", "does not allow programs"),
+        ("/private/diary", "disallows this page"),
         ("/photo", "Do not repeat this call."),
     ] {
         place.fetch(path).await.expect_error(part);
