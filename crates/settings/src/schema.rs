@@ -225,8 +225,8 @@ table! {
         retriever_max_connections: usize = whole(1, 100_000), key("retriever.max_connections", "1024");
         /// The maximum body size of a batch of messages.
         retriever_max_batch_body: u64 = size(KIB, GIB), key("retriever.max_batch_body", "16MiB");
-        /// The URL at which clients reach "serve", such as "https://fetch.example.com". Links in
-        /// responses begin with it. Empty: the host of the request is used.
+        /// The URL at which clients reach "serve", with its scheme. Links in responses begin with it.
+        /// Empty: the host of the request is used.
         retriever_public_url: Option<String> = Optional(PUBLIC_URL), key("retriever.public_url", "");
         /// Whether /metrics can be read without a token.
         retriever_public_metrics: bool = SWITCH, key("retriever.public_metrics", "true");

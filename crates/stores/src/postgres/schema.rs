@@ -344,8 +344,7 @@ const STEPS: &[&str] = &["
     ALTER TABLE fetchwell_job ADD COLUMN batch BYTEA;
     ALTER TABLE fetchwell_caller ADD COLUMN batches BIGINT NOT NULL DEFAULT 0;
 ", "
-    -- All open batches are looked after, not only the cancelled ones.
-    DROP INDEX fetchwell_message_batch_cancelled;
+    -- All open batches are looked after. The index of the cancelled ones is for instances of the previous release.
     CREATE INDEX fetchwell_message_batch_open ON fetchwell_message_batch (id) WHERE ended_at IS NULL;
 
     -- Bodies of responses. `body_bytes` of a caller counts theirs. `body_of` of a result is the job whose body it has,

@@ -417,8 +417,7 @@ const STEPS: &[&str] = &["
     ALTER TABLE job ADD COLUMN batch BLOB;
     ALTER TABLE caller ADD COLUMN batches INTEGER NOT NULL DEFAULT 0;
 ", "
-    -- All open batches are looked after, not only the cancelled ones.
-    DROP INDEX message_batch_cancelled;
+    -- All open batches are looked after. The index of the cancelled ones is for instances of the previous release.
     CREATE INDEX message_batch_open ON message_batch (id) WHERE ended_at IS NULL;
 
     -- Bodies of responses. They are deleted when they are `due` by the store's clock; `expires_at` is the same by the wall
