@@ -161,7 +161,7 @@ async fn errors_say_what_to_do_next() {
         ("fetch", json!({"url": "ftp://shop.test/"}), "cannot be fetched"),
         ("fetch", json!({"url": "http://10.0.0.1/"}), "a private address"),
         ("fetch", json!({"link": "http://shop.test/"}), "unknown field"),
-        ("map", json!({"url": "http://shop.test/", "limit": 0}), "`limit` must be 1 to 500"),
+        ("map", json!({"url": "http://shop.test/", "limit": 0}), "`limit` must be from 1 to 500"),
         (
             "map",
             json!({"url": "http://shop.test/missing", "sitemaps": "skip"}),
