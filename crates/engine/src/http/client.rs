@@ -22,17 +22,19 @@ use super::interim::flood_of_interim_answers;
 use super::patience::Patience;
 use super::pool::{Pool, RequestBody, Sender};
 use super::stream::is_overslept;
-use super::{HttpSettings, OwnListeners};
+use super::{HttpLimits, HttpSettings, OwnListeners};
 use crate::budget::{Budget, Share};
 use crate::web::{Answer, Exchange, Method, Phases, Request, SendPermit, Web, Wire};
 
-/// The HTTP client. A process uses one for all sites.
+/// The HTTP client. A process uses one for all sites. Clones share its connections, its names and its byte budget.
+#[derive(Clone)]
 pub struct Client {
-    settings: HttpSettings,
+    settings: Arc<HttpSettings>,
+    limits: HttpLimits,
     user_agent: HeaderValue,
     tls: Arc<ClientConfig>,
-    names: CachedNames,
-    pool: Pool,
+    names: Arc<CachedNames>,
+    pool: Arc<Pool>,
     budget: Budget,
 }
 
@@ -55,11 +57,18 @@ impl Client {
         Ok(Client {
             user_agent,
             tls: tls_config(settings.extra_ca_file.as_deref())?,
-            names,
-            pool: Pool::default(),
+            names: Arc::new(names),
+            pool: Arc::default(),
             budget: Budget::of_bytes(settings.limits.body_budget_bytes),
-            settings,
+            limits: settings.limits,
+            settings: Arc::new(settings),
         })
+    }
+
+    /// A clone with another limit on the size of a body. It cannot exceed the byte budget.
+    pub fn with_max_body(&self, bytes: usize) -> Client {
+        let max_body_bytes = bytes.min(self.limits.body_budget_bytes);
+        Client { limits: HttpLimits { max_body_bytes, ..self.limits }, ..self.clone() }
     }
 
     /// The vetted addresses that a request for this URL would connect to.
@@ -85,12 +94,12 @@ impl Client {
         let head = self.head(request, sender.version()).ok_or_else(unsendable)?;
         let request_headers = head.headers().clone();
         if !send_permit.to_write().await {
-            self.pool.keep(url, sender, self.settings.limits.max_idle_connections);
+            self.pool.keep(url, sender, self.limits.max_idle_connections);
             return Ok(Exchange::NotSent);
         }
         let written = Instant::now();
         phases.slot += written.duration_since(started).saturating_sub(phases.connect);
-        let limits = &self.settings.limits;
+        let limits = &self.limits;
         let request_timeout = request.timeouts.request.unwrap_or(limits.request_timeout);
         let total = request_timeout.saturating_sub(phases.connect);
         let patience = Patience::new(limits.idle_read_timeout, total);
@@ -129,7 +138,7 @@ impl Client {
         if !is_probe && let Some(sender) = self.pool.take(url).await {
             return Ok((sender, true));
         }
-        let limits = &self.settings.limits;
+        let limits = &self.limits;
         let connect_timeout = request.timeouts.connect.unwrap_or(limits.connect_timeout);
         let request_timeout = request.timeouts.request.unwrap_or(limits.request_timeout);
         let time = connect_timeout.min(request_timeout);
@@ -174,7 +183,7 @@ impl Client {
         patience: Patience,
     ) -> Result<Answer, FetchOutcome> {
         let (head, body) = response.into_parts();
-        let limits = &self.settings.limits;
+        let limits = &self.limits;
         if header_bytes(&head.headers) > limits.max_header_bytes {
             return Err(FetchOutcome::BadAnswer(AnswerFault::HeadersTooLarge));
         }

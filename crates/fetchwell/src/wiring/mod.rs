@@ -9,7 +9,7 @@ pub(crate) use dashboard::{dashboard_subject, serve_dashboard};
 pub(crate) use listeners::{connection_rules, listen, listen_for_metrics, with_metrics};
 pub(crate) use runtime::{
     MetricsTarget, Parts, address_guard, breaker_rule, fitting_in_flight, gate_rules, offline_gate,
-    read_limits, user_agent, with_room_for_bodies,
+    read_limits, user_agent,
 };
 #[cfg(feature = "postgres")]
 pub(crate) use stores::store;

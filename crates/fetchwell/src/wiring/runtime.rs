@@ -30,7 +30,8 @@ use crate::wiring::{open_politeness, store_clock};
 /// The number of lookups, over about 5 s, before a name counts as nonexistent.
 const ABSENCE_LOOKUPS: u32 = 3;
 
-/// The parts that every door shares.
+/// The parts that every door shares. So do clones.
+#[derive(Clone)]
 pub(crate) struct Parts {
     pub(crate) clock: Clock,
     pub(crate) politeness: Arc<dyn Sites>,
@@ -103,6 +104,14 @@ impl Parts {
     /// The same with politeness in memory, not shared with other processes.
     pub(crate) fn with_own_politeness(mut self, settings: &Settings) -> Parts {
         self.politeness = own_politeness(settings, &self.clock);
+        self
+    }
+
+    /// The same with room for response bodies that may be larger than a page, within the byte budget.
+    pub(crate) fn with_room_for_bodies(mut self, settings: &Settings, bytes: u64) -> Parts {
+        let bytes = bytes.max(settings.values.http_max_body);
+        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        self.client = Arc::new(self.client.with_max_body(bytes));
         self
     }
 
@@ -189,14 +198,6 @@ pub(crate) fn gate_rules(settings: &Settings, give_up_after: Option<Duration>) -
 pub(crate) fn read_limits(values: &Values) -> ReadLimits {
     let max_text_bytes = usize::try_from(values.extract_max_text).unwrap_or(usize::MAX);
     ReadLimits { max_text_bytes, max_time: values.extract_max_time, with_noscript: true }
-}
-
-/// These settings with room for response bodies that may be larger than a page, within the byte budget.
-pub(crate) fn with_room_for_bodies(settings: &Settings, bytes: u64) -> Settings {
-    let mut settings = settings.clone();
-    let values = &mut settings.values;
-    values.http_max_body = values.http_max_body.max(bytes).min(values.http_body_budget);
-    settings
 }
 
 pub(crate) fn user_agent(settings: &Settings) -> String {

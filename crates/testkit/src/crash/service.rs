@@ -1,5 +1,5 @@
 use std::fs::File;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 
 use serde_json::Value;
@@ -13,6 +13,9 @@ use crate::eventually::eventually_ok;
 /// Its output goes to these files in its folder.
 const SAID: &str = "said.txt";
 const LOG: &str = "log.txt";
+
+/// Any free port.
+const ANY: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
 /// A running `fetchwell serve` on a free port. Dropping it kills it.
 pub struct Service {
@@ -29,7 +32,12 @@ pub struct Service {
 impl Service {
     /// Starts a service on a new store.
     pub async fn start(program: Program) -> Service {
-        let (child, address) = launch(&program).await;
+        Service::start_at(program, ANY).await
+    }
+
+    /// Starts a service on a new store, at this address.
+    pub async fn start_at(program: Program, listen: SocketAddr) -> Service {
+        let (child, address) = launch(&program, listen).await;
         let said = read(&program.file(SAID));
         let word = |beginning: &str| {
             let found = said.split_whitespace().find(|word| word.starts_with(beginning));
@@ -77,16 +85,16 @@ impl Service {
 
     /// Starts it again on its store, at another address.
     pub async fn start_again(&mut self) {
-        (self.child, self.address) = launch(&self.program).await;
+        (self.child, self.address) = launch(&self.program, ANY).await;
     }
 }
 
-async fn launch(program: &Program) -> (Child, SocketAddr) {
+async fn launch(program: &Program, listen: SocketAddr) -> (Child, SocketAddr) {
     let file = |name: &str| {
         let path = program.file(name);
         File::create(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
     };
-    let mut command = program.command(&["serve", "--listen", "127.0.0.1:0"]);
+    let mut command = program.command(&["serve", "--listen", &listen.to_string()]);
     command.stdout(file(SAID)).stderr(file(LOG));
     let mut child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     let address = eventually_ok("the service to come up", async || {

@@ -16,7 +16,7 @@ use tracing::error;
 
 use crate::console::exit::Exit;
 use crate::console::signals::stop_on_signal;
-use crate::wiring::{Parts, gate_rules, open_batches, with_room_for_bodies};
+use crate::wiring::{Parts, gate_rules, open_batches};
 
 pub(crate) struct OpenArchive {
     pub(crate) archive: Archive,
@@ -27,27 +27,34 @@ pub(crate) struct OpenArchive {
 impl OpenArchive {
     /// Opens the archive of the settings. All processes on the store share its back-off.
     pub(crate) async fn open(settings: &Settings) -> Result<OpenArchive, Exit> {
-        // A range is never longer than requested, so it may exceed the limit for pages.
-        let longest = MAX_RECORD_BYTES.max(settings.values.commoncrawl_max_range).saturating_add(1);
-        let parts = Parts::open(&with_room_for_bodies(settings, longest)).await?;
-        let parts = match settings.values.commoncrawl_base {
-            // A folder is not a site and must not appear in the list of sites.
-            ArchiveBase::Folder(_) => parts.with_own_politeness(settings),
-            _ => parts,
-        };
-        OpenArchive::on(settings, parts)
+        OpenArchive::on(settings, Parts::open(settings).await?, longest_range(settings))
     }
 
     /// Opens the archive for a lookup: a folder needs no store.
     pub(crate) async fn open_to_look(settings: &Settings) -> Result<OpenArchive, Exit> {
         match settings.values.commoncrawl_base {
-            ArchiveBase::Folder(_) => OpenArchive::on(settings, Parts::in_memory(settings)?),
+            ArchiveBase::Folder(_) => {
+                OpenArchive::on(settings, Parts::in_memory(settings)?, longest_range(settings))
+            }
             _ => OpenArchive::open(settings).await,
         }
     }
 
-    fn on(settings: &Settings, parts: Parts) -> Result<OpenArchive, Exit> {
+    /// Opens the archive in a process that has these parts, with its byte budget, its metrics and its own listeners.
+    /// A range is never longer than requested, so `longest_range` may exceed the limit for pages.
+    pub(crate) fn on(
+        settings: &Settings,
+        parts: Parts,
+        longest_range: u64,
+    ) -> Result<OpenArchive, Exit> {
+        // One byte more, so that a response that is too long can be detected.
+        let parts = parts.with_room_for_bodies(settings, longest_range.saturating_add(1));
         let base = &settings.values.commoncrawl_base;
+        let parts = match base {
+            // A folder is not a site and must not appear in the list of sites.
+            ArchiveBase::Folder(_) => parts.with_own_politeness(settings),
+            _ => parts,
+        };
         let archive = archive(base, &parts)
             .map_err(|error| Exit::Usage(format!("cannot read the archive {base}: {error}")))?;
         Ok(OpenArchive { archive, parts })
@@ -87,6 +94,11 @@ impl OpenArchive {
         let gate = self.parts.gate_by(rules);
         self.archive.runtime(self.parts.runtime(settings, gate, door, Arc::new(|_| {})))
     }
+}
+
+/// The longest range that a batch, a worker or a command requests.
+fn longest_range(settings: &Settings) -> u64 {
+    MAX_RECORD_BYTES.max(settings.values.commoncrawl_max_range)
 }
 
 fn archive(base: &ArchiveBase, parts: &Parts) -> Result<Archive, ArchiveError> {

@@ -43,7 +43,7 @@ pub(super) fn run(settings: &Settings, args: GetArgs, as_json: bool) -> Running<
         };
         info!("captured at {}: {}", page.capture.timestamp, page.capture.url().unwrap_or_default());
         let reading = ReadTime(settings.values.extract_max_time);
-        match (ReadPage { page: &page, reading }).rendered(format) {
+        match (ReadPage { page: &page, max_bytes: MAX_RECORD_BYTES, reading }).rendered(format) {
             Ok(text) => print(text),
             Err(fault) => {
                 error!("{}: {fault}", args.url);
@@ -53,19 +53,25 @@ pub(super) fn run(settings: &Settings, args: GetArgs, as_json: bool) -> Running<
     })
 }
 
-/// A captured page as Markdown, or as it is if it is another kind of text.
-pub(crate) fn markdown(page: &CapturedPage, reading: ReadTime) -> anyhow::Result<String> {
-    let page = ReadPage { page, reading };
+/// A captured page as Markdown, or as it is if it is another kind of text. Its record has at most `max_bytes`, inflated.
+pub(crate) fn markdown(
+    page: &CapturedPage,
+    max_bytes: usize,
+    reading: ReadTime,
+) -> anyhow::Result<String> {
+    let page = ReadPage { page, max_bytes, reading };
     match page.body()? {
-        PageBody::Html(_) => Ok(page.article()?.markdown),
+        PageBody::Html(html) => Ok(page.article_of(&html)?.markdown),
         PageBody::Other(bytes) => String::from_utf8(bytes)
             .map_err(|_| anyhow::anyhow!("the capture is neither HTML nor text")),
     }
 }
 
-/// A captured page, and the time limit for reading it.
+/// A captured page, and the limits for reading it.
 struct ReadPage<'a> {
     page: &'a CapturedPage,
+    /// The maximum size of the record, inflated.
+    max_bytes: usize,
     reading: ReadTime,
 }
 
@@ -80,7 +86,7 @@ impl ReadPage<'_> {
         Ok(match format {
             OutputFormat::Json => {
                 let mut line =
-                    serde_json::to_vec(&self.page.document(MAX_RECORD_BYTES, self.reading)?)?;
+                    serde_json::to_vec(&self.page.document(self.max_bytes, self.reading)?)?;
                 line.push(b'\n');
                 line
             }
@@ -95,11 +101,11 @@ impl ReadPage<'_> {
     }
 
     fn body(&self) -> anyhow::Result<PageBody> {
-        let bytes = self.page.record(MAX_RECORD_BYTES)?;
+        let bytes = self.page.record(self.max_bytes)?;
         let record = parse_record(&bytes)?;
         let response = record.http()?;
         let mut scratch = Vec::new();
-        let body = response.body(&mut scratch, MAX_RECORD_BYTES);
+        let body = response.body(&mut scratch, self.max_bytes);
         let content_type = response.headers.get("content-type");
         if !fetchwell_extract::is_html(content_type.as_deref(), body.bytes) {
             return Ok(PageBody::Other(body.bytes.to_vec()));
@@ -112,8 +118,12 @@ impl ReadPage<'_> {
         let PageBody::Html(html) = self.body()? else {
             anyhow::bail!("the page is not HTML; --format html prints it as it is");
         };
+        self.article_of(&html)
+    }
+
+    fn article_of(&self, html: &str) -> anyhow::Result<Article> {
         let url = url::Url::parse(self.page.capture.url().unwrap_or_default())?;
-        self.reading.article(&html, &url).map_err(|slow| anyhow::anyhow!("{slow}"))
+        self.reading.article(html, &url).map_err(|slow| anyhow::anyhow!("{slow}"))
     }
 }
 
@@ -127,13 +137,34 @@ mod tests {
 
     use super::*;
 
+    /// A record of a page.
+    fn record(html: &str) -> Vec<u8> {
+        let http = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n{html}");
+        let head = "WARC/1.0\r\nWARC-Type: response\r\nContent-Length";
+        format!("{head}: {}\r\n\r\n{http}\r\n\r\n", http.len()).into_bytes()
+    }
+
+    fn gzip(record: &[u8]) -> Vec<u8> {
+        let mut member = GzEncoder::new(Vec::new(), Compression::default());
+        member.write_all(record).unwrap();
+        member.finish().unwrap()
+    }
+
+    #[test]
+    fn a_record_that_inflates_beyond_the_limit_is_not_read() {
+        let url = ("url".to_owned(), "https://example.com/".to_owned());
+        let capture = CdxRecord { metadata: [url].into(), ..CdxRecord::default() };
+        let large = gzip(&record(&format!("<p>Words.{}</p>", " ".repeat(100_000))));
+        assert!(large.len() < 10_000);
+        let page = CapturedPage { capture, stored: large.into() };
+        assert_eq!(markdown(&page, 200_000, ReadTime::default()).unwrap().trim(), "Words.");
+        let refused = markdown(&page, 50_000, ReadTime::default()).unwrap_err().to_string();
+        assert!(refused.contains("50000"), "{refused}");
+    }
+
     #[test]
     fn a_record_is_printed_however_it_is_stored() {
-        let http = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<p>Words.</p>";
-        let head = "WARC/1.0\r\nWARC-Type: response\r\nContent-Length";
-        let plain = format!("{head}: {}\r\n\r\n{http}\r\n\r\n", http.len()).into_bytes();
-        let mut member = GzEncoder::new(Vec::new(), Compression::default());
-        member.write_all(&plain).unwrap();
+        let plain = record("<p>Words.</p>");
         let said = [
             ("url", "https://example.com/".to_owned()),
             ("filename", "a.warc".to_owned()),
@@ -144,7 +175,7 @@ mod tests {
             metadata: said.map(|(name, value)| (name.to_owned(), value)).into(),
             ..CdxRecord::default()
         };
-        for stored in [member.finish().unwrap(), plain] {
+        for stored in [gzip(&plain), plain] {
             let page = CapturedPage { capture: capture.clone(), stored: stored.into() };
             for (format, want) in [
                 (OutputFormat::Markdown, "Words."),
@@ -152,7 +183,8 @@ mod tests {
                 (OutputFormat::Html, "<p>Words.</p>"),
                 (OutputFormat::Json, "\"text\":"),
             ] {
-                let read = ReadPage { page: &page, reading: ReadTime::default() };
+                let reading = ReadTime::default();
+                let read = ReadPage { page: &page, max_bytes: MAX_RECORD_BYTES, reading };
                 let printed = read.rendered(format).unwrap();
                 let printed = String::from_utf8(printed).unwrap();
                 assert!(printed.contains(want), "{format:?}: {printed}");

@@ -22,8 +22,12 @@ use crate::wiring::Parts;
 /// The maximum number of concurrent explanations. Each may read a robots.txt.
 const MAX_EXPLANATIONS: usize = 32;
 
-/// The maximum number of concurrent lookups in the archive. Each may hold a record of 64 MiB.
+/// The maximum number of concurrent lookups in the archive. Each may hold a record, and what reading it takes.
 const MAX_ARCHIVE_LOOKUPS: usize = 4;
+
+/// The maximum size of a record or a block of the index, as it is stored and inflated. Archives cut pages off long
+/// before.
+const MAX_RECORD_BYTES: usize = 16 << 20;
 
 /// Lookups in the process of a server.
 pub(crate) struct ProgramLookups {
@@ -57,9 +61,12 @@ impl ProgramLookups {
     }
 
     async fn archive(&self) -> Result<&OpenArchive, LookupFailure> {
-        let open = || OpenArchive::open_to_look(&self.settings);
+        let open = async {
+            let parts = Parts::clone(&self.parts);
+            OpenArchive::on(&self.settings, parts, MAX_RECORD_BYTES as u64)
+        };
         self.archive
-            .get_or_try_init(open)
+            .get_or_try_init(|| open)
             .await
             .map_err(|exit| own_failure(exit, "open the archive"))
     }
@@ -128,7 +135,7 @@ impl Lookups for ProgramLookups {
         // Extraction needs much CPU time. The record is in memory until it ends, even if the call has ended before.
         let read = tokio::task::spawn_blocking(move || {
             let _turn = turn;
-            get::markdown(&page, reading)
+            get::markdown(&page, MAX_RECORD_BYTES, reading)
         });
         let read = read.await;
         let read = read.map_err(|panic| LookupFailure::Internal(panic.to_string()))?;

@@ -18,18 +18,18 @@ use crate::console::exit::Exit;
 use crate::console::output::{Running, json_line, print};
 use crate::console::signals::stop_on_signal;
 use crate::console::terminal::printable;
-use crate::wiring::{Parts, open_list, with_room_for_bodies};
+use crate::wiring::{Parts, open_list};
 
 pub(crate) fn run(settings: &Settings, args: ScheduleArgs, as_json: bool) -> Running<'_> {
     Box::pin(async move {
         let entries = read_plan(&args.plan)?;
-        let settings = &with_room_for_bodies(settings, MAX_SITEMAP_BYTES as u64);
         let values = &settings.values;
         // A file is bound to the politeness store of the first command that opens it; a server, to that of the first
         // that fetches.
         let is_file = values.store.file().is_some();
         let rounds: Arc<dyn Rounds> = open_list(settings, is_file).await?;
         let parts = Parts::open(settings).await?;
+        let parts = parts.with_room_for_bodies(settings, MAX_SITEMAP_BYTES as u64);
         let rules = args.rules(values);
         let ends = rules.ends;
         let schedule = Schedule::new(entries, rounds, parts.clock.clone(), rules);

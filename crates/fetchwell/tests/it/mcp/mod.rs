@@ -1,6 +1,7 @@
 //! The tools for language models: over HTTP on `fetchwell serve`, and on the standard streams of `fetchwell mcp`.
 
 mod access;
+mod archive;
 mod conformance;
 mod guard;
 mod process;
