@@ -1,10 +1,11 @@
 //! Serves one client until its input ends or a signal arrives.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use fetchwell_doors::retriever::{flow, prune};
 use fetchwell_engine::ports::inbox::{Caller, Role};
-use fetchwell_service::api::mcp::{StreamRules, serve_streams};
+use fetchwell_service::api::mcp::{Grace, StreamRules, serve_streams};
 use fetchwell_service::audit::AuthFailures;
 use fetchwell_settings::Settings;
 use tokio_util::sync::CancellationToken;
@@ -39,8 +40,9 @@ pub(crate) fn run(settings: &Settings) -> Running<'_> {
         let auth_failures = Arc::new(AuthFailures::new(parts.clock.clone()));
         let api = opened.api(settings, &Arc::new(sites), &auth_failures, &stop);
         let values = &settings.values;
-        let rules = StreamRules { caller, grace: values.shutdown_grace, stop: stop.clone() };
-        let input = standard_streams::input()?;
+        let grace = Grace::new(values.shutdown_grace);
+        let rules = StreamRules { caller, grace: grace.clone(), stop: stop.clone() };
+        let (input, mut input_failure) = standard_streams::input()?;
         let (output, written) = standard_streams::output()?;
         info!("serving MCP on standard input and output; the store is {}", values.store);
 
@@ -48,13 +50,15 @@ pub(crate) fn run(settings: &Settings) -> Running<'_> {
         let serving = async {
             let served = serve_streams(&api, rules, input, output).await;
             // Write the last answers before exiting, unless nobody reads them.
-            drop(tokio::time::timeout(values.shutdown_grace, written).await);
+            drop(tokio::time::timeout_at(grace.ends_at(), written).await);
             client_ended.cancel();
             stop.cancel();
             served
         };
-        let (door, runtime) =
+        let (door, mut runtime) =
             serve::messages(settings, parts, store, opened.on_result(), Arc::new(|_| {}));
+        // After the last answer nobody waits for a page, and the calls may have used up the grace period.
+        runtime.limits.shutdown_grace = Duration::ZERO;
         let (served, fetched, (), ()) = tokio::join!(
             serving,
             serve::ending_all(&stop, flow(door, runtime, stop.clone())),
@@ -62,6 +66,11 @@ pub(crate) fn run(settings: &Settings) -> Running<'_> {
             prune(store, retention(values), &parts.health, &stop),
         );
         fetched?;
+        if let Ok(error) = input_failure.try_recv() {
+            return Err(Exit::Usage(format!(
+                "could not read standard input: {error}; an MCP client must be connected to it"
+            )));
+        }
         served.map_err(|error| Exit::Usage(format!("cannot serve this client: {error}")))?;
         Ok(Exit::Ok)
     })

@@ -6,7 +6,7 @@
 use std::io::{self, Read, Write};
 use std::thread;
 
-use futures::{SinkExt, Stream, stream};
+use futures::{SinkExt, Stream, StreamExt, stream};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::bytes::Bytes;
@@ -19,33 +19,36 @@ const PIECE_BYTES: usize = 64 << 10;
 /// How many pieces may be buffered in each direction.
 const PIECES: usize = 4;
 
-/// Starts to read standard input.
-pub(super) fn input() -> io::Result<impl AsyncRead + Send + Unpin + 'static> {
+/// Starts to read standard input. The receiver gets the error if it cannot be read to its end.
+pub(super) fn input()
+-> io::Result<(impl AsyncRead + Send + Unpin + 'static, oneshot::Receiver<io::Error>)> {
     let (sender, receiver) = mpsc::channel(PIECES);
+    let (failed, failure) = oneshot::channel();
     let read = move || {
         let mut input = io::stdin().lock();
         let mut piece = vec![0; PIECE_BYTES];
         loop {
             let read = match input.read(&mut piece) {
                 Ok(0) => return,
-                Ok(read) => Ok(Bytes::copy_from_slice(piece.get(..read).unwrap_or_default())),
+                Ok(read) => Bytes::copy_from_slice(piece.get(..read).unwrap_or_default()),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => Err(error),
+                Err(error) => {
+                    // rmcp takes an error for the end of the input, so the error goes another way.
+                    drop(failed.send(error));
+                    return;
+                }
             };
-            let is_over = read.is_err();
-            if sender.blocking_send(read).is_err() || is_over {
+            if sender.blocking_send(read).is_err() {
                 return;
             }
         }
     };
     thread::Builder::new().name("stdin".to_owned()).spawn(read)?;
-    Ok(StreamReader::new(Box::pin(pieces(receiver))))
+    Ok((StreamReader::new(Box::pin(pieces(receiver))), failure))
 }
 
-fn pieces(
-    mut receiver: mpsc::Receiver<io::Result<Bytes>>,
-) -> impl Stream<Item = io::Result<Bytes>> + Send {
-    stream::poll_fn(move |context| receiver.poll_recv(context))
+fn pieces(mut receiver: mpsc::Receiver<Bytes>) -> impl Stream<Item = io::Result<Bytes>> + Send {
+    stream::poll_fn(move |context| receiver.poll_recv(context)).map(Ok)
 }
 
 /// Standard output, and a receiver that resolves when all of it was written or its reader has gone.

@@ -1,11 +1,12 @@
 //! `fetchwell mcp`: a process with a client on its standard streams.
 
 use std::process::{ExitStatus, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fetchwell_simweb::SiteScript;
 use fetchwell_testkit::DEADLINE;
 use fetchwell_testkit::crash::{Program, TestWeb};
+use fetchwell_testkit::eventually::eventually;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
@@ -15,6 +16,9 @@ use super::{ToolAnswer, call};
 
 /// How long a slow site takes: longer than rmcp itself waits for calls when the input ends.
 const SLOW: Duration = Duration::from_secs(7);
+
+/// Shorter than a call may take.
+const GRACE: Duration = Duration::from_secs(25);
 
 /// A running process, as a client sees it.
 struct Client {
@@ -148,4 +152,37 @@ async fn a_client_that_says_nothing_or_nonsense_ends_it_cleanly() {
     let nonsense = "hello\n{\"jsonrpc\": \"2.0\", \"method\": \"notifications/initialized\"}\n";
     let ended = program.run_with_input(&["mcp"], nonsense).await.expect_code(2);
     assert!(ended.stderr.contains("did not begin with `initialize`"), "{}", ended.stderr);
+}
+
+/// A call that outlasts the grace period, and the request for its page, end together.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_grace_period_is_spent_once() {
+    let forever =
+        SiteScript::new("hanging.test").slow(2 * DEADLINE).text("/page", "text/plain", "x");
+    let origin = TestWeb::start([forever]);
+    let program = program(&origin)
+        .variable("FETCHWELL_SHUTDOWN_GRACE", &format!("{}s", GRACE.as_secs()))
+        .variable("FETCHWELL_HTTP__REQUEST_TIMEOUT", "1h");
+    let mut client = Client::start(&program, &["mcp"]).await;
+    client.send(&call("fetch", &json!({"url": "http://hanging.test/page"}))).await;
+    eventually("the request", async || !origin.hits().is_empty()).await;
+    client.close_input();
+    let closed_at = Instant::now();
+    let (status, log) = client.end().await;
+    let took = closed_at.elapsed();
+    assert!(status.success(), "{log}");
+    assert!(took >= GRACE, "the call was not waited for: {took:?}");
+    assert!(took < 2 * GRACE, "{took:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_input_that_cannot_be_read_is_an_error() {
+    let program = program(&web());
+    let mut command = program.command(&["mcp"]);
+    // Reading a folder fails.
+    command.stdin(std::fs::File::open(program.folder()).unwrap());
+    let ended = timeout(DEADLINE, command.output()).await.expect("its end").unwrap();
+    let log = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(2), "{log}");
+    assert!(log.contains("could not read standard input: Is a directory"), "{log}");
 }

@@ -30,6 +30,6 @@ mod streams;
 mod tools;
 
 pub use lookups::{ArchiveQuery, ArchivedPage, Captures, LookupFailure, Lookups};
-pub use streams::{StreamRules, serve_streams};
+pub use streams::{Grace, StreamRules, serve_streams};
 
 pub(super) use endpoint::{Endpoint, post};

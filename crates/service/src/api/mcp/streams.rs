@@ -39,9 +39,42 @@ pub struct StreamRules {
     /// The caller on whose behalf pages are fetched.
     pub caller: Caller,
     /// How long calls may continue after the end of the input.
-    pub grace: Duration,
+    pub grace: Grace,
     /// Stops the server.
     pub stop: CancellationToken,
+}
+
+/// The time that a process may take to end, for all that it waits for then. Clones share it.
+#[derive(Clone)]
+pub struct Grace {
+    length: Duration,
+    ends_at: Arc<watch::Sender<Option<Instant>>>,
+}
+
+impl Grace {
+    pub fn new(length: Duration) -> Grace {
+        Grace { length, ends_at: Arc::default() }
+    }
+
+    /// When the time is over. It begins with the first call.
+    pub fn ends_at(&self) -> Instant {
+        let from_now = Instant::now() + self.length;
+        let mut ends_at = from_now;
+        self.ends_at.send_if_modified(|at| {
+            let is_first = at.is_none();
+            ends_at = *at.get_or_insert(from_now);
+            is_first
+        });
+        ends_at
+    }
+
+    /// Waits until the time has begun and is over.
+    async fn end(&self) {
+        let mut ends_at = self.ends_at.subscribe();
+        // `self` holds the sender, so this cannot fail.
+        drop(ends_at.wait_for(Option::is_some).await);
+        tokio::time::sleep_until(self.ends_at()).await;
+    }
 }
 
 /// Serves a client until its input ends or `stop`, and lets calls in progress finish.
@@ -60,7 +93,8 @@ where
     let calls = Calls::default();
     let inner = AsyncRwTransport::<RoleServer, R, W>::new(input, output);
     let inner = inner.with_max_line_length(MAX_MESSAGE_BYTES);
-    let transport = Finishing { inner, calls: calls.clone(), grace, stop, until: None };
+    let transport =
+        Finishing { inner, calls: calls.clone(), grace: grace.clone(), stop, has_ended: false };
     let server = ToolServer::for_one(api.clone(), identity, MAX_CALLS);
     let running = match serve_server::<_, _, _, TransportAdapterIdentity>(
         Counted { server, calls },
@@ -78,7 +112,11 @@ where
         }
         Err(error) => return Err(io::Error::other(error.to_string())),
     };
-    running.waiting().await.map(drop).map_err(io::Error::other)
+    tokio::select! {
+        ended = running.waiting() => ended.map(drop).map_err(io::Error::other),
+        // rmcp waits for calls once more.
+        () = grace.end() => Ok(()),
+    }
 }
 
 /// The number of calls in progress.
@@ -110,10 +148,9 @@ fn is_call(request: &ClientRequest) -> bool {
 struct Finishing<T> {
     inner: T,
     calls: Calls,
-    grace: Duration,
+    grace: Grace,
     stop: CancellationToken,
-    /// Set when the input has ended: how long calls may continue.
-    until: Option<Instant>,
+    has_ended: bool,
 }
 
 impl<T: Transport<RoleServer, Error = io::Error>> Transport<RoleServer> for Finishing<T> {
@@ -127,7 +164,7 @@ impl<T: Transport<RoleServer, Error = io::Error>> Transport<RoleServer> for Fini
     }
 
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
-        if self.until.is_none() {
+        if !self.has_ended {
             let message = tokio::select! {
                 message = self.inner.receive() => message,
                 () = self.stop.cancelled() => None,
@@ -142,9 +179,9 @@ impl<T: Transport<RoleServer, Error = io::Error>> Transport<RoleServer> for Fini
                 return Some(message);
             }
         }
-        // This future may be dropped and made again, with the same time.
-        let until = *self.until.get_or_insert_with(|| Instant::now() + self.grace);
-        drop(tokio::time::timeout_at(until, self.calls.all_ended()).await);
+        // This future may be dropped and made again.
+        self.has_ended = true;
+        drop(tokio::time::timeout_at(self.grace.ends_at(), self.calls.all_ended()).await);
         None
     }
 
@@ -221,16 +258,32 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_client_that_reads_nothing_does_not_keep_the_process() {
-        let grace = Duration::from_millis(10);
+        let grace = Grace::new(Duration::from_millis(10));
         let stop = CancellationToken::new();
         let calls = Calls::default();
         calls.begin();
-        let mut stuck = Finishing { inner: Stuck, calls, grace, stop, until: None };
+        let mut stuck = Finishing { inner: Stuck, calls, grace, stop, has_ended: false };
         let ending = async {
             assert!(stuck.receive().await.is_none());
             stuck.close().await
         };
         let ended = tokio::time::timeout(20 * CLOSING_TIME, ending).await;
         assert!(matches!(ended, Ok(Ok(()))), "{ended:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_grace_is_spent_once() {
+        let grace = Grace::new(Duration::from_secs(25));
+        let began = Instant::now();
+        let same = grace.clone();
+        let over = tokio::spawn(async move { same.end().await });
+        tokio::time::sleep(Duration::from_secs(1_000)).await;
+        assert!(!over.is_finished(), "it has not begun");
+        let ends_at = grace.ends_at();
+        assert_eq!(ends_at.duration_since(began).as_secs(), 1_025);
+        tokio::time::sleep(Duration::from_secs(20)).await;
+        assert_eq!(grace.ends_at(), ends_at);
+        over.await.unwrap();
+        assert_eq!(began.elapsed().as_secs(), 1_025);
     }
 }
