@@ -6,7 +6,9 @@
 use std::time::Duration;
 
 use fetchwell_engine::ports::inbox::options::kind;
-use fetchwell_engine::ports::inbox::{OutboxMessage, StoredPage};
+use fetchwell_engine::ports::inbox::{FetchResult, OutboxMessage, StoredPage};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use super::fields::FetchRequest;
 use super::held_message::{HeldMessage, MAX_RESULT_BYTES};
@@ -14,6 +16,9 @@ use super::identity::Identity;
 use super::memory::Held;
 use super::{Api, waiting};
 use crate::problem::{Problem, ProblemKind};
+
+/// When to ask again for a page that an instance of an earlier release fetched.
+const EARLIER_RELEASE_RETRY_SECONDS: u64 = 5;
 
 /// The result for a page, which may be a failure.
 pub(super) struct PageResult {
@@ -30,17 +35,31 @@ impl Api {
     pub(super) async fn read_page(
         &self,
         identity: &Identity,
-        message: FetchRequest,
+        mut message: FetchRequest,
         wait: Duration,
     ) -> Result<PageResult, Problem> {
+        let wants_document = message.document.is_some();
+        let wants_links = message.links;
+        let lacks_document = |result: &FetchResult| {
+            wants_document && result.content.is_some() && Parts::of(result).document.is_none()
+        };
+        // A text that is neither HTML nor a sitemap has none, either, and is fetched again each time.
+        let lacks_links = |result: &FetchResult| {
+            wants_links && result.content.is_some() && Parts::of(result).links.is_none()
+        };
         let mut share = self.memory.take(MAX_RESULT_BYTES).await?;
         if let Some(max_age) = message.max_age
             && let Some(page) = self.stored_page(identity, &message).await?
-            && page.age <= max_age
         {
-            self.reads.note(&identity.caller.name, &identity.from);
-            share.shrink_to(page.outbox.result.text_bytes());
-            return Ok(PageResult { outbox: page.outbox, age: Some(page.age), share });
+            let result = &page.outbox.result;
+            if lacks_document(result) || lacks_links(result) {
+                // Otherwise, the store would answer the message with that page.
+                message.max_age = None;
+            } else if page.age <= max_age {
+                self.reads.note(&identity.caller.name, &identity.from);
+                share.shrink_to(page.outbox.result.text_bytes());
+                return Ok(PageResult { outbox: page.outbox, age: Some(page.age), share });
+            }
         }
         // A wait must not keep memory from others.
         share.shrink_to(0);
@@ -48,9 +67,20 @@ impl Api {
         let id = ids.first().copied().ok_or_else(|| Problem::new(ProblemKind::INTERNAL))?;
         let held = waiting::result_of(self, &identity.caller.name, id, wait).await?;
         identity.check_again(self).await?;
-        let not_in_time = || Problem::not_in_time(id, wait);
+        let not_in_time = || match self.on.stop.is_cancelled() {
+            true => Problem::stopped_waiting(id),
+            false => Problem::not_in_time(id, wait),
+        };
         let HeldMessage { message, share } = held.ok_or_else(not_in_time)?;
         let outbox = message.outbox.ok_or_else(not_in_time)?;
+        if lacks_document(&outbox.result) {
+            return Err(Problem::new(ProblemKind::INTERNAL)
+                .saying(
+                    "An instance of an earlier release fetched this page, without the formats of the request. Send \
+                     the request again.",
+                )
+                .retry_after(EARLIER_RELEASE_RETRY_SECONDS));
+        }
         Ok(PageResult { outbox, age: None, share })
     }
 
@@ -62,5 +92,20 @@ impl Api {
     ) -> Result<Option<StoredPage>, Problem> {
         let kind = kind(&identity.caller.name, &message.url, &message.options().to_payload());
         self.stored(self.on.inbox.newest_page(kind).await)
+    }
+}
+
+/// The parts of a result that instances of earlier releases leave out. They may share the store while the service is
+/// upgraded.
+#[derive(Default, Deserialize)]
+struct Parts {
+    document: Option<IgnoredAny>,
+    links: Option<IgnoredAny>,
+}
+
+impl Parts {
+    fn of(result: &FetchResult) -> Parts {
+        let extracted = result.extracted.as_deref();
+        extracted.and_then(|json| serde_json::from_str(json).ok()).unwrap_or_default()
     }
 }

@@ -184,6 +184,12 @@ impl Problem {
         problem.retry_after(NOT_IN_TIME_RETRY_SECONDS)
     }
 
+    /// The same if the wait ended early because this server is stopping.
+    pub(crate) fn stopped_waiting(message: MessageId) -> Problem {
+        let detail = format!("This server is stopping. {}", ProblemKind::NOT_IN_TIME.mend);
+        Problem::not_in_time(message, Duration::ZERO).saying(detail)
+    }
+
     /// Whether a page was not fetched within the time that the request may wait.
     pub(crate) fn is_not_in_time(&self) -> bool {
         self.kind.name == ProblemKind::NOT_IN_TIME.name

@@ -112,6 +112,24 @@ async fn a_stored_page_is_returned_unless_it_is_too_old() {
     assert_eq!(place.requests("shop.test", "/article"), 3);
 }
 
+/// During an upgrade, instances of the release before, which know no documents, fetch pages, too.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_that_an_earlier_release_stored_is_fetched_again() {
+    let place = Place::start().await;
+    let body = json!({"url": "http://shop.test/article", "maxAge": 600_000});
+    place.post("/v2/scrape", &body).await.expect(200);
+    let store = rusqlite::Connection::open(place.service.program().file("fetchwell.db")).unwrap();
+    store.busy_timeout(fetchwell_testkit::DEADLINE).unwrap();
+    let changed = store.execute("UPDATE outbox SET extracted = NULL", []).unwrap();
+    assert_eq!(changed, 1);
+    for state in ["miss", "hit"] {
+        let data = place.post("/v2/scrape", &body).await.expect(200).json()["data"].clone();
+        assert!(!text(&data, "markdown").is_empty(), "{data}");
+        assert_eq!(data["metadata"]["cacheState"], state, "{data}");
+        assert_eq!(place.requests("shop.test", "/article"), 2);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn markdown_of_the_site_and_redirects_are_followed() {
     let place = Place::start().await;

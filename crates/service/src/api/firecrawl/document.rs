@@ -11,6 +11,10 @@ use serde::Serialize;
 
 use crate::problem::Problem;
 
+/// Why there are no formats. `/scrape` fetches such a page again.
+const NO_FORMATS: &str = "the result has no formats: the message was sent to another endpoint, or an instance of an \
+                          earlier release fetched it; scrape the URL again";
+
 /// A page in the requested formats.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -77,6 +81,8 @@ impl Document {
         let extracted: Option<Extracted> =
             result.extracted.and_then(|json| serde_json::from_str(&json).ok());
         let Extracted { article, links, document, .. } = extracted.unwrap_or_default();
+        let has_no_formats = document.is_none() && result.content.is_some();
+        let no_formats = has_no_formats.then(|| NO_FORMATS.to_owned());
         let ExtractedDocument { formats, html, language, image } = document.unwrap_or_default();
         let details: Option<FetchDetails> =
             result.details.and_then(|json| serde_json::from_str(&json).ok());
@@ -90,7 +96,7 @@ impl Document {
             url: details.map(|details| details.final_url),
             status_code: result.http_status,
             content_type: result.content_type,
-            error: result.error,
+            error: result.error.or(no_formats),
             scrape_id: message.to_string(),
             cache_state: if is_stored { "hit" } else { "miss" },
             cached_at: fetched_at.filter(|_| is_stored).map(rfc3339),
@@ -182,6 +188,7 @@ mod tests {
             let metadata = &document["metadata"];
             assert_eq!(metadata["title"], "A");
             assert_eq!(
+            assert!(metadata.get("error").is_none(), "{metadata}");
                 (&metadata["sourceURL"], &metadata["url"]),
                 (&json!("http://a.test/"), &json!("http://a.test/2"))
             );
@@ -194,6 +201,7 @@ mod tests {
         assert_eq!(stored["metadata"]["cacheState"], "hit");
         assert_eq!(stored["metadata"]["cachedAt"], "1970-01-01T00:00:00Z");
     }
+        assert_eq!(stored["metadata"]["error"], NO_FORMATS);
 
     #[test]
     fn a_text_that_is_not_html_is_its_own_markdown() {
