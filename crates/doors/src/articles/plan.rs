@@ -50,7 +50,7 @@ pub fn plan(lease: &Lease, rules: LinkRules) -> Box<dyn Plan<ArticleRecord>> {
                     OnePage::new(lease, url, RetryRule::ARTICLES, move |fetch_end, moment| {
                         conclude(&queued, &link, &fetch_end, rules.reading, moment)
                     });
-                let working_bytes = move |bytes| rules.reading.working_bytes(bytes);
+                let working_bytes = move |body: &[u8]| rules.reading.working_bytes(body.len());
                 let page = page.with_timeouts(rules.timeouts).with_working_bytes(working_bytes);
                 Box::new(page.with_max_redirects(rules.max_redirects))
             }

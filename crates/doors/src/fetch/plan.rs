@@ -86,11 +86,11 @@ impl Plan<FetchRow> for FetchPlan {
         }
     }
 
-    fn working_bytes(&self, body_bytes: usize) -> usize {
+    fn working_bytes(&self, body: &[u8]) -> usize {
         match self.rules.format {
-            OutputFormat::Html | OutputFormat::Warc => decoding_bytes(body_bytes),
+            OutputFormat::Html | OutputFormat::Warc => decoding_bytes(body.len()),
             OutputFormat::Markdown | OutputFormat::Text | OutputFormat::Json => {
-                self.rules.reading.working_bytes(body_bytes)
+                self.rules.reading.working_bytes(body.len())
             }
         }
     }

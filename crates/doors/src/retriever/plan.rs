@@ -300,7 +300,7 @@ mod tests {
     fn the_plan_says_what_it_holds() {
         let mut plan = planned(&message(r#"{"extract":true}"#));
         plan.step(None, MOMENT);
-        assert!(plan.working_bytes(1_000) > 3_000);
+        assert!(plan.working_bytes(&[b'x'; 1_000]) > 3_000);
         let outcome = html(&"Some words. ".repeat(1_000));
         assert!(matches!(plan.step(Some(outcome), MOMENT), Step::Finish(..)));
         assert!(plan.held_bytes().unwrap() > 24_000, "{:?}", plan.held_bytes());

@@ -19,8 +19,12 @@ use crate::read_limits::ReadLimits;
 /// The maximum number of links of a page.
 const MAX_LINKS: usize = 10_000;
 
-/// A compressed sitemap may be this many times as large as its body. The memory to read a page allows for more.
+/// A compressed sitemap may be this many times as large as its body.
 const MAX_INFLATION: usize = 32;
+
+/// What is in memory for each byte of a compressed sitemap: twice the content, which grows by doubling, and its text;
+/// later the URLs, once in a set of those seen, and the JSON of the result.
+const BYTES_PER_INFLATED_BYTE: usize = 5;
 
 /// How many copies of a page's HTML are in memory at once: the output, and the JSON of the result.
 const COPIES_OF_HTML: usize = 3;
@@ -51,11 +55,19 @@ impl Wanted {
         self.article || self.links
     }
 
-    /// The memory needed to read a page of a given size.
-    pub(super) fn working_bytes(&self) -> impl Fn(usize) -> usize + Send + 'static + use<> {
+    /// The memory needed to read a given page.
+    pub(super) fn working_bytes(&self) -> impl Fn(&[u8]) -> usize + Send + 'static + use<> {
         let limits = self.limits;
         let copies = if self.writes_html() { COPIES_OF_HTML } else { 0 };
-        move |bytes| limits.working_bytes(bytes).saturating_add(bytes.saturating_mul(copies))
+        let may_inflate = self.links;
+        move |body: &[u8]| {
+            let is_compressed = may_inflate && body.starts_with(GZIP_MAGIC);
+            let inflated = if is_compressed { max_inflated_bytes(body) } else { 0 };
+            limits
+                .working_bytes(body.len())
+                .saturating_add(body.len().saturating_mul(copies))
+                .saturating_add(inflated.saturating_mul(BYTES_PER_INFLATED_BYTE))
+        }
     }
 
     /// Whether HTML is written: as a format, or because a part of the page is read, even if only its text is wanted.
@@ -106,9 +118,14 @@ impl Wanted {
         if !body.starts_with(GZIP_MAGIC) {
             return listed(text);
         }
-        let most = body.len().saturating_mul(MAX_INFLATION).min(MAX_SITEMAP_BYTES);
+        let most = max_inflated_bytes(body);
         let inflated = inflate_member(body, most).ok()?;
-        listed(&fetchwell_extract::decode(&inflated, None).text)
+        let text = fetchwell_extract::decode(&inflated, None).text;
+        // In most charsets other than UTF-8, a byte may become three.
+        if text.len() > most {
+            return None;
+        }
+        listed(&text)
     }
 
     fn read_html(
@@ -138,6 +155,11 @@ impl Wanted {
         }
         Ok(extracted)
     }
+}
+
+/// The maximum size of the content of a compressed sitemap.
+fn max_inflated_bytes(body: &[u8]) -> usize {
+    body.len().saturating_mul(MAX_INFLATION).min(MAX_SITEMAP_BYTES)
 }
 
 /// Replaces the article and the links by those of the part that the caller chose, and adds its HTML.
@@ -304,11 +326,6 @@ mod tests {
 
     #[test]
     fn a_sitemap_may_be_compressed_within_limits() {
-        let gzip = |content: &[u8]| {
-            let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-            gzip.write_all(content).unwrap();
-            gzip.finish().unwrap()
-        };
         let wanted = Wanted::of(&Options { links: true, ..Options::default() }, READING);
         let sitemap = gzip(b"<urlset><loc>http://a.test/</loc></urlset>");
         assert_eq!(
@@ -320,5 +337,44 @@ mod tests {
         assert_eq!(wanted.read_binary(&bomb), None);
         assert_eq!(wanted.read_binary(b"\x89PNG"), None);
         assert_eq!(Wanted::of(&Options::default(), READING).read_binary(&sitemap), None);
+    }
+
+    #[test]
+    fn the_text_of_a_compressed_sitemap_is_no_larger_than_its_content_may_be() {
+        let mut number = 1_u32;
+        let noise = std::iter::repeat_with(|| {
+            number = number.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            b'a' + (number >> 28) as u8
+        });
+        let mut content = b"<?xml version='1.0' encoding='windows-1252'?>\
+                            <urlset><url><loc>http://a.test/</loc></url></urlset>"
+            .to_vec();
+        content.extend(noise.take(2_000));
+        let wanted = Wanted::of(&Options { links: true, ..Options::default() }, READING);
+        let links = |content: &[u8]| wanted.read_binary(&gzip(content));
+        assert!(links(&content).is_some());
+        // A euro sign is one byte in windows-1252, and three in UTF-8.
+        content.resize(20_000, 0x80);
+        assert!(content.len() < max_inflated_bytes(&gzip(&content)), "it can be inflated");
+        assert_eq!(links(&content), None);
+    }
+
+    fn gzip(content: &[u8]) -> Vec<u8> {
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gzip.write_all(content).unwrap();
+        gzip.finish().unwrap()
+    }
+
+    #[test]
+    fn the_content_of_a_compressed_sitemap_is_counted() {
+        let bytes =
+            |options: Options, body: &[u8]| Wanted::of(&options, READING).working_bytes()(body);
+        let links = || Options { links: true, ..Options::default() };
+        let gzip = [GZIP_MAGIC, &[0; 1_000]].concat();
+        let plain = vec![b'x'; gzip.len()];
+        let inflated = bytes(links(), &gzip) - bytes(links(), &plain);
+        assert_eq!(inflated, BYTES_PER_INFLATED_BYTE * MAX_INFLATION * gzip.len());
+        let article = || Options { extract: true, ..Options::default() };
+        assert_eq!(bytes(article(), &gzip), bytes(article(), &plain), "it is not inflated");
     }
 }

@@ -42,8 +42,8 @@ impl<P: Plan<FetchResult>> Plan<FetchResult> for WithTimeline<P> {
         self.plan.has_results_in_hand()
     }
 
-    fn working_bytes(&self, body_bytes: usize) -> usize {
-        self.plan.working_bytes(body_bytes)
+    fn working_bytes(&self, body: &[u8]) -> usize {
+        self.plan.working_bytes(body)
     }
 
     fn held_bytes(&self) -> Option<usize> {

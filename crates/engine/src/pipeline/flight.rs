@@ -152,7 +152,8 @@ impl<R> Fetch<R> {
             None => End::InternalFetch(outcome),
             Some(plan) => {
                 let body_bytes = share.bytes();
-                let working_bytes = plan.lock().working_bytes(body_bytes);
+                let body = outcome.answer.as_ref().map_or(&[][..], |answer| &answer.body[..]);
+                let working_bytes = plan.lock().working_bytes(body);
                 share.change_to(body_bytes.saturating_add(working_bytes)).await;
                 let moment = Moment { now: self.clock.now(), wall, chance: self.chance };
                 // A panic of an earlier step ended this job; a later outcome finds it gone.

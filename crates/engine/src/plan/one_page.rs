@@ -22,12 +22,14 @@ pub trait Weighed {
     fn weight(&self) -> usize;
 }
 
+type WorkingBytes = Box<dyn Fn(&[u8]) -> usize + Send>;
+
 /// Fetches one page; `conclude` decides what the end means for this door.
 pub struct OnePage<F> {
     chain: RedirectChain,
     conclude: F,
-    /// The memory that `conclude` needs besides a body of a given size.
-    working_bytes: Box<dyn Fn(usize) -> usize + Send>,
+    /// The memory that `conclude` needs besides a given body.
+    working_bytes: WorkingBytes,
     /// The size of the resulting records.
     held_bytes: Option<usize>,
 }
@@ -39,13 +41,14 @@ impl<F> OnePage<F> {
         F: FnMut(FetchEnd, Moment) -> PlanEnd<R>,
     {
         let chain = RedirectChain::new(url, rule, DEFAULT_MAX_REDIRECTS, lease.history);
-        OnePage { chain, conclude, working_bytes: Box::new(decoding_bytes), held_bytes: None }
+        let working_bytes: WorkingBytes = Box::new(|body| decoding_bytes(body.len()));
+        OnePage { chain, conclude, working_bytes, held_bytes: None }
     }
 
-    /// Sets how much memory `conclude` needs for a body of a given size, if it does more than decode it.
+    /// Sets how much memory `conclude` needs for a given body, if it does more than decode it.
     pub fn with_working_bytes(
         mut self,
-        working_bytes: impl Fn(usize) -> usize + Send + 'static,
+        working_bytes: impl Fn(&[u8]) -> usize + Send + 'static,
     ) -> OnePage<F> {
         self.working_bytes = Box::new(working_bytes);
         self
@@ -84,8 +87,8 @@ impl<R: Weighed, F: FnMut(FetchEnd, Moment) -> PlanEnd<R> + Send> Plan<R> for On
         }
     }
 
-    fn working_bytes(&self, body_bytes: usize) -> usize {
-        (self.working_bytes)(body_bytes)
+    fn working_bytes(&self, body: &[u8]) -> usize {
+        (self.working_bytes)(body)
     }
 
     fn held_bytes(&self) -> Option<usize> {

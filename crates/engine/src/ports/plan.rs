@@ -51,9 +51,9 @@ pub trait Plan<R>: Send {
         false
     }
 
-    /// The memory that a step on a body of this size needs in addition to the body. The step begins once the byte
-    /// budget has that much.
-    fn working_bytes(&self, _body_bytes: usize) -> usize {
+    /// The memory that a step on this body needs in addition to the body. The step begins once the byte budget has that
+    /// much.
+    fn working_bytes(&self, _body: &[u8]) -> usize {
         0
     }
 
