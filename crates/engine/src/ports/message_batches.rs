@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use fetchwell_policy::time::Time;
 
 use crate::ports::error::StoreError;
-use crate::ports::inbox::{BatchId, OutboxMost, OutboxPage};
+use crate::ports::inbox::{BatchId, MessageId, OutboxMost, OutboxPage};
 
 /// The maximum number of batches per page.
 pub const BATCHES_PER_PAGE: u32 = 200;
@@ -69,6 +69,23 @@ impl BatchCounts {
     pub fn queued(&self) -> u32 {
         self.total.saturating_sub(self.ended()).saturating_sub(self.processing)
     }
+}
+
+/// A result for which the site sent nothing that can be shown, without its other fields.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unanswered {
+    /// Its cursor in its caller's outbox.
+    pub cursor: i64,
+    /// The message that it belongs to.
+    pub message: MessageId,
+    /// The exact string that was posted.
+    pub url: String,
+    /// When it was stored, by the wall clock.
+    pub created_at: Time,
+    /// An error code, or `success` for a page that is not text.
+    pub status: String,
+    /// What went wrong, as text.
+    pub error: Option<String>,
 }
 
 /// A batch that has not ended.
@@ -132,6 +149,17 @@ pub trait MessageBatches: Send + Sync {
         after: Option<i64>,
         most: OutboxMost,
     ) -> Result<Option<OutboxPage>, StoreError>;
+
+    /// Results of a batch in commit order, after the given cursor, for which the site sent neither a text nor a status
+    /// that says why not: 304, or one from 400 on. Contents are not read. If there is no such batch, or if it does not
+    /// belong to `of`, there are none.
+    async fn unanswered(
+        &self,
+        id: BatchId,
+        of: Option<&str>,
+        after: i64,
+        most: u32,
+    ) -> Result<Vec<Unanswered>, StoreError>;
 
     /// Batches of a caller that ended after those that were read, in the order of their completion, and whose results
     /// have no cursor beyond `until`.

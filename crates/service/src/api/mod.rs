@@ -197,6 +197,12 @@ impl Api {
         })
     }
 
+    /// Counts `count` further messages or queries of a request that has been charged as one. They delay later requests
+    /// instead of failing this one halfway.
+    fn charge_more(&self, caller: &Caller, count: usize) {
+        self.allowances.take_more(&caller.name, count);
+    }
+
     async fn caller_of(&self, token: &TokenHash) -> Result<Option<Caller>, Problem> {
         if let Some(caller) = self.known_tokens.get(token) {
             return Ok(Some(caller));

@@ -168,7 +168,7 @@ impl Reader<'_> {
             Ok(checked) => checked,
             Err(fault) => return Ok(Err(Problem::invalid(vec![FieldError::at("/url", fault)]))),
         };
-        self.api.charge(&self.identity.caller, 1)?;
+        self.api.charge_more(&self.identity.caller, 1);
         let left = self.until.saturating_duration_since(Instant::now());
         let message = FetchRequest {
             url,

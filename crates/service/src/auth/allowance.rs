@@ -52,6 +52,16 @@ impl Allowances {
         Ok(())
     }
 
+    /// Takes further tokens for a request that was granted before its size was known. What the bucket does not have is
+    /// subtracted from later tokens: if the request failed now, it would fail in the same way each time.
+    pub(crate) fn take_more(&self, caller: &str, count: usize) {
+        let now = Instant::now();
+        let mut buckets = self.buckets.lock();
+        if let Some(bucket) = buckets.get_mut(caller) {
+            *bucket = Bucket { left: self.left(*bucket, now) - count as f64, as_of: now };
+        }
+    }
+
     fn left(&self, bucket: Bucket, now: Instant) -> f64 {
         let since = now.duration_since(bucket.as_of).as_secs_f64();
         (bucket.left + since * self.per_second).min(self.burst)
@@ -95,5 +105,14 @@ mod tests {
         allowances.take("last", 1).unwrap();
         assert_eq!(allowances.buckets.lock().len(), 1);
         assert_eq!(Allowances::new(0.0, 1).take("a", 1_000), Ok(()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_granted_request_may_turn_out_to_be_larger_than_the_bucket() {
+        let allowances = Allowances::new(1.0, 3);
+        assert_eq!(allowances.take("a", 1), Ok(()));
+        allowances.take_more("a", 9);
+        assert_eq!(allowances.take("a", 1), Err(SECOND * 8));
+        assert_eq!(allowances.take("b", 1), Ok(()));
     }
 }

@@ -2,10 +2,10 @@
 
 use async_trait::async_trait;
 use fetchwell_engine::ports::error::StoreError;
-use fetchwell_engine::ports::inbox::{BatchId, OutboxMost, OutboxPage};
+use fetchwell_engine::ports::inbox::{BatchId, MessageId, OutboxMost, OutboxPage};
 use fetchwell_engine::ports::message_batches::{
     BATCHES_PER_PAGE, BatchCounts, CANCELLED_AT_ONCE, Completion, MessageBatch, MessageBatches,
-    OPEN_AT_ONCE, OpenBatch, ReadUpTo,
+    OPEN_AT_ONCE, OpenBatch, ReadUpTo, Unanswered,
 };
 use fetchwell_policy::time::Time;
 use sqlx::Row;
@@ -16,15 +16,19 @@ use super::moves::Moves;
 use super::reading;
 use crate::shared::job_state::sql;
 
-/// The number of leased messages comes from an index that has only leased jobs.
+/// The numbers of leased messages come from an index that has only leased jobs. They are read once for all batches, and
+/// only if one of these has not ended.
 macro_rules! select_batch {
     ($rest:literal) => {
         concat!(
-            "SELECT id, caller, created_at, expected_at, cancelled_at, ended_at, callback_url, skipped,
+            "WITH leased AS MATERIALIZED (
+                 SELECT job.batch, count(*) AS messages FROM fetchwell_job AS job
+                 WHERE job.state = {leased} AND job.batch IS NOT NULL GROUP BY job.batch)
+             SELECT id, caller, created_at, expected_at, cancelled_at, ended_at, callback_url, skipped,
                  total, completed, failed, cancelled, number, place,
-                 CASE WHEN ended_at IS NULL THEN (
-                     SELECT count(*) FROM fetchwell_job AS job
-                     WHERE job.state = {leased} AND job.batch = batch.id) ELSE 0 END AS processing
+                 CASE WHEN ended_at IS NULL THEN coalesce(
+                     (SELECT leased.messages FROM leased WHERE leased.batch = batch.id), 0)
+                 ELSE 0 END AS processing
              FROM fetchwell_message_batch AS batch ",
             $rest
         )
@@ -76,6 +80,28 @@ impl MessageBatches for PostgresRetriever {
         most: OutboxMost,
     ) -> Result<Option<OutboxPage>, StoreError> {
         reading::page_of_batch(&self.messages.db, id, of, after, most).await
+    }
+
+    async fn unanswered(
+        &self,
+        id: BatchId,
+        of: Option<&str>,
+        after: i64,
+        most: u32,
+    ) -> Result<Vec<Unanswered>, StoreError> {
+        let query = sqlx::query(
+            "SELECT entry.place, job.key, job.url, job.odd_url, outbox.stored_at, outbox.status, outbox.error
+             FROM fetchwell_message_batch AS batch
+             JOIN fetchwell_message_batch_result AS entry ON entry.batch = batch.id
+             JOIN fetchwell_outbox AS outbox ON outbox.job = entry.job
+             JOIN fetchwell_job AS job ON job.id = entry.job
+             WHERE batch.id = $1 AND ($2::TEXT IS NULL OR batch.caller = $2) AND entry.place > $3
+                 AND NOT (outbox.status = 'success' AND outbox.content IS NOT NULL)
+                 AND coalesce(outbox.http_status, 0) < 400 AND coalesce(outbox.http_status, 0) <> 304
+             ORDER BY entry.place LIMIT $4",
+        );
+        let query = query.bind(id.0.to_vec()).bind(of).bind(after).bind(i64::from(most));
+        self.messages.db.read(query, unanswered_of).await
     }
 
     async fn ended_batches(
@@ -159,6 +185,17 @@ impl MessageBatches for PostgresRetriever {
         self.notify(&caller.into_iter().collect());
         Ok(is_complete)
     }
+}
+
+fn unanswered_of(row: &PgRow) -> sqlx::Result<Unanswered> {
+    Ok(Unanswered {
+        cursor: row.try_get("place")?,
+        message: MessageId(row.try_get("key")?),
+        url: reading::url_of(row)?,
+        created_at: Time::from_micros(row.try_get("stored_at")?),
+        status: row.try_get("status")?,
+        error: row.try_get("error")?,
+    })
 }
 
 fn batch_of(row: &PgRow) -> sqlx::Result<MessageBatch> {

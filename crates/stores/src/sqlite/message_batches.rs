@@ -1,11 +1,13 @@
 //! Batches of messages, as their callers see them.
 
+use std::collections::HashMap;
+
 use async_trait::async_trait;
 use fetchwell_engine::ports::error::StoreError;
-use fetchwell_engine::ports::inbox::{BatchId, OutboxMost, OutboxPage};
+use fetchwell_engine::ports::inbox::{BatchId, MessageId, OutboxMost, OutboxPage};
 use fetchwell_engine::ports::message_batches::{
     BATCHES_PER_PAGE, BatchCounts, CANCELLED_AT_ONCE, Completion, MessageBatch, MessageBatches,
-    OPEN_AT_ONCE, OpenBatch, ReadUpTo,
+    OPEN_AT_ONCE, OpenBatch, ReadUpTo, Unanswered,
 };
 use fetchwell_policy::time::Time;
 use fetchwell_sqlite::db::Db;
@@ -44,8 +46,10 @@ impl MessageBatches for SqliteMessageBatches {
         self.reader
             .write(move |tx| {
                 let select = select_batch!("WHERE id = ?1 AND (?2 IS NULL OR caller = ?2)");
-                let found = tx.find(select, (id.0, of), batch_of)?;
-                found.map(|batch| with_processing(tx, batch)).transpose()
+                let mut found: Vec<MessageBatch> =
+                    tx.find(select, (id.0, of), batch_of)?.into_iter().collect();
+                count_processing(tx, &mut found)?;
+                Ok(found.pop())
             })
             .await
     }
@@ -70,8 +74,9 @@ impl MessageBatches for SqliteMessageBatches {
             .write(move |tx| {
                 let select =
                     select_batch!("WHERE caller = ?1 AND id < ?2 ORDER BY id DESC LIMIT ?3");
-                let found = tx.list(select, (caller, before, most), batch_of)?;
-                found.into_iter().map(|batch| with_processing(tx, batch)).collect()
+                let mut found = tx.list(select, (caller, before, most), batch_of)?;
+                count_processing(tx, &mut found)?;
+                Ok(found)
             })
             .await
     }
@@ -85,6 +90,25 @@ impl MessageBatches for SqliteMessageBatches {
     ) -> Result<Option<OutboxPage>, StoreError> {
         let of = of.map(str::to_owned);
         self.reader.write(move |tx| results(tx, id, of.as_deref(), after, most)).await
+    }
+
+    async fn unanswered(
+        &self,
+        id: BatchId,
+        of: Option<&str>,
+        after: i64,
+        most: u32,
+    ) -> Result<Vec<Unanswered>, StoreError> {
+        let of = of.map(str::to_owned);
+        let select = "SELECT entry.place, job.key, job.url, outbox.created_at, outbox.status, outbox.error
+             FROM message_batch AS batch
+             JOIN message_batch_result AS entry ON entry.batch = batch.id
+             JOIN outbox ON outbox.job = entry.job JOIN job ON job.id = entry.job
+             WHERE batch.id = ?1 AND (?2 IS NULL OR batch.caller = ?2) AND entry.place > ?3
+                 AND NOT (outbox.status = 'success' AND outbox.content IS NOT NULL)
+                 AND coalesce(outbox.http_status, 0) < 400 AND coalesce(outbox.http_status, 0) <> 304
+             ORDER BY entry.place LIMIT ?4";
+        self.reader.write(move |tx| tx.list(select, (id.0, of, after, most), unanswered_of)).await
     }
 
     async fn ended_batches(
@@ -200,6 +224,17 @@ fn results(
     results_in(select.query((id.0, after, most.results))?, after, most).map(Some)
 }
 
+fn unanswered_of(row: &Row<'_>) -> rusqlite::Result<Unanswered> {
+    Ok(Unanswered {
+        cursor: row.get(0)?,
+        message: MessageId(row.get(1)?),
+        url: row.get(2)?,
+        created_at: Time::from_micros(row.get(3)?),
+        status: row.get(4)?,
+        error: row.get(5)?,
+    })
+}
+
 fn batch_of(row: &Row<'_>) -> rusqlite::Result<MessageBatch> {
     let time = |micros: Option<i64>| micros.map(Time::from_micros);
     let number: Option<i64> = row.get(12)?;
@@ -224,17 +259,20 @@ fn batch_of(row: &Row<'_>) -> rusqlite::Result<MessageBatch> {
     })
 }
 
-/// Adds the number of messages that instances hold. The index has only leased jobs, and instances hold few.
-fn with_processing(tx: &Connection, mut batch: MessageBatch) -> rusqlite::Result<MessageBatch> {
-    if batch.ended_at.is_none() {
-        batch.counts.processing = tx.one(
-            sql!(
-                "SELECT count(*) FROM job INDEXED BY job_leased
-                 WHERE state = {leased} AND epoch IS NOT NULL AND batch = ?1"
-            ),
-            [batch.id.0],
-            |row| row.get(0),
-        )?;
+/// Adds the numbers of messages that instances hold. The index has only leased jobs. Instances hold few, and these are
+/// read once for all batches.
+fn count_processing(tx: &Connection, batches: &mut [MessageBatch]) -> rusqlite::Result<()> {
+    if batches.iter().all(|batch| batch.ended_at.is_some()) {
+        return Ok(());
     }
-    Ok(batch)
+    let select = sql!(
+        "SELECT batch, count(*) FROM job INDEXED BY job_leased
+         WHERE state = {leased} AND epoch IS NOT NULL AND batch IS NOT NULL GROUP BY batch"
+    );
+    let counts: Vec<([u8; 16], u32)> = tx.list(select, [], |row| row.try_into())?;
+    let counts: HashMap<[u8; 16], u32> = counts.into_iter().collect();
+    for batch in batches.iter_mut().filter(|batch| batch.ended_at.is_none()) {
+        batch.counts.processing = counts.get(&batch.id.0).copied().unwrap_or_default();
+    }
+    Ok(())
 }

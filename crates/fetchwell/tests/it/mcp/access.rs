@@ -82,6 +82,25 @@ async fn only_a_token_lets_anyone_in_and_a_viewer_fetches_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+/// Otherwise, it would be refused each time, however long the client waits.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_may_have_more_pages_than_a_caller_may_ask_for_at_once() {
+    let origin = TestWeb::start([SiteScript::new("shop.test")]);
+    let program = Program::new(env!("CARGO_BIN_EXE_fetchwell"))
+        .on(&origin)
+        .flags(["--rate", "0", "--i-own-these-sites"])
+        .variable("FETCHWELL_RETRIEVER__CALLER_RATE", "0.001")
+        .variable("FETCHWELL_RETRIEVER__CALLER_BURST", "3");
+    let service = Service::start(program).await;
+    let urls: Vec<String> =
+        (0..5).map(|number| format!("http://shop.test/list/{number}")).collect();
+    let arguments = json!({"urls": urls});
+    let pages = use_tool(service.address, &service.token, "fetch", &arguments).await;
+    assert!(!pages.is_error && !pages.text.contains("Could not read"), "{pages:?}");
+    let answer = ask(service.address, &service.token, "POST /mcp", &ACCEPT, PING).await.unwrap();
+    assert_eq!(answer.status, 429);
+}
+
 async fn what_is_not_a_message_is_refused() {
     let (service, _origin) = service().await;
     let token = &service.token;

@@ -105,6 +105,27 @@ async fn a_batch_is_scraped_and_read_page_by_page() {
     assert_eq!(first["data"], whole["data"]);
 }
 
+/// The clients take an empty page for the last one, and a page has no more documents than they asked for.
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_that_have_failed_are_skipped() {
+    let place = Place::start().await;
+    let private = (0..40).map(|n| format!("http://private.test/{n}"));
+    let urls: Vec<String> =
+        private.chain((0..3).map(|n| format!("http://slow.test/{n}"))).collect();
+    let started = place.post("/v2/batch/scrape", &json!({"urls": urls})).await.expect(200).json();
+    let path = format!("/v2/batch/scrape/{}", started["id"].as_str().unwrap());
+    ended(&place, &path).await;
+    let mut next = Some(format!("{path}?limit=2"));
+    let mut pages = Vec::new();
+    while let Some(path) = next {
+        let page = place.get(&path).await.expect(200).json();
+        pages.push(page["data"].as_array().unwrap().len());
+        let next_url = page.get("next").map(|next| next.as_str().unwrap().to_owned());
+        next = next_url.map(|url| url.strip_prefix("http://fetchwell.test").unwrap().to_owned());
+    }
+    assert_eq!(pages, [2, 1]);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_batch_can_be_cancelled() {
     let place = Place::start().await;

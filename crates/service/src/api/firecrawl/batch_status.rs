@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use axum::extract::{RawQuery, State};
-use fetchwell_engine::ports::inbox::{BatchId, FetchResult, OutboxMessage, OutboxMost, OutboxPage};
-use fetchwell_engine::ports::message_batches::MessageBatch;
+use fetchwell_engine::ports::inbox::{BatchId, FetchResult, OutboxMost, OutboxPage};
+use fetchwell_engine::ports::message_batches::{MessageBatch, Unanswered};
 use fetchwell_policy::rfc3339::rfc3339;
 use serde::Serialize;
 
 use super::FirecrawlResult;
-use super::document::{Document, has_document};
+use super::document::Document;
 use super::error::code_of;
 use super::request::{Caller, PublicUrl, Version};
 use crate::api::batches::batch_id;
@@ -127,20 +127,21 @@ pub(super) async fn errors(
     api.charge(&identity.caller, 1)?;
     parameters::read_known(query.as_deref().unwrap_or_default(), &[], |_, _| Ok(()))?;
     let id = batch_id(id)?;
-    let batch = api.batch(id, &identity).await?;
+    api.batch(id, &identity).await?;
     let mut errors = Errors::default();
-    let mut after = None;
     let mut shares = Vec::new();
-    // Each result adds at most one error, so the response is bounded by the size of the batch.
-    for _ in 0..batch.counts.total {
-        let (results, next, mut share) = api.batch_page(id, &identity, after, MAX_LIMIT).await?;
-        if results.is_empty() {
-            break;
-        }
-        after = Some(next);
+    let mut after = Some(0);
+    // Each result adds at most one error, so the response is bounded by the size of a batch.
+    while let Some(cursor) = after {
+        // A URL and a reason have at most 16 KiB.
+        let mut share = api.memory.take(MAX_PAGE_BYTES).await?;
+        let found = api.on.batches.unanswered(id, identity.sees(), cursor, MAX_LIMIT).await;
+        let found = api.stored(found)?;
+        let is_full = found.len() as u64 >= u64::from(MAX_LIMIT);
+        after = found.last().map(|last| last.cursor).filter(|_| is_full);
         // Reading the results of a large batch is as much work as many requests.
-        api.charge(&identity.caller, 1)?;
-        let bytes: u64 = results.into_iter().map(|outbox| errors.add(outbox)).sum();
+        api.charge_more(&identity.caller, 1);
+        let bytes: u64 = found.into_iter().map(|one| errors.add(one)).sum();
         // Twice: the errors, and the JSON of the response.
         share.shrink_to(2 * bytes);
         shares.push(share);
@@ -150,24 +151,21 @@ pub(super) async fn errors(
 
 impl Errors {
     /// Returns how many bytes it takes.
-    fn add(&mut self, outbox: OutboxMessage) -> u64 {
-        let OutboxMessage { message, url, created_at, result, .. } = outbox;
-        if has_document(&result) {
-            return 0;
-        }
+    fn add(&mut self, unanswered: Unanswered) -> u64 {
+        let Unanswered { message, url, created_at, status, error, .. } = unanswered;
         let url_bytes = url.len() as u64;
-        if result.status == FetchResult::REFUSED_BY_ROBOTS {
+        if status == FetchResult::REFUSED_BY_ROBOTS {
             self.robots_blocked.push(url);
             return url_bytes;
         }
-        let error = result.error.unwrap_or_else(|| result.status.clone());
+        let error = error.unwrap_or_else(|| status.clone());
         let bytes = url_bytes + error.len() as u64 + BYTES_PER_ERROR;
         self.errors.push(ScrapeError {
             id: message.to_string(),
             timestamp: rfc3339(created_at),
             url,
             error,
-            code: code_of(&result.status).to_owned(),
+            code: code_of(&status).to_owned(),
         });
         bytes
     }
@@ -200,18 +198,32 @@ impl Api {
         asked: &AskedPage,
     ) -> Result<Page, Problem> {
         let limit = asked.limit.unwrap_or(DEFAULT_LIMIT);
+        let mut most = limit;
         let mut after = asked.after;
         loop {
-            let (results, next, share) = self.batch_page(id, identity, after, limit).await?;
+            let (results, next, share) = self.batch_page(id, identity, after, most).await?;
             let bytes: u64 = results.iter().map(|one| one.result.text_bytes()).sum();
-            let is_full = results.len() as u64 >= u64::from(limit) || bytes * 2 >= MAX_PAGE_BYTES;
-            let has_more = is_full && self.has_results_after(id, identity, next).await?;
-            let documents: Vec<Document> =
-                results.into_iter().filter_map(|outbox| Document::of(outbox, None).ok()).collect();
-            if !documents.is_empty() || !has_more {
+            let is_full = results.len() as u64 >= u64::from(most) || bytes * 2 >= MAX_PAGE_BYTES;
+            let found = results.into_iter().filter_map(|outbox| {
+                let cursor = outbox.cursor;
+                Some((cursor, Document::of(outbox, None).ok()?))
+            });
+            let mut found: Vec<(i64, Document)> = found.collect();
+            let is_too_much = found.len() > limit as usize;
+            found.truncate(limit as usize);
+            let next = match found.last() {
+                Some((last, _)) if is_too_much => *last,
+                _ => next,
+            };
+            let has_more =
+                is_too_much || (is_full && self.has_results_after(id, identity, next).await?);
+            if !found.is_empty() || !has_more {
+                let documents = found.into_iter().map(|(_, document)| document).collect();
                 return Ok(Page { documents, next: has_more.then_some(next), share });
             }
-            self.charge(&identity.caller, 1)?;
+            // However small the pages are, few reads skip all failures of a batch.
+            most = MAX_LIMIT;
+            self.charge_more(&identity.caller, 1);
             after = Some(next);
         }
     }
@@ -280,33 +292,22 @@ mod tests {
     }
 
     #[test]
-    fn each_result_without_a_document_is_an_error_or_blocked() {
+    fn each_page_without_a_document_is_an_error_or_blocked() {
         let mut errors = Errors::default();
-        for (status, http_status) in [
-            ("refused_by_robots", None),
-            ("timeout", None),
-            ("http_error", Some(404)),
-            ("cancelled", None),
-        ] {
-            errors.add(OutboxMessage {
+        for status in ["refused_by_robots", "timeout", "success", "cancelled"] {
+            errors.add(Unanswered {
                 cursor: 1,
                 message: MessageId([1; 16]),
                 url: format!("http://a.test/{status}"),
-                retailer: "shop".to_owned(),
-                correlation_id: "c".to_owned(),
                 created_at: Time::EPOCH,
-                result: FetchResult {
-                    status: status.to_owned(),
-                    http_status,
-                    error: Some("why".to_owned()),
-                    ..FetchResult::default()
-                },
+                status: status.to_owned(),
+                error: Some("why".to_owned()),
             });
         }
         let told = json!(errors);
         assert_eq!(told["robotsBlocked"], json!(["http://a.test/refused_by_robots"]));
         let codes: Vec<_> = errors.errors.iter().map(|error| &*error.code).collect();
-        assert_eq!(codes, ["timeout", "cancelled"]);
+        assert_eq!(codes, ["timeout", "not-text", "cancelled"]);
         assert_eq!(told["errors"][0]["url"], "http://a.test/timeout");
     }
 }

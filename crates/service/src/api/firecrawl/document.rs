@@ -125,8 +125,9 @@ impl Document {
     }
 }
 
-/// Whether the site responded with a page, or with a status that says why there is none.
-pub(super) fn has_document(result: &FetchResult) -> bool {
+/// Whether the site responded with a page, or with a status that says why there is none. The store selects the other
+/// results of a batch: `MessageBatches::unanswered`.
+fn has_document(result: &FetchResult) -> bool {
     let is_page = result.is_success() && result.content.is_some();
     is_page || result.http_status.is_some_and(|status| status == 304 || status >= 400)
 }
@@ -187,8 +188,8 @@ mod tests {
             assert_eq!(names, expected);
             let metadata = &document["metadata"];
             assert_eq!(metadata["title"], "A");
-            assert_eq!(
             assert!(metadata.get("error").is_none(), "{metadata}");
+            assert_eq!(
                 (&metadata["sourceURL"], &metadata["url"]),
                 (&json!("http://a.test/"), &json!("http://a.test/2"))
             );
@@ -200,8 +201,8 @@ mod tests {
         let stored = document(page(&json!({})), Some(Duration::ZERO)).unwrap();
         assert_eq!(stored["metadata"]["cacheState"], "hit");
         assert_eq!(stored["metadata"]["cachedAt"], "1970-01-01T00:00:00Z");
-    }
         assert_eq!(stored["metadata"]["error"], NO_FORMATS);
+    }
 
     #[test]
     fn a_text_that_is_not_html_is_its_own_markdown() {

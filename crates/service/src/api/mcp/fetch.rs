@@ -35,7 +35,7 @@ pub(super) async fn call(call: &Call<'_>, given: Option<JsonObject>) -> Result<A
         Err(reason) => return Ok(Answer::error(bad(&reason))),
     };
     // The request itself has already been charged as one.
-    call.charge(pages.len() - 1)?;
+    call.api.charge_more(&call.identity.caller, pages.len().saturating_sub(1));
     let max_age = arguments.max_age();
     let read = pages.iter().map(|url| page(call, url, max_age, part));
     let answers = join_all(read).await;

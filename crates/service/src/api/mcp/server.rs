@@ -41,11 +41,6 @@ pub(super) struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// Counts further requests against the caller's limit.
-    pub(super) fn charge(&self, further: usize) -> Result<(), Problem> {
-        if further == 0 { Ok(()) } else { self.api.charge(&self.identity.caller, further) }
-    }
-
     /// Keeps memory until the answer is sent.
     pub(super) fn hold(&self, share: Held) {
         self.held.0.lock().push(share);

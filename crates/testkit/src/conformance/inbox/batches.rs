@@ -10,6 +10,7 @@ use fetchwell_engine::ports::inbox::{
 use fetchwell_engine::ports::job::Lease;
 use fetchwell_engine::ports::message_batches::{
     BatchCounts, CANCELLED_AT_ONCE, Completion, MessageBatch, OPEN_AT_ONCE, OpenBatch, ReadUpTo,
+    Unanswered,
 };
 use fetchwell_engine::ports::oversight::Action;
 use fetchwell_policy::retry::History;
@@ -86,6 +87,26 @@ impl Trial {
         let dead = Settlement::Dead { reason: "no plan".to_owned() };
         assert_eq!(self.finish(vec![finished(lease, dead, None)]).await, [Settled::Confirmed]);
     }
+}
+
+/// Each batch of a list has its own messages in flight.
+pub async fn the_messages_in_flight_are_counted_for_each_batch(place: &dyn InboxStore) {
+    let trial = Trial::new(place).await;
+    trial.send(ANNA, message("http://alone.test/")).await;
+    trial.send_batch(BERTA, many(4)).await;
+    let ended = trial.send_batch(ANNA, many(1)).await;
+    trial.end_all(&success("page")).await;
+    let large = trial.send_batch(ANNA, many(5)).await;
+    let small = trial.send_batch(ANNA, many(2)).await;
+    trial.lease(100).await;
+    let waiting = trial.send_batch(ANNA, many(3)).await;
+    let found = trial.store.batches.batches(ANNA, None, 10).await.expect("batches are listed");
+    let found: Vec<_> = found
+        .iter()
+        .map(|batch| (batch.id, batch.counts.processing, batch.counts.queued()))
+        .collect();
+    assert_eq!(found, [(waiting, 0, 3), (small, 2, 0), (large, 5, 0), (ended, 0, 0)]);
+    assert_eq!(trial.batch(small).await.counts.processing, 2);
 }
 
 /// With or without a result: every end counts, once.
@@ -245,6 +266,56 @@ pub async fn the_results_of_a_batch_come_in_order_and_no_others(place: &dyn Inbo
     let page = trial.store.batches.results(id, None, None, small).await.expect("it is read");
     let Some(OutboxPage::Results { results, .. }) = page else { panic!("{page:?}") };
     assert_eq!(cursors(&results), [1]);
+}
+
+/// A page that is not text, and a failure without a status of the site; but not a 404 or a 304.
+pub async fn the_unanswered_pages_of_a_batch_are_told_apart(place: &dyn InboxStore) {
+    let trial = Trial::new(place).await;
+    let messages = many(9);
+    let id = trial.send_batch(ANNA, messages.clone()).await;
+    let result = |status: &str, http_status, content: Option<&str>| FetchResult {
+        status: status.to_owned(),
+        http_status,
+        content: content.map(str::to_owned),
+        error: Some(format!("why {status}")),
+        ..FetchResult::default()
+    };
+    let leases = trial.lease(100).await;
+    let results = [
+        result("success", Some(200), Some("page")),
+        result("success", Some(200), None),
+        result("success", Some(304), None),
+        result("http_error", Some(404), None),
+        result("http_error", Some(200), None),
+        result("http_error", Some(503), None),
+        result("timeout", None, None),
+        result("refused_by_robots", None, None),
+        result("success", Some(200), Some("")),
+    ];
+    for (lease, result) in leases.iter().zip(results) {
+        trial.end(lease, result).await;
+    }
+    let read = async |of: Option<&str>, after: i64, most: u32| {
+        let found = trial.store.batches.unanswered(id, of, after, most).await;
+        let found = found.expect("they can be read");
+        found.into_iter().map(|one| (one.cursor, one.status)).collect::<Vec<_>>()
+    };
+    let row = |cursor: i64, status: &str| (cursor, status.to_owned());
+    let all =
+        [row(2, "success"), row(5, "http_error"), row(7, "timeout"), row(8, "refused_by_robots")];
+    assert_eq!(read(Some(ANNA), 0, 100).await, all);
+    assert_eq!(read(None, 2, 2).await, all[1..3]);
+    assert_eq!(read(Some(BERTA), 0, 100).await, []);
+    let found = trial.store.batches.unanswered(id, None, 5, 1).await.expect("it is read");
+    let expected = Unanswered {
+        cursor: 7,
+        message: id_in(&leases[6], &messages),
+        url: leases[6].job.url.clone(),
+        created_at: trial.now(),
+        status: "timeout".to_owned(),
+        error: Some("why timeout".to_owned()),
+    };
+    assert_eq!(found, [expected]);
 }
 
 /// Nothing tells a caller that a batch of another one exists.

@@ -91,6 +91,8 @@ macro_rules! inbox_conformance {
                 ended_batches_are_read_in_their_order,
                 the_end_of_a_batch_is_delivered_once,
                 the_results_of_a_batch_come_in_order_and_no_others,
+                the_messages_in_flight_are_counted_for_each_batch,
+                the_unanswered_pages_of_a_batch_are_told_apart,
                 anothers_batch_is_as_unknown_as_one_that_never_was,
                 a_cancelled_batch_ends,
                 a_large_batch_is_cancelled_in_parts,
