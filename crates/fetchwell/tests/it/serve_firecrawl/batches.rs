@@ -148,6 +148,20 @@ async fn a_batch_can_be_cancelled() {
     assert!(errors.len() >= 300 && errors.iter().all(|error| error["code"] == "cancelled"));
 }
 
+/// The options are stored with each URL.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_short_request_for_a_huge_batch_is_refused() {
+    let place = Place::start().await;
+    let urls: Vec<String> = (0..10_000).map(|n| format!("http://shop.test/{n}")).collect();
+    let selectors = vec![format!(".{}", "x".repeat(200)); 50];
+    let body = json!({"urls": urls, "includeTags": selectors});
+    let (error, code) = refused(&place.post("/v2/batch/scrape", &body).await, 413);
+    assert_eq!(code, "too-large");
+    assert!(error.contains("fewer selectors"), "{error}");
+    let few = json!({"urls": urls[..10], "includeTags": selectors});
+    place.post("/v2/batch/scrape", &few).await.expect(200);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_repeats_the_first_answer() {
     let place = Place::start().await;

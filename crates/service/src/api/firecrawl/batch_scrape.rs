@@ -22,6 +22,9 @@ use crate::problem::{FieldError, Problem, ProblemKind};
 /// Firecrawl's clients send the idempotency key of a request in this header.
 const IDEMPOTENCY_KEY: &str = "x-idempotency-key";
 
+/// How many copies of the options are in memory for each URL: read, and encoded for the store.
+const COPIES_OF_OPTIONS: u64 = 3;
+
 /// A batch that was accepted.
 #[derive(Serialize)]
 struct Started {
@@ -49,6 +52,11 @@ pub(super) async fn send(
         let detail = format!("has more values than a batch of {MAX_BATCH} URLs can have");
         return Err(Problem::invalid(vec![FieldError::at("", detail)]).into());
     }
+    let copied_bytes = copied_bytes(&json_body, version)?;
+    if copied_bytes > most_bytes {
+        return Err(too_many_copies(copied_bytes, most_bytes).into());
+    }
+    let _copies = api.memory.take(COPIES_OF_OPTIONS * copied_bytes).await?;
     let json_body = body::json(&whole.bytes)?;
     api.charge(&identity.caller, urls_in(&json_body).len().max(1))?;
     let path = format!("{}/batch/scrape", version.path());
@@ -75,6 +83,19 @@ fn urls_in<'j, 'a>(json: &'j Json<'a>) -> &'j [Json<'a>] {
         Some(Json::Array(urls)) => urls,
         _ => &[],
     }
+/// The size of the options, which are stored with each URL. So a short request may become a large batch.
+fn copied_bytes(json: &Json<'_>, version: Version) -> Result<u64, Problem> {
+    let options = ScrapeOptions::take(&mut Fields::of(json)?, version);
+    Ok(options.stored_bytes().saturating_mul(urls_in(json).len()) as u64)
+}
+
+fn too_many_copies(bytes: u64, most_bytes: u64) -> Problem {
+    Problem::new(ProblemKind::TOO_LARGE).saying(format!(
+        "The options are stored with each URL, which takes {bytes} bytes; at most {most_bytes} are allowed \
+         (retriever.max_batch_body). Send fewer URLs at once, or fewer selectors and shorter headers."
+    ))
+}
+
 }
 
 /// A parsed request.
@@ -160,6 +181,24 @@ mod tests {
         assert!(read(Version::V2, &strict).is_err());
         let lenient = json!({"urls": urls, "ignoreInvalidURLs": true});
         assert_eq!(read(Version::V1, &lenient), Ok((1, Some(bad))));
+    #[test]
+    fn the_options_count_for_each_url() {
+        let bytes = |body: &Value| {
+            let text = body.to_string();
+            let copied = copied_bytes(&serde_json::from_str(&text).unwrap(), Version::V2);
+            copied.unwrap_or_else(|problem| panic!("{}", problem.text()))
+        };
+        let urls = vec!["http://a.test/"; MAX_BATCH];
+        let plain = bytes(&json!({"urls": urls}));
+        assert!(plain < 4 << 20, "{plain}");
+        let selectors = vec![format!(".{}", "x".repeat(200)); 50];
+        let large =
+            bytes(&json!({"urls": urls, "includeTags": selectors, "excludeTags": selectors}));
+        assert!(large > 200_000_000, "{large}");
+        assert_eq!(bytes(&json!({"urls": ["http://a.test/"]})), plain / MAX_BATCH as u64);
+        assert_eq!(bytes(&json!({"formats": ["html"]})), 0);
+    }
+
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::time::Duration;
 use fetchwell_engine::ports::inbox::document::{
     BadSelector, DocumentFormat, DocumentOptions, ElementSelector,
 };
+use fetchwell_engine::ports::inbox::options::Options;
 use fetchwell_engine::web::PREFER_MARKDOWN;
 use fetchwell_policy::url::Site;
 
@@ -62,13 +63,24 @@ impl ScrapeOptions {
         }
     }
 
-    /// The message for a page.
-    pub(super) fn message(&self, url: String, site: Site, deadline: Duration) -> FetchRequest {
+    /// What is stored of the options with each message.
+    pub(super) fn stored_bytes(&self) -> usize {
+        let document = Some(self.document.clone());
+        let options = Options { headers: self.sent_headers(), document, ..Options::default() };
+        options.to_payload().len()
+    }
+
+    fn sent_headers(&self) -> Vec<(String, String)> {
         let mut headers = self.headers.clone();
         if self.takes_markdown() && headers.iter().all(|(name, _)| name != "accept") {
             headers.push(("accept".to_owned(), PREFER_MARKDOWN.to_owned()));
             headers.sort();
         }
+        headers
+    }
+
+    /// The message for a page.
+    pub(super) fn message(&self, url: String, site: Site, deadline: Duration) -> FetchRequest {
         FetchRequest {
             url,
             site,
@@ -77,7 +89,7 @@ impl ScrapeOptions {
             callback_url: None,
             max_age: self.max_age,
             deadline,
-            headers,
+            headers: self.sent_headers(),
             extract: false,
             links: false,
             document: Some(self.document.clone()),
