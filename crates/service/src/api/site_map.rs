@@ -41,7 +41,7 @@ pub(super) const MAX_SEARCH_BYTES: usize = 256;
 const PIECE_BYTES: u64 = 1 << 20;
 
 /// A page or a sitemap that was stored this recently is not fetched again by default.
-const DEFAULT_MAX_AGE: Duration = Duration::from_secs(3_600);
+pub(super) const DEFAULT_MAX_AGE: Duration = Duration::from_secs(3_600);
 
 /// What to map.
 pub(super) struct MapRequest {
@@ -55,6 +55,10 @@ pub(super) struct MapRequest {
     pub(super) include_subdomains: bool,
     /// What to do with the sitemaps of the site.
     pub(super) sitemaps: Sitemaps,
+    /// Whether to leave out URLs with a query.
+    pub(super) leave_out_queries: bool,
+    /// How old a stored page or sitemap may be. Zero: each is fetched.
+    pub(super) max_age: Duration,
     /// How long to wait. Links that were found by then are returned.
     pub(super) wait: Duration,
 }
@@ -82,21 +86,6 @@ pub(super) struct MappedLink {
     pub(super) description: Option<String>,
 }
 
-/// Further rules for a map, which only some endpoints have.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct MapRules {
-    /// Whether to leave out URLs with a query.
-    pub(super) leave_out_queries: bool,
-    /// How old a stored page or sitemap may be. Zero: each is fetched.
-    pub(super) max_age: Duration,
-}
-
-impl Default for MapRules {
-    fn default() -> MapRules {
-        MapRules { leave_out_queries: false, max_age: DEFAULT_MAX_AGE }
-    }
-}
-
 impl Api {
     /// The pages of a site, or a problem if nothing could be read.
     pub(super) async fn map_site(
@@ -104,18 +93,10 @@ impl Api {
         identity: &Identity,
         request: MapRequest,
     ) -> Result<Vec<MappedLink>, Problem> {
-        self.map_site_with(identity, request, MapRules::default()).await
-    }
-
-    pub(super) async fn map_site_with(
-        &self,
-        identity: &Identity,
-        request: MapRequest,
-        rules: MapRules,
-    ) -> Result<Vec<MappedLink>, Problem> {
         let url = self.url_to_map(&request.url)?;
-        let reader = Reader { api: self, identity, until: Instant::now() + request.wait, rules };
-        let mut map = Map::new(&url, &request, rules);
+        let until = Instant::now() + request.wait;
+        let reader = Reader { api: self, identity, until, max_age: request.max_age };
+        let mut map = Map::new(&url, &request);
         let mut page_problem = None;
         let mut sitemap_problem = None;
         if request.sitemaps != Sitemaps::Only {
@@ -153,7 +134,8 @@ struct Reader<'a> {
     api: &'a Api,
     identity: &'a Identity,
     until: Instant,
-    rules: MapRules,
+    /// How old a stored page may be. Zero: each is fetched.
+    max_age: Duration,
 }
 
 impl Reader<'_> {
@@ -176,7 +158,7 @@ impl Reader<'_> {
             retailer: DEFAULT_RETAILER.to_owned(),
             correlation_id: None,
             callback_url: None,
-            max_age: Some(self.rules.max_age).filter(|age| !age.is_zero()),
+            max_age: Some(self.max_age).filter(|age| !age.is_zero()),
             deadline: self.api.rules.default_deadline,
             headers: Vec::new(),
             extract: with_links,
@@ -270,7 +252,6 @@ fn extracted(result: &FetchResult) -> Extracted {
 /// The links found so far.
 struct Map<'a> {
     request: &'a MapRequest,
-    rules: MapRules,
     /// The hosts of the site, without `www.`: that of the request, and that of the page if it was redirected.
     hosts: Vec<String>,
     words: Vec<String>,
@@ -284,11 +265,10 @@ struct Map<'a> {
 }
 
 impl<'a> Map<'a> {
-    fn new(url: &Url, request: &'a MapRequest, rules: MapRules) -> Map<'a> {
+    fn new(url: &Url, request: &'a MapRequest) -> Map<'a> {
         let search = request.search.as_deref().unwrap_or_default().to_lowercase();
         Map {
             request,
-            rules,
             hosts: vec![bare_host(url).to_owned()],
             words: search.split_whitespace().map(str::to_owned).collect(),
             seen: HashSet::new(),
@@ -351,7 +331,7 @@ impl<'a> Map<'a> {
                 before.is_empty() || (self.request.include_subdomains && before.ends_with('.'))
             })
         });
-        let is_allowed = !self.rules.leave_out_queries || url.query().is_none();
+        let is_allowed = !self.request.leave_out_queries || url.query().is_none();
         matches!(url.scheme(), "http" | "https") && is_of_site && is_allowed
     }
 }
@@ -372,15 +352,17 @@ mod tests {
             limit: 100,
             include_subdomains: false,
             sitemaps: Sitemaps::Include,
+            leave_out_queries: false,
+            max_age: DEFAULT_MAX_AGE,
             wait: Duration::ZERO,
         };
         change(&mut request);
         request
     }
 
-    fn mapped(request: &MapRequest, rules: MapRules) -> Vec<String> {
+    fn mapped(request: &MapRequest) -> Vec<String> {
         let url = Url::parse(&request.url).unwrap();
-        let mut map = Map::new(&url, request, rules);
+        let mut map = Map::new(&url, request);
         for link in [
             "http://shop.test/a#top",
             "http://shop.test/a",
@@ -399,21 +381,21 @@ mod tests {
     #[test]
     fn a_map_has_each_page_of_the_site_once() {
         let plain = ["http://shop.test/a", "https://www.shop.test/Blue%20Shoes"];
-        assert_eq!(mapped(&request(|_| {}), MapRules::default()), plain);
+        assert_eq!(mapped(&request(|_| {})), plain);
         let blog = "http://blog.shop.test/?page=2";
         let wide = request(|request| request.include_subdomains = true);
-        assert_eq!(mapped(&wide, MapRules::default()), [plain[0], plain[1], blog]);
-        let rules = MapRules { leave_out_queries: true, ..MapRules::default() };
-        assert_eq!(mapped(&wide, rules), plain);
+        assert_eq!(mapped(&wide), [plain[0], plain[1], blog]);
+        let plain_urls = MapRequest { leave_out_queries: true, ..wide };
+        assert_eq!(mapped(&plain_urls), plain);
         let short = request(|request| request.limit = 1);
-        assert_eq!(mapped(&short, MapRules::default()), plain[..1]);
+        assert_eq!(mapped(&short), plain[..1]);
     }
 
     #[test]
     fn a_search_keeps_the_links_with_all_of_its_words() {
         for (search, count) in [("shoes BLUE", 1), ("shoes red", 0), (" ", 2), ("shop", 2)] {
             let request = request(|request| request.search = Some(search.to_owned()));
-            assert_eq!(mapped(&request, MapRules::default()).len(), count, "{search}");
+            assert_eq!(mapped(&request).len(), count, "{search}");
         }
     }
 }

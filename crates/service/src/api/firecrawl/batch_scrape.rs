@@ -10,7 +10,7 @@ use super::FirecrawlResult;
 use super::fields::Fields;
 use super::options::ScrapeOptions;
 use super::other_options::OTHER_OPTIONS;
-use super::request::{Caller, PublicUrl, Version};
+use super::request::{Caller, PublicUrl, Version, read_body};
 use crate::api::accept::idempotency_of;
 use crate::api::batch::{MAX_BATCH, has_too_many_values};
 use crate::api::fields::{FetchRequest, Judge};
@@ -44,23 +44,21 @@ pub(super) async fn send(
     PublicUrl(public_url): PublicUrl,
     request: Request,
 ) -> FirecrawlResult {
-    identity.check_may_send()?;
-    let (parts, body) = request.into_parts();
     let most_bytes = api.rules.max_batch_body_bytes;
-    let whole = body::read(&api.memory, &parts.headers, body, most_bytes).await?;
+    let (headers, whole) = read_body(&api, &identity, request, most_bytes).await?;
     if has_too_many_values(&whole.bytes) {
         let detail = format!("has more values than a batch of {MAX_BATCH} URLs can have");
         return Err(Problem::invalid(vec![FieldError::at("", detail)]).into());
     }
+    let json_body = body::json(&whole.bytes)?;
+    api.charge(&identity.caller, urls_in(&json_body).len().max(1))?;
     let copied_bytes = copied_bytes(&json_body, version)?;
     if copied_bytes > most_bytes {
         return Err(too_many_copies(copied_bytes, most_bytes).into());
     }
     let _copies = api.memory.take(COPIES_OF_OPTIONS * copied_bytes).await?;
-    let json_body = body::json(&whole.bytes)?;
-    api.charge(&identity.caller, urls_in(&json_body).len().max(1))?;
     let path = format!("{}/batch/scrape", version.path());
-    let idempotency = idempotency_of(IDEMPOTENCY_KEY, &parts.headers, &path, &whole.bytes)?;
+    let idempotency = idempotency_of(IDEMPOTENCY_KEY, &headers, &path, &whole.bytes)?;
     let asked = Asked::read(&json_body, version, &api.judge())?;
     let new = NewBatch {
         callback_url: None,
@@ -83,6 +81,8 @@ fn urls_in<'j, 'a>(json: &'j Json<'a>) -> &'j [Json<'a>] {
         Some(Json::Array(urls)) => urls,
         _ => &[],
     }
+}
+
 /// The size of the options, which are stored with each URL. So a short request may become a large batch.
 fn copied_bytes(json: &Json<'_>, version: Version) -> Result<u64, Problem> {
     let options = ScrapeOptions::take(&mut Fields::of(json)?, version);
@@ -94,8 +94,6 @@ fn too_many_copies(bytes: u64, most_bytes: u64) -> Problem {
         "The options are stored with each URL, which takes {bytes} bytes; at most {most_bytes} are allowed \
          (retriever.max_batch_body). Send fewer URLs at once, or fewer selectors and shorter headers."
     ))
-}
-
 }
 
 /// A parsed request.
@@ -181,6 +179,8 @@ mod tests {
         assert!(read(Version::V2, &strict).is_err());
         let lenient = json!({"urls": urls, "ignoreInvalidURLs": true});
         assert_eq!(read(Version::V1, &lenient), Ok((1, Some(bad))));
+    }
+
     #[test]
     fn the_options_count_for_each_url() {
         let bytes = |body: &Value| {
@@ -197,8 +197,6 @@ mod tests {
         assert!(large > 200_000_000, "{large}");
         assert_eq!(bytes(&json!({"urls": ["http://a.test/"]})), plain / MAX_BATCH as u64);
         assert_eq!(bytes(&json!({"formats": ["html"]})), 0);
-    }
-
     }
 
     #[test]

@@ -11,12 +11,12 @@ use super::FirecrawlResult;
 use super::fields::{Fields, count};
 use super::options::{DEFAULT_TIMEOUT, timeout};
 use super::other_options::OTHER_OPTIONS;
-use super::request::{Caller, Version};
+use super::request::{Caller, Version, read_body};
 use super::scrape::MAX_BODY_BYTES;
 use crate::api::json::Json;
 use crate::api::respond::json;
 use crate::api::site_map::{
-    MAX_MAPPED, MAX_SEARCH_BYTES, MapRequest, MapRules, MappedLink, Sitemaps,
+    DEFAULT_MAX_AGE, MAX_MAPPED, MAX_SEARCH_BYTES, MapRequest, MappedLink, Sitemaps,
 };
 use crate::api::{Api, body, values};
 use crate::problem::{Problem, ProblemKind};
@@ -49,14 +49,12 @@ pub(super) async fn map(
     Caller(identity): Caller,
     request: Request,
 ) -> FirecrawlResult {
-    identity.check_may_send()?;
     api.charge(&identity.caller, 1)?;
-    let (parts, body) = request.into_parts();
-    let (asked, rules) = {
-        let whole = body::read(&api.memory, &parts.headers, body, MAX_BODY_BYTES).await?;
+    let asked = {
+        let (_, whole) = read_body(&api, &identity, request, MAX_BODY_BYTES).await?;
         asked(&body::json(&whole.bytes)?, version)?
     };
-    let links = api.map_site_with(&identity, asked, rules).await?;
+    let links = api.map_site(&identity, asked).await?;
     let bytes: usize = links.iter().map(bytes_of).sum();
     let share = api.memory.take(bytes as u64).await?;
     Ok(until_sent(answer(version, links), share))
@@ -83,7 +81,7 @@ fn answer(version: Version, links: Vec<MappedLink>) -> Response {
     }
 }
 
-fn asked(json: &Json<'_>, version: Version) -> Result<(MapRequest, MapRules), Problem> {
+fn asked(json: &Json<'_>, version: Version) -> Result<MapRequest, Problem> {
     let is_new = version == Version::V2;
     let mut fields = Fields::of(json)?;
     let url = fields.need("url", text);
@@ -111,21 +109,17 @@ fn asked(json: &Json<'_>, version: Version) -> Result<(MapRequest, MapRules), Pr
         Version::V2 => fields.take("sitemap", sitemaps).unwrap_or_default(),
     };
     fields.finish(&OTHER_OPTIONS)?;
-    let mut rules =
-        MapRules { leave_out_queries: leave_out_queries.unwrap_or(is_new), ..MapRules::default() };
-    if is_uncached {
-        rules.max_age = Duration::ZERO;
-    }
-    let request = MapRequest {
+    Ok(MapRequest {
         // Without an error there is a URL.
         url: url.ok_or_else(|| Problem::new(ProblemKind::INTERNAL))?,
         search,
         limit: limit.unwrap_or(DEFAULT_LIMIT),
         include_subdomains: include_subdomains.unwrap_or(is_new),
         sitemaps,
+        leave_out_queries: leave_out_queries.unwrap_or(is_new),
+        max_age: if is_uncached { Duration::ZERO } else { DEFAULT_MAX_AGE },
         wait: wait.unwrap_or(DEFAULT_TIMEOUT),
-    };
-    Ok((request, rules))
+    })
 }
 
 fn sitemaps(value: &Json<'_>) -> Result<Sitemaps, String> {
@@ -156,7 +150,7 @@ mod tests {
 
     use super::*;
 
-    fn read(version: Version, changes: &Value) -> Result<(MapRequest, MapRules), String> {
+    fn read(version: Version, changes: &Value) -> Result<MapRequest, String> {
         let mut body = json!({"url": "http://a.test/"});
         for (name, value) in changes.as_object().unwrap() {
             body[name] = value.clone();
@@ -168,9 +162,8 @@ mod tests {
     #[test]
     fn defaults_are_those_of_the_version() {
         for (version, is_new) in [(Version::V1, false), (Version::V2, true)] {
-            let (request, rules) =
-                read(version, &json!({})).unwrap_or_else(|fault| panic!("{fault}"));
-            assert_eq!((request.include_subdomains, rules.leave_out_queries), (is_new, is_new));
+            let request = read(version, &json!({})).unwrap_or_else(|fault| panic!("{fault}"));
+            assert_eq!((request.include_subdomains, request.leave_out_queries), (is_new, is_new));
             assert_eq!((request.limit, request.sitemaps), (DEFAULT_LIMIT, Sitemaps::Include));
         }
     }
@@ -183,7 +176,7 @@ mod tests {
             (Version::V2, json!({"sitemap": "only"}), Sitemaps::Only),
             (Version::V2, json!({"sitemap": "skip"}), Sitemaps::Skip),
         ] {
-            assert_eq!(read(version, &changes).map(|(request, _)| request.sitemaps), Ok(expected));
+            assert_eq!(read(version, &changes).map(|request| request.sitemaps), Ok(expected));
         }
         for (version, changes, said) in [
             (

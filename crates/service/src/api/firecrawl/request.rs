@@ -3,14 +3,17 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use axum::extract::FromRequestParts;
+use axum::extract::{FromRequestParts, Request};
+use http::HeaderMap;
 use http::header::HOST;
 use http::request::Parts;
 use http::uri::Authority;
 
 use super::error::FirecrawlError;
-use crate::api::Api;
+use crate::api::body::Whole;
 use crate::api::identity::Identity;
+use crate::api::{Api, body};
+use crate::problem::Problem;
 use crate::server::Peer;
 
 /// The version of Firecrawl's API. The versions differ in their defaults and in the format of a map.
@@ -51,6 +54,19 @@ impl FromRequestParts<Arc<Api>> for Caller {
     ) -> Result<Caller, FirecrawlError> {
         Ok(Caller(Identity::from_request_parts(parts, api).await?))
     }
+}
+
+/// Reads the body of a request that sends messages, and returns it with the headers.
+pub(super) async fn read_body(
+    api: &Api,
+    identity: &Identity,
+    request: Request,
+    most_bytes: u64,
+) -> Result<(HeaderMap, Whole), Problem> {
+    identity.check_may_send()?;
+    let (parts, body) = request.into_parts();
+    let whole = body::read(&api.memory, &parts.headers, body, most_bytes).await?;
+    Ok((parts.headers, whole))
 }
 
 /// The URL at which the client reaches this service, without a trailing slash: that of the setting, or else the host of

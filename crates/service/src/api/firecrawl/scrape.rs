@@ -10,7 +10,7 @@ use super::document::Document;
 use super::fields::Fields;
 use super::options::ScrapeOptions;
 use super::other_options::OTHER_OPTIONS;
-use super::request::{Caller, Version};
+use super::request::{Caller, Version, read_body};
 use crate::api::fields::{FetchRequest, Judge};
 use crate::api::json::Json;
 use crate::api::respond::json;
@@ -33,11 +33,9 @@ pub(super) async fn scrape(
     Caller(identity): Caller,
     request: Request,
 ) -> FirecrawlResult {
-    identity.check_may_send()?;
     api.charge(&identity.caller, 1)?;
-    let (parts, body) = request.into_parts();
     let (message, wait) = {
-        let whole = body::read(&api.memory, &parts.headers, body, MAX_BODY_BYTES).await?;
+        let (_, whole) = read_body(&api, &identity, request, MAX_BODY_BYTES).await?;
         let json = body::json(&whole.bytes)?;
         let (message, options) = asked(&json, version, &api.judge())?;
         (message, options.timeout)

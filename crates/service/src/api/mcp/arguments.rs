@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::api::site_map::{MAX_SEARCH_BYTES, MapRequest, Sitemaps};
+use crate::api::site_map::{DEFAULT_MAX_AGE, MAX_SEARCH_BYTES, MapRequest, Sitemaps};
 
 /// The maximum number of pages of one call.
 pub(super) const MAX_URLS: usize = 10;
@@ -135,6 +135,8 @@ impl MapArguments {
             limit: self.limit.unwrap_or(DEFAULT_LINKS),
             include_subdomains: self.include_subdomains,
             sitemaps: self.sitemaps,
+            leave_out_queries: false,
+            max_age: DEFAULT_MAX_AGE,
             wait,
         }
     }
