@@ -224,12 +224,6 @@ impl Problem {
         &self.body.detail
     }
 
-    /// What is wrong with the invalid parts of the request.
-    pub(crate) fn reasons(&self) -> String {
-        let reasons: Vec<&str> = self.body.errors.iter().map(|error| &*error.detail).collect();
-        reasons.join("; ")
-    }
-
     /// The status of the result, if the problem is about one.
     pub(crate) fn result(&self) -> Option<&str> {
         self.body.result.as_deref()

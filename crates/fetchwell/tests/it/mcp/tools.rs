@@ -226,7 +226,7 @@ async fn captures_are_found_and_read() {
     assert_eq!(page.untrusted().chars().count(), 20, "{page:?}");
     assert!(page.untrusted().starts_with("# Page 00000/00001"), "{page:?}");
     assert!(page.text.contains("Captured at: 20240712000102"), "{page:?}");
-    assert!(page.text.contains("start_index 20."), "{page:?}");
+    assert!(page.text.contains("with the same arguments and start_index 20."), "{page:?}");
 
     let none = place.call("find_in_archive", &json!({"url": "example.org"})).await;
     assert!(!none.is_error && none.text.contains("has no capture of example.org"), "{none:?}");

@@ -11,12 +11,11 @@ use crate::problem::{Problem, ProblemKind};
 pub(super) fn about_page(url: &str, problem: &Problem) -> String {
     let url = short(url);
     let detail = short(problem.detail());
-    let reasons = short(&problem.reasons());
     match problem.name() {
         name if name == ProblemKind::NO_PAGE.name => no_page(&url, problem, &detail),
         name if name == ProblemKind::INVALID_FIELD.name => format!(
-            "{url} cannot be fetched, because the URL is invalid: {reasons}. The same call will fail again; use the \
-             http(s) URL of a public page."
+            "{url} cannot be fetched: {}. The same call will fail again; use the http(s) URL of a public page.",
+            short(&problem.text())
         ),
         name if name == ProblemKind::NOT_IN_TIME.name => format!(
             "{url} is still being fetched: its site is slow, or other requests to it are ahead in the queue. Call the \
@@ -79,7 +78,12 @@ fn no_page(url: &str, problem: &Problem, detail: &str) -> String {
         "rate_limited" => "The site is rate-limiting requests. Do not fetch from it for a few minutes; continue with \
                            other sites."
             .to_owned(),
-        "network_error" | "timeout" => format!(
+        // The deadline of a message may also pass while it waits for its turn.
+        "timeout" => format!(
+            "The page was not fetched in time: the site is slow, or other requests to it were ahead. `{EXPLAIN}` says \
+             when the next attempt is possible, and `{FIND_IN_ARCHIVE}` may have a copy of the page."
+        ),
+        "network_error" => format!(
             "The site does not respond. Check the spelling of the hostname; `{EXPLAIN}` says when the next attempt is \
              possible, and `{FIND_IN_ARCHIVE}` may have a copy of the page."
         ),
@@ -129,6 +133,7 @@ mod tests {
             (without_page("refused_by_robots"), "do not try to read it in another way"),
             (without_page("http_error"), "`map` lists the pages"),
             (without_page("network_error"), "`explain` says when"),
+            (without_page("timeout"), "other requests to it were ahead"),
             (without_page("refused"), "Do not repeat this call"),
             (without_page("success"), "nothing to read"),
             (without_page("internal_error"), "the page is not the cause"),

@@ -86,8 +86,9 @@ impl<'a> Excerpt<'a> {
         Excerpt { text: excerpt, start, end, total }
     }
 
-    /// Which part this is, and how to read the next one; `None` if it is the whole text.
-    pub(super) fn place(&self, tool: &str, url: &str) -> Option<String> {
+    /// Which part this is, and how to read the next one: with this call and `start_index`. `None` if it is the whole
+    /// text.
+    pub(super) fn place(&self, call: &str) -> Option<String> {
         let Excerpt { start, end, total, .. } = self;
         if *start == 0 && end == total {
             return None;
@@ -101,7 +102,7 @@ impl<'a> Excerpt<'a> {
         if end == total {
             return Some(format!("{part} This is the end of the page.\n"));
         }
-        Some(format!("{part} To read on, call {tool} with url {url} and start_index {end}.\n"))
+        Some(format!("{part} To read on, call {call} and start_index {end}.\n"))
     }
 }
 
@@ -131,7 +132,7 @@ mod tests {
                 assert!(excerpt.text.chars().count() <= max_length);
                 whole.push_str(excerpt.text);
                 start = excerpt.end;
-                let place = excerpt.place("fetch", "http://a.test/").unwrap_or_default();
+                let place = excerpt.place("fetch with url http://a.test/").unwrap_or_default();
                 if !place.contains(&format!("start_index {start}.")) {
                     break;
                 }
@@ -140,9 +141,9 @@ mod tests {
         }
         let behind = Excerpt::of(page, Part { start: 1_000, max_length: 10 });
         assert_eq!(behind.text, "");
-        assert!(behind.place("fetch", "x").unwrap().contains("no text"));
+        assert!(behind.place("fetch").unwrap().contains("no text"));
         let all = Excerpt::of("", Part { start: 0, max_length: 10 });
-        assert_eq!(all.place("fetch", "x"), None);
+        assert_eq!(all.place("fetch"), None);
     }
 
     #[test]

@@ -86,6 +86,7 @@ async fn capture(
     let excerpt = Excerpt::of(&markdown, part);
     let mut text = format!("URL: {}\nCaptured at: {}\n", short(&url), short(&timestamp));
     text.push_str(&untrusted(excerpt.text)?);
-    text.extend(excerpt.place(FIND_IN_ARCHIVE, &short(&query.pattern)));
+    // Without its timestamp and `read`, the call would list captures, or read another one.
+    text.extend(excerpt.place(&format!("{FIND_IN_ARCHIVE} with the same arguments")));
     Ok(Answer::success(text))
 }

@@ -90,7 +90,7 @@ fn shown(call: &Call<'_>, url: &str, page: PageResult, part: Part) -> Result<Ans
     } else {
         text.push_str(&untrusted(&content)?);
     }
-    text.extend(excerpt.place(FETCH, url));
+    text.extend(excerpt.place(&format!("{FETCH} with url {url}")));
     // Counted twice: the text, and the JSON of the response.
     share.shrink_to(2 * text.len() as u64);
     call.hold(share);
