@@ -53,7 +53,7 @@ impl ProblemKind {
     pub(crate) const BAD_HOST: ProblemKind = ProblemKind {
         name: "bad-host",
         status: StatusCode::BAD_REQUEST,
-        title: "The request does not name exactly one host",
+        title: "The Host header does not name this server",
         mend: "Send one header Host with the name or address of this server.",
     };
 

@@ -19,7 +19,7 @@ pub(super) fn check(parts: &Parts, allowed: &[String]) -> Result<(), Problem> {
         |host: &str| allowed.iter().any(|allowed| allowed.trim().eq_ignore_ascii_case(host));
     let host = host.filter(|host| is_here(host.host()) || is_allowed(host.host()));
     let host = host.ok_or_else(|| {
-        Problem::new(ProblemKind::FOREIGN_ORIGIN).saying(
+        Problem::new(ProblemKind::BAD_HOST).saying(
             "The Host header is neither an IP address nor localhost. If it is a hostname of this server, add it to \
              `mcp.allowed_hosts`.",
         )
