@@ -32,6 +32,7 @@ pub(crate) fn write(
         base_url,
         address_bytes_left: max_added_bytes,
         escape_bytes_left: max_added_bytes,
+        links: Vec::new(),
         out: String::new(),
     };
     walk(page, content, &mut writer, watch)?;
@@ -44,7 +45,20 @@ struct Writer<'p> {
     address_bytes_left: usize,
     /// A page that consists of quotation marks would be six times as long.
     escape_bytes_left: usize,
+    /// The links that are open.
+    links: Vec<OpenLink>,
     out: String,
+}
+
+/// A link whose end tag has not been written.
+struct OpenLink {
+    /// Its node on the page.
+    index: usize,
+    /// Where its tag begins in the output.
+    start: usize,
+    /// Whether there is something in it to click.
+    has_content: bool,
+    has_space: bool,
 }
 
 impl Writer<'_> {
@@ -65,6 +79,21 @@ impl Writer<'_> {
             _ => {}
         }
         self.out.push('>');
+    }
+
+    /// Ends a link. One without content is removed: its content was dropped, or is a script.
+    fn end_link(&mut self, index: usize) {
+        let Some(link) = self.links.pop_if(|link| link.index == index) else { return };
+        if !link.has_content {
+            self.out.truncate(link.start);
+            if link.has_space {
+                self.out.push(' ');
+            }
+        }
+        if let Some(outer) = self.links.last_mut() {
+            outer.has_content |= link.has_content;
+            outer.has_space |= link.has_space;
+        }
     }
 
     fn push_name(&mut self, element: &Element<'_>) {
@@ -101,9 +130,16 @@ impl Writer<'_> {
 }
 
 impl NodeVisitor for Writer<'_> {
-    fn enter(&mut self, _: usize, element: &Element<'_>) -> bool {
+    fn enter(&mut self, index: usize, element: &Element<'_>) -> bool {
         if is_left_out(element.tag) {
             return false;
+        }
+        if element.tag == Tag::A && element.attribute("href").is_some() {
+            let start = self.out.len();
+            self.links.push(OpenLink { index, start, has_content: false, has_space: false });
+        }
+        if let Some(link) = self.links.last_mut() {
+            link.has_content |= element.tag.is_void() && element.tag != Tag::Br;
         }
         if is_written(element) {
             self.open(element);
@@ -112,16 +148,21 @@ impl NodeVisitor for Writer<'_> {
         !element.tag.is_void()
     }
 
-    fn leave(&mut self, _: usize, element: &Element<'_>) {
+    fn leave(&mut self, index: usize, element: &Element<'_>) {
         if is_written(element) {
             self.out.push_str("</");
             self.push_name(element);
             self.out.push('>');
         }
+        self.end_link(index);
     }
 
     /// Character references stay as they are.
     fn text(&mut self, source: &str) {
+        if let Some(link) = self.links.last_mut() {
+            link.has_content |= !source.trim().is_empty();
+            link.has_space |= source.contains(char::is_whitespace);
+        }
         if let Some(text) = self.escaped(source, &['<', '>']) {
             self.out.push_str(&text);
         }

@@ -341,6 +341,31 @@ mod tests {
     }
 
     #[test]
+    fn a_link_whose_content_is_left_out_is_left_out_too() {
+        let url = Url::parse("http://a.test/").unwrap();
+        for (body, html) in [
+            ("one <a href=/x><b class=gone>two</b></a> three", "one  three"),
+            ("one<a href=/x> <b><i class=gone>two</i></b></a>three", "one three"),
+            ("<a href=/x><script>two()</script></a>three", "three"),
+            ("<a href=/x><a class=gone href=/y>two</a></a>three", "three"),
+            ("<a href=/x><img class=gone src=i.png></a>", ""),
+            (
+                "<a href=/x><img src=i.png></a>",
+                "<a href=\"http://a.test/x\"><img src=\"http://a.test/i.png\"></a>",
+            ),
+            ("<a href=/x><b>two</b></a>", "<a href=\"http://a.test/x\"><b>two</b></a>"),
+            // Others may link to it.
+            ("<a id=top></a>one", "<a id=\"top\"></a>one"),
+        ] {
+            let page = format!("<body>{body}</body>");
+            let exclude = [selector("", "", "gone")];
+            let part = Part { whole_page: true, exclude: &exclude, ..Part::default() };
+            let read = part_within(&page, &url, &part, &Limits::NONE).unwrap();
+            assert_eq!(read.html, html, "{body}");
+        }
+    }
+
+    #[test]
     fn escapes_do_not_multiply_a_page() {
         let url = Url::parse("http://a.test/").unwrap();
         let page = format!("<p title='{}'>{}</p>", "\"".repeat(400_000), ">".repeat(400_000));
