@@ -37,6 +37,12 @@ CLIPPED = """() => window.innerWidth > 640 ? [] : [...document.querySelectorAll(
     .filter((part) => part.getBoundingClientRect().right > window.innerWidth + 1)
     .map((part) => part.outerHTML.slice(0, 120)).slice(0, 4)"""
 
+# The fields of a line stand at its lower edge, so fields of different heights lift their labels.
+UNEVEN = """() => [...document.querySelectorAll(".inline")].map((line) => {
+        const ends = [...line.querySelectorAll("label")].map((label) => label.getBoundingClientRect().bottom);
+        return [line.innerText, Math.max(...ends) - Math.min(...ends)];
+    }).filter(([text, pixels]) => pixels > 1)"""
+
 
 def visit(browser: Browser, base: str, token: str, scheme: str = "light", size: dict[str, int] = WIDE, **more) -> Page:
     """A page of a new browser of somebody who has logged in."""
@@ -71,6 +77,8 @@ def examine(page: Page, what: str, rules: list[str] | None = None) -> None:
     assert wide <= window, f"{what}: {wide} pixels in a window of {window}"
     clipped = page.evaluate(CLIPPED)
     assert not clipped, f"{what}: cut off at the side: {clipped}"
+    uneven = page.evaluate(UNEVEN)
+    assert not uneven, f"{what}: labels at different heights: {uneven}"
     headings = page.get_by_role("heading", level=1).count()
     assert headings == 1, f"{what}: {headings} main headings"
 
