@@ -54,9 +54,10 @@ pub(crate) struct GlobalFlags {
     /// Settings file [default: ./fetchwell.toml, else the one in your config folder]
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Store for queues and results: sqlite:PATH for every command; postgres://… for serve, callers, messages
-    /// and outbox; redis://… for pages, dlq, schedule, feeds and articles; either also for explain,
-    /// sites, ledger, top and doctor, and for commoncrawl with RabbitMQ [default: sqlite:fetchwell.db]
+    /// Store for queues and results: sqlite:PATH for every command; postgres://… for serve, mcp, callers,
+    /// messages and outbox; redis://… for pages, dlq, schedule, feeds and articles; either also for
+    /// explain, sites, ledger, top and doctor, and for commoncrawl with RabbitMQ [default:
+    /// sqlite:fetchwell.db; for mcp, mcp.db in your data folder]
     #[arg(long, global = true, value_name = "URL")]
     store: Option<String>,
     /// Store for the pace of each site; processes that use the same one share it [default: the store]
