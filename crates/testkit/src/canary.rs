@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 use tokio_util::task::AbortOnDropHandle;
@@ -106,6 +106,7 @@ async fn converse(stream: TcpStream, cage: &Cage) -> io::Result<()> {
     loop {
         let mut target = String::new();
         let mut host = String::new();
+        let mut body_bytes = 0;
         loop {
             let mut line = String::new();
             if stream.read_line(&mut line).await? == 0 {
@@ -114,12 +115,16 @@ async fn converse(stream: TcpStream, cage: &Cage) -> io::Result<()> {
             match line.trim_end().split_once(' ') {
                 None if line.trim_end().is_empty() => break,
                 Some(("host:" | "Host:", name)) => host = name.to_owned(),
-                Some(("GET" | "HEAD", rest)) => {
+                Some(("content-length:" | "Content-Length:", bytes)) => {
+                    body_bytes = bytes.parse().map_err(io::Error::other)?;
+                }
+                Some(("GET" | "HEAD" | "POST", rest)) => {
                     target = rest.split(' ').next().unwrap_or_default().to_owned();
                 }
                 _ => {}
             }
         }
+        tokio::io::copy(&mut (&mut stream).take(body_bytes), &mut tokio::io::sink()).await?;
         stream.write_all(cage.answer(&host, &target).as_bytes()).await?;
     }
 }

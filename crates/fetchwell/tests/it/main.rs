@@ -52,6 +52,7 @@ mod schedule;
 mod serve_api;
 mod serve_contract;
 mod serve_firecrawl;
+mod serve_guard;
 mod serve_openapi;
 mod serve_python;
 mod serve_typescript;

@@ -3,7 +3,6 @@
 mod access;
 mod archive;
 mod conformance;
-mod guard;
 mod process;
 mod python;
 mod tools;
@@ -28,9 +27,9 @@ fn call(tool: &str, arguments: &Value) -> Value {
 
 /// The answer of a tool.
 #[derive(Debug)]
-struct ToolAnswer {
+pub(crate) struct ToolAnswer {
     text: String,
-    is_error: bool,
+    pub(crate) is_error: bool,
 }
 
 impl ToolAnswer {
@@ -58,7 +57,12 @@ impl ToolAnswer {
 }
 
 /// Calls a tool over HTTP.
-async fn use_tool(to: SocketAddr, token: &str, tool: &str, arguments: &Value) -> ToolAnswer {
+pub(crate) async fn use_tool(
+    to: SocketAddr,
+    token: &str,
+    tool: &str,
+    arguments: &Value,
+) -> ToolAnswer {
     let answer = post(to, token, &call(tool, arguments)).await;
     assert_eq!(answer.status, 200, "{}", String::from_utf8_lossy(&answer.body));
     ToolAnswer::of(&answer.json())
