@@ -102,15 +102,21 @@ impl Content {
         std::iter::once(&self.root).chain(&self.more)
     }
 
-    /// The heading that matches the title.
+    /// The heading that matches the title, else the `h1` with an element that does.
     pub(crate) fn headline(&self, page: &Page<'_>, title: &str) -> Option<usize> {
-        page.elements()
-            .skip_while(|(index, _)| *index < self.root.start)
-            .take_while(|(index, _)| *index < self.root.end)
-            .filter(|(_, element)| matches!(element.tag, Tag::H1 | Tag::H2))
-            .take(MAX_HEADINGS)
-            .map(|(index, _)| index)
-            .find(|index| says(page, *index, title))
+        let headings = || {
+            page.elements()
+                .skip_while(|(index, _)| *index < self.root.start)
+                .take_while(|(index, _)| *index < self.root.end)
+                .filter(|(_, element)| matches!(element.tag, Tag::H1 | Tag::H2))
+                .take(MAX_HEADINGS)
+        };
+        let whole = headings().map(|(index, _)| index).find(|index| says(page, *index, title));
+        whole.or_else(|| {
+            let main = headings().filter(|(_, element)| element.tag == Tag::H1);
+            main.map(|(index, _)| index)
+                .find(|index| page.pieces(*index).any(|piece| piece == title))
+        })
     }
 }
 

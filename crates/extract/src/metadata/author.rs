@@ -3,8 +3,9 @@
 use super::date;
 use super::json_ld::{JsonLd, MAX_AUTHORS};
 use super::metas::Metas;
+use super::site_name::is_site_name;
 use super::sources::Sources;
-use super::title::{is_site_name, plain};
+use super::title::plain;
 use crate::entities;
 use crate::fold::one_line;
 use crate::page::{Element, Node, NodeKind, Page, Tag};

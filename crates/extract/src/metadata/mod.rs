@@ -2,9 +2,11 @@
 
 mod author;
 mod date;
+mod frame;
 mod json_ld;
 mod metas;
 mod published;
+mod site_name;
 mod sources;
 mod title;
 
@@ -17,11 +19,11 @@ use crate::links::absolute;
 use crate::page::{Element, Page, Tag};
 
 pub(crate) use author::{stated_authors, stated_name};
+pub(crate) use frame::without_frame;
 pub(crate) use json_ld::{JsonLd, StatedKind};
 pub(crate) use metas::Metas;
 use sources::Sources;
 use title::Titles;
-pub(crate) use title::without_frame;
 
 /// The page's metadata, each field from its best source.
 pub(crate) struct Metadata {
@@ -109,10 +111,14 @@ fn title(
 ) -> String {
     let is_short = |title: &String| title.len() <= MAX_TITLE_BYTES;
     let headings = texts(page, |element| element.tag == Tag::H1).filter(is_short);
+    let heading_elements = page.elements().filter(|(_, element)| element.tag == Tag::H1);
+    let heading_pieces =
+        heading_elements.take(MAX_HEADINGS).flat_map(|(index, _)| page.pieces(index));
     let titles = Titles {
         shared: metas.best("og:title twitter:title").filter(is_short),
         document: texts(page, |element| element.tag == Tag::Title).find(is_short),
         headings: headings.take(MAX_HEADINGS).collect(),
+        heading_pieces: heading_pieces.filter(is_short).collect(),
         linked: json_ld.values("headline").map(|text| one_line(&text)).find(is_short),
         site_name,
         url,

@@ -4,6 +4,7 @@ use jiff::fmt::temporal::Pieces;
 use url::Url;
 
 use super::date::{self, Order};
+use super::frame::without_frame;
 use super::sources::Sources;
 use super::title::plain;
 use crate::fold::one_line;
@@ -211,7 +212,9 @@ fn headline(page: &Page<'_>, title: &str) -> usize {
     };
     let is_title = |index: &usize| {
         let text = page.short_text(*index, MAX_HEADING_BYTES);
-        text.is_some_and(|text| plain(&text) == wanted)
+        text.is_some_and(|text| {
+            plain(&text) == wanted || plain(without_frame(&one_line(&text))) == wanted
+        })
     };
     headings(&[Tag::H1])
         .find(is_title)

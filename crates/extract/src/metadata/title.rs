@@ -4,12 +4,11 @@ use std::collections::HashSet;
 
 use url::Url;
 
+use super::frame::{MIN_HEADLINE_WORDS, without_addition, without_frame};
+use super::site_name::{MAX_SITE_WORDS, is_only_site_name, is_site_name};
+
 /// Separators between a headline and the site's name.
 const SEPARATORS: [&str; 9] = [" | ", " - ", " – ", " — ", " :: ", " » ", " · ", " • ", " / "];
-
-/// The maximum number of words in a site's name, and the minimum in a headline.
-const MAX_SITE_WORDS: usize = 4;
-const MIN_HEADLINE_WORDS: usize = 3;
 
 /// A heading is the headline if at least this share of its words occurs in the page's other titles or in its URL.
 const MIN_KNOWN_PERCENT: usize = 50;
@@ -22,6 +21,8 @@ pub(super) struct Titles<'u> {
     pub(super) document: Option<String>,
     /// Every `h1`.
     pub(super) headings: Vec<String>,
+    /// The pieces of text of which headings with several elements consist.
+    pub(super) heading_pieces: Vec<String>,
     /// The headline of the article or post in the linked data.
     pub(super) linked: Option<String>,
     /// The site's name, if the page states it.
@@ -37,6 +38,7 @@ impl Titles<'_> {
         if let Some(heading) = self.headline(stated) {
             return self.without_label(heading, stated).to_owned();
         }
+        let stated = self.unlike_document(stated).unwrap_or(stated);
         if self.is_slogan(stated)
             && let Some(heading) = self.headings.iter().find(|heading| !self.is_site(heading))
         {
@@ -47,13 +49,23 @@ impl Titles<'_> {
         {
             return site.clone();
         }
-        if self.is_site(stated) || stated.is_empty() {
+        if self.is_only_site(stated) || stated.is_empty() {
             let document = self.document.as_deref().map(|title| self.without_site(title));
             let heading = self.headings.iter().map(String::as_str);
             let other = document.into_iter().chain(heading).find(|title| !self.is_site(title));
             return other.unwrap_or(stated).to_owned();
         }
-        stated.to_owned()
+        let is_of_home_page = self.after_site(stated).is_some();
+        if is_of_home_page { stated.to_owned() } else { without_addition(stated).to_owned() }
+    }
+
+    /// The document's title if the stated one is not a part of it: what no heading and no other title confirms may be a
+    /// slogan for social networks.
+    fn unlike_document(&self, stated: &str) -> Option<&str> {
+        let document = self.document.as_deref()?;
+        let title = self.without_site(document);
+        let is_title = !title.is_empty() && !self.is_only_site(title);
+        (is_title && !plain(document).contains(&plain(stated))).then_some(title)
     }
 
     /// The heading without what site software adds to it.
@@ -79,8 +91,8 @@ impl Titles<'_> {
         if is_byline && !stated.is_empty() { stated } else { without_frame(heading) }
     }
 
-    /// The heading that is the stated title or the linked headline, else the one with the most words that occur in the
-    /// other titles or the URL.
+    /// The heading, or the piece of one, that is the stated title or the linked headline; else the heading with the
+    /// most words that occur in the other titles or the URL.
     fn headline(&self, stated: &str) -> Option<&str> {
         let wanted = [Some(stated), self.linked.as_deref()];
         let wanted: Vec<String> = wanted.into_iter().flatten().map(plain).collect();
@@ -88,11 +100,15 @@ impl Titles<'_> {
             let heading = plain(heading);
             !heading.is_empty() && wanted.contains(&heading)
         };
-        let headings = || {
-            let headings = self.headings.iter().map(String::as_str);
-            headings.filter(|heading| !self.is_site(heading) && !self.is_tail(heading))
-        };
-        headings().find(is_wanted).or_else(|| self.known_heading(headings()))
+        let is_own = |text: &&str| !self.names_site(text) && !self.is_tail(text);
+        let headings = || self.headings.iter().map(String::as_str);
+        let pieces = || self.heading_pieces.iter().map(String::as_str);
+        headings()
+            .filter(is_wanted)
+            .find(is_own)
+            // If an element within a heading is the title, the rest of the heading is a tagline.
+            .or_else(|| pieces().filter(is_wanted).find(is_own))
+            .or_else(|| self.known_heading(headings().filter(is_own)))
     }
 
     fn known_heading<'t>(&self, candidates: impl Iterator<Item = &'t str>) -> Option<&'t str> {
@@ -134,7 +150,27 @@ impl Titles<'_> {
         is_site_name(text, self.site_name.as_deref(), self.url)
     }
 
-    /// The title without the parts that name the site.
+    /// The same, but not for a text that begins with the site's name: `Hive Wax` may be a product of `hive.test`.
+    fn is_only_site(&self, text: &str) -> bool {
+        is_only_site_name(text, self.site_name.as_deref(), self.url)
+    }
+
+    /// Whether a heading is the site's name, possibly with words after it that no other title has.
+    fn names_site(&self, heading: &str) -> bool {
+        self.is_only_site(heading) || (self.is_site(heading) && !self.is_part_of_title(heading))
+    }
+
+    /// Whether a text is a whole part of the shared or the document's title.
+    fn is_part_of_title(&self, text: &str) -> bool {
+        let text = plain(text);
+        let titles = [self.shared.as_deref(), self.document.as_deref()];
+        titles.into_iter().flatten().any(|title| {
+            parts(title).flat_map(|part| part.split(": ")).any(|part| plain(part) == text)
+        })
+    }
+
+    /// The title without the parts that name the site. The title of a home page may begin with that name: what follows
+    /// it is a slogan, which says little by itself.
     fn without_site<'t>(&self, title: &'t str) -> &'t str {
         let mut title = title.trim();
         while let Some((before, after)) = split_last(title) {
@@ -143,8 +179,11 @@ impl Titles<'_> {
                     && words(after).count() <= MAX_SITE_WORDS
                     && words(before).count() >= MIN_HEADLINE_WORDS
             };
-            if self.is_site(before) && !self.is_site(after) {
-                title = after;
+            if let Some(rest) = self.after_site(title) {
+                if self.url.path() == "/" {
+                    break;
+                }
+                title = rest;
             } else if self.is_site(after) || title.contains(" | ") || is_tail_of_document() {
                 title = before;
             } else {
@@ -152,6 +191,12 @@ impl Titles<'_> {
             }
         }
         self.without_host(title)
+    }
+
+    /// What follows the site's name at the beginning of a title.
+    fn after_site<'t>(&self, title: &'t str) -> Option<&'t str> {
+        let (site, rest) = split_first(title)?;
+        (self.is_only_site(site) && !self.is_site(rest)).then_some(rest)
     }
 
     /// The title without the site's host name in front of it.
@@ -168,41 +213,20 @@ impl Titles<'_> {
     }
 }
 
-/// Whether a text is the site's name, according to the page or its URL.
-pub(super) fn is_site_name(text: &str, site_name: Option<&str>, url: &Url) -> bool {
-    let name = plain(text);
-    let host = url.host_str().unwrap_or_default();
-    let labels = || host.split('.').filter(|label| label.len() > 3 && *label != "blog");
-    let is_named = site_name.is_some_and(|site| plain(site) == name);
-    let is_host = || name.len() > 3 && plain(host).contains(&name);
-    let has_host = || {
-        words(text).count() <= MAX_SITE_WORDS
-            && labels().any(|label| name.starts_with(label) || name.ends_with(label))
-    };
-    !name.is_empty() && (is_named || is_host() || has_host())
-}
-
-/// Removes the prefixes, section names and permalink marks that site software adds to a heading.
-pub(crate) fn without_frame(heading: &str) -> &str {
-    let heading = heading.trim_end_matches(['¶', ' ']);
-    let heading = heading.strip_suffix(" #").unwrap_or(heading);
-    let is_headline = |text: &str| words(text).count() >= MIN_HEADLINE_WORDS;
-    let heading = match heading.rsplit_once(" | ") {
-        Some((before, _)) if is_headline(before) => before,
-        Some((_, after)) if is_headline(after) => after,
-        _ => heading,
-    };
-    ["Thread:", "Topic:", "Title:", "Blog:"]
-        .iter()
-        .find_map(|label| heading.strip_prefix(label))
-        .map(str::trim_start)
-        .filter(|rest| !rest.is_empty())
-        .unwrap_or(heading)
-}
-
 /// Whether a title says only that this is the home page.
 fn is_home(title: &str) -> bool {
     matches!(plain(title).as_str(), "home" | "homepage")
+}
+
+/// The parts of a title between its separators.
+fn parts(title: &str) -> impl Iterator<Item = &str> {
+    let mut rest = Some(title);
+    std::iter::from_fn(move || {
+        let whole = rest?;
+        let (part, after) = split_first(whole).unzip();
+        rest = after;
+        Some(part.unwrap_or(whole))
+    })
 }
 
 /// Splits a title at its first separator.
@@ -220,7 +244,7 @@ fn split_last(title: &str) -> Option<(&str, &str)> {
 }
 
 /// The words of a text, in lower case.
-fn words(text: &str) -> impl Iterator<Item = String> {
+pub(super) fn words(text: &str) -> impl Iterator<Item = String> {
     let parts = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     parts.map(str::to_lowercase)
 }
@@ -235,12 +259,24 @@ mod tests {
     use super::*;
 
     fn check(shared: &str, document: &str, headings: &[&str], site_name: &str, want: &str) {
+        check_at("a", shared, document, headings, site_name, want);
+    }
+
+    fn check_at(
+        path: &str,
+        shared: &str,
+        document: &str,
+        headings: &[&str],
+        site_name: &str,
+        want: &str,
+    ) {
         let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-        let url = Url::parse("https://www.dailyhive.test/a").unwrap();
+        let url = Url::parse("https://www.dailyhive.test/").unwrap().join(path).unwrap();
         let titles = Titles {
             shared: some(shared),
             document: some(document),
             headings: headings.iter().map(|heading| (*heading).to_owned()).collect(),
+            heading_pieces: Vec::new(),
             linked: None,
             site_name: some(site_name),
             url: &url,
@@ -250,27 +286,11 @@ mod tests {
 
     #[test]
     fn the_best_place_wins() {
-        check("Shared words", "Document words", &["Other"], "", "Shared words");
+        check("Shared words", "X: Shared words", &["Other"], "", "Shared words");
+        check("Shared words", "", &["Other"], "", "Shared words");
         check("", "", &["Heading words"], "", "Heading words");
         check("", "", &[], "", "");
         check("Bees, ten facts | X", "", &["Menu", "Ten facts on bees"], "", "Ten facts on bees");
-    }
-
-    #[test]
-    fn prefixes_sections_and_permalink_marks_are_removed() {
-        for (heading, want) in [
-            ("Bees at last¶", "Bees at last"),
-            ("Bees at last #", "Bees at last"),
-            ("What's new in C#", "What's new in C#"),
-            ("Thread: Bees at last", "Bees at last"),
-            ("Topic:", "Topic:"),
-            ("Bees at last | Opinion", "Bees at last"),
-            ("Opinion | Bees are back in town", "Bees are back in town"),
-            ("Bees | Hives", "Bees | Hives"),
-            ("¶", ""),
-        ] {
-            assert_eq!(without_frame(heading), want, "{heading}");
-        }
         check("", "Bees at last", &["Bees at last¶"], "", "Bees at last");
     }
 
@@ -289,6 +309,29 @@ mod tests {
             "",
             "Plan of the book",
         );
+    }
+
+    #[test]
+    fn what_begins_with_the_sites_name_may_be_a_product() {
+        check("Daily Hive Wax - Yellow", "", &["Daily Hive Wax"], "", "Daily Hive Wax");
+        check("Daily Hive Wax | Free wax", "", &["Daily Hive homepage"], "", "Daily Hive Wax");
+        check("Daily Hive | Free wax", "", &["Daily Hive homepage"], "", "Free wax");
+    }
+
+    #[test]
+    fn the_title_of_a_home_page_keeps_the_sites_name() {
+        let title = "The Daily Hive - All about bees";
+        check_at("/", title, "", &["Why wasps come"], "", title);
+        check_at("/", "We are here for you", title, &["Daily Hive"], "", title);
+        check_at("/", title, "", &["All about bees"], "", "All about bees");
+        check_at("/", "Bees are back | Daily Hive", "", &[], "", "Bees are back");
+    }
+
+    #[test]
+    fn a_shared_title_that_nothing_confirms_is_a_slogan() {
+        check("We are here for you", "Ten bees | X", &["Hello"], "", "Ten bees");
+        check("We are here for you", "Daily Hive", &["Hello"], "", "We are here for you");
+        check("We are here for you", "Ten bees", &["We are here"], "", "We are here");
     }
 
     #[test]
@@ -324,6 +367,7 @@ mod tests {
                 shared: Some(shared.to_owned()),
                 document: None,
                 headings: vec![heading.to_owned()],
+                heading_pieces: Vec::new(),
                 linked: Some(linked.to_owned()),
                 site_name: None,
                 url: &url,

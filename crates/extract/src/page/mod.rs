@@ -11,6 +11,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::entities;
+use crate::fold::one_line;
 use crate::limits::{TookTooLong, Watch};
 
 /// A parsed page.
@@ -47,6 +48,9 @@ pub(crate) struct Element<'a> {
     /// The name and the attributes.
     source: &'a str,
 }
+
+/// The maximum number of nodes whose texts are read as pieces.
+const MAX_PIECES: usize = 50;
 
 impl<'a> Page<'a> {
     /// Parses any input, up to this many bytes of text. It never fails because of the input.
@@ -85,6 +89,16 @@ impl<'a> Page<'a> {
         }
         let text = self.text_within(nodes.clone(), max_bytes, false)?;
         if text.trim().is_empty() { self.text_within(nodes, max_bytes, true) } else { Some(text) }
+    }
+
+    /// The texts between the tags of an element, each on one line. Further nodes of a large element are not examined.
+    pub(crate) fn pieces(&self, index: usize) -> impl Iterator<Item = String> {
+        let nodes = self.nodes.get(self.subtree(index)).unwrap_or_default();
+        let texts = nodes.iter().take(MAX_PIECES).filter_map(|node| match &node.kind {
+            NodeKind::Text(text) => Some(one_line(&entities::decode(text))),
+            NodeKind::Element(_) => None,
+        });
+        texts.filter(|text| !text.is_empty())
     }
 
     fn text_within(

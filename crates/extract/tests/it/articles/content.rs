@@ -31,6 +31,21 @@ fn a_headline_with_a_permalink_mark_is_not_part_of_the_text() {
 }
 
 #[test]
+fn the_headline_is_not_part_of_the_text_even_if_the_title_has_only_a_part_of_it() {
+    for heading in
+        ["Bees at last again - In colour", "Bees at last again<span>Now in colour</span>"]
+    {
+        let story = paragraphs("story", 2);
+        let html = format!(
+            "<title>Bees at last again | The Hive</title><article><h1>{heading}</h1>{story}</article>"
+        );
+        let got = article(&html);
+        assert_eq!(got.title, "Bees at last again");
+        assert!(got.text.starts_with(LEAD), "{}", got.text);
+    }
+}
+
+#[test]
 fn the_article_with_the_headline_is_the_article() {
     let teasers = format!("<article>{}</article>", paragraphs("teaser", 3)).repeat(2);
     let html = format!(

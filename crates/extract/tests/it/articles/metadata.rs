@@ -66,6 +66,13 @@ fn the_date_line_belongs_to_the_headline() {
                 .to_owned(),
             "2024-05-17",
         ),
+        // The title leaves out what follows the dash.
+        (
+            "<title>Bees are back - In colour</title><h1>Hive forum</h1><p>Sun Jan 3, 2021</p>\
+             <h2>Bees are back - In colour</h2><p>by ada » Fri May 17, 2024 8:30</p>"
+                .to_owned(),
+            "2024-05-17",
+        ),
         // The current time is above the headline.
         (
             "<time datetime=2026-01-01>now</time><h1>Bees</h1><p>May 17, 2024</p>".to_owned(),
