@@ -24,7 +24,7 @@ const MAX_COMPRESSORS: usize = 16;
 #[derive(Clone, Copy)]
 struct Marked;
 
-/// Compresses the responses of these routes with gzip, Brotli or Zstandard, as the client prefers. Event streams are
+/// Compresses the responses of these routes with gzip or Zstandard, as the client prefers. Event streams are
 /// never compressed: their events must not wait in a compressor.
 pub(super) fn compressed<S: Clone + Send + Sync + 'static>(router: Router<S>) -> Router<S> {
     let compressors = Arc::new(Semaphore::new(MAX_COMPRESSORS));

@@ -101,9 +101,12 @@ async fn a_large_response_is_compressed_as_the_client_prefers() {
     }
     let plain = outbox(&service, "identity").await;
     assert_eq!(plain.header("content-encoding"), None);
-    for (accepted, coding) in
-        [("gzip", "gzip"), ("br", "br"), ("zstd", "zstd"), ("gzip;q=0.1, br;q=0.9", "br")]
-    {
+    for (accepted, coding) in [
+        ("gzip", "gzip"),
+        ("zstd", "zstd"),
+        ("br, gzip", "gzip"),
+        ("gzip;q=0.1, zstd;q=0.9", "zstd"),
+    ] {
         let answer = outbox(&service, accepted).await;
         assert_eq!(answer.header("content-encoding"), Some(coding));
         assert!(answer.body.len() < plain.body.len() / 2, "{coding}: {}", answer.body.len());
