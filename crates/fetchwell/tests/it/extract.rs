@@ -139,6 +139,7 @@ async fn the_files_of_a_folder_are_read_in_the_order_of_their_names() {
         write(&program, name, page(name));
     }
     write(&program, "pages/d.warc.gz", warc_records().concat());
+    write(&program, "pages/e.html.gz", gzip(page("E").as_bytes()));
     // A link to a folder could lead in a circle; a link to a file cannot.
     std::os::unix::fs::symlink("..", program.file("pages/a/up")).unwrap();
     std::os::unix::fs::symlink("b.html", program.file("pages/link.html")).unwrap();
@@ -151,10 +152,11 @@ async fn the_files_of_a_folder_are_read_in_the_order_of_their_names() {
         "pages/c.xhtml",
         "pages/d.warc.gz",
         "pages/d.warc.gz",
+        "pages/e.html.gz",
         "pages/link.html",
     ];
     assert_eq!(files, wanted);
-    assert!(ended.stderr.contains("7 pages, 3 records skipped in"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("8 pages, 3 records skipped in"), "{}", ended.stderr);
     let several = ["extract", "pages/b.html", "pages/a.html", "--format", "text"];
     let several = program.run(&several).await.expect_code(0).stdout;
     let headed = |name: &str| format!("==> file://{} <==\n", program.file(name).display());
@@ -163,7 +165,8 @@ async fn the_files_of_a_folder_are_read_in_the_order_of_their_names() {
     let empty = ["extract", "pages/a/up/a/nothing"];
     std::fs::create_dir(program.file("pages/a/nothing")).unwrap();
     let empty = program.run(&empty).await.expect_code(2);
-    assert!(empty.stderr.contains("no HTML, WARC or ARC file"), "{}", empty.stderr);
+    let text = "no HTML, WARC or ARC files found in pages/a/up/a/nothing; ";
+    assert!(empty.stderr.contains(text), "{}", empty.stderr);
 }
 
 #[tokio::test]
@@ -274,16 +277,29 @@ async fn what_is_broken_is_reported_and_costs_no_other_page() {
     write(&program, "pages/3.warc.gz", records.concat());
     write(&program, "pages/4.arc", &arc_records().concat()[..700]);
     write(&program, "pages/5.html", page("Last"));
-    let ended = program.run(&["extract", "missing.html", "pages"]).await.expect_code(4);
+    write(&program, "pages/6.html", "");
+    let url = "https://a.test/one";
+    let ended = program.run(&["extract", "missing.html", url, "pages"]).await.expect_code(4);
     assert_eq!(titles(&ended.stdout), ["First", "Two", "Old", "Last"], "{}", ended.stderr);
     for part in [
         "could not extract missing.html: No such file",
+        "could not extract https://a.test/one: No such file or directory (os error 2); \
+         to get the article of a page on the web, use fetchwell fetch",
         "could not extract pages/2.html: it is not HTML",
         "could not extract the record at offset 0 of pages/3.warc.gz: ",
         " of pages/4.arc: the block is cut off: ",
-        "4 pages, 4 records skipped, 4 failed in",
+        "could not extract pages/6.html: it is empty; ",
+        "4 pages, 4 records skipped, 6 failed in",
     ] {
         assert!(ended.stderr.contains(part), "{part}: {}", ended.stderr);
+    }
+    for (input, why) in [
+        ("", "standard input: it is empty; "),
+        ("no page", "standard input: it is not HTML, "),
+        ("WARC/1.0\r\n", "the record at offset 0 of standard input: "),
+    ] {
+        let ended = program.run_with_input(&["extract", "-"], input).await.expect_code(4);
+        assert!(ended.stderr.contains(&format!("could not extract {why}")), "{}", ended.stderr);
     }
 }
 

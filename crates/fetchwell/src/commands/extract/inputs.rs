@@ -8,9 +8,9 @@ use super::failed;
 use crate::console::exit::Exit;
 
 /// The argument that means standard input.
-const STDIN: &str = "-";
+pub(super) const STDIN: &str = "-";
 
-const HTML_ENDINGS: [&str; 3] = [".html", ".htm", ".xhtml"];
+const HTML_ENDINGS: [&str; 6] = [".html", ".htm", ".xhtml", ".html.gz", ".htm.gz", ".xhtml.gz"];
 const ARCHIVE_ENDINGS: [&str; 4] = [".warc", ".warc.gz", ".arc", ".arc.gz"];
 
 /// Something to read.
@@ -58,9 +58,14 @@ impl InputFiles {
             }
         }
         if inputs.list.is_empty() {
-            let text = "no HTML, WARC or ARC files found; to read a file with another extension, \
-                        give its path";
-            return Err(Exit::Usage(text.to_owned()));
+            let folders: Vec<String> =
+                paths.iter().map(|path| path.display().to_string()).collect();
+            let text = format!(
+                "no HTML, WARC or ARC files found in {}; to read a file with another extension, \
+                 give its path",
+                folders.join(", ")
+            );
+            return Err(Exit::Usage(text));
         }
         Ok(inputs)
     }
@@ -106,11 +111,14 @@ impl InputFiles {
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> InputFile {
-    InputFile::Unreadable(failed(
-        &path.display(),
-        error,
-        "check that it exists and that you may read it",
-    ))
+    let text = path.to_string_lossy();
+    let is_url = ["http://", "https://"].iter().any(|scheme| text.starts_with(scheme));
+    let fix = if is_url {
+        "to get the article of a page on the web, use fetchwell fetch"
+    } else {
+        "check that it exists and that you may read it"
+    };
+    InputFile::Unreadable(failed(&text, error, fix))
 }
 
 fn is_html_name(path: &Path) -> bool {

@@ -12,7 +12,7 @@ use fetchwell_policy::units::format_duration;
 use serde::Serialize;
 use url::Url;
 
-use super::read::{ArchivedResponse, ExtractItem, HtmlPage, at_offset};
+use super::read::{ArchivedResponse, ExtractItem, HtmlPage, at_offset, shown};
 use super::{failed, too_large};
 use crate::console::output::json_line;
 
@@ -107,16 +107,17 @@ impl ExtractRules {
     fn html(&self, page: &HtmlPage) -> Result<ExtractOutcome, String> {
         let text = decode(&page.bytes, None).text;
         if !is_text(None, text.as_bytes()) || !text.contains('<') || text.starts_with("%PDF-") {
-            return Err(failed(
-                &page.file,
-                "it is not HTML, a WARC file or an ARC file",
-                "leave it out, or check its content",
-            ));
+            let why = if page.bytes.is_empty() {
+                "it is empty"
+            } else {
+                "it is not HTML, a WARC file or an ARC file"
+            };
+            return Err(failed(shown(&page.file), why, "leave it out, or check its content"));
         }
         let url = match &self.url {
             Some(url) => PageUrl::Known { text: url.to_string(), url: url.clone() },
             None => PageUrl::Fallback(file_url(page).ok_or_else(|| {
-                failed(&page.file, "its path cannot be a URL", "name its URL with --url")
+                failed(shown(&page.file), "its path cannot be a URL", "name its URL with --url")
             })?),
         };
         self.page(&text, url, &PageSource { file: &page.file, offset: None })
@@ -171,8 +172,9 @@ impl ExtractRules {
             let links = self.links.then(|| links_within(html, &url, limits)).transpose()?;
             Ok((text, article, links))
         });
-        let name =
-            source.offset.map_or(source.file.to_owned(), |offset| at_offset(source.file, offset));
+        let name = source
+            .offset
+            .map_or(shown(source.file).to_owned(), |offset| at_offset(source.file, offset));
         let (url, article, links) = read.map_err(|slow| {
             let limit = format_duration(self.reading.max_time);
             let fix = format!("raise extract.max_time ({limit}) to give it more time");

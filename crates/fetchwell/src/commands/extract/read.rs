@@ -15,7 +15,7 @@ use fetchwell_archive::warc::{
 };
 use indicatif::ProgressBar;
 
-use super::inputs::{InputFile, is_archive_name};
+use super::inputs::{InputFile, STDIN, is_archive_name};
 use super::{failed, too_large};
 
 /// How much of a file is read to detect its format.
@@ -40,7 +40,7 @@ impl ExtractItem {
     /// The name of its page, for messages.
     pub(super) fn name(&self) -> String {
         match self {
-            ExtractItem::Html(page) => page.file.to_string(),
+            ExtractItem::Html(page) => shown(&page.file).to_owned(),
             ExtractItem::Record(record) => at_offset(&record.file, record.offset),
             ExtractItem::Skipped | ExtractItem::Failed(_) => String::new(),
         }
@@ -82,13 +82,14 @@ impl OpenFile {
         let (path, read): (_, Box<dyn Read + Send>) = match input {
             InputFile::Stdin => (None, Box::new(io::stdin())),
             InputFile::File(path) => {
-                let file = File::open(path).map_err(|error| unread(&path.display(), &error))?;
+                let file = File::open(path);
+                let file = file.map_err(|error| unread(&path.to_string_lossy(), &error))?;
                 (Some(path.clone()), Box::new(file))
             }
             InputFile::Unreadable(message) => return Err(message.clone()),
         };
         let file: Arc<str> =
-            path.as_deref().map_or("-".into(), |path| path.to_string_lossy()).into();
+            path.as_deref().map_or(STDIN.into(), |path| path.to_string_lossy()).into();
         let mut read = bar.wrap_read(read);
         let mut beginning = Vec::new();
         (&mut read)
@@ -131,10 +132,11 @@ impl OpenFile {
             .read_to_end(&mut bytes)
             .map_err(|error| unread(&file, &error))?;
         if bytes.len() <= max_bytes && bytes.starts_with(&GZIP) {
-            bytes = inflated(&bytes, max_bytes).map_err(|error| failed(&file, error, TRY_AGAIN))?;
+            bytes = inflated(&bytes, max_bytes)
+                .map_err(|error| failed(shown(&file), error, TRY_AGAIN))?;
         }
         if bytes.len() > max_bytes {
-            return Err(too_large(&file, max_bytes));
+            return Err(too_large(shown(&file), max_bytes));
         }
         Ok(HtmlPage { file, path, bytes })
     }
@@ -221,11 +223,16 @@ fn malformed(file: &str, stretch: &Stretch) -> ExtractItem {
 
 /// A record, for messages.
 pub(super) fn at_offset(file: &str, offset: u64) -> String {
-    format!("the record at offset {offset} of {file}")
+    format!("the record at offset {offset} of {}", shown(file))
 }
 
-fn unread(file: &impl std::fmt::Display, error: &io::Error) -> String {
-    failed(file, error, "check that it exists and that you may read it")
+/// A file, for messages.
+pub(super) fn shown(file: &str) -> &str {
+    if file == STDIN { "standard input" } else { file }
+}
+
+fn unread(file: &str, error: &io::Error) -> String {
+    failed(shown(file), error, "check that it exists and that you may read it")
 }
 
 /// An archive whose beginning is damaged has only its name.
