@@ -256,6 +256,8 @@ pub(super) fn plain(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn check(shared: &str, document: &str, headings: &[&str], site_name: &str, want: &str) {
@@ -313,7 +315,8 @@ mod tests {
 
     #[test]
     fn what_begins_with_the_sites_name_may_be_a_product() {
-        check("Daily Hive Wax - Yellow", "", &["Daily Hive Wax"], "", "Daily Hive Wax");
+        check("Daily Hive Wax - Yellow", "", &[], "", "Daily Hive Wax");
+        check("Daily Hive Wax: All colours", "", &["Daily Hive Wax"], "", "Daily Hive Wax");
         check("Daily Hive Wax | Free wax", "", &["Daily Hive homepage"], "", "Daily Hive Wax");
         check("Daily Hive | Free wax", "", &["Daily Hive homepage"], "", "Free wax");
     }
@@ -373,6 +376,32 @@ mod tests {
                 url: &url,
             };
             assert_eq!(titles.best(), want);
+        }
+    }
+
+    const TEXT: &str =
+        r"((Bees|Daily|Hive|dailyhive|in|2024|Topic:|é|€)( | - | – | \| |: |¶)?){0,7}";
+
+    proptest! {
+        /// However its parts are combined.
+        #[test]
+        fn the_title_is_a_part_of_what_the_page_states(
+            texts in prop::collection::vec(TEXT, 6),
+            path in "(in/hive)?",
+        ) {
+            let url = Url::parse("https://www.dailyhive.test/").unwrap().join(&path).unwrap();
+            let text = |number: usize| texts.get(number).cloned().filter(|text| !text.is_empty());
+            let titles = Titles {
+                shared: text(0),
+                document: text(1),
+                headings: text(2).into_iter().collect(),
+                heading_pieces: text(3).into_iter().collect(),
+                linked: text(4),
+                site_name: text(5),
+                url: &url,
+            };
+            let title = titles.best();
+            prop_assert!(texts.iter().any(|text| text.contains(&title)), "{title:?} of {texts:?}");
         }
     }
 }
