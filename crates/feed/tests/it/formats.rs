@@ -166,6 +166,9 @@ fn what_stands_before_a_feed_does_not_hide_it() {
     );
 }
 
+/// The expectations are those of RSS 2.0 (`guid` with and without `isPermaLink`, `source`), of RFC 4287 (sections 4.2.7
+/// and 4.2.11; `xml:base` in section 2), of JSON Feed 1.1 (`external_url`) and, where an entry has only an `id`, of
+/// feedparser.
 #[test]
 fn the_page_is_chosen_among_the_links_of_an_entry() {
     let rss_entry = |inner: &str| rss(&format!("<item>{inner}</item>"));

@@ -37,6 +37,8 @@ fn places_lead_back_to_the_records() {
     assert_eq!(offsets, expected);
 }
 
+/// WARC 1.1 says that the names of fields and types ignore case, and requires CRLF; warcio also reads the lower-case
+/// version, the bare line feeds and the other mistakes here.
 #[test]
 fn heads_are_as_writers_make_them() {
     let head = |lines: &str| format!("{lines}Content-Length: 3\r\n\r\nabc\r\n\r\n");
