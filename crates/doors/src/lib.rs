@@ -3,6 +3,7 @@
 //! | door | a lease is | fetches | produces | ends |
 //! |---|---|---|---|---|
 //! | [`fetch`] | a URL | the page | a row | done or skipped |
+//! | [`crawl`] | a page, or a sitemap | it | a row, and the pages that it names | done or skipped |
 //! | [`retriever`] | an inbox message | the page | an outbox row | done or skipped |
 //! | [`pages`] | a URL | the page | page and event, or a dead letter | done, skipped or dead |
 //! | [`articles`] | a link | the page | an article, or a failure | done or skipped |
@@ -15,10 +16,12 @@
 //! implements a port or which setting a rule comes from.
 
 pub mod articles;
+pub mod crawl;
 pub mod feeds;
 pub mod fetch;
 pub mod pages;
 pub mod read_limits;
 pub mod retriever;
 pub mod schedule;
+mod sitemap_file;
 pub mod webhooks;

@@ -171,8 +171,38 @@ pub fn links_within(
     let watch = &Watch::new(limits);
     let page = Page::parse(html, limits.max_text_bytes, watch)?;
     let base_url = &metadata::base_url(&page, found_at);
-    let elements = page.elements().map(|(_, element)| element);
-    links::all(elements, base_url, limits.max_added_bytes(html), watch)
+    let anchors = page.elements().map(|(_, element)| element).filter(|e| links::is_anchor(e));
+    links::all(anchors, base_url, limits.max_added_bytes(html), watch)
+}
+
+/// What a page offers to crawlers, and what it asks of them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CrawlLinks {
+    /// The URLs of other pages that it links to, each once and without its fragment: anchors, areas, and its relations
+    /// `next`, `prev`, `canonical` and `alternate` with a language. Without links marked `nofollow`.
+    pub links: Vec<Url>,
+    /// How many elements are links marked `nofollow`.
+    pub nofollow: usize,
+    /// The contents of the `meta` elements for robots, or for the bot of the given name.
+    pub robots: Vec<String>,
+}
+
+/// Reads what a page says to crawlers, within limits.
+pub fn crawl_links_within(
+    html: &str,
+    found_at: &Url,
+    bot: &str,
+    limits: &Limits<'_>,
+) -> Result<CrawlLinks, TookTooLong> {
+    let watch = &Watch::new(limits);
+    let page = Page::parse(html, limits.max_text_bytes, watch)?;
+    let base_url = &metadata::base_url(&page, found_at);
+    let all = || page.elements().map(|(_, element)| element).filter(|e| links::leads_on(e));
+    let followed = all().filter(|element| !links::is_nofollow(element));
+    let links = links::all(followed, base_url, limits.max_added_bytes(html), watch)?;
+    let nofollow = all().filter(|element| links::is_nofollow(element)).count();
+    let robots = Metas::of(&page).for_robots(bot);
+    Ok(CrawlLinks { links, nofollow, robots })
 }
 
 /// The URL that a page declares as its own, if it is absolute: its canonical URL, else that of its Open Graph data. For

@@ -38,7 +38,7 @@ pub(crate) fn all<'p, 'a: 'p>(
     let mut seen = HashSet::new();
     let mut links = Vec::new();
     let mut bytes_left = max_bytes;
-    for link in elements.filter(|element| element.tag == Tag::A) {
+    for link in elements {
         watch.step()?;
         let Some(href) = link.attribute("href") else { continue };
         let Some(mut url) = absolute(base_url, &href) else { continue };
@@ -55,6 +55,31 @@ pub(crate) fn all<'p, 'a: 'p>(
         }
     }
     Ok(links)
+}
+
+/// Whether it is a link that readers follow.
+pub(crate) fn is_anchor(element: &Element<'_>) -> bool {
+    element.tag == Tag::A
+}
+
+/// Whether it leads to another page: a link that readers follow, the area of an image, or a relation of the page to its
+/// neighbours, its translations and its canonical form.
+pub(crate) fn leads_on(element: &Element<'_>) -> bool {
+    match element.tag {
+        Tag::A => true,
+        Tag::Link => {
+            let is = |relation| element.attribute_has("rel", relation);
+            let is_translation = || is("alternate") && element.attribute("hreflang").is_some();
+            is("next") || is("prev") || is("canonical") || is_translation()
+        }
+        Tag::Other => element.name().eq_ignore_ascii_case("area"),
+        _ => false,
+    }
+}
+
+/// Whether the page asks crawlers not to follow a link.
+pub(crate) fn is_nofollow(element: &Element<'_>) -> bool {
+    element.attribute_has("rel", "nofollow")
 }
 
 /// The first image of the article, else of the page.

@@ -92,7 +92,8 @@ pub fn part_within(
     let added = limits.max_added_bytes(html);
     if part.whole_page || !part.include.is_empty() {
         let content = chosen(&page, part.include, watch)?;
-        let links = links::all(elements(&page, &content), base_url, added, watch)?;
+        let anchors = elements(&page, &content).filter(|element| links::is_anchor(element));
+        let links = links::all(anchors, base_url, added, watch)?;
         return write(&page, &content, links, base_url, added, watch);
     }
     let read = Read::of(page, found_at, watch)?;
@@ -104,8 +105,8 @@ pub fn part_within(
         }
         None => None,
     };
-    let elements = read.page.elements().map(|(_, element)| element);
-    let links = links::all(elements, base_url, added, watch)?;
+    let anchors = read.page.elements().map(|(_, element)| element);
+    let links = links::all(anchors.filter(|e| links::is_anchor(e)), base_url, added, watch)?;
     let Read { page, content, .. } = read.or_longer(carried.as_ref());
     write(page, content, links, base_url, added, watch)
 }

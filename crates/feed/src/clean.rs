@@ -1,9 +1,9 @@
 //! Finds the page that a link points to, and removes tracking from it.
 
+use fetchwell_policy::tracking::tracks;
 use fetchwell_policy::url::WebUrl;
 
 use crate::redirectors::page_within;
-use crate::tracking::tracks;
 
 /// Maximum nesting of links. Deeper links are not unwrapped, because that takes quadratic time.
 const MAX_NESTING: usize = 8;
@@ -14,7 +14,7 @@ const MAX_NESTING: usize = 8;
 #[must_use]
 pub fn clean(link: &WebUrl) -> WebUrl {
     let page = innermost(link).unwrap_or_else(|| link.clone());
-    without_tracking(&page).unwrap_or(page)
+    page.without_parameters(tracks).unwrap_or(page)
 }
 
 /// The innermost link, or `None` if nested too deeply.
@@ -28,19 +28,6 @@ fn innermost(link: &WebUrl) -> Option<WebUrl> {
         }
     }
     None
-}
-
-/// `None` if there is nothing to remove.
-fn without_tracking(page: &WebUrl) -> Option<WebUrl> {
-    let (before, query) = page.as_str().split_once('?')?;
-    let name = |part: &str| part.split_once('=').map_or(part, |(name, _)| name).to_owned();
-    let kept: Vec<&str> = query.split('&').filter(|part| !tracks(&name(part))).collect();
-    if kept.len() == query.split('&').count() {
-        return None;
-    }
-    let rest = kept.join("&");
-    let shorter = if rest.is_empty() { before.to_owned() } else { format!("{before}?{rest}") };
-    WebUrl::parse(&shorter).ok()
 }
 
 #[cfg(test)]

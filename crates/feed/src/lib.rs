@@ -19,7 +19,6 @@ mod page;
 mod redirectors;
 mod references;
 pub mod sitemap;
-mod tracking;
 mod xml;
 mod xml_feed;
 

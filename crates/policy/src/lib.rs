@@ -7,6 +7,7 @@
 pub mod address;
 pub mod breaker;
 pub mod chance;
+pub mod crawl;
 pub mod digest;
 pub mod health;
 pub mod orders;
@@ -22,5 +23,7 @@ pub mod site;
 pub mod surt;
 pub mod text;
 pub mod time;
+pub mod tracking;
 pub mod units;
 pub mod url;
+mod wildcard;

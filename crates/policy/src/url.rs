@@ -70,6 +70,19 @@ impl WebUrl {
         &self.0[Position::BeforePath..Position::AfterQuery]
     }
 
+    /// The URL without the parameters with these names; all else stays byte for byte. `None` if there are none.
+    pub fn without_parameters(&self, is_dropped: impl Fn(&str) -> bool) -> Option<Self> {
+        let (before, query) = self.as_str().split_once('?')?;
+        let is_kept = |part: &&str| !is_dropped(part.split('=').next().unwrap_or_default());
+        let kept: Vec<&str> = query.split('&').filter(is_kept).collect();
+        if kept.len() == query.split('&').count() {
+            return None;
+        }
+        let rest = kept.join("&");
+        let shorter = if rest.is_empty() { before.to_owned() } else { format!("{before}?{rest}") };
+        Self::parse(&shorter).ok()
+    }
+
     /// The site whose pace and breaker apply to this URL.
     pub fn site(&self) -> Site {
         let host = self.host();

@@ -12,6 +12,9 @@ mod printed;
 mod row;
 mod run;
 
+pub(crate) use plan::{PageFetch, settlement};
+pub(crate) use row::CrawlFields;
+
 pub use capture::Archived;
 pub use earlier::Earlier;
 pub use format::OutputFormat;

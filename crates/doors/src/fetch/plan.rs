@@ -28,19 +28,16 @@ pub struct FetchRules {
     pub patience: Patience,
 }
 
-/// Fetches one page and turns the outcome into a row.
-pub(super) struct FetchPlan {
+/// Fetches one page, and collects its exchanges for WARC output.
+pub(crate) struct PageFetch {
     url: String,
     chain: Result<RedirectChain, UrlFault>,
-    rules: FetchRules,
-    /// The size of the finished row.
-    held_bytes: Option<usize>,
-    /// The exchanges of this attempt; only collected for WARC output.
+    format: OutputFormat,
     captures: Vec<Capture>,
 }
 
-impl FetchPlan {
-    pub(super) fn new(lease: &Lease, rules: FetchRules) -> FetchPlan {
+impl PageFetch {
+    pub(crate) fn new(lease: &Lease, rules: &FetchRules) -> PageFetch {
         let url = lease.job.url.clone();
         let chain = WebUrl::parse(&url).map(|at| {
             let chain =
@@ -53,33 +50,68 @@ impl FetchPlan {
                 _ => chain,
             }
         });
-        FetchPlan { url, chain, rules, held_bytes: None, captures: Vec::new() }
+        PageFetch { url, chain, format: rules.format, captures: Vec::new() }
+    }
+
+    /// The URL as it was queued.
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The next step after the last outcome; an error if the URL is invalid.
+    pub(crate) fn step(
+        &mut self,
+        last: Option<Outcome>,
+        moment: Moment,
+    ) -> Result<Stage, &UrlFault> {
+        let chain = self.chain.as_mut().map_err(|fault| &*fault)?;
+        let Some(outcome) = last else { return Ok(Stage::Fetch(chain.request())) };
+        if self.format == OutputFormat::Warc {
+            self.captures.extend(Capture::of(chain.at(), &outcome, moment.wall));
+        }
+        Ok(chain.step(outcome, moment))
+    }
+
+    /// The exchanges of this attempt; empty for other formats than WARC.
+    pub(crate) fn archived(&mut self) -> Archived {
+        Archived::of(&std::mem::take(&mut self.captures))
+    }
+}
+
+/// Fetches one page and turns the outcome into a row.
+pub(super) struct FetchPlan {
+    page: PageFetch,
+    rules: FetchRules,
+    /// The size of the finished row.
+    held_bytes: Option<usize>,
+}
+
+impl FetchPlan {
+    pub(super) fn new(lease: &Lease, rules: FetchRules) -> FetchPlan {
+        FetchPlan { page: PageFetch::new(lease, &rules), rules, held_bytes: None }
     }
 }
 
 impl Plan<FetchRow> for FetchPlan {
     fn step(&mut self, last: Option<Outcome>, moment: Moment) -> Step<FetchRow> {
-        let chain = match &mut self.chain {
-            Ok(chain) => chain,
+        let stage = match self.page.step(last, moment) {
+            Ok(stage) => stage,
             Err(fault) => {
-                let row =
-                    FetchRow::refused(&self.url, &fault.to_string(), &self.rules, moment.wall);
+                let reason = fault.to_string();
+                let row = FetchRow::refused(self.page.url(), &reason, &self.rules, moment.wall);
                 return Step::Finish(vec![row], Settlement::Done);
             }
         };
-        let Some(outcome) = last else { return Step::Fetch(vec![chain.request()]) };
-        if self.rules.format == OutputFormat::Warc {
-            self.captures.extend(Capture::of(chain.at(), &outcome, moment.wall));
-        }
-        match chain.step(outcome, moment) {
+        match stage {
             Stage::Fetch(request) => Step::Fetch(vec![request]),
             Stage::Retry { at, history } => {
                 Step::Finish(Vec::new(), Settlement::retry(at, history))
             }
             Stage::Over(fetch_end) => {
                 let settlement = settlement(&fetch_end);
-                let mut row = FetchRow::arrived(&self.url, *fetch_end, &self.rules, moment.wall);
-                row.archived = Archived::of(&std::mem::take(&mut self.captures));
+                let mut row =
+                    FetchRow::arrived(self.page.url(), &fetch_end, &self.rules, moment.wall);
+                row.archived = self.page.archived();
                 self.held_bytes = Some(row.weight());
                 Step::Finish(vec![row], settlement)
             }
@@ -101,7 +133,7 @@ impl Plan<FetchRow> for FetchPlan {
 }
 
 /// Every URL gets a row, so none becomes a dead letter.
-fn settlement(fetch_end: &FetchEnd) -> Settlement {
+pub(crate) fn settlement(fetch_end: &FetchEnd) -> Settlement {
     match fetch_end.happened {
         FetchOutcome::RobotsDisallow => Settlement::Skipped,
         _ => Settlement::Done,

@@ -27,6 +27,8 @@ use super::printed::{markdown_page, text_page, under_url};
 pub enum RowOutcome {
     Fetched,
     SkippedByRobots,
+    /// The page asks not to be kept. Only `crawl` obeys that.
+    Noindex,
     UrlFailure,
     SiteFailure,
     RateLimited,
@@ -38,9 +40,10 @@ pub enum RowOutcome {
 
 impl RowOutcome {
     /// All outcomes, in the order of a summary.
-    pub const ALL: [RowOutcome; 7] = [
+    pub const ALL: [RowOutcome; 8] = [
         RowOutcome::Fetched,
         RowOutcome::SkippedByRobots,
+        RowOutcome::Noindex,
         RowOutcome::UrlFailure,
         RowOutcome::SiteFailure,
         RowOutcome::RateLimited,
@@ -48,9 +51,18 @@ impl RowOutcome {
         RowOutcome::Internal,
     ];
 
-    /// Whether the fetch failed. Skipped and refused URLs did not fail: they were not to be fetched.
+    /// Whether the fetch failed. Skipped and refused URLs did not fail: they were not to be fetched or kept.
     pub fn is_failure(self) -> bool {
-        !matches!(self, RowOutcome::Fetched | RowOutcome::SkippedByRobots | RowOutcome::Refused)
+        match self {
+            RowOutcome::Fetched
+            | RowOutcome::SkippedByRobots
+            | RowOutcome::Noindex
+            | RowOutcome::Refused => false,
+            RowOutcome::UrlFailure
+            | RowOutcome::SiteFailure
+            | RowOutcome::RateLimited
+            | RowOutcome::Internal => true,
+        }
     }
 
     /// The words that follow the number in a summary.
@@ -58,6 +70,7 @@ impl RowOutcome {
         match self {
             RowOutcome::Fetched => "fetched",
             RowOutcome::SkippedByRobots => "skipped by robots.txt",
+            RowOutcome::Noindex => "not kept (noindex)",
             RowOutcome::UrlFailure => "failed",
             RowOutcome::SiteFailure => "given up (site failure)",
             RowOutcome::RateLimited => "rate limited",
@@ -95,6 +108,9 @@ pub struct FetchRow {
     /// `None` unless [`FetchRules::links`] asks for them.
     #[serde(skip_serializing_if = "Option::is_none")]
     links: Option<Vec<String>>,
+    /// `None` unless it is a row of a crawl.
+    #[serde(flatten)]
+    pub(crate) crawl: Option<CrawlFields>,
     pub reason: Option<String>,
     why: Option<RowWhy>,
     /// The page as UTF-8; only for HTML output.
@@ -102,7 +118,15 @@ pub struct FetchRow {
     html: Option<String>,
     /// The exchanges as WARC records; empty for other formats.
     #[serde(skip)]
-    pub(super) archived: Archived,
+    pub(crate) archived: Archived,
+}
+
+/// The fields that only rows of a crawl have.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct CrawlFields {
+    pub(crate) depth: u32,
+    pub(crate) parent: Option<String>,
+    pub(crate) links_found: usize,
 }
 
 /// What the gate based its decision on.
@@ -116,7 +140,7 @@ struct RowWhy {
 
 impl FetchRow {
     /// The row of a URL that was not requested.
-    pub(super) fn refused(url: &str, reason: &str, rules: &FetchRules, now: Time) -> FetchRow {
+    pub(crate) fn refused(url: &str, reason: &str, rules: &FetchRules, now: Time) -> FetchRow {
         FetchRow {
             url: url.to_owned(),
             outcome: RowOutcome::Refused,
@@ -128,7 +152,7 @@ impl FetchRow {
     }
 
     /// A URL that the engine gave up.
-    pub(super) fn given_up(
+    pub(crate) fn given_up(
         lease: &Lease,
         cause: GiveUp,
         error: &str,
@@ -146,9 +170,27 @@ impl FetchRow {
     }
 
     /// The row of a URL that was fetched or failed.
-    pub(super) fn arrived(
+    pub(crate) fn arrived(
         url: &str,
-        fetch_end: FetchEnd,
+        fetch_end: &FetchEnd,
+        rules: &FetchRules,
+        now: Time,
+    ) -> FetchRow {
+        let mut row = FetchRow::without_content(url, fetch_end, rules, now);
+        // The exchanges hold the page itself.
+        if let Some(answer) = &fetch_end.answer
+            && row.outcome == RowOutcome::Fetched
+            && rules.format != OutputFormat::Warc
+        {
+            row.read(&answer.body, fetch_end.final_url.as_str(), rules);
+        }
+        row
+    }
+
+    /// The same without the content of the page.
+    pub(crate) fn without_content(
+        url: &str,
+        fetch_end: &FetchEnd,
         rules: &FetchRules,
         now: Time,
     ) -> FetchRow {
@@ -156,12 +198,12 @@ impl FetchRow {
         let status = happened.status().or(answer.as_ref().map(|answer| answer.status));
         let mut row = FetchRow {
             final_url: Some(final_url.as_str().to_owned()),
-            outcome: outcome_of(&happened, status),
+            outcome: outcome_of(happened, status),
             status,
-            attempts,
+            attempts: *attempts,
             waited_ms: ms(phases.robots + phases.slot),
             elapsed_ms: ms(phases.connect + phases.first_byte + phases.body),
-            why: Some(row_why(why, &happened)),
+            why: Some(row_why(why, happened)),
             ..FetchRow::refused(url, "", rules, now)
         };
         row.reason = (row.outcome != RowOutcome::Fetched).then(|| happened.to_string());
@@ -169,10 +211,6 @@ impl FetchRow {
             row.content_type = answer.header("content-type").map(str::to_owned);
             row.content_length = Some(answer.body.len());
             row.content_hash = Some(sha256_hex(&answer.body));
-            // The exchanges hold the page itself.
-            if row.outcome == RowOutcome::Fetched && rules.format != OutputFormat::Warc {
-                row.read(&answer.body, final_url.as_str(), rules);
-            }
         }
         row
     }
@@ -331,11 +369,11 @@ fn outcome_of(happened: &FetchOutcome, status: Option<u16>) -> RowOutcome {
     }
 }
 
-fn row_why(why: Why, happened: &FetchOutcome) -> RowWhy {
+fn row_why(why: &Why, happened: &FetchOutcome) -> RowWhy {
     let down =
         matches!(happened, FetchOutcome::SiteStayedDown { .. } | FetchOutcome::ProbesFailed { .. });
     RowWhy {
-        robots: why.robots,
+        robots: why.robots.clone(),
         interval_seconds: why.interval.as_secs_f64(),
         interval_source: why.interval_source,
         breaker: if down { "open" } else { "closed" },

@@ -8,7 +8,6 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use fetchwell_archive::gzip::{InflateFault, inflate_member};
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::finish::SinkThenSettle;
 use fetchwell_engine::memory::MemoryQueue;
@@ -21,7 +20,7 @@ use fetchwell_engine::ports::finish::{Settlement, Sink};
 use fetchwell_engine::ports::job::{Job, Lease, NewJob};
 use fetchwell_engine::ports::plan::Plan;
 use fetchwell_engine::ports::rounds::{MAX_URLS_PER_ROUND, Put, Round, Rounds};
-use fetchwell_feed::sitemap::{self, MAX_SITEMAP_BYTES, NoSitemap, Sitemap};
+use fetchwell_feed::sitemap::{self, Sitemap};
 use fetchwell_policy::outcome::FetchOutcome;
 use fetchwell_policy::retry::RetryRule;
 use fetchwell_policy::time::Time;
@@ -29,16 +28,15 @@ use fetchwell_policy::units::quantity;
 use fetchwell_policy::url::{Site, WebUrl};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 use tracing::{info, warn};
 
 use super::entry::part_id;
+use crate::sitemap_file::{SitemapError, inflated};
 
 /// How deep sitemap indexes may be nested.
 const MAX_NESTING: u32 = 2;
 /// Sitemaps fetched per entry and round.
 const MAX_SITEMAPS: usize = 50_000;
-const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
 
 /// The payload of a job.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -53,20 +51,6 @@ pub(crate) struct SitemapRecord {
     sitemap_job: SitemapJob,
     url: String,
     what: Result<Sitemap, SitemapError>,
-}
-
-/// Why a sitemap was not read.
-#[derive(Debug, Error)]
-enum SitemapError {
-    #[error("{0}")]
-    NotFetched(FetchOutcome),
-    #[error(transparent)]
-    Inflate(#[from] InflateFault),
-    #[error(transparent)]
-    NoSitemap(#[from] NoSitemap),
-    /// The engine gave it up, for this reason.
-    #[error("{0}")]
-    GivenUp(String),
 }
 
 impl Weighed for SitemapRecord {
@@ -280,10 +264,7 @@ fn listed(fetch_end: &FetchEnd, sites: &[Site]) -> Result<Sitemap, SitemapError>
 
 /// Reads a sitemap, inflating it first if it is a gzip file.
 fn read(body: &[u8], content_type: Option<&str>, sites: &[Site]) -> Result<Sitemap, SitemapError> {
-    let inflated = body.starts_with(GZIP_MAGIC).then(|| inflate_member(body, MAX_SITEMAP_BYTES));
-    let inflated = inflated.transpose()?;
-    let body = inflated.as_deref().unwrap_or(body);
-    Ok(sitemap::read(body, content_type, sites, MAX_URLS_PER_ROUND)?)
+    Ok(sitemap::read(&inflated(body)?, content_type, sites, MAX_URLS_PER_ROUND)?)
 }
 
 /// A sitemap that was given up without its plan has come to an end, too: for every cause it could not be read.
@@ -309,6 +290,9 @@ impl Sink<SitemapRecord> for Sitemaps {
 #[cfg(test)]
 mod tests {
     use std::io::Write;
+
+    use fetchwell_archive::gzip::InflateFault;
+    use fetchwell_feed::sitemap::MAX_SITEMAP_BYTES;
 
     use super::*;
 

@@ -3,7 +3,7 @@
 use fetchwell_policy::retry::RetryRule;
 use fetchwell_policy::url::WebUrl;
 
-use crate::plan::redirect_chain::{FetchEnd, RedirectChain, Stage};
+use crate::plan::redirect_chain::{FetchEnd, Patience, RedirectChain, Stage};
 use crate::ports::finish::Settlement;
 use crate::ports::inbox::{FetchResult, ResultBody};
 use crate::ports::job::Lease;
@@ -57,6 +57,12 @@ impl<F> OnePage<F> {
     /// Sets headers, which are not carried to another origin.
     pub fn with_headers(mut self, headers: Vec<(&'static str, String)>) -> OnePage<F> {
         self.chain = self.chain.with_headers(headers);
+        self
+    }
+
+    /// Limits how long to wait for a failing site.
+    pub fn with_patience(mut self, patience: Patience) -> OnePage<F> {
+        self.chain = self.chain.with_patience(patience);
         self
     }
 

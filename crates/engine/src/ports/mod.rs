@@ -10,6 +10,7 @@ pub mod error;
 pub mod event_log;
 pub mod feeds;
 pub mod finish;
+pub mod frontier;
 pub mod inbox;
 pub mod job;
 pub mod links;

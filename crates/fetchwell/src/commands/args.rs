@@ -24,6 +24,18 @@ pub(crate) fn whole(least: i64, most: i64) -> impl TypedValueParser<Value = usiz
     RangedI64ValueParser::<usize>::new().range(least..=most)
 }
 
+/// Parses one of these names. Each has a help text and a value.
+pub(crate) fn one_of<T: Copy + Send + Sync + 'static>(
+    known: &'static [(&'static str, &'static str, T)],
+) -> impl TypedValueParser<Value = T> {
+    let values = known.iter().map(|(name, help, _)| PossibleValue::new(*name).help(*help));
+    let values: Vec<PossibleValue> = values.collect();
+    PossibleValuesParser::new(values).try_map(move |given| {
+        let found = known.iter().find(|(name, _, _)| *name == given);
+        found.map(|(_, _, value)| *value).ok_or("there is no such value")
+    })
+}
+
 /// Parses one of these output formats.
 pub(crate) fn output_format(
     formats: &'static [OutputFormat],

@@ -4,6 +4,7 @@ pub(crate) mod args;
 pub(crate) mod articles;
 pub(crate) mod commoncrawl;
 pub(crate) mod config;
+pub(crate) mod crawl;
 pub(crate) mod demo;
 pub(crate) mod dlq;
 pub(crate) mod doctor;
@@ -29,6 +30,7 @@ use crate::console::logs::{self, LogOptions};
 use articles::args::ArticlesCommand;
 use commoncrawl::args::CommonCrawlCommand;
 use config::args::ConfigCommand;
+use crawl::args::CrawlArgs;
 use demo::args::DemoArgs;
 use dlq::args::DlqCommand;
 use explain::args::ExplainArgs;
@@ -46,6 +48,8 @@ use top::args::TopArgs;
 pub(crate) enum Command {
     /// Fetch URLs and print the results
     Fetch(FetchArgs),
+    /// Follow the links of a site politely, and print the results; can be resumed
+    Crawl(CrawlArgs),
     /// Extract the articles of HTML, WARC and ARC files that you already have; needs no network
     Extract(ExtractArgs),
     /// Show whether a URL would be fetched, and why; fetches no page
@@ -125,6 +129,7 @@ impl Command {
     pub(crate) fn settings(&self) -> Vec<Flag<'static>> {
         match self {
             Command::Fetch(args) => args.settings(),
+            Command::Crawl(args) => args.settings(),
             Command::Serve(args) => args.settings(),
             Command::Pages(args) => args.settings(),
             Command::Articles { command } => command.settings(),
@@ -164,6 +169,7 @@ impl Command {
         let start_and_warn = || start().inspect(warn_of_settings);
         match self {
             Command::Fetch(args) => fetch::run(&start()?, args, json, log_options.quiet).await,
+            Command::Crawl(args) => crawl::run(&start()?, args, json, log_options.quiet).await,
             Command::Extract(args) => extract::run(&start()?, &args, json, log_options.quiet),
             Command::Explain(args) => explain::run(&start()?, &args, json).await,
             Command::Serve(_) => serve::run(&start()?).await,

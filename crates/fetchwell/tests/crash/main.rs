@@ -4,6 +4,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail")]
 
+mod crawl;
 mod fetch;
 mod mcp;
 mod pages;

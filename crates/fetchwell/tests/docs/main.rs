@@ -24,10 +24,11 @@ use session::Session;
 use web::Web;
 
 /// The pages with commands, each of which has a test below.
-const PAGES: [&str; 16] = [
+const PAGES: [&str; 17] = [
     "README.md",
     "docs/articles.md",
     "docs/commoncrawl.md",
+    "docs/crawl.md",
     "docs/extract.md",
     "docs/faq.md",
     "docs/fetch.md",
@@ -74,6 +75,11 @@ async fn articles() {
 #[tokio::test]
 async fn commoncrawl() {
     check("docs/commoncrawl.md").await;
+}
+
+#[tokio::test]
+async fn crawl() {
+    check("docs/crawl.md").await;
 }
 
 #[tokio::test]

@@ -9,8 +9,8 @@ const HTML: &str = "text/html; charset=utf-8";
 /// A day is longer than any test.
 const ALWAYS: Duration = Duration::from_secs(86_400);
 /// The certificate is for these, and the program finds these here.
-const NAMES: [&str; 5] =
-    ["example.com", "example.org", "news.example", "shop.example", "down.example"];
+const NAMES: [&str; 6] =
+    ["example.com", "example.org", "docs.example", "news.example", "shop.example", "down.example"];
 
 /// The examples' web, as long as it is held.
 pub(crate) struct Web {
@@ -55,8 +55,14 @@ fn sites() -> Vec<SiteScript> {
         .text("/otters", HTML, &page("Otters return", OTTERS))
         .text("/map", HTML, "<p>Soon.</p>");
     let shop = SiteScript::new("shop.example").status("/sold-out/*", 404);
+    let docs = SiteScript::new("docs.example")
+        .robots("User-agent: *\nDisallow: /drafts/\n")
+        .text("/", HTML, &page("Documentation", DOCS))
+        .text("/install", HTML, &page("Install", "Unpack it, and you are <a href=/>done</a>."))
+        .text("/guide", HTML, &page("Guide", "First <a href=/install>install</a> it."))
+        .status("/sitemap.xml", 404);
     let down = SiteScript::new("down.example").outage(Duration::ZERO..ALWAYS, OutageKind::Refuse);
-    vec![example, SiteScript::new("example.org"), news, shop, down]
+    vec![example, SiteScript::new("example.org"), docs, news, shop, down]
 }
 
 fn page(title: &str, text: &str) -> String {
@@ -69,6 +75,9 @@ fn page(title: &str, text: &str) -> String {
 const OTTERS: &str = "After forty years they are <b>back</b>: a family of otters was seen on the \
     river twice this week. Nobody had expected them before the water was clean again, and \
     fishermen say that it is. The <a href=/map>map</a> shows where to look for them at dusk.";
+
+const DOCS: &str = "Read how to <a href=/install>install</a> it, then the <a href=/guide>guide</a>. \
+    The <a href=/drafts/>drafts</a> are not ready. There is a <a href=/manual.pdf>manual</a>, too.";
 
 const SITEMAP: &str = "<?xml version=\"1.0\"?><urlset>\
     <url><loc>https://example.com/a</loc></url><url><loc>https://example.com/b</loc></url></urlset>";

@@ -30,6 +30,7 @@ mod client;
 mod commoncrawl_batch;
 mod commoncrawl_work;
 mod config;
+mod crawl;
 mod dashboard;
 mod demo;
 mod deploy;

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use memchr::memmem;
+use crate::wildcard;
 
 /// The path pattern of a rule, such as `/private/` or `/*.pdf$`.
 ///
@@ -45,19 +45,8 @@ impl Pattern {
     }
 
     /// Whether the pattern matches `path`, which must be a [`normal_path`].
-    ///
-    /// Each literal between two wildcards is searched once, starting where the previous one ended. The leftmost match
-    /// is always good enough, as it leaves the most for the literals that follow. So there is no backtracking, and even
-    /// a hostile rule takes only linear time.
     pub(super) fn matches(&self, path: &str) -> bool {
-        let Some((head, tail)) = self.glob.split_once('*') else { return path == &*self.glob };
-        let (middle, last) = tail.rsplit_once('*').unwrap_or(("", tail));
-        let Some(mut rest) = path.as_bytes().strip_prefix(head.as_bytes()) else { return false };
-        for literal in middle.split('*').map(str::as_bytes) {
-            let Some(at) = memmem::find(rest, literal) else { return false };
-            rest = &rest[at + literal.len()..];
-        }
-        rest.ends_with(last.as_bytes())
+        wildcard::matches(&self.glob, path)
     }
 }
 

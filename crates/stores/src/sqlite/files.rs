@@ -19,15 +19,47 @@ use super::SqliteInstance;
 use super::moves::Moves;
 use super::queue::settle_batch;
 
-/// Writes records to a file and settles their leases in one transaction of the queue's store.
+/// A file that results are appended to.
 ///
 /// The bytes are written at the confirmed end of the file, and are on the disk before the transaction commits. Anything
 /// beyond the confirmed length was never confirmed, and is overwritten. The store's write lock serializes processes
 /// that share an output.
-pub struct FileFinish<R> {
-    instance: Arc<SqliteInstance>,
+#[derive(Clone)]
+pub struct OutputFile {
     file: Arc<File>,
     path: String,
+}
+
+impl OutputFile {
+    /// Opens or creates the file without reading or changing it.
+    pub fn open(path: &Path) -> io::Result<OutputFile> {
+        let file = OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
+        let name = output_name(path).map_err(io::Error::other)?;
+        Ok(OutputFile { file: Arc::new(file), path: name })
+    }
+
+    /// Appends bytes and updates the confirmed length.
+    pub(super) fn append(&self, tx: &Connection, bytes: &[u8]) -> rusqlite::Result<()> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let length: i64 = tx.one(
+            "INSERT INTO output VALUES (?1, ?2)
+             ON CONFLICT (path) DO UPDATE SET length = length + excluded.length
+             RETURNING length",
+            (&self.path, bytes.len()),
+            |row| row.get(0),
+        )?;
+        let end = u64::try_from(length).unwrap_or(0);
+        append(&self.file, bytes, end.saturating_sub(bytes.len() as u64))
+            .map_err(|error| io_fault(self.path.as_ref(), error))
+    }
+}
+
+/// Writes records to a file and settles their leases in one transaction of the queue's store.
+pub struct FileFinish<R> {
+    instance: Arc<SqliteInstance>,
+    file: OutputFile,
     render: fn(&R) -> Vec<u8>,
 }
 
@@ -38,9 +70,7 @@ impl<R> FileFinish<R> {
         path: &Path,
         render: fn(&R) -> Vec<u8>,
     ) -> io::Result<FileFinish<R>> {
-        let file = OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
-        let name = output_name(path).map_err(io::Error::other)?;
-        Ok(FileFinish { instance, file: Arc::new(file), path: name, render })
+        Ok(FileFinish { instance, file: OutputFile::open(path)?, render })
     }
 }
 
@@ -99,24 +129,12 @@ impl<R: Send + Sync> Finish<R> for FileFinish<R> {
             .collect();
         let epoch = self.instance.epoch();
         let file = self.file.clone();
-        let path = self.path.clone();
         let work = move |moves: &mut Moves<'_>| {
             let settled = settle_batch(moves, epoch, &settlements)?;
             let confirmed =
                 settled.iter().zip(&rendered).filter(|(s, _)| **s == Settled::Confirmed);
             let bytes = confirmed.map(|(_, bytes)| bytes.as_slice()).collect::<Vec<_>>().concat();
-            if !bytes.is_empty() {
-                let length: i64 = moves.tx.one(
-                    "INSERT INTO output VALUES (?1, ?2)
-                     ON CONFLICT (path) DO UPDATE SET length = length + excluded.length
-                     RETURNING length",
-                    (&path, bytes.len()),
-                    |row| row.get(0),
-                )?;
-                let end = u64::try_from(length).unwrap_or(0);
-                append(&file, &bytes, end.saturating_sub(bytes.len() as u64))
-                    .map_err(|error| io_fault(path.as_ref(), error))?;
-            }
+            file.append(moves.tx, &bytes)?;
             Ok(settled)
         };
         self.instance.queue.transact(work).await

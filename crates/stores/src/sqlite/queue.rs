@@ -23,6 +23,7 @@ use tokio::sync::Notify;
 
 use super::clock::write_at;
 use super::files::{length_of, output_name, revise_length_of};
+use super::frontier::CRAWL_TABLES;
 use super::moves::{MAX_LANES_PER_TAKE, Moves};
 use super::presence::{self, Presence};
 use crate::shared::job_state::sql;
@@ -427,7 +428,7 @@ fn discard(tx: &Connection, queue: i64) -> rusqlite::Result<()> {
 }
 
 fn empty(tx: &Connection, queue: i64) -> rusqlite::Result<()> {
-    for table in ["job", "room", "expiry", "lane", "instance", "round"] {
+    for table in ["job", "room", "expiry", "lane", "instance", "round"].iter().chain(CRAWL_TABLES) {
         tx.execute(&format!("DELETE FROM {table} WHERE queue = ?1"), [queue])?;
     }
     Ok(())

@@ -434,6 +434,73 @@ const STEPS: &[&str] = &["
     CREATE INDEX message_body_due ON message_body (due);
     ALTER TABLE caller ADD COLUMN body_bytes INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE outbox ADD COLUMN body_of INTEGER;
+", "
+    -- A crawl, by its queue. `pages` counts those that were queued and not skipped, `known` all that were found, and
+    -- `waiting` those that are not queued.
+    CREATE TABLE crawl (
+        queue INTEGER PRIMARY KEY,
+        pages INTEGER NOT NULL,
+        known INTEGER NOT NULL,
+        waiting INTEGER NOT NULL,
+        sites INTEGER NOT NULL
+    ) STRICT;
+
+    -- The keys of all known pages.
+    CREATE TABLE crawl_seen (
+        queue INTEGER NOT NULL,
+        key BLOB NOT NULL,
+        PRIMARY KEY (queue, key)
+    ) STRICT, WITHOUT ROWID;
+
+    -- `pages` and `waiting` as above; `open` counts the queued pages that have not ended.
+    CREATE TABLE crawl_site (
+        id INTEGER PRIMARY KEY,
+        queue INTEGER NOT NULL,
+        site TEXT NOT NULL,
+        pages INTEGER NOT NULL DEFAULT 0,
+        open INTEGER NOT NULL DEFAULT 0,
+        waiting INTEGER NOT NULL DEFAULT 0,
+        UNIQUE (queue, site)
+    ) STRICT;
+    CREATE INDEX crawl_site_waiting ON crawl_site (queue, pages) WHERE waiting > 0;
+
+    -- Pages that name others.
+    CREATE TABLE crawl_parent (
+        id INTEGER PRIMARY KEY,
+        queue INTEGER NOT NULL,
+        url TEXT NOT NULL,
+        root TEXT
+    ) STRICT;
+    CREATE INDEX crawl_parent_queue ON crawl_parent (queue);
+
+    -- Known pages that are not queued. `number` is their number among the known ones.
+    CREATE TABLE crawl_link (
+        queue INTEGER NOT NULL,
+        site INTEGER NOT NULL,
+        depth INTEGER NOT NULL,
+        number INTEGER NOT NULL,
+        parent INTEGER,
+        url TEXT NOT NULL,
+        PRIMARY KEY (queue, site, depth, number)
+    ) STRICT, WITHOUT ROWID;
+
+    -- How many known pages are of one kind.
+    CREATE TABLE crawl_bucket (
+        queue INTEGER NOT NULL,
+        bucket INTEGER NOT NULL,
+        pages INTEGER NOT NULL,
+        PRIMARY KEY (queue, bucket)
+    ) STRICT, WITHOUT ROWID;
+
+    -- Links that are not followed.
+    CREATE TABLE crawl_cut (
+        queue INTEGER NOT NULL,
+        reason TEXT NOT NULL,
+        site TEXT NOT NULL,
+        links INTEGER NOT NULL,
+        example TEXT NOT NULL,
+        PRIMARY KEY (queue, reason, site)
+    ) STRICT, WITHOUT ROWID;
 "];
 
 /// The version of a file that has all steps: its `user_version`.

@@ -7,6 +7,7 @@ mod clock_jumps;
 mod conformance;
 mod error_kinds;
 mod events;
+mod frontier;
 mod kafka;
 mod pages;
 mod postgres_faults;

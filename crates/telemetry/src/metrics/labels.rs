@@ -40,6 +40,8 @@ words! {
     DoorName = "door" {
         /// `fetchwell fetch`.
         Fetch = "fetch",
+        /// `fetchwell crawl`.
+        Crawl = "crawl",
         /// The messages of `fetchwell serve`.
         Serve = "serve",
         /// The webhooks of `fetchwell serve`.

@@ -1,6 +1,6 @@
 //! Dates, authors, links and what else a page says about itself.
 
-use fetchwell_extract::{Limits, declared_url_within, extract, links_within};
+use fetchwell_extract::{Limits, crawl_links_within, declared_url_within, extract, links_within};
 use url::Url;
 
 use super::{LEAD, article, paragraphs};
@@ -299,4 +299,26 @@ fn a_page_declares_its_own_url_only_if_it_is_absolute() {
         let url = declared_url_within(&head, &Limits::NONE).unwrap();
         assert_eq!(url.as_ref().map(Url::as_str), want, "{head}");
     }
+}
+
+#[test]
+fn what_leads_to_other_pages_is_told_from_what_does_not() {
+    let html = "<base href=http://b.test/d/><link rel=next href=2><link rel='alternate' hreflang=de href=/de>\
+        <link rel=alternate type=application/rss+xml href=/feed><link rel=stylesheet href=/s>\
+        <link rel=canonical href=http://a.test/c><meta name=robots content='noindex'>\
+        <meta name=OttoBot content=nofollow><meta name=other content=none>\
+        <a href=x>1</a><a rel='ugc NoFollow' href=y>2</a><a href=y>3</a><map><area href=z></map><img src=i>";
+    let at = Url::parse("http://a.test/").unwrap();
+    let got = crawl_links_within(html, &at, "ottobot", &Limits::NONE).unwrap();
+    let links: Vec<&str> = got.links.iter().map(Url::as_str).collect();
+    let expected = [
+        "http://b.test/d/2",
+        "http://b.test/de",
+        "http://a.test/c",
+        "http://b.test/d/x",
+        "http://b.test/d/y",
+        "http://b.test/d/z",
+    ];
+    assert_eq!(links, expected);
+    assert_eq!((got.nofollow, got.robots), (1, vec!["noindex".to_owned(), "nofollow".to_owned()]));
 }

@@ -55,7 +55,7 @@ impl FetchArgs {
 }
 
 /// The rules of the door, from the settings. Its patience counts from this time.
-pub(super) fn rules(values: &Values, format: OutputFormat, links: bool, since: Time) -> FetchRules {
+pub(crate) fn rules(values: &Values, format: OutputFormat, links: bool, since: Time) -> FetchRules {
     FetchRules {
         format,
         links,

@@ -4,20 +4,18 @@ pub(crate) mod args;
 mod estimate;
 mod onlooker;
 mod output;
+mod output_run;
 mod progress;
 
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use fetchwell_doors::fetch::{self, Earlier, FetchRow, OutputFormat, jobs, preamble, renderer};
-use fetchwell_engine::clock::Clock;
+use fetchwell_doors::fetch::{self, FetchRow, OutputFormat, jobs, renderer};
 use fetchwell_engine::finish::{Observed, SinkThenSettle};
 use fetchwell_engine::pipeline;
-use fetchwell_engine::ports::dead_letters::{DeadLetters, LETTERS_PER_PAGE, Revision};
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Finish, Settled};
-use fetchwell_engine::ports::job::LeaseId;
 use fetchwell_engine::ports::queue::Queue;
 use fetchwell_engine::ports::source::Source;
 use fetchwell_engine::seed::random_seed;
@@ -38,14 +36,15 @@ use crate::console::exit::Exit;
 use crate::console::output::{Running, cannot_use};
 use crate::console::signals::stop_on_signal;
 use crate::console::url_lists::read_pages;
-use crate::wiring::{Parts, gate_rules, open_queue_db, user_agent};
+use crate::wiring::{Parts, gate_rules, open_queue_db};
 use estimate::Estimate;
-use output::Stdout;
 
 pub(crate) use onlooker::{Onlooker, audit, run_to_file};
+pub(crate) use output::{Stdout, queue_name};
+pub(crate) use output_run::OutputRun;
 pub(crate) use progress::FetchProgress;
 
-/// The longest Crawl-delay that `fetch` accepts, unless robots.max_crawl_delay is set.
+/// The longest Crawl-delay that `fetch` and `crawl` accept, unless robots.max_crawl_delay is set.
 const MAX_CRAWL_DELAY: Duration = Duration::from_mins(5);
 
 /// URLs enqueued per transaction.
@@ -87,7 +86,20 @@ fn format(args: &FetchArgs, json: bool, urls: usize) -> Result<OutputFormat, Exi
     let default = if is_one_page { OutputFormat::Markdown } else { OutputFormat::Json };
     let requested = requested_format(args.format, json, args.output.as_deref())?;
     let format = requested.unwrap_or(default);
-    if args.resume && !format.has_rows() {
+    if args.links && format != OutputFormat::Json {
+        return Err(links_need_json());
+    }
+    check_format(format, args.output.as_deref(), args.resume)?;
+    Ok(format)
+}
+
+/// Refuses a format that cannot be resumed, or that needs a file.
+pub(crate) fn check_format(
+    format: OutputFormat,
+    output: Option<&Path>,
+    resume: bool,
+) -> Result<(), Exit> {
+    if resume && !format.has_rows() {
         let with_rows = OutputFormat::ALL.into_iter().filter(|format| format.has_rows());
         let names: Vec<&str> = with_rows.map(OutputFormat::name).collect();
         return Err(Exit::Usage(format!(
@@ -95,14 +107,11 @@ fn format(args: &FetchArgs, json: bool, urls: usize) -> Result<OutputFormat, Exi
             names.join(" or ")
         )));
     }
-    if args.links && format != OutputFormat::Json {
-        return Err(links_need_json());
-    }
-    if format.needs_file() && args.output.is_none() {
+    if format.needs_file() && output.is_none() {
         let ending = format.endings().first().copied().unwrap_or_default();
         return Err(Exit::Usage(format!("--format {} needs --output FILE{ending}", format.name())));
     }
-    Ok(format)
+    Ok(())
 }
 
 struct Run<'a> {
@@ -143,14 +152,18 @@ impl Run<'_> {
         resume: bool,
     ) -> Result<Exit, Exit> {
         let db = open_queue_db(self.settings).await?;
-        let name = output::queue_name(path)?;
+        let name = queue_name("fetch", path)?;
         let queue = open_queue(self.settings, db.clone(), &name).await?;
+        let output = OutputRun { settings: self.settings, path, format: self.format };
         if resume {
-            self.resume(&queue, path, &mut urls).await?;
+            let given_up = output.resume(&queue).await?;
+            let given_up: Vec<String> =
+                given_up.into_iter().filter(|url| !urls.contains(url)).collect();
+            urls.extend(given_up);
         } else {
-            self.begin(&db, &queue, path).await?;
+            output.begin(&db, &queue).await?;
         }
-        let rows = Arc::new(Mutex::new(self.earlier(path)?));
+        let rows = Arc::new(Mutex::new(output.earlier()?));
         for some in urls.chunks(CHUNK).map(<[String]>::to_vec) {
             let rows = rows.clone();
             let missing = move |confirmed| {
@@ -170,87 +183,6 @@ impl Run<'_> {
             self.estimate(urls.iter().filter(|url| !rows.has(url)))
         };
         self.flow(&queue, instance, finish, estimate, true).await
-    }
-
-    /// Resumes earlier runs. URLs that failed with an internal error are retried: their rows are removed, and their
-    /// jobs revived or enqueued again.
-    async fn resume(
-        &self,
-        queue: &SqliteQueue,
-        path: &Path,
-        urls: &mut Vec<String>,
-    ) -> Result<(), Exit> {
-        let Some(repaired) = output::repair(queue, path, self.format, self.preamble(path)).await?
-        else {
-            info!("another process is working on {}; joining it", path.display());
-            return Ok(());
-        };
-        self.revive(queue, path).await?;
-        let given_up: Vec<String> =
-            repaired.given_up.into_iter().filter(|url| !urls.contains(url)).collect();
-        urls.extend(given_up);
-        Ok(())
-    }
-
-    /// Retries every URL that was given up and has no row. The letters are read before the rows, so that one that
-    /// another process gives up meanwhile keeps its row and is not fetched again.
-    async fn revive(&self, queue: &SqliteQueue, path: &Path) -> Result<(), Exit> {
-        let mut dead = Vec::new();
-        let mut from = None;
-        loop {
-            let page = queue.dead_letters(from.as_deref(), LETTERS_PER_PAGE).await?;
-            dead.extend(page.letters);
-            from = page.next;
-            if from.is_none() {
-                break;
-            }
-        }
-        let rows = Arc::new(Mutex::new(self.earlier(path)?));
-        let read = rows.clone();
-        let read_rows = move |confirmed| {
-            read.lock().read_to(confirmed)?;
-            Ok(Vec::new())
-        };
-        queue.enqueue_beside(path, read_rows).await?;
-        let without_row: Vec<LeaseId> = {
-            let rows = rows.lock();
-            dead.iter().filter(|letter| !rows.has(&letter.url)).map(|letter| letter.id).collect()
-        };
-        for some in without_row.chunks(LETTERS_PER_PAGE) {
-            queue.take_off(some, Revision::Retry).await?;
-        }
-        Ok(())
-    }
-
-    /// Prepares a new run, unless an unfinished one uses the file.
-    async fn begin(&self, db: &Db, queue: &SqliteQueue, path: &Path) -> Result<(), Exit> {
-        let in_use = queue.is_in_use().await?;
-        let left = queue.ledger().await?.unfinished();
-        if left > 0 && !in_use && path.exists() {
-            return Err(Exit::Usage(format!(
-                "{} is the output of a run with {} left; use --resume to continue it, or remove \
-                 the file to start over",
-                path.display(),
-                quantity(left, "URL", "URLs")
-            )));
-        }
-        if in_use || !queue.reset_unless_in_use().await? {
-            return Err(Exit::Usage(format!(
-                "another process is writing {}; use --resume to join it",
-                path.display()
-            )));
-        }
-        output::begin(db, path, self.preamble(path)).await
-    }
-
-    /// The rows in an output file.
-    fn earlier(&self, path: &Path) -> Result<Earlier, Exit> {
-        Earlier::open(path, self.format).map_err(|error| cannot_use(path, &error))
-    }
-
-    /// The first bytes of the output.
-    fn preamble(&self, path: &Path) -> Vec<u8> {
-        preamble(self.format, path, &user_agent(self.settings), Clock::system().wall())
     }
 
     /// The estimate for these URLs, at the default pace.
@@ -294,7 +226,7 @@ impl Run<'_> {
         let ended = pipeline::run(door, runtime, self.stop.clone()).await;
         progress.end(queue.ledger().await.ok());
         let left = instance.leave().await;
-        ended.map_err(|fault| self.gave_up(fault, &health, to_file))?;
+        ended.map_err(|fault| gave_up(self.settings, fault, &health, to_file))?;
         left?;
         let left = queue.ledger().await?.unfinished();
         if self.quiet == 0 {
@@ -313,32 +245,41 @@ impl Run<'_> {
         }
         Ok(progress.exit())
     }
+}
 
-    /// The exit of a run that was ended by a store error or an output error.
-    fn gave_up(&self, fault: StoreError, health: &StoreHealth, to_file: bool) -> Exit {
-        if !fault.is_transient() {
-            return fault.into();
-        }
-        let values = &self.settings.values;
-        let failing = health.failing_anywhere(|_| true);
-        let again = if to_file { " with --resume" } else { "" };
-        let text = match &failing {
-            Some(failing) => format!(
-                "gave up after {} s (--give-up-after): {fault}; run the same command again{again} when that is \
-                 fixed",
-                failing.lasts.as_secs()
-            ),
-            None => fault.to_string(),
-        };
-        let on_a_server = values.politeness.as_ref().is_some_and(|place| place.file().is_none());
-        match failing {
-            Some(failing) if on_a_server && failing.call.is_politeness() => Exit::Unreachable(text),
-            _ => Exit::Internal(anyhow::Error::msg(text)),
-        }
+/// The exit of a run that was ended by a store error or an output error.
+pub(crate) fn gave_up(
+    settings: &Settings,
+    fault: StoreError,
+    health: &StoreHealth,
+    to_file: bool,
+) -> Exit {
+    if !fault.is_transient() {
+        return fault.into();
+    }
+    let values = &settings.values;
+    let failing = health.failing_anywhere(|_| true);
+    let again = if to_file { " with --resume" } else { "" };
+    let text = match &failing {
+        Some(failing) => format!(
+            "gave up after {} s (--give-up-after): {fault}; run the same command again{again} when that is \
+             fixed",
+            failing.lasts.as_secs()
+        ),
+        None => fault.to_string(),
+    };
+    let on_a_server = values.politeness.as_ref().is_some_and(|place| place.file().is_none());
+    match failing {
+        Some(failing) if on_a_server && failing.call.is_politeness() => Exit::Unreachable(text),
+        _ => Exit::Internal(anyhow::Error::msg(text)),
     }
 }
 
-async fn open_queue(settings: &Settings, db: Db, name: &str) -> Result<SqliteQueue, StoreError> {
+pub(crate) async fn open_queue(
+    settings: &Settings,
+    db: Db,
+    name: &str,
+) -> Result<SqliteQueue, StoreError> {
     let clock = sqlite::clock(&db).await?;
     SqliteQueue::open(db, name, clock, settings.values.lease_ttl, true).await
 }

@@ -12,7 +12,7 @@ use fetchwell_telemetry::metrics::Metrics;
 use tokio_util::sync::CancellationToken;
 
 use super::progress::FetchProgress;
-use super::{Run, open_queue, output};
+use super::{Run, open_queue, queue_name};
 use crate::console::exit::Exit;
 use crate::wiring::open_queue_db;
 
@@ -65,6 +65,6 @@ pub(crate) async fn audit(
     path: &Path,
 ) -> Result<Result<Ledger, LedgerMismatch>, Exit> {
     let db = open_queue_db(settings).await?;
-    let name = output::queue_name(path)?;
+    let name = queue_name("fetch", path)?;
     Ok(open_queue(settings, db, &name).await?.audit().await?)
 }

@@ -20,10 +20,10 @@ use crate::console::exit::Exit;
 use crate::console::output::{cannot_use, folder_of};
 
 /// Standard output as a sink.
-pub(super) struct Stdout {
-    pub(super) render: fn(&FetchRow) -> Vec<u8>,
+pub(crate) struct Stdout {
+    pub(crate) render: fn(&FetchRow) -> Vec<u8>,
     /// Cancelled when the reader has gone.
-    pub(super) stop: CancellationToken,
+    pub(crate) stop: CancellationToken,
 }
 
 #[async_trait]
@@ -45,11 +45,11 @@ impl Sink<FetchRow> for Stdout {
     }
 }
 
-/// The queue name of an output file: always the same for the same file.
-pub(super) fn queue_name(path: &Path) -> Result<String, Exit> {
+/// The name of a command's queue for an output file: always the same for the same file.
+pub(crate) fn queue_name(command: &str, path: &Path) -> Result<String, Exit> {
     let folder = folder_of(path).canonicalize().map_err(|error| cannot_use(path, &error))?;
     let name = path.file_name().unwrap_or_default();
-    Ok(format!("fetch:{}", folder.join(name).display()))
+    Ok(format!("{command}:{}", folder.join(name).display()))
 }
 
 /// Empties the output for a new run and writes the preamble of its format.

@@ -34,7 +34,7 @@ impl FetchProgress {
     }
 
     /// The number of rows whose outcome satisfies this.
-    fn with(&self, wanted: impl Fn(RowOutcome) -> bool) -> u64 {
+    pub(crate) fn with(&self, wanted: impl Fn(RowOutcome) -> bool) -> u64 {
         let rows = RowOutcome::ALL.into_iter().zip(&self.counts);
         rows.filter(|(outcome, _)| wanted(*outcome))
             .map(|(_, count)| count.load(Ordering::Relaxed))
@@ -42,7 +42,7 @@ impl FetchProgress {
     }
 
     /// A one-line summary: `5 URLs in 12 s: 3 fetched, 1 skipped by robots.txt, 1 failed`.
-    pub(super) fn summary(&self, left: i64, took: Duration) -> String {
+    pub(crate) fn summary(&self, left: i64, took: Duration) -> String {
         let rows = self.with(|_| true);
         let mut parts: Vec<String> = RowOutcome::ALL
             .into_iter()
@@ -60,7 +60,7 @@ impl FetchProgress {
     }
 
     /// Counts the rows of earlier runs.
-    pub(super) fn count_earlier(&self, earlier: &Earlier) {
+    pub(crate) fn count_earlier(&self, earlier: &Earlier) {
         for outcome in &earlier.outcomes {
             self.count(*outcome);
         }
@@ -98,7 +98,7 @@ impl FetchProgress {
     }
 
     /// Failures take precedence over refusals.
-    pub(super) fn exit(&self) -> Exit {
+    pub(crate) fn exit(&self) -> Exit {
         if self.failed() > 0 {
             Exit::SomeFailed
         } else if self.with(|outcome| outcome != RowOutcome::Fetched) > 0 {
@@ -116,7 +116,7 @@ impl FetchProgress {
     }
 
     /// Counts a row, and shows it on the bar.
-    pub(super) fn advance(&self, row: &FetchRow, format: OutputFormat) {
+    pub(crate) fn advance(&self, row: &FetchRow, format: OutputFormat) {
         self.count(row.outcome);
         if let Some(Bar { bar, estimate }) = self.bar.get() {
             estimate.lock().ended(&row.url, row.interval());

@@ -70,7 +70,7 @@ const NAMES: &[&str] = &[
 ];
 
 /// Whether a parameter only tracks visitors.
-pub(crate) fn tracks(name: &str) -> bool {
+pub fn tracks(name: &str) -> bool {
     // A name that was escaped twice has this prefix.
     let name = name.trim_start_matches("amp;").to_ascii_lowercase();
     NAMES.contains(&name.as_str()) || PREFIXES.iter().any(|prefix| name.starts_with(prefix))

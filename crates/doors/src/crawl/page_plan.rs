@@ -1,0 +1,322 @@
+//! The plan of a page.
+
+use std::sync::Arc;
+
+use fetchwell_engine::pipeline::GiveUp;
+use fetchwell_engine::plan::one_page::Weighed;
+use fetchwell_engine::plan::redirect_chain::{FetchEnd, Stage};
+use fetchwell_engine::ports::finish::Settlement;
+use fetchwell_engine::ports::frontier::{Discoveries, PagePlace, ParentPage};
+use fetchwell_engine::ports::job::Lease;
+use fetchwell_engine::ports::plan::{Moment, Plan, Step};
+use fetchwell_engine::web::{Answer, Outcome, Request};
+use fetchwell_extract::{crawl_links_within, decode, is_html};
+use fetchwell_policy::crawl::{Directives, PageKey, ScopeKind, content_bound, page_key, plain_url};
+use fetchwell_policy::outcome::FetchOutcome;
+use fetchwell_policy::time::Time;
+use fetchwell_policy::url::WebUrl;
+use url::Url;
+
+use super::links::LinkContext;
+use super::record::CrawlRecord;
+use super::rules::{CrawlRules, Sitemaps};
+use crate::fetch::{CrawlFields, FetchRow, PageFetch, RowOutcome, settlement};
+
+/// Fetches a page, and reads what it names.
+pub(super) struct PagePlan {
+    page: PageFetch,
+    place: PagePlace,
+    rules: Arc<CrawlRules>,
+    /// The size of the finished record.
+    held_bytes: Option<usize>,
+}
+
+/// What a page says to crawlers.
+#[derive(Default)]
+struct Read {
+    links: Vec<WebUrl>,
+    /// How many links it has, whether they are followed or not.
+    links_found: usize,
+    directives: Directives,
+}
+
+impl PagePlan {
+    pub(super) fn new(lease: &Lease, place: PagePlace, rules: Arc<CrawlRules>) -> PagePlan {
+        PagePlan { page: PageFetch::new(lease, &rules.fetch), place, rules, held_bytes: None }
+    }
+
+    fn context(&self) -> LinkContext<'_> {
+        LinkContext::new(&self.rules, self.place.root.as_deref(), self.place.depth + 1)
+    }
+
+    /// A start page may redirect anywhere, as from `example.com` to `www.example.com`. All other redirects stay in
+    /// scope.
+    fn leads_out(&self, next: &Request) -> bool {
+        self.place.depth > 0 && !self.context().is_in_scope(&next.url)
+    }
+
+    /// The end of a page that was not fetched.
+    fn refused(&self, reason: &str, moment: Moment) -> Step<CrawlRecord> {
+        let rules = &self.rules.fetch;
+        let row = FetchRow::refused(self.page.url(), reason, rules, moment.wall);
+        Step::Finish(vec![CrawlRecord::of_row(placed(row, &self.place, 0))], Settlement::Done)
+    }
+
+    fn over(&mut self, fetch_end: &FetchEnd, moment: Moment) -> Step<CrawlRecord> {
+        let read = match (&fetch_end.happened, &fetch_end.answer) {
+            (FetchOutcome::Answered(200..=299), Some(answer)) => {
+                self.read(answer, &fetch_end.final_url)
+            }
+            _ => Ok(Read::default()),
+        };
+        let unread = read.as_ref().err().map(|error| format!("its links were not read: {error}"));
+        let read = read.unwrap_or_default();
+        let mut row = self.row(fetch_end, &read, moment.wall);
+        row.reason = row.reason.or(unread);
+        let found = Arc::new(self.found(fetch_end, &read));
+        let record = CrawlRecord { row: Some(row), found, failure: None };
+        self.held_bytes = Some(record.weight());
+        Step::Finish(vec![record], settlement(fetch_end))
+    }
+
+    fn read(&self, answer: &Answer, final_url: &WebUrl) -> Result<Read, FetchOutcome> {
+        let bot = &self.rules.bot;
+        let mut read = Read::default();
+        for value in answer.headers.get_all("x-robots-tag") {
+            read.directives.add_header(value.to_str().unwrap_or_default(), bot);
+        }
+        let content_type = answer.header("content-type");
+        let Ok(found_at) = Url::parse(final_url.as_str()) else { return Ok(read) };
+        if !is_html(content_type, &answer.body) {
+            return Ok(read);
+        }
+        let html = decode(&answer.body, content_type).text;
+        let reading = &self.rules.fetch.reading;
+        let page = reading.read(|limits| crawl_links_within(&html, &found_at, bot, limits))?;
+        page.robots.iter().for_each(|content| read.directives.add(content));
+        read.links_found = page.links.len() + page.nofollow;
+        read.links =
+            page.links.iter().filter_map(|link| WebUrl::parse(link.as_str()).ok()).collect();
+        Ok(read)
+    }
+
+    fn row(&mut self, fetch_end: &FetchEnd, read: &Read, now: Time) -> FetchRow {
+        let rules = &self.rules.fetch;
+        let url = self.page.url();
+        let mut row = if read.directives.noindex {
+            let mut row = FetchRow::without_content(url, fetch_end, rules, now);
+            row.outcome = RowOutcome::Noindex;
+            row.reason = Some("the page asks not to be kept (noindex)".to_owned());
+            row
+        } else {
+            FetchRow::arrived(url, fetch_end, rules, now)
+        };
+        let archived = self.page.archived();
+        if !read.directives.noindex {
+            row.archived = archived;
+        }
+        placed(row, &self.place, read.links_found)
+    }
+
+    fn found(&self, fetch_end: &FetchEnd, read: &Read) -> Discoveries {
+        let FetchEnd { final_url, redirects, answer, .. } = fetch_end;
+        let hops = redirects.iter().filter_map(|hop| WebUrl::parse(&hop.url).ok());
+        let also_known: Vec<PageKey> = match redirects.as_slice() {
+            [] => Vec::new(),
+            _ => hops.chain([final_url.clone()]).map(|url| page_key(&plain_url(&url))).collect(),
+        };
+        let follows = !read.directives.nofollow
+            && self.rules.sitemaps != Sitemaps::Only
+            && self.rules.scope.kind() != ScopeKind::Page;
+        if !follows || read.links.is_empty() {
+            return Discoveries { also_known, ..Discoveries::default() };
+        }
+        let root = self.root(final_url);
+        let context = LinkContext::new(&self.rules, root.as_deref(), self.place.depth + 1);
+        Discoveries {
+            pages: read.links.iter().filter_map(|link| context.page(link)).collect(),
+            content: answer.as_ref().map(|answer| content_bound(&final_url.site(), &answer.body)),
+            parent: Some(ParentPage { url: self.page.url().to_owned(), root }),
+            also_known,
+            jobs: Vec::new(),
+        }
+    }
+
+    /// The further scope of its links.
+    fn root(&self, final_url: &WebUrl) -> Option<String> {
+        let leaves = self.place.depth == 0 && !self.rules.scope.contains(final_url);
+        if leaves { Some(final_url.as_str().to_owned()) } else { self.place.root.clone() }
+    }
+}
+
+impl Plan<CrawlRecord> for PagePlan {
+    fn step(&mut self, last: Option<Outcome>, moment: Moment) -> Step<CrawlRecord> {
+        let stage = match self.page.step(last, moment) {
+            Ok(stage) => stage,
+            Err(fault) => {
+                let reason = fault.to_string();
+                return self.refused(&reason, moment);
+            }
+        };
+        match stage {
+            Stage::Fetch(request) if self.leads_out(&request) => {
+                let reason = format!("a redirect leads out of the crawl, to {}", request.url);
+                self.refused(&reason, moment)
+            }
+            Stage::Fetch(request) => Step::Fetch(vec![request]),
+            Stage::Retry { at, history } => {
+                Step::Finish(Vec::new(), Settlement::retry(at, history))
+            }
+            Stage::Over(fetch_end) => self.over(&fetch_end, moment),
+        }
+    }
+
+    fn working_bytes(&self, body_bytes: usize) -> usize {
+        self.rules.fetch.reading.working_bytes(body_bytes)
+    }
+
+    fn held_bytes(&self) -> Option<usize> {
+        self.held_bytes
+    }
+}
+
+/// The record of a page that the engine gave up.
+pub(super) fn given_up(
+    lease: &Lease,
+    cause: GiveUp,
+    error: &str,
+    rules: &CrawlRules,
+    now: Time,
+) -> CrawlRecord {
+    let row = FetchRow::given_up(lease, cause, error, &rules.fetch, now);
+    CrawlRecord::of_row(placed(row, &place_of(lease), 0))
+}
+
+/// The place of a page in the crawl.
+pub(super) fn place_of(lease: &Lease) -> PagePlace {
+    serde_json::from_slice(&lease.job.payload).unwrap_or_default()
+}
+
+fn placed(mut row: FetchRow, place: &PagePlace, links_found: usize) -> FetchRow {
+    let parent = place.parent.clone();
+    row.crawl = Some(CrawlFields { depth: place.depth, parent, links_found });
+    row
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use fetchwell_engine::plan::redirect_chain::Patience;
+    use fetchwell_policy::crawl::Scope;
+    use fetchwell_testkit::samples::{MOMENT, end_with, lease, outcome};
+    use serde_json::Value;
+
+    use super::*;
+    use crate::fetch::{FetchRules, OutputFormat, renderer};
+    use crate::read_limits::READING;
+
+    const LINKS: &str = "<title>T</title><p>Words.<a href=/1>1</a><a href=//b.test/>2</a>\
+        <a rel=nofollow href=/3>3</a>";
+
+    fn rules(format: OutputFormat) -> CrawlRules {
+        let patience = Patience { since: Time::EPOCH, lasts: Duration::ZERO };
+        CrawlRules {
+            fetch: FetchRules {
+                format,
+                links: false,
+                reading: READING,
+                max_redirects: 5,
+                patience,
+            },
+            scope: Scope::new(ScopeKind::Host, [&WebUrl::parse("http://a.test/").unwrap()]),
+            include: Vec::new(),
+            exclude: Vec::new(),
+            max_depth: None,
+            sitemaps: Sitemaps::Auto,
+            with_downloads: false,
+            bot: "Fetchwell".to_owned(),
+        }
+    }
+
+    fn plan(rules: CrawlRules, depth: u32) -> Box<dyn Plan<CrawlRecord>> {
+        let parent = (depth > 0).then(|| "http://a.test/".to_owned());
+        let place = PagePlace { depth, parent, root: None };
+        Box::new(PagePlan::new(&lease("http://a.test/x", ""), place, Arc::new(rules)))
+    }
+
+    /// The row and the pages that are found on this page, if it is answered with this header.
+    fn read(
+        rules: CrawlRules,
+        body: &str,
+        header: Option<(&'static str, &str)>,
+    ) -> (Value, Vec<String>) {
+        let mut outcome = outcome(FetchOutcome::Answered(200), body);
+        let answer = outcome.answer.as_mut().unwrap();
+        answer.headers.insert("content-type", "text/html".parse().unwrap());
+        if let Some((name, value)) = header {
+            answer.headers.insert(name, value.parse().unwrap());
+        }
+        let format = rules.fetch.format;
+        let (mut records, settlement) = end_with(plan(rules, 1), outcome);
+        assert_eq!(settlement, Settlement::Done);
+        let record = records.remove(0);
+        let row = record.row.unwrap();
+        assert!(format != OutputFormat::Warc || row.crawl.is_some());
+        let row = serde_json::from_slice(&renderer(OutputFormat::Json, true)(&row)).unwrap();
+        (row, record.found.pages.iter().map(|page| page.url.clone()).collect())
+    }
+
+    #[test]
+    fn a_row_has_the_place_of_its_page_and_its_links_are_found() {
+        for format in [OutputFormat::Json, OutputFormat::Html, OutputFormat::Warc] {
+            let (row, found) = read(rules(format), LINKS, None);
+            assert_eq!(found, ["http://a.test/1"]);
+            assert_eq!(row["depth"], 1);
+            assert_eq!(row["parent"], "http://a.test/");
+            assert_eq!(row["links_found"], 3);
+            assert_eq!(row["outcome"], "fetched");
+        }
+    }
+
+    #[test]
+    fn a_page_that_asks_not_to_be_kept_has_no_content() {
+        let said = [
+            ("x-robots-tag", "noindex", true, true),
+            ("x-robots-tag", "nofollow", false, false),
+            ("x-robots-tag", "otherbot: noindex", false, true),
+            ("x-robots-tag", "fetchwell: none", true, false),
+        ];
+        for (name, value, is_noindex, is_followed) in said {
+            let (row, found) = read(rules(OutputFormat::Json), LINKS, Some((name, value)));
+            assert_eq!(row["outcome"], if is_noindex { "noindex" } else { "fetched" }, "{value}");
+            assert_eq!(row["text"].is_null() && row["title"].is_null(), is_noindex, "{value}");
+            assert_eq!(!found.is_empty(), is_followed, "{value}");
+        }
+        let for_us = format!("<meta name=FETCHWELL content=noindex>{LINKS}");
+        assert_eq!(read(rules(OutputFormat::Json), &for_us, None).0["outcome"], "noindex");
+        let for_others = format!("<meta name=otherbot content=noindex>{LINKS}");
+        assert_eq!(read(rules(OutputFormat::Json), &for_others, None).0["outcome"], "fetched");
+    }
+
+    fn redirected(depth: u32, location: &str) -> Step<CrawlRecord> {
+        let mut plan = plan(rules(OutputFormat::Json), depth);
+        let mut outcome = outcome(FetchOutcome::Answered(302), "");
+        let answer = outcome.answer.as_mut().unwrap();
+        answer.headers.insert("location", location.parse().unwrap());
+        assert!(matches!(plan.step(None, MOMENT), Step::Fetch(_)));
+        plan.step(Some(outcome), MOMENT)
+    }
+
+    #[test]
+    fn only_a_start_page_may_redirect_out_of_scope() {
+        assert!(matches!(redirected(0, "http://www.a.test/"), Step::Fetch(_)));
+        assert!(matches!(redirected(1, "/y"), Step::Fetch(_)));
+        let Step::Finish(records, Settlement::Done) = redirected(1, "http://www.a.test/") else {
+            panic!("it goes on")
+        };
+        let row = records[0].row.as_ref().unwrap();
+        assert_eq!(row.outcome, RowOutcome::Refused);
+        assert!(row.reason.as_ref().unwrap().ends_with("to http://www.a.test/"));
+    }
+}

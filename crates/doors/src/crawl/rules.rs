@@ -1,0 +1,36 @@
+//! The rules of a crawl.
+
+use fetchwell_policy::crawl::{Scope, UrlPattern};
+
+use crate::fetch::FetchRules;
+
+/// Whether the sitemaps of a site are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sitemaps {
+    /// Yes, and links are followed, too.
+    Auto,
+    /// Yes, and no link is followed.
+    Only,
+    /// No.
+    Off,
+}
+
+/// The rules of a crawl.
+#[derive(Clone, Debug)]
+pub struct CrawlRules {
+    /// The rules for one page.
+    pub fetch: FetchRules,
+    /// Which URLs belong to the crawl.
+    pub scope: Scope,
+    /// If there are any, a link must match one of them.
+    pub include: Vec<UrlPattern>,
+    /// A link that matches one of them is not followed.
+    pub exclude: Vec<UrlPattern>,
+    /// The maximum number of links from a start page.
+    pub max_depth: Option<u32>,
+    pub sitemaps: Sitemaps,
+    /// Whether to fetch files that are not pages, too.
+    pub with_downloads: bool,
+    /// The name of the bot in robots.txt and in directives of pages.
+    pub bot: String,
+}

@@ -1,0 +1,119 @@
+//! Crawls that are killed: every page of the graph still ends with exactly one row, and limits stay exact.
+//!
+//! The short form is part of the test command; `scripts/soak` runs the long one.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use fetchwell_policy::chance::Chance;
+use fetchwell_simweb::{SiteScript, site_name};
+use fetchwell_testkit::DEADLINE;
+use fetchwell_testkit::crash::{OutsideLedger, Program, TestWeb};
+use fetchwell_testkit::replay::{count_or, seed};
+use serde_json::Value;
+use tokio::time::sleep;
+
+const SITES: usize = 12;
+const PAGES_PER_SITE: usize = 25;
+const MAX_IN_FLIGHT: usize = 32;
+/// A page that is under way at a fourth kill is suspected of having caused them, and given up.
+const KILLS_PER_CRAWL: usize = 3;
+
+/// The pages of a site are a tree, and its root names that of the next site.
+fn site(rank: usize) -> SiteScript {
+    let links = |page: usize| {
+        let below = [2 * page + 1, 2 * page + 2].into_iter().filter(|page| *page < PAGES_PER_SITE);
+        let below: String = below.map(|page| format!("<a href='/{page}'>{page}</a>")).collect();
+        let next = format!("<a href='http://{}/0'>next</a>", site_name(rank % SITES + 1));
+        if page == 0 { below + &next } else { below }
+    };
+    let script = SiteScript::new(&site_name(rank)).slow(Duration::from_millis(50));
+    (0..PAGES_PER_SITE).fold(script, |script, page| {
+        script.text(
+            &format!("/{page}"),
+            "text/html",
+            &format!("<p>Page {page}.</p>{}", links(page)),
+        )
+    })
+}
+
+fn urls() -> Vec<String> {
+    let of_site =
+        |rank| (0..PAGES_PER_SITE).map(move |page| format!("http://{}/{page}", site_name(rank)));
+    (1..=SITES).flat_map(of_site).collect()
+}
+
+struct CrawlRun {
+    origin: TestWeb,
+    program: Program,
+}
+
+impl CrawlRun {
+    fn new() -> CrawlRun {
+        let origin = TestWeb::start((1..=SITES).map(site));
+        let program = Program::new(env!("CARGO_BIN_EXE_fetchwell")).on(&origin).flags([
+            "--rate",
+            "20",
+            "--max-in-flight",
+            &MAX_IN_FLIGHT.to_string(),
+        ]);
+        CrawlRun { origin, program }
+    }
+
+    /// Crawls to this file.
+    async fn kill_and_resume(
+        &self,
+        output: &str,
+        more: &[&str],
+        kills: usize,
+        chance: &mut Chance,
+    ) {
+        let start = ["crawl", "http://site-0001.test/0", "--scope", "any", "--sitemaps", "off"];
+        let arguments = [&start[..], &["--output", output, "--resume"], more].concat();
+        for _ in 0..kills {
+            let process = self.program.start(&arguments);
+            sleep(Duration::from_millis(100 + chance.next_u64() % 900)).await;
+            process.kill().await;
+        }
+        self.program.start(&arguments).wait(DEADLINE).await.expect_code(0);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn killed_at_any_instant_a_crawl_has_every_page_once() {
+    let mut chance = Chance::seeded(seed());
+    let kills: usize = count_or("FETCHWELL_TEST_CRAWL_KILLS", 3);
+    let run = CrawlRun::new();
+    let ledger = OutsideLedger::of(urls());
+    let crawls = kills.div_ceil(KILLS_PER_CRAWL);
+    for crawl in 0..crawls {
+        let output = format!("{crawl}.jsonl");
+        let some = KILLS_PER_CRAWL.min(kills - crawl * KILLS_PER_CRAWL);
+        run.kill_and_resume(&output, &[], some, &mut chance).await;
+        ledger.balance(&run.program.file(&output));
+    }
+    let beyond = run.origin.page_hits() - crawls * urls().len();
+    println!("{kills} kills, {crawls} crawls: {beyond} pages fetched again");
+    assert!(beyond <= kills * MAX_IN_FLIGHT, "{beyond} pages fetched again");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn killed_at_any_instant_a_crawl_keeps_its_limits_exactly() {
+    let mut chance = Chance::seeded(seed());
+    let kills: usize = count_or("FETCHWELL_TEST_CRAWL_KILLS", 3).min(KILLS_PER_CRAWL);
+    let run = CrawlRun::new();
+    let limits = ["--limit", "100", "--limit-per-site", "11"];
+    run.kill_and_resume("rows.jsonl", &limits, kills, &mut chance).await;
+    let rows = std::fs::read_to_string(run.program.file("rows.jsonl")).unwrap();
+    let urls: Vec<String> = rows
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["url"].to_string())
+        .collect();
+    assert_eq!(urls.len(), 100);
+    assert_eq!(urls.iter().collect::<HashSet<_>>().len(), 100);
+    for rank in 1..=SITES {
+        let site = format!("//{}/", site_name(rank));
+        let pages = urls.iter().filter(|url| url.contains(&site)).count();
+        assert!(pages <= 11, "{pages} pages of {site}");
+    }
+}

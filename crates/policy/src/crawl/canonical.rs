@@ -1,0 +1,133 @@
+//! Which URLs are the same page.
+
+use sha2::{Digest, Sha256};
+
+use crate::tracking::tracks;
+use crate::url::WebUrl;
+
+/// Identifies a page of a crawl.
+pub type PageKey = [u8; 16];
+
+/// Parameters that identify a visit, in lower case.
+const SESSION_NAMES: &[&str] = &[
+    "phpsessid",
+    "jsessionid",
+    "sessionid",
+    "session_id",
+    "sessid",
+    "sid",
+    "cfid",
+    "cftoken",
+    "zenid",
+    "oscsid",
+    "xtcsid",
+];
+
+/// The prefix of Microsoft's session parameters, which end in random letters.
+const ASP_SESSION: &str = "aspsessionid";
+
+/// The parameter of Java servers, which stands at the end of a path segment.
+const PATH_SESSION: &str = ";jsessionid=";
+
+/// The URL without parameters that identify a visitor: those for tracking, and sessions.
+#[must_use]
+pub fn plain_url(url: &WebUrl) -> WebUrl {
+    let plain = url.without_parameters(|name| tracks(name) || is_session(name));
+    let mut plain = plain.unwrap_or_else(|| url.clone());
+    while let Some(shorter) = without_path_session(&plain) {
+        plain = shorter;
+    }
+    plain
+}
+
+/// The key of a page. URLs that only differ in the order of their parameters have the same one. The first two bytes are
+/// the same for all pages of a site, which keeps them together in an index.
+pub fn page_key(url: &WebUrl) -> PageKey {
+    let text = url.as_str();
+    let (before, query) = text.split_once('?').unwrap_or((text, ""));
+    let mut parameters: Vec<&str> = query.split('&').filter(|part| !part.is_empty()).collect();
+    parameters.sort_unstable();
+    let mut own = Sha256::new();
+    own.update(before);
+    for parameter in parameters {
+        // No URL contains a line feed.
+        own.update("\n");
+        own.update(parameter);
+    }
+    let mut key = PageKey::default();
+    key[..2].copy_from_slice(&Sha256::digest(url.site().as_str())[..2]);
+    key[2..].copy_from_slice(&own.finalize()[..14]);
+    key
+}
+
+fn is_session(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    SESSION_NAMES.contains(&name.as_str()) || name.starts_with(ASP_SESSION)
+}
+
+/// `None` if there is nothing to remove.
+fn without_path_session(url: &WebUrl) -> Option<WebUrl> {
+    let text = url.as_str();
+    let at = text.to_ascii_lowercase().find(PATH_SESSION)?;
+    let (before, session) = text.split_at_checked(at)?;
+    let after = session.find(['/', '?']).and_then(|end| session.get(end..)).unwrap_or_default();
+    // In a query it is part of a value.
+    (!before.contains('?')).then(|| WebUrl::parse(&format!("{before}{after}")).ok())?
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn url(text: &str) -> WebUrl {
+        WebUrl::parse(text).unwrap()
+    }
+
+    #[test]
+    fn what_identifies_a_visitor_is_dropped_and_all_else_stays() {
+        for (link, page) in [
+            ("http://a.test/x?utm_source=y&id=1", "http://a.test/x?id=1"),
+            ("http://a.test/x?PHPSESSID=1", "http://a.test/x"),
+            ("http://a.test/x?ASPSESSIONIDQQ=1&b", "http://a.test/x?b"),
+            ("http://a.test/x;jsessionid=A1?b=2", "http://a.test/x?b=2"),
+            ("http://a.test/x;JSESSIONID=A1/y", "http://a.test/x/y"),
+            ("http://a.test/x?u=;jsessionid=1", "http://a.test/x?u=;jsessionid=1"),
+            ("http://a.test/x;a=1?sidney=2&page=3#f", "http://a.test/x;a=1?sidney=2&page=3"),
+        ] {
+            assert_eq!(plain_url(&url(link)).as_str(), page, "{link}");
+        }
+    }
+
+    #[test]
+    fn the_order_of_parameters_makes_no_other_page() {
+        let key = |link| page_key(&url(link));
+        assert_eq!(key("http://a.test/?a=1&b=2"), key("http://a.test/?b=2&a=1"));
+        assert_eq!(key("http://a.test/?"), key("http://a.test/"));
+        assert_eq!(key("http://a.test/?a=1&"), key("http://a.test/?a=1"));
+        let others = [
+            "http://a.test/?a=1",
+            "http://a.test/?a=1&a=1",
+            "http://a.test/?a=1&b=2",
+            "http://a.test/&a=1",
+            "http://a.test/a",
+            "http://a.test/a/",
+            "https://a.test/a",
+        ];
+        let keys: HashSet<PageKey> = others.into_iter().map(key).collect();
+        assert_eq!(keys.len(), others.len());
+        let prefixes: HashSet<[u8; 2]> = keys.iter().map(|key| [key[0], key[1]]).collect();
+        assert_eq!(prefixes.len(), 1);
+    }
+
+    proptest! {
+        #[test]
+        fn a_plain_url_is_plain(link in "http://a\\.test/(x|;jsessionid=[0-9a-z]{0,3}|/|\\?|&|sid=1|utm_a=2|b=3){0,8}") {
+            let once = plain_url(&url(&link));
+            prop_assert_eq!(plain_url(&once), once);
+        }
+    }
+}

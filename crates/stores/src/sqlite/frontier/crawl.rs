@@ -1,0 +1,415 @@
+//! The changes of one transaction to a crawl.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use fetchwell_engine::ports::finish::Settlement;
+use fetchwell_engine::ports::frontier::{
+    CrawlBudget, Discoveries, FoundPage, PagePlace, ParentPage,
+};
+use fetchwell_engine::ports::job::{Job, NewJob};
+use fetchwell_policy::crawl::{Bound, CutReason, PageKey};
+use fetchwell_policy::url::WebUrl;
+use fetchwell_sqlite::statements::Statements;
+use rusqlite::{Connection, Row};
+
+use crate::sqlite::moves::Moves;
+
+/// The tables of crawls, which have a column `queue`.
+pub(in crate::sqlite) const CRAWL_TABLES: &[&str] = &[
+    "crawl",
+    "crawl_seen",
+    "crawl_site",
+    "crawl_parent",
+    "crawl_link",
+    "crawl_bucket",
+    "crawl_cut",
+];
+
+/// The jobs that a site has at the same time. More would not make it faster: few sites serve so many requests at once.
+const MAX_OPEN_PER_SITE: u64 = 16;
+
+/// The sites that get jobs in one transaction because others left something of the budget.
+const SITES_PER_LOOK: u64 = 1_024;
+
+/// A crawl in a transaction. It keeps what it has read, and writes what has changed at the end.
+pub(super) struct Crawl<'a> {
+    tx: &'a Connection,
+    queue: i64,
+    budget: CrawlBudget,
+    pages: u64,
+    known: u64,
+    waiting: u64,
+    /// The number of sites.
+    site_count: u64,
+    sites: BTreeMap<String, SiteCounts>,
+    buckets: BTreeMap<i64, Bucket>,
+    /// Whether sites that nothing has changed for may get jobs, too.
+    looks_everywhere: bool,
+}
+
+/// The counters of a site.
+#[derive(Clone, Copy)]
+struct SiteCounts {
+    id: i64,
+    pages: u64,
+    open: u64,
+    waiting: u64,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Bucket {
+    pages: u64,
+    is_changed: bool,
+}
+
+/// A page that waits to be queued.
+struct WaitingLink {
+    depth: u32,
+    number: i64,
+    parent: Option<i64>,
+    url: String,
+}
+
+impl<'a> Crawl<'a> {
+    pub(super) fn read(moves: &Moves<'a>, budget: CrawlBudget) -> rusqlite::Result<Crawl<'a>> {
+        let queue = moves.queue;
+        let select = "SELECT pages, known, waiting, sites FROM crawl WHERE queue = ?1";
+        let counters: Option<(u64, u64, u64, u64)> =
+            moves.tx.find(select, [queue], |row| row.try_into())?;
+        let (pages, known, waiting, site_count) = counters.unwrap_or_default();
+        Ok(Crawl {
+            tx: moves.tx,
+            queue,
+            budget,
+            pages,
+            known,
+            waiting,
+            site_count,
+            sites: BTreeMap::new(),
+            buckets: BTreeMap::new(),
+            looks_everywhere: false,
+        })
+    }
+
+    /// Queues pages of all sites, instead of those that have changed: the budget may be larger than before.
+    pub(super) fn look_everywhere(&mut self) {
+        self.looks_everywhere = true;
+    }
+
+    /// Counts the end of a page. One that must not be fetched gives back its part of the budget.
+    pub(super) fn settled(&mut self, site: &str, settlement: &Settlement) -> rusqlite::Result<()> {
+        let is_skipped = match settlement {
+            Settlement::Retry { .. } | Settlement::HandBack { .. } => return Ok(()),
+            Settlement::Done | Settlement::Dead { .. } => false,
+            Settlement::Skipped => true,
+        };
+        let refund = u64::from(is_skipped);
+        // Until now other sites may have waited for nothing but the budget.
+        self.looks_everywhere |= is_skipped && self.left() == 0;
+        if let Some(counts) = self.site(site)? {
+            // A page that was dead and was tried again ends twice.
+            counts.open = counts.open.saturating_sub(1);
+            counts.pages = counts.pages.saturating_sub(refund);
+        }
+        self.pages = self.pages.saturating_sub(refund);
+        Ok(())
+    }
+
+    /// Stores what was found on a page.
+    pub(super) fn discover(
+        &mut self,
+        moves: &mut Moves<'_>,
+        found: &Discoveries,
+    ) -> rusqlite::Result<()> {
+        for key in &found.also_known {
+            self.see(key)?;
+        }
+        for job in &found.jobs {
+            let is_new = match &job.key {
+                Some(key) => self.see(key)?,
+                None => true,
+            };
+            if is_new {
+                moves.accept(job)?;
+            }
+        }
+        let too_common = match &found.content {
+            Some(bound) => self.exceeded(std::slice::from_ref(bound))?,
+            None => None,
+        };
+        if let Some(bound) = found.content.filter(|_| too_common.is_none()) {
+            self.count(&bound)?;
+        }
+        let mut parent = None;
+        for page in &found.pages {
+            if self.has_seen(&page.key)? {
+                continue;
+            }
+            let cut = match too_common {
+                Some(reason) => Some(reason),
+                None => self.exceeded(&page.bounds)?,
+            };
+            match cut {
+                Some(reason) => self.cut(page, reason)?,
+                None => self.follow(page, found.parent.as_ref(), &mut parent)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a page to the known ones, unless its site would be one too many. `parent` is the id of the page that names
+    /// it, once that is stored.
+    fn follow(
+        &mut self,
+        page: &FoundPage,
+        named_by: Option<&ParentPage>,
+        parent: &mut Option<i64>,
+    ) -> rusqlite::Result<()> {
+        let site = site_of(&page.url);
+        if self.site(&site)?.is_none() {
+            if let Some(reason) = self.exceeded(page.site_bound.as_slice())? {
+                return self.cut(page, reason);
+            }
+            if let Some(bound) = &page.site_bound {
+                self.count(bound)?;
+            }
+            self.add_site(&site)?;
+        }
+        let parent = match (named_by, *parent) {
+            (None, _) => None,
+            (Some(_), Some(id)) => Some(id),
+            (Some(named_by), None) => {
+                *parent = Some(self.add_parent(named_by)?);
+                *parent
+            }
+        };
+        self.see(&page.key)?;
+        for bound in &page.bounds {
+            self.count(bound)?;
+        }
+        self.known += 1;
+        self.waiting += 1;
+        let Some(counts) = self.site(&site)? else { return Ok(()) };
+        counts.waiting += 1;
+        let id = counts.id;
+        self.tx.run(
+            "INSERT INTO crawl_link (queue, site, depth, number, parent, url)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            (self.queue, id, page.depth, self.known, parent, &page.url),
+        )?;
+        Ok(())
+    }
+
+    fn cut(&self, page: &FoundPage, reason: CutReason) -> rusqlite::Result<()> {
+        self.tx.run(
+            "INSERT INTO crawl_cut (queue, reason, site, links, example) VALUES (?1, ?2, ?3, 1, ?4)
+             ON CONFLICT (queue, reason, site) DO UPDATE SET links = links + 1",
+            (self.queue, reason.word(), site_of(&page.url), &page.url),
+        )?;
+        Ok(())
+    }
+
+    fn add_parent(&self, page: &ParentPage) -> rusqlite::Result<i64> {
+        self.tx.one(
+            "INSERT INTO crawl_parent (queue, url, root) VALUES (?1, ?2, ?3) RETURNING id",
+            (self.queue, &page.url, &page.root),
+            |row| row.get(0),
+        )
+    }
+
+    fn has_seen(&self, key: &PageKey) -> rusqlite::Result<bool> {
+        let select = "SELECT 1 FROM crawl_seen WHERE queue = ?1 AND key = ?2";
+        self.tx.has(select, (self.queue, key.as_slice()))
+    }
+
+    /// Adds a key. Returns whether it is new.
+    fn see(&self, key: &PageKey) -> rusqlite::Result<bool> {
+        let insert = "INSERT INTO crawl_seen (queue, key) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
+        Ok(self.tx.run(insert, (self.queue, key.as_slice()))? == 1)
+    }
+
+    /// The reason of the first bound that has no room for another page.
+    fn exceeded(&mut self, bounds: &[Bound]) -> rusqlite::Result<Option<CutReason>> {
+        for bound in bounds {
+            if bound.most == 0 || self.bucket(bound.bucket)?.pages >= bound.most {
+                return Ok(Some(bound.reason));
+            }
+        }
+        Ok(None)
+    }
+
+    fn count(&mut self, bound: &Bound) -> rusqlite::Result<()> {
+        let bucket = self.bucket(bound.bucket)?;
+        bucket.pages += 1;
+        bucket.is_changed = true;
+        Ok(())
+    }
+
+    fn bucket(&mut self, bucket: i64) -> rusqlite::Result<&mut Bucket> {
+        Ok(match self.buckets.entry(bucket) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(unknown) => {
+                let select = "SELECT pages FROM crawl_bucket WHERE queue = ?1 AND bucket = ?2";
+                let pages = self.tx.find(select, (self.queue, bucket), |row| row.get(0))?;
+                unknown.insert(Bucket { pages: pages.unwrap_or(0), is_changed: false })
+            }
+        })
+    }
+
+    /// The counters of a site, if the crawl knows it.
+    fn site(&mut self, site: &str) -> rusqlite::Result<Option<&mut SiteCounts>> {
+        if !self.sites.contains_key(site) {
+            let select = "SELECT id, pages, open, waiting FROM crawl_site
+                 WHERE queue = ?1 AND site = ?2";
+            let read = self.tx.find(select, (self.queue, site), site_counts)?;
+            let Some(counts) = read else { return Ok(None) };
+            self.sites.insert(site.to_owned(), counts);
+        }
+        Ok(self.sites.get_mut(site))
+    }
+
+    fn add_site(&mut self, site: &str) -> rusqlite::Result<()> {
+        let insert = "INSERT INTO crawl_site (queue, site) VALUES (?1, ?2) RETURNING id";
+        let id = self.tx.one(insert, (self.queue, site), |row| row.get(0))?;
+        self.sites.insert(site.to_owned(), SiteCounts { id, pages: 0, open: 0, waiting: 0 });
+        self.site_count += 1;
+        Ok(())
+    }
+
+    /// Queues pages of the sites that have changed and, if others may have room as well, of those.
+    pub(super) fn queue_pages(&mut self, moves: &mut Moves<'_>) -> rusqlite::Result<()> {
+        let changed: Vec<String> = self.sites.keys().cloned().collect();
+        for site in &changed {
+            self.queue_pages_of(moves, site)?;
+        }
+        while self.looks_everywhere && self.left() > 0 {
+            let before = self.pages;
+            for site in self.sites_with_room()? {
+                self.queue_pages_of(moves, &site)?;
+            }
+            self.looks_everywhere = self.pages > before;
+        }
+        Ok(())
+    }
+
+    /// What is left of the budget.
+    fn left(&self) -> u64 {
+        self.budget.pages.saturating_sub(self.pages)
+    }
+
+    /// How many jobs a site may have. Near the end of the budget, sites share what is left.
+    fn most_open(&self) -> u64 {
+        (self.left() / self.site_count.max(1)).clamp(1, MAX_OPEN_PER_SITE)
+    }
+
+    /// Sites that wait and may have more jobs, those with the fewest pages first. They are known from now on.
+    fn sites_with_room(&mut self) -> rusqlite::Result<Vec<String>> {
+        self.write_sites()?;
+        let per_site = self.budget.pages_per_site.unwrap_or(i64::MAX.unsigned_abs());
+        let found = self.tx.list(
+            "SELECT id, pages, open, waiting, site FROM crawl_site
+             WHERE queue = ?1 AND waiting > 0 AND pages < ?2 AND open < ?3 ORDER BY pages LIMIT ?4",
+            (self.queue, per_site, self.most_open(), self.left().min(SITES_PER_LOOK)),
+            |row| Ok((row.get::<_, String>(4)?, site_counts(row)?)),
+        )?;
+        let names = found.iter().map(|(site, _)| site.clone()).collect();
+        self.sites.extend(found);
+        Ok(names)
+    }
+
+    fn queue_pages_of(&mut self, moves: &mut Moves<'_>, site: &str) -> rusqlite::Result<()> {
+        let left = self.left();
+        let most_open = self.most_open();
+        let per_site = self.budget.pages_per_site.unwrap_or(u64::MAX);
+        let Some(counts) = self.site(site)? else { return Ok(()) };
+        let counts_before = *counts;
+        let room = most_open.saturating_sub(counts_before.open);
+        let room = room.min(per_site.saturating_sub(counts_before.pages)).min(left);
+        let room = room.min(counts_before.waiting);
+        if room == 0 {
+            return Ok(());
+        }
+        let links = self.first_links(counts_before.id, room)?;
+        for link in &links {
+            let place = self.place_of(link)?;
+            let payload = serde_json::to_vec(&place).unwrap_or_default();
+            moves.accept(&NewJob::now(Job::new(link.url.clone(), payload)))?;
+            self.tx.run(
+                "DELETE FROM crawl_link WHERE queue = ?1 AND site = ?2 AND depth = ?3 AND number = ?4",
+                (self.queue, counts_before.id, link.depth, link.number),
+            )?;
+        }
+        let queued = links.len() as u64;
+        self.pages += queued;
+        self.waiting = self.waiting.saturating_sub(queued);
+        if let Some(counts) = self.site(site)? {
+            counts.pages += queued;
+            counts.open += queued;
+            counts.waiting = counts.waiting.saturating_sub(queued);
+        }
+        Ok(())
+    }
+
+    /// The pages of a site that wait longest, those with the fewest links from a start page first.
+    fn first_links(&self, site: i64, most: u64) -> rusqlite::Result<Vec<WaitingLink>> {
+        self.tx.list(
+            "SELECT depth, number, parent, url FROM crawl_link WHERE queue = ?1 AND site = ?2
+             ORDER BY depth, number LIMIT ?3",
+            (self.queue, site, most),
+            |row| {
+                let (depth, number, parent, url) = <(_, _, _, _)>::try_from(row)?;
+                Ok(WaitingLink { depth, number, parent, url })
+            },
+        )
+    }
+
+    fn place_of(&self, link: &WaitingLink) -> rusqlite::Result<PagePlace> {
+        let select = "SELECT url, root FROM crawl_parent WHERE id = ?1";
+        let parent: Option<(String, Option<String>)> = match link.parent {
+            Some(id) => self.tx.find(select, [id], |row| row.try_into())?,
+            None => None,
+        };
+        let (parent, root) = parent.map_or((None, None), |(url, root)| (Some(url), root));
+        Ok(PagePlace { depth: link.depth, parent, root })
+    }
+
+    /// Writes the counters.
+    pub(super) fn write(self) -> rusqlite::Result<()> {
+        self.write_sites()?;
+        for (bucket, Bucket { pages, .. }) in self.buckets.iter().filter(|(_, b)| b.is_changed) {
+            self.tx.run(
+                "INSERT INTO crawl_bucket (queue, bucket, pages) VALUES (?1, ?2, ?3)
+                 ON CONFLICT (queue, bucket) DO UPDATE SET pages = excluded.pages",
+                (self.queue, bucket, pages),
+            )?;
+        }
+        self.tx.run(
+            "INSERT INTO crawl (queue, pages, known, waiting, sites) VALUES (?1, ?2, ?3, ?4, ?5)
+             ON CONFLICT (queue) DO UPDATE
+             SET pages = excluded.pages, known = excluded.known, waiting = excluded.waiting,
+                 sites = excluded.sites",
+            (self.queue, self.pages, self.known, self.waiting, self.site_count),
+        )?;
+        Ok(())
+    }
+
+    fn write_sites(&self) -> rusqlite::Result<()> {
+        for SiteCounts { id, pages, open, waiting } in self.sites.values() {
+            self.tx.run(
+                "UPDATE crawl_site SET pages = ?2, open = ?3, waiting = ?4 WHERE id = ?1",
+                (id, pages, open, waiting),
+            )?;
+        }
+        Ok(())
+    }
+}
+
+fn site_counts(row: &Row<'_>) -> rusqlite::Result<SiteCounts> {
+    Ok(SiteCounts { id: row.get(0)?, pages: row.get(1)?, open: row.get(2)?, waiting: row.get(3)? })
+}
+
+/// The site of a URL; empty if it is invalid, as for its job.
+fn site_of(url: &str) -> String {
+    WebUrl::parse(url).map(|url| String::from(url.site())).unwrap_or_default()
+}

@@ -1,0 +1,175 @@
+//! The frontier of a crawl: the known pages that are not queued yet.
+//!
+//! Known pages wait here, at a fraction of the size of a job, and each site has only a few jobs at a time. So the queue
+//! stays small, sites take turns, and no site uses up the budget before the others have had theirs.
+
+mod crawl;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use fetchwell_engine::ports::error::StoreError;
+use fetchwell_engine::ports::finish::{Finish, Finished, Settled, Settlement};
+use fetchwell_engine::ports::frontier::{
+    CrawlBudget, CrawlCounts, CutOff, Discoveries, Discovers, Frontier, PagePlace,
+};
+use fetchwell_engine::ports::job::LeaseId;
+use fetchwell_policy::url::Site;
+use fetchwell_sqlite::statements::Statements;
+
+use self::crawl::Crawl;
+use super::files::OutputFile;
+use super::moves::Moves;
+use super::queue::settle_batch;
+use super::{SqliteInstance, SqliteQueue};
+
+pub(super) use crawl::CRAWL_TABLES;
+
+/// Sites beyond these do not count in an estimate.
+const SITES_IN_ESTIMATE: usize = 10_000;
+
+/// The frontier of the crawl on a queue.
+#[derive(Clone)]
+pub struct SqliteFrontier {
+    queue: SqliteQueue,
+    budget: CrawlBudget,
+}
+
+impl SqliteFrontier {
+    /// The frontier of this queue, within this budget.
+    pub fn new(queue: SqliteQueue, budget: CrawlBudget) -> SqliteFrontier {
+        SqliteFrontier { queue, budget }
+    }
+
+    /// Runs `work` and queues pages as far as the budget allows, in one transaction.
+    async fn change<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Moves<'_>, &mut Crawl<'_>) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let budget = self.budget;
+        let changed = self
+            .queue
+            .transact(move |moves| {
+                let mut crawl = Crawl::read(moves, budget)?;
+                let done = work(moves, &mut crawl)?;
+                crawl.queue_pages(moves)?;
+                crawl.write()?;
+                Ok(done)
+            })
+            .await?;
+        self.queue.news.notify_one();
+        Ok(changed)
+    }
+}
+
+#[async_trait]
+impl Frontier for SqliteFrontier {
+    async fn add(&self, found: Discoveries) -> Result<(), StoreError> {
+        self.change(move |moves, crawl| {
+            crawl.look_everywhere();
+            crawl.discover(moves, &found)
+        })
+        .await
+    }
+
+    async fn counts(&self) -> Result<CrawlCounts, StoreError> {
+        let select = "SELECT known, pages, waiting, sites,
+                 (SELECT coalesce(max(waiting + open), 0)
+                  FROM (SELECT waiting, open FROM crawl_site WHERE queue = ?1 LIMIT ?2))
+             FROM crawl WHERE queue = ?1";
+        let queue = self.queue.queue;
+        let read = move |moves: &mut Moves<'_>| {
+            moves.tx.find(select, (queue, SITES_IN_ESTIMATE), |row| {
+                let (known, admitted, waiting, sites, longest) = <(_, _, _, _, _)>::try_from(row)?;
+                Ok(CrawlCounts { known, admitted, waiting, sites, longest })
+            })
+        };
+        Ok(self.queue.transact(read).await?.unwrap_or_default())
+    }
+
+    async fn cut_off(&self, most: usize) -> Result<Vec<CutOff>, StoreError> {
+        let select = "SELECT reason, site, links, example FROM crawl_cut WHERE queue = ?1
+             ORDER BY links DESC, reason, site LIMIT ?2";
+        let queue = self.queue.queue;
+        let read = move |moves: &mut Moves<'_>| {
+            moves.tx.list(select, (queue, most), |row| {
+                let (reason, site, links, example) = <(_, _, _, _)>::try_from(row)?;
+                Ok(CutOff { reason, site, links, example })
+            })
+        };
+        self.queue.transact(read).await
+    }
+}
+
+/// Settles the leases of a crawl, and stores what was found on their pages in the same transaction. With a file, it
+/// also writes the records there, as [`FileFinish`](super::FileFinish) does.
+pub struct CrawlFinish<R> {
+    frontier: SqliteFrontier,
+    instance: Arc<SqliteInstance>,
+    output: Option<OutputFile>,
+    render: Box<dyn Fn(&R) -> Vec<u8> + Send + Sync>,
+}
+
+impl<R> CrawlFinish<R> {
+    /// Settles leases of this instance. `render` makes the bytes of a record.
+    pub fn new(
+        frontier: SqliteFrontier,
+        instance: Arc<SqliteInstance>,
+        output: Option<OutputFile>,
+        render: impl Fn(&R) -> Vec<u8> + Send + Sync + 'static,
+    ) -> CrawlFinish<R> {
+        CrawlFinish { frontier, instance, output, render: Box::new(render) }
+    }
+}
+
+/// What becomes of a lease.
+struct Ended {
+    /// The site of a page; `None` for all other jobs.
+    site: Option<String>,
+    found: Vec<Arc<Discoveries>>,
+    bytes: Vec<u8>,
+}
+
+#[async_trait]
+impl<R: Discovers + Send + Sync> Finish<R> for CrawlFinish<R> {
+    async fn finish(&self, batch: &[Finished<R>]) -> Result<Vec<Settled>, StoreError> {
+        let settlements: Vec<(LeaseId, Settlement)> =
+            batch.iter().map(|f| (f.lease.id, f.settlement.clone())).collect();
+        let has_output = self.output.is_some();
+        let ended = batch.iter().map(|finished| {
+            let job = &finished.lease.job;
+            let site = || job.site.as_ref().map_or("", Site::as_str).to_owned();
+            let rendered = finished.records.iter().filter(|_| has_output).map(|r| (self.render)(r));
+            Ended {
+                site: PagePlace::is_of(job).then(site),
+                found: finished.records.iter().map(|r| r.discoveries().clone()).collect(),
+                bytes: rendered.collect::<Vec<_>>().concat(),
+            }
+        });
+        let ended: Vec<Ended> = ended.collect();
+        let epoch = self.instance.epoch();
+        let output = self.output.clone();
+        self.frontier
+            .change(move |moves, crawl| {
+                let settled = settle_batch(moves, epoch, &settlements)?;
+                let mut bytes = Vec::new();
+                let ends = settlements.iter().zip(&ended).zip(&settled);
+                for (((_, settlement), ended), _) in
+                    ends.filter(|(_, settled)| **settled == Settled::Confirmed)
+                {
+                    if let Some(site) = &ended.site {
+                        crawl.settled(site, settlement)?;
+                    }
+                    for found in &ended.found {
+                        crawl.discover(moves, found)?;
+                    }
+                    bytes.extend_from_slice(&ended.bytes);
+                }
+                if let Some(output) = output {
+                    output.append(moves.tx, &bytes)?;
+                }
+                Ok(settled)
+            })
+            .await
+    }
+}
