@@ -171,8 +171,8 @@ impl Plan<CrawlRecord> for PagePlan {
         }
     }
 
-    fn working_bytes(&self, body_bytes: usize) -> usize {
-        self.rules.fetch.reading.working_bytes(body_bytes)
+    fn working_bytes(&self, body: &[u8]) -> usize {
+        self.rules.fetch.reading.working_bytes(body.len())
     }
 
     fn held_bytes(&self) -> Option<usize> {

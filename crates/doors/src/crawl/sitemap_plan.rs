@@ -10,7 +10,7 @@ use fetchwell_engine::ports::job::{Job, Lane, Lease, NewJob, job_key};
 use fetchwell_engine::ports::plan::Plan;
 use fetchwell_engine::web::Answer;
 use fetchwell_extract::decode;
-use fetchwell_feed::sitemap::{MAX_SITEMAP_BYTES, Sitemap, read_any_site};
+use fetchwell_feed::sitemap::{Sitemap, read_any_site};
 use fetchwell_policy::outcome::FetchOutcome;
 use fetchwell_policy::retry::RetryRule;
 use fetchwell_policy::robots::Robots;
@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use super::links::LinkContext;
 use super::record::CrawlRecord;
 use super::rules::CrawlRules;
-use crate::sitemap_file::{SitemapError, inflated};
+use crate::sitemap_file::{SitemapError, inflated, max_content_bytes};
 
 /// How deep sitemap indexes may be nested.
 const MAX_NESTING: u32 = 2;
@@ -68,8 +68,8 @@ pub(super) fn plan(
         let record = record(&queued, sitemap_job, &fetch_end, &rules);
         (vec![record], Settlement::Done)
     });
-    // An inflated sitemap, the text that it is decoded to, and the URLs in it.
-    let working_bytes = |body_bytes: usize| body_bytes.saturating_mul(4).min(3 * MAX_SITEMAP_BYTES);
+    // The content, which grows by doubling, the text that it is decoded to, and the URLs in it.
+    let working_bytes = |body: &[u8]| max_content_bytes(body).saturating_mul(4);
     let page = page.with_patience(patience).with_max_redirects(max_redirects);
     Box::new(page.with_working_bytes(working_bytes))
 }
