@@ -118,7 +118,7 @@ impl Politeness for MemoryPoliteness {
         let now = self.clock.now();
         let lately = shared.ordered_at.iter().filter(|(_, at)| **at >= since);
         let mut sites: Vec<(Site, Time)> = lately.map(|(site, at)| (site.clone(), *at)).collect();
-        sites.sort_unstable_by_key(|(_, at)| *at);
+        sites.sort_unstable_by(|(a, at_a), (b, at_b)| (at_a, a).cmp(&(at_b, b)));
         sites.truncate(ORDERS_AT_ONCE);
         Ok(RecentOrders { now, sites })
     }
@@ -189,7 +189,7 @@ struct QueueState {
     jobs: BTreeMap<LeaseId, Stored>,
     keys: BTreeSet<[u8; 16]>,
     /// Waiting jobs, by site and lane. No room is empty.
-    rooms: HashMap<Place, Room>,
+    rooms: BTreeMap<Place, Room>,
     /// The rooms, by when they may next hand out a job.
     agenda: BTreeSet<(Time, Place)>,
     /// Waiting jobs, by deadline.
@@ -342,14 +342,16 @@ impl QueueState {
 
     /// A closed site is closed for every lane.
     fn closed_until(&self, site: &str) -> Time {
-        let of_site = self.rooms.iter().filter(|((name, _), _)| name == site);
+        let of_site =
+            self.rooms.range(first_place(site)..).take_while(|((name, _), _)| name == site);
         of_site.map(|(_, room)| room.closed_until).max().unwrap_or(Time::EPOCH)
     }
 
     /// The last call for a site wins, even if its time is earlier.
     fn close_until(&mut self, site: &str, until: Time) {
         let mut closed = Vec::new();
-        for (place, room) in self.rooms.iter_mut().filter(|((name, _), _)| name == site) {
+        let from = self.rooms.range_mut(first_place(site)..);
+        for (place, room) in from.take_while(|((name, _), _)| name == site) {
             room.closed_until = until;
             closed.push(place.clone());
         }
@@ -601,6 +603,11 @@ impl Settle for MemoryInstance {
 fn place_of(lease: &Lease) -> Place {
     let site = lease.job.site.as_ref().map_or("", Site::as_str);
     (site.to_owned(), lease.job.lane.clone())
+}
+
+/// The place of a site that comes before its others.
+fn first_place(site: &str) -> Place {
+    (site.to_owned(), Lane::default())
 }
 
 fn rests(lane: &Lane, demand: &Demand) -> bool {

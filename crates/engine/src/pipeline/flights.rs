@@ -67,10 +67,11 @@ impl Flights {
         self.by_task.remove(&task)
     }
 
-    /// Aborts the flights for which `which` is true, and returns them.
+    /// Aborts the flights for which `which` is true, and returns them in the order in which they began.
     pub(super) fn abort(&mut self, which: impl Fn(&Flight) -> bool) -> Vec<Flight> {
-        let flights: Vec<Flight> =
+        let mut flights: Vec<Flight> =
             self.by_task.extract_if(|_, flight| which(flight)).map(|(_, flight)| flight).collect();
+        flights.sort_unstable_by_key(|flight| flight.number);
         for flight in &flights {
             flight.abort.abort();
         }

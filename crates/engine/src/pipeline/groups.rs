@@ -4,7 +4,7 @@
 //! has used and what the store answered, so that a group that must wait occupies no connection and does not delay other
 //! groups of its sites.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use fetchwell_policy::pace::{Pace, Rate};
 use fetchwell_policy::site::HORIZON;
@@ -16,7 +16,7 @@ use crate::ports::job::Lane;
 /// All groups with leases in memory, or with a pace to remember.
 #[derive(Default)]
 pub(super) struct Groups {
-    known: HashMap<String, Standing>,
+    known: BTreeMap<String, Standing>,
 }
 
 #[derive(Default)]

@@ -184,14 +184,17 @@ async fn schedule<R: Send + Sync + 'static>(
         let wake_at = scheduler.next_due();
         let now = scheduler.now();
         let stopping = scheduler.ending.is_stopping();
+        // In a fixed order, so that a run depends only on its inputs. None starves another: the stop comes once, news at
+        // most once per round, and what the timer is for is looked at in every round.
         tokio::select! {
+            biased;
+            () = stop.cancelled(), if !stopping => scheduler.stop_taking(),
+            () = heard(news.as_deref()) => scheduler.hear_of_more(),
             event = scheduler.next_event() => {
                 scheduler.handle_all(event)?;
                 scheduler.give_up_on_a_store()?;
             }
             () = sleep_until(wake_at, now) => {}
-            () = heard(news.as_deref()) => scheduler.hear_of_more(),
-            () = stop.cancelled(), if !stopping => scheduler.stop_taking(),
         }
     }
 }

@@ -248,6 +248,7 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
     /// Waits for a report on a request head, or for a task to end.
     pub(super) async fn next_event(&mut self) -> Woken<R> {
         tokio::select! {
+            biased;
             Some(event) = self.flights.next_head() => Woken::Head(event),
             Some(event) = self.tasks.join_next_with_id() => Woken::Task(event),
             else => std::future::pending().await,

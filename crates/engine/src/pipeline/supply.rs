@@ -1,6 +1,6 @@
 //! When the source is asked for more leases, and which sites it must not hand out.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use fetchwell_policy::time::Time;
@@ -24,7 +24,7 @@ pub(super) struct Supply {
     found_nothing_at: Option<Time>,
     is_exhausted: bool,
     /// Sites that the next take closes until the given time; a time that has passed opens the site.
-    closed: HashMap<Site, Time>,
+    closed: BTreeMap<Site, Time>,
     /// Sites to close once their handed-back leases are in the store, because it cannot close a site without leases.
     closing: HashMap<Site, Time>,
 }
@@ -37,7 +37,7 @@ impl Supply {
             more_came: false,
             found_nothing_at: None,
             is_exhausted: false,
-            closed: HashMap::new(),
+            closed: BTreeMap::new(),
             closing: HashMap::new(),
         }
     }
@@ -60,7 +60,7 @@ impl Supply {
     pub(super) fn begin(&mut self) -> Vec<(Site, Time)> {
         self.is_taking = true;
         self.more_came = false;
-        let mut closed: Vec<(Site, Time)> = self.closed.drain().collect();
+        let mut closed: Vec<(Site, Time)> = std::mem::take(&mut self.closed).into_iter().collect();
         self.closed.extend(closed.drain(MOST_CLOSED_PER_TAKE.min(closed.len())..));
         closed
     }

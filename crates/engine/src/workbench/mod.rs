@@ -187,9 +187,11 @@ impl Workbench {
         site_queues.flat_map(|site_queue| site_queue.forget(job)).collect()
     }
 
-    /// All sites with something waiting or in flight.
+    /// All sites with something waiting or in flight, by name.
     pub fn sites(&self) -> Vec<Site> {
-        self.places.keys().cloned().collect()
+        let mut sites: Vec<Site> = self.places.keys().cloned().collect();
+        sites.sort_unstable();
+        sites
     }
 
     pub fn sites_count(&self) -> usize {
