@@ -22,7 +22,7 @@ pub use log_health::WatchedLog;
 pub use metrics::PageMetrics;
 pub use plan::{PageRules, give_up_record, plan};
 pub use record::{DeadLetterDetails, LetterFailure, PageRecord, WebpageFetched, cache_key};
-pub use run::{PageDoor, PageDoorRules};
+pub use run::{PageDoor, PageDoorRules, door};
 
 pub struct PagePorts {
     pub queue: Arc<dyn UrlQueue>,

@@ -3,13 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use fetchwell_engine::finish::Observed;
+use fetchwell_engine::clock::Clock;
+use fetchwell_engine::finish::{Observed, OnSettled};
 use fetchwell_engine::pipeline::{self, Door, Runtime};
 use fetchwell_engine::ports::dead_letters::SinkThenBury;
 use fetchwell_engine::ports::error::StoreError;
+use fetchwell_engine::ports::event_log::EventLog;
 use fetchwell_engine::ports::finish::{Finished, Settled, Settlement};
+use fetchwell_engine::ports::page_cache::PageCache;
 use fetchwell_engine::ports::source::Source;
-use fetchwell_engine::ports::url_queue::UrlQueue;
+use fetchwell_engine::ports::url_queue::{DeadLetterWorker, UrlQueue};
 use fetchwell_engine::store_health::{StoreCall, StoreHealth};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
@@ -75,30 +78,13 @@ impl PageDoor {
         stop: &CancellationToken,
     ) -> Result<(), StoreError> {
         let instance = self.ports.queue.dead_letter_worker();
-        let details = PageRecord::dead_letter_json;
-        let ends = Arc::new(SinkThenBury { sink: Written, instance: instance.clone(), details });
         let metrics = self.metrics.clone();
-        let clock = runtime.clock.clone();
         let grace = runtime.limits.shutdown_grace;
-        let door = Door {
-            source: instance.clone(),
-            planner: Arc::new(move |lease| plan(lease, rules.page)),
-            finish: Arc::new(CacheThenEvent {
-                cache: self.ports.cache.clone(),
-                ttl: rules.cache_ttl,
-                log: self.log.clone(),
-                // After cache and log: what those refused is a dead letter by then.
-                then: Observed {
-                    inner: ends,
-                    on_settled: Box::new(move |finished, settled| {
-                        report(finished, settled, &metrics);
-                    }),
-                },
-            }),
-            give_up_record: Arc::new(move |lease, cause, reason| {
-                vec![give_up_record(lease, cause, reason, clock.wall())]
-            }),
-        };
+        let cache = self.ports.cache.clone();
+        let clock = runtime.clock.clone();
+        let on_settled: OnSettled<PageRecord> =
+            Box::new(move |finished, settled| report(finished, settled, &metrics));
+        let door = door(instance.clone(), cache, self.log.clone(), rules, clock, on_settled);
         let running = async {
             let ended = pipeline::run(door, runtime, stop.clone()).await;
             stop.cancel();
@@ -133,6 +119,33 @@ impl PageDoor {
     async fn sweep_once(&self, keep_events: Duration) -> Result<(), StoreError> {
         self.ports.cache.sweep().await?;
         self.ports.log.sweep(keep_events).await.map(|_| ())
+    }
+}
+
+/// The door that turns each URL into a cached page and its event, or into a dead letter.
+pub fn door(
+    instance: Arc<dyn DeadLetterWorker>,
+    cache: Arc<dyn PageCache>,
+    log: Arc<dyn EventLog>,
+    rules: PageDoorRules,
+    clock: Clock,
+    on_settled: OnSettled<PageRecord>,
+) -> Door<PageRecord> {
+    let details = PageRecord::dead_letter_json;
+    let ends = Arc::new(SinkThenBury { sink: Written, instance: instance.clone(), details });
+    Door {
+        source: instance,
+        planner: Arc::new(move |lease| plan(lease, rules.page)),
+        finish: Arc::new(CacheThenEvent {
+            cache,
+            ttl: rules.cache_ttl,
+            log,
+            // After cache and log: what those refused is a dead letter by then.
+            then: Observed { inner: ends, on_settled },
+        }),
+        give_up_record: Arc::new(move |lease, cause, reason| {
+            vec![give_up_record(lease, cause, reason, clock.wall())]
+        }),
     }
 }
 
