@@ -184,12 +184,12 @@ impl Store {
             #[cfg(feature = "postgres")]
             Kind::Postgres(url) => {
                 let site_states = PostgresSiteStates::open(url.reveal()).await?;
-                Arc::new(SharedPoliteness::new(site_states, rule, seed))
+                Arc::new(SharedPoliteness::new(site_states, local_clock(), rule, seed))
             }
             #[cfg(feature = "redis")]
             Kind::Redis(url) => {
                 let site_states = RedisSiteStates::open(url.reveal()).await?;
-                Arc::new(SharedPoliteness::new(site_states, rule, seed))
+                Arc::new(SharedPoliteness::new(site_states, local_clock(), rule, seed))
             }
         })
     }

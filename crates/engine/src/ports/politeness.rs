@@ -57,6 +57,19 @@ pub struct RobotsRecord {
     pub unreachable: Option<Unreachable>,
 }
 
+impl RobotsRecord {
+    /// Converts its times to another clock; see [`Time::by_clock_ahead_by_us`].
+    pub fn by_clock_ahead_by_us(self, ahead_us: i64) -> RobotsRecord {
+        let moved = |time: Time| time.by_clock_ahead_by_us(ahead_us);
+        let unreachable = self.unreachable.map(|unreachable| Unreachable {
+            since: moved(unreachable.since),
+            retry_at: moved(unreachable.retry_at),
+            ..unreachable
+        });
+        RobotsRecord { fetched_at: moved(self.fetched_at), unreachable, ..self }
+    }
+}
+
 /// A robots.txt that cannot be reached.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unreachable {
@@ -98,10 +111,11 @@ pub trait Politeness: Send + Sync {
         rate: Rate,
     ) -> Result<(Spend, Time), StoreError>;
 
-    /// The stored robots.txt of an origin.
+    /// The stored robots.txt of an origin. Its times are by the clock of the engine, and an adapter converts them if its
+    /// server has another one.
     async fn robots(&self, origin: &Origin) -> Result<Option<RobotsRecord>, StoreError>;
 
-    /// Stores the robots.txt of an origin.
+    /// Stores the robots.txt of an origin. Its times are by the clock of the engine.
     async fn keep_robots(&self, origin: &Origin, record: &RobotsRecord) -> Result<(), StoreError>;
 
     /// Reads the state of a site without changing it. Also returns the store's time.

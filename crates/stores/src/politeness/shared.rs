@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::politeness::{
     ORDERS_AT_ONCE, Politeness, RecentOrders, RobotsRecord, SiteAsk, SiteReport, Turn,
@@ -47,29 +48,38 @@ pub(super) struct SiteUpdater<S> {
     pub(super) site_states: S,
     /// `None` if a test sets the time of the store.
     clock_guard: Option<ClockJumpGuard>,
+    /// The clock of the engine; `None` if a test sets the time of both.
+    local: Option<Clock>,
+    /// How far the server's clock is ahead of it, as of the last answer.
+    ahead_us: Mutex<Option<i64>>,
     rule: BreakerRule,
     chance: Mutex<Chance>,
 }
 
 impl<S: SiteStateStore> SharedPoliteness<S> {
-    /// `seed` is for the jitter of breakers. Must be called within a tokio runtime.
-    pub fn new(site_states: S, rule: BreakerRule, seed: u64) -> SharedPoliteness<S> {
-        SharedPoliteness::start(site_states, Some(ClockJumpGuard::default()), rule, seed)
+    /// `local` is the clock of the engine, and `seed` is for the jitter of breakers. Must be called within a tokio
+    /// runtime.
+    pub fn new(site_states: S, local: Clock, rule: BreakerRule, seed: u64) -> SharedPoliteness<S> {
+        let guard = ClockJumpGuard::default();
+        SharedPoliteness::start(site_states, Some(guard), Some(local), rule, seed)
     }
 
     /// The same for a store whose clock may jump, because a test sets it.
     pub fn unguarded(site_states: S, rule: BreakerRule, seed: u64) -> SharedPoliteness<S> {
-        SharedPoliteness::start(site_states, None, rule, seed)
+        SharedPoliteness::start(site_states, None, None, rule, seed)
     }
 
     fn start(
         site_states: S,
         clock_guard: Option<ClockJumpGuard>,
+        local: Option<Clock>,
         rule: BreakerRule,
         seed: u64,
     ) -> SharedPoliteness<S> {
         let chance = Mutex::new(Chance::seeded(seed));
-        let updater = Arc::new(SiteUpdater { site_states, clock_guard, rule, chance });
+        let ahead_us = Mutex::default();
+        let updater = SiteUpdater { site_states, clock_guard, local, ahead_us, rule, chance };
+        let updater = Arc::new(updater);
         let spends = Coalescer::start(&updater, BatchRule::ROUND_TRIPS);
         let asks = Coalescer::start(&updater, BatchRule::ROUND_TRIPS);
         SharedPoliteness { updater, spends, asks }
@@ -79,10 +89,39 @@ impl<S: SiteStateStore> SharedPoliteness<S> {
 impl<S: SiteStateStore> SiteUpdater<S> {
     /// Reads the state of these sites.
     pub(super) async fn read(&self, sites: &[Site]) -> Result<SiteStates, StoreError> {
-        match &self.clock_guard {
-            Some(guard) => guard.read(&self.site_states, sites).await,
-            None => self.site_states.read(sites).await,
+        let read = match &self.clock_guard {
+            Some(guard) => guard.read(&self.site_states, sites).await?,
+            None => self.site_states.read(sites).await?,
+        };
+        if let Some(local) = &self.local {
+            let ahead_us = read.now.as_micros().saturating_sub(local.now().as_micros());
+            *self.ahead_us.lock() = Some(ahead_us);
         }
+        Ok(read)
+    }
+
+    /// How far the server's clock is ahead of the engine's, in microseconds.
+    async fn ahead_us(&self) -> Result<i64, StoreError> {
+        let known = *self.ahead_us.lock();
+        match known {
+            None if self.local.is_some() => {
+                self.read(&[]).await?;
+                Ok(self.ahead_us.lock().unwrap_or_default())
+            }
+            known => Ok(known.unwrap_or_default()),
+        }
+    }
+
+    /// The robots.txt records of these origins, in order, with their times by the engine's clock. At the server they
+    /// are by the server's, because processes on machines with different clocks share them.
+    pub(super) async fn robots(
+        &self,
+        origins: &[Origin],
+    ) -> Result<Vec<Option<RobotsRecord>>, StoreError> {
+        let ahead_us = self.ahead_us().await?;
+        let records = self.site_states.robots(origins).await?;
+        let local = |record: RobotsRecord| record.by_clock_ahead_by_us(-ahead_us);
+        Ok(records.into_iter().map(|record| record.map(local)).collect())
     }
 
     /// Changes sites by a rule, each atomically. The rule is called again for a site that another process changed
@@ -244,12 +283,13 @@ impl<S: SiteStateStore> Politeness for SharedPoliteness<S> {
     }
 
     async fn robots(&self, origin: &Origin) -> Result<Option<RobotsRecord>, StoreError> {
-        let records = self.updater.site_states.robots(std::slice::from_ref(origin)).await?;
+        let records = self.updater.robots(std::slice::from_ref(origin)).await?;
         Ok(records.into_iter().next().flatten())
     }
 
     async fn keep_robots(&self, origin: &Origin, record: &RobotsRecord) -> Result<(), StoreError> {
-        self.updater.site_states.keep_robots(origin, record).await
+        let record = record.clone().by_clock_ahead_by_us(self.updater.ahead_us().await?);
+        self.updater.site_states.keep_robots(origin, &record).await
     }
 
     async fn look(&self, site: &Site) -> Result<(Option<SiteState>, Time), StoreError> {
@@ -302,6 +342,7 @@ fn by_site<'a>(list: impl Iterator<Item = &'a Site>) -> (Vec<Site>, Vec<Vec<usiz
 #[cfg(test)]
 mod tests {
     use async_trait::async_trait;
+    use fetchwell_engine::ports::politeness::Unreachable;
 
     use super::*;
 
@@ -309,6 +350,7 @@ mod tests {
     #[derive(Default)]
     struct Counting {
         kept: Mutex<Texts>,
+        robots: Mutex<Option<RobotsRecord>>,
         answers: Mutex<usize>,
     }
 
@@ -353,14 +395,15 @@ mod tests {
         }
 
         async fn robots(&self, _: &[Origin]) -> Result<Vec<Option<RobotsRecord>>, StoreError> {
-            Ok(Vec::new())
+            Ok(vec![self.robots.lock().clone()])
         }
 
         async fn forget_robots(&self, _: &[Origin]) -> Result<(), StoreError> {
             Ok(())
         }
 
-        async fn keep_robots(&self, _: &Origin, _: &RobotsRecord) -> Result<(), StoreError> {
+        async fn keep_robots(&self, _: &Origin, record: &RobotsRecord) -> Result<(), StoreError> {
+            *self.robots.lock() = Some(record.clone());
             Ok(())
         }
 
@@ -388,5 +431,34 @@ mod tests {
         slots.sort();
         let last = slots.last().map(|at| at.since(Time::from_secs(1_000)));
         assert_eq!(last, Some(std::time::Duration::from_millis(50)), "the pace holds for all");
+    }
+
+    /// The server's clock shows 1,000 s, and that of this machine an hour more.
+    #[tokio::test]
+    async fn the_times_of_a_robots_txt_are_by_the_servers_clock_at_the_server() {
+        let local = Clock::new(|| Time::from_secs(4_600));
+        let rule = BreakerRule::default();
+        let store = SharedPoliteness::new(Counting::default(), local, rule, 7);
+        let unreachable = Unreachable {
+            since: Time::from_secs(4_590),
+            tries: 1,
+            retry_at: Time::from_secs(4_660),
+            is_asked_for: false,
+            reason: "it is down".to_owned(),
+            recoveries: 0,
+        };
+        let record = RobotsRecord {
+            body: None,
+            status: Some(503),
+            fetched_at: Time::from_secs(4_600),
+            unreachable: Some(unreachable),
+        };
+        let origin = Origin::parse("http://a.test").unwrap();
+        store.keep_robots(&origin, &record).await.unwrap();
+        let there = store.updater.site_states.robots.lock().clone().unwrap();
+        let unreachable = there.unreachable.unwrap();
+        let times = [there.fetched_at, unreachable.since, unreachable.retry_at];
+        assert_eq!(times, [1_000, 990, 1_060].map(Time::from_secs));
+        assert_eq!(store.robots(&origin).await.unwrap(), Some(record));
     }
 }

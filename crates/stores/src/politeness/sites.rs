@@ -78,7 +78,7 @@ impl<S: SiteStateStore> SharedPoliteness<S> {
 
     async fn add_robots(&self, sites: &mut [KnownSite]) -> Result<(), StoreError> {
         let origins: Vec<Origin> = sites.iter().flat_map(|known| origins_of(&known.site)).collect();
-        let records = self.updater.site_states.robots(&origins).await?;
+        let records = self.updater.robots(&origins).await?;
         let mut records = origins.into_iter().zip(records);
         for known in sites {
             let own = records.by_ref().take(origins_of(&known.site).len());

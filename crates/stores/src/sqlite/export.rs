@@ -199,12 +199,8 @@ impl Export {
     }
 
     fn robots(&self, row: &Row<'_>) -> rusqlite::Result<Vec<Value>> {
-        let mut record: RobotsRecord = read(row.get_ref(1)?)?;
-        record.fetched_at = self.differences.there(record.fetched_at);
-        if let Some(unreachable) = &mut record.unreachable {
-            unreachable.since = self.differences.there(unreachable.since);
-            unreachable.retry_at = self.differences.there(unreachable.retry_at);
-        }
+        let record: RobotsRecord = read(row.get_ref(1)?)?;
+        let record = record.by_clock_ahead_by_us(self.differences.ahead_us);
         let text = serde_json::to_string(&record)
             .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
         let kept_at = self.differences.there(self.clock.now()).as_micros();

@@ -107,7 +107,7 @@ impl SiteStateStore for Jumpy {
 type Watched = SharedPoliteness<Jumpy>;
 
 fn watched(server: &Jumpy) -> Watched {
-    SharedPoliteness::new(server.clone(), BreakerRule::default(), 7)
+    SharedPoliteness::new(server.clone(), Clock::system(), BreakerRule::default(), 7)
 }
 
 fn site(name: &str) -> Site {
