@@ -3,6 +3,7 @@
 //! It combines robots.txt, the pace of the site and the breaker. The state that all processes share is in the
 //! politeness store; the gate applies the rules of this process to it.
 
+mod group_turns;
 mod heads;
 pub mod namespaced;
 mod permit;
@@ -19,6 +20,7 @@ use fetchwell_policy::robots::{Robots, WhenUnreachable};
 use fetchwell_policy::site::{Permit, SiteState};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site, WebUrl};
+use group_turns::KeptTurns;
 use heads::Heads;
 pub use permit::GatePermit;
 pub use robots::RobotsView;
@@ -37,6 +39,7 @@ pub struct Gate {
     clock: Clock,
     /// When this process last wrote a head to each site, by a clock that never jumps.
     pub(crate) heads: Arc<Heads>,
+    kept_turns: Arc<KeptTurns>,
     started_at: Time,
     /// Which store calls fail, of the pipeline and of its requests.
     pub health: Arc<StoreHealth>,
@@ -46,7 +49,8 @@ impl Gate {
     pub fn new(politeness: Arc<dyn Politeness>, rules: GateRules, clock: Clock) -> Gate {
         let started_at = clock.now();
         let heads = Arc::new(Heads::new());
-        Gate { politeness, rules, clock, heads, started_at, health: Arc::default() }
+        let kept_turns = Arc::default();
+        Gate { politeness, rules, clock, heads, kept_turns, started_at, health: Arc::default() }
     }
 
     /// Uses a health record that all pipelines of a process share.

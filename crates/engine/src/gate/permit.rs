@@ -13,8 +13,10 @@ use tokio::time::Instant;
 use tracing::debug;
 
 use super::Gate;
+use super::group_turns::KeptTurns;
 use super::heads::Heads;
 use crate::clock::Clock;
+use crate::ports::error::StoreError;
 use crate::ports::politeness::{Politeness, SiteAsk, SiteReport};
 use crate::store_health::{StoreCall, StoreHealth};
 use crate::web::{PermitTime, SendPermit};
@@ -48,11 +50,22 @@ const MOST_SPENDINGS: u32 = 4;
 /// The namespace for the pace of groups, among the sites.
 const GROUPS: &str = "group";
 
+/// When a request may use a turn of its group.
+enum GroupTurn {
+    Now,
+    /// After this wait. Without a permit, nothing is reserved.
+    In {
+        wait: Duration,
+        permit: Option<Permit>,
+    },
+}
+
 /// A permit, and everything that is needed to spend it.
 pub struct GatePermit {
     politeness: Arc<dyn Politeness>,
     clock: Clock,
     heads: Arc<Heads>,
+    kept_turns: Arc<KeptTurns>,
     health: Arc<StoreHealth>,
     site: Site,
     permit: Permit,
@@ -82,6 +95,7 @@ impl GatePermit {
             politeness: gate.politeness.clone(),
             clock: gate.clock.clone(),
             heads: gate.heads.clone(),
+            kept_turns: gate.kept_turns.clone(),
             health: gate.health.clone(),
             site,
             permit,
@@ -104,32 +118,70 @@ impl GatePermit {
     }
 
     /// Takes a turn of the group, and waits for it if it is near. Returns false if it is too far ahead, or the store
-    /// fails.
+    /// fails. A turn that is too far ahead is kept for the group's next request.
     async fn take_groups_turn(&mut self) -> bool {
         let Some((group, rate)) = self.group.clone() else { return true };
-        let ask = SiteAsk { site: group, rate, follows_robots: false };
-        let turn = match self.politeness.turn(&[], &[ask]).await {
-            Ok(turn) => turn,
-            Err(fault) => {
-                self.health.failed(StoreCall::Pace, &fault);
-                return false;
+        let mut reserved = self.kept_turns.take(&group);
+        for _ in 0..MOST_SPENDINGS {
+            let turn = match &reserved {
+                Some(permit) => self.spend_turn(&group, permit, rate).await,
+                None => self.reserve_turn(&group, rate).await,
+            };
+            let wait = match turn {
+                Ok(GroupTurn::Now) => return true,
+                Ok(GroupTurn::In { wait, permit }) => {
+                    reserved = permit;
+                    wait
+                }
+                Err(fault) => {
+                    self.health.failed(StoreCall::Pace, &fault);
+                    Duration::MAX
+                }
+            };
+            if wait < Duration::MAX {
+                self.group_rests_until = Some(self.clock.now() + wait);
             }
-        };
-        let at = match turn.verdicts.first() {
-            Some(Verdict::Go(permit)) => permit.slot.at,
-            Some(Verdict::Probe(_)) | None => return false, // A group has no breaker.
-            Some(Verdict::NotBefore { at, .. }) => *at,
-        };
-        let wait = at.since(turn.now);
-        if wait.is_zero() {
-            return true;
+            if wait > LONGEST_WAIT_IN_FLIGHT {
+                break;
+            }
+            tokio::time::sleep(wait).await;
         }
-        self.group_rests_until = Some(self.clock.now() + wait);
-        if wait > LONGEST_WAIT_IN_FLIGHT {
-            return false;
+        if let Some(permit) = reserved {
+            self.kept_turns.keep(&group, permit);
         }
-        tokio::time::sleep(wait).await;
-        true
+        false
+    }
+
+    async fn reserve_turn(&self, group: &Site, rate: Rate) -> Result<GroupTurn, StoreError> {
+        let ask = SiteAsk { site: group.clone(), rate, follows_robots: false };
+        let turn = self.politeness.turn(&[], &[ask]).await?;
+        Ok(match turn.verdicts.first() {
+            Some(Verdict::Go(permit)) if permit.slot.at <= turn.now => GroupTurn::Now,
+            Some(Verdict::Go(permit)) => {
+                GroupTurn::In { wait: permit.slot.at.since(turn.now), permit: Some(*permit) }
+            }
+            Some(Verdict::NotBefore { at, .. }) => {
+                GroupTurn::In { wait: at.since(turn.now), permit: None }
+            }
+            // A group has no breaker.
+            Some(Verdict::Probe(_)) | None => GroupTurn::In { wait: Duration::MAX, permit: None },
+        })
+    }
+
+    async fn spend_turn(
+        &self,
+        group: &Site,
+        permit: &Permit,
+        rate: Rate,
+    ) -> Result<GroupTurn, StoreError> {
+        let spent = self.politeness.spend(group, permit, rate).await?;
+        Ok(match spent {
+            (Spend::Go, _) => GroupTurn::Now,
+            (Spend::Wait(permit), now) => {
+                GroupTurn::In { wait: permit.slot.at.since(now), permit: Some(permit) }
+            }
+            (Spend::Void, _) => GroupTurn::In { wait: Duration::ZERO, permit: None },
+        })
     }
 
     /// Whether the page may follow its robots.txt without a pause.

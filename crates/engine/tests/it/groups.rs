@@ -257,3 +257,21 @@ async fn robots_and_probes_are_nobodys() {
     keeps_its_pace(&pages(&rig, "r"), 1.0, 1);
     assert_eq!(rig.world.count(|hit| hit.kind == HitKind::Robots), 30);
 }
+
+/// The next turn of a slow group is further ahead than a request waits for with its connection. Each process reserved
+/// turns that it did not use, always after those of the other, and neither ever sent a request.
+#[tokio::test(start_paused = true)]
+async fn two_processes_share_the_turns_of_a_slow_group() {
+    let rig = rig(40, 0.25, 1);
+    let urls = (0..40).map(|n| job_of("r", "c", &format!("http://s{n}.test/r/{n}")));
+    rig.queue.enqueue(urls.collect());
+    let stop = CancellationToken::new;
+    let both = async { tokio::join!(rig.run_until(stop()), rig.run_until(stop())) };
+    let ended = tokio::time::timeout(Duration::from_secs(3_600), both).await;
+    let hits = pages(&rig, "r");
+    assert_eq!(hits.len(), 40, "after an hour");
+    let (a, b) = ended.unwrap();
+    a.and(b).unwrap();
+    keeps_its_pace(&hits, 0.25, 1);
+    assert!(took(&hits) < 39.0 / 0.25 * 1.5, "{} s", took(&hits));
+}
