@@ -1,0 +1,434 @@
+//! No site is asked more often than it allows, judged by when request heads arrive at the site.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::web::{Head, HeadKind, SECTIONS};
+
+/// After the store has recorded a penalty, a pause or an open breaker, a head may still leave under a permission that
+/// was given before: the store's answer may take 2 s, and the head may be up to 250 ms late.
+const ON_ITS_WAY: Duration = Duration::from_millis(2_250);
+/// A probe that is replaced was taken this long ago. Its head may have left up to 10 s after that.
+const PROBES_APART: Duration = Duration::from_secs(30);
+/// A new copy of robots.txt takes this long to replace the previous one at every process: the store is asked for it,
+/// and requests that wait for their slots are already judged.
+const NEW_COPY_TAKES: Duration = Duration::from_secs(25);
+
+/// How closely heads may follow each other.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PaceRule {
+    /// The interval of sites that ask for nothing else.
+    pub(crate) interval: Duration,
+    /// Whether answers of the store may be slow.
+    pub(crate) has_slow_store: bool,
+    /// Whether heads may leave later than permitted.
+    pub(crate) has_late_heads: bool,
+}
+
+impl PaceRule {
+    /// How much of an interval may be missing. These are the allowances of `engine::gate::permit`: what the answer of a
+    /// store may take, and how late a head may leave. At least half of the interval remains in any case.
+    fn may_be_missing(self, owed: Duration) -> Duration {
+        let answer = match self.has_slow_store {
+            true => (owed / 10).clamp(Duration::from_millis(20), Duration::from_millis(250)),
+            false => Duration::from_millis(5),
+        };
+        let lateness =
+            if self.has_late_heads { Duration::from_millis(100) } else { Duration::ZERO };
+        (answer + lateness).min(owed / 2)
+    }
+}
+
+/// How long it takes until every process knows of a change.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Patience {
+    /// How long a copy of robots.txt may be used.
+    pub(crate) copies_last: Duration,
+    /// How long it may take until the store knows that a site asked for a wait.
+    pub(crate) reports_take: Duration,
+}
+
+/// What the sites saw.
+pub(crate) struct RequestChecks {
+    pace: PaceRule,
+    copies_last: Duration,
+    max_in_flight: usize,
+    reports_take: Duration,
+    sites: BTreeMap<String, SiteHistory>,
+    /// The number of requests in flight, by process.
+    in_flight: BTreeMap<String, usize>,
+    pub(crate) heads: u64,
+}
+
+#[derive(Default)]
+struct SiteHistory {
+    crawl_delay: Duration,
+    last_head: Option<(Duration, HeadKind)>,
+    /// The intervals that operators ordered, and when, oldest first.
+    ordered: Vec<(Duration, Option<Duration>)>,
+    /// What robots.txt disallowed whenever a process read it, oldest first.
+    robots_read: Vec<(Duration, Vec<&'static str>)>,
+    paused_since: Option<Duration>,
+    blocked_since: Option<Duration>,
+    /// When the store recorded the wait that the site asks for, and its end.
+    penalty: Option<(Duration, Duration)>,
+    /// When the site told a process to wait, and until when, if the process has not reported that yet.
+    unreported: BTreeMap<String, (Duration, Duration)>,
+    /// When each probe in flight was sent.
+    probes: BTreeMap<String, Duration>,
+}
+
+type Checked = Result<(), String>;
+
+impl RequestChecks {
+    pub(crate) fn new(pace: PaceRule, patience: Patience, max_in_flight: usize) -> RequestChecks {
+        RequestChecks {
+            pace,
+            copies_last: patience.copies_last,
+            max_in_flight,
+            reports_take: patience.reports_take,
+            sites: BTreeMap::new(),
+            in_flight: BTreeMap::new(),
+            heads: 0,
+        }
+    }
+
+    /// Every site has its Crawl-delay in its robots.txt.
+    pub(crate) fn add_site(&mut self, name: &str, crawl_delay: Duration) {
+        self.sites.insert(name.to_owned(), SiteHistory { crawl_delay, ..SiteHistory::default() });
+    }
+
+    /// A head arrived.
+    pub(crate) fn on_head(&mut self, process: &str, head: &Head<'_>, now: Duration) -> Checked {
+        self.heads += 1;
+        let in_flight = self.in_flight.entry(process.to_owned()).or_default();
+        *in_flight += 1;
+        if *in_flight > self.max_in_flight {
+            return Err(format!("{process} has {in_flight} requests in flight"));
+        }
+        let pace = self.pace;
+        let copies_last = self.copies_last;
+        let reports_take = self.reports_take;
+        let Some(site) = self.sites.get_mut(head.site) else {
+            return Err(format!("a request to the unknown site {}", head.site));
+        };
+        let last = site.last_head.replace((now, head.kind));
+        let checked = site
+            .keeps_pace(last, head.kind, pace, now)
+            .and_then(|()| site.obeys_robots(head, copies_last, now))
+            .and_then(|()| site.may_be_asked(head.kind, now))
+            .and_then(|()| site.is_only_probe(head.kind, now))
+            .and_then(|()| site.has_no_secrets(reports_take, now));
+        if head.kind == HeadKind::Probe {
+            site.probes.insert(process.to_owned(), now);
+        }
+        let Head { site, path, kind, .. } = head;
+        checked.map_err(|wrong| format!("{process} sent {kind:?} {site}{path}, but {wrong}"))
+    }
+
+    /// A request ended, in whatever way.
+    pub(crate) fn on_request_over(&mut self, process: &str, site: &str, is_probe: bool) {
+        if let Some(in_flight) = self.in_flight.get_mut(process) {
+            *in_flight -= 1;
+        }
+        if let Some(site) = self.sites.get_mut(site).filter(|_| is_probe) {
+            site.probes.remove(process);
+        }
+    }
+
+    /// A process read a robots.txt that disallows this.
+    pub(crate) fn on_robots_read(&mut self, head: &Head<'_>, now: Duration) {
+        if let Some(site) = self.sites.get_mut(head.site) {
+            site.robots_read.push((now, head.disallows.to_vec()));
+        }
+    }
+
+    /// The store knows of an order to pause or resume a site.
+    pub(crate) fn on_paused(&mut self, site: &str, is_paused: bool, now: Duration) {
+        if let Some(site) = self.sites.get_mut(site) {
+            let since = site.paused_since.unwrap_or(now);
+            site.paused_since = is_paused.then_some(since);
+        }
+    }
+
+    /// The store knows of an order for the interval of a site; `None` revokes it.
+    pub(crate) fn on_ordered(&mut self, site: &str, interval: Option<Duration>, now: Duration) {
+        if let Some(site) = self.sites.get_mut(site) {
+            site.ordered.push((now, interval));
+        }
+    }
+
+    /// The breaker of a site is open or closed.
+    pub(crate) fn on_breaker(&mut self, site: &str, is_open: bool, now: Duration) {
+        if let Some(site) = self.sites.get_mut(site) {
+            let since = site.blocked_since.unwrap_or(now);
+            site.blocked_since = is_open.then_some(since);
+        }
+    }
+
+    /// A site told a process to wait.
+    pub(crate) fn on_told_to_wait(
+        &mut self,
+        process: &str,
+        site: &str,
+        wait: Duration,
+        now: Duration,
+    ) {
+        if let Some(site) = self.sites.get_mut(site) {
+            site.unreported.insert(process.to_owned(), (now, now + wait));
+        }
+    }
+
+    /// A process ended. What it has not reported is lost.
+    pub(crate) fn on_process_over(&mut self, process: &str) {
+        for site in self.sites.values_mut() {
+            site.unreported.remove(process);
+        }
+    }
+
+    /// The store recorded that a site asks for a wait, as this process reported.
+    pub(crate) fn on_wait_asked(
+        &mut self,
+        process: &str,
+        site: &str,
+        wait: Duration,
+        now: Duration,
+    ) {
+        if let Some(site) = self.sites.get_mut(site) {
+            site.unreported.remove(process);
+            let until = now + wait;
+            match site.penalty {
+                Some((_, earlier)) if earlier >= until => {}
+                // The rest of an earlier wait is part of this one.
+                Some((since, earlier)) if earlier >= now => site.penalty = Some((since, until)),
+                _ => site.penalty = Some((now, until)),
+            }
+        }
+    }
+}
+
+impl SiteHistory {
+    /// The shortest interval that applied at some time since `from`. The Crawl-delay applies between pages: a process that
+    /// asks for robots.txt may not know it yet, and one that probes may not know it any more.
+    fn interval(&self, from: Duration, is_between_pages: bool, pace: PaceRule) -> Duration {
+        let least = if is_between_pages { self.crawl_delay } else { Duration::ZERO };
+        let at_start = self.ordered.iter().rev().find(|(at, _)| *at <= from);
+        let later = self.ordered.iter().filter(|(at, _)| *at > from);
+        let ordered = at_start.into_iter().chain(later).map(|(_, interval)| *interval);
+        let ordered = ordered.map(|interval| interval.unwrap_or(pace.interval));
+        let usual = at_start.is_none().then_some(pace.interval);
+        ordered.chain(usual).min().unwrap_or(pace.interval).max(least)
+    }
+
+    /// A page may follow its robots.txt at once.
+    fn keeps_pace(
+        &self,
+        last: Option<(Duration, HeadKind)>,
+        kind: HeadKind,
+        pace: PaceRule,
+        now: Duration,
+    ) -> Checked {
+        let Some((last, after)) = last else { return Ok(()) };
+        if after == HeadKind::Robots && kind == HeadKind::Page {
+            return Ok(());
+        }
+        let is_between_pages = [after, kind] == [HeadKind::Page; 2];
+        let owed = self.interval(last.saturating_sub(ON_ITS_WAY), is_between_pages, pace);
+        let gap = now - last;
+        if gap + pace.may_be_missing(owed) >= owed {
+            return Ok(());
+        }
+        Err(format!("the gap to the last head is {gap:?} instead of {owed:?}"))
+    }
+
+    /// Any copy of robots.txt that may still be fresh somewhere may have allowed it.
+    fn obeys_robots(&self, head: &Head<'_>, copies_last: Duration, now: Duration) -> Checked {
+        if head.kind == HeadKind::Robots || head.path == "/robots.txt" {
+            return Ok(());
+        }
+        let since = now.saturating_sub(copies_last + NEW_COPY_TAKES);
+        let is_older = self.robots_read.iter().take_while(|(at, _)| *at < since).count();
+        let copies = self.robots_read.get(is_older.saturating_sub(1)..).unwrap_or_default();
+        if copies.is_empty() {
+            return match head.kind {
+                HeadKind::Probe => Ok(()), // It goes to robots.txt or, if that is not known, to the root.
+                _ => Err("its robots.txt was never read".to_owned()),
+            };
+        }
+        let section = SECTIONS.into_iter().find(|section| head.path.starts_with(section));
+        let Some(section) = section else { return Ok(()) };
+        match copies.iter().any(|(_, disallows)| !disallows.contains(&section)) {
+            true => Ok(()),
+            false => Err("robots.txt disallows it".to_owned()),
+        }
+    }
+
+    /// Neither a pause, nor a wait that the site asked for, nor an open breaker forbids it.
+    fn may_be_asked(&self, kind: HeadKind, now: Duration) -> Checked {
+        let is_over = |since: Duration| now <= since + ON_ITS_WAY;
+        if let Some(since) = self.paused_since.filter(|since| !is_over(*since)) {
+            return Err(format!("the site has been paused for {:?}", now - since));
+        }
+        if let Some((since, until)) = self.penalty.filter(|(since, _)| !is_over(*since))
+            && now < until
+        {
+            let asked = now - since;
+            return Err(format!(
+                "{asked:?} ago the site asked for a wait that lasts for {:?} more",
+                until - now
+            ));
+        }
+        let blocked = self.blocked_since.filter(|since| !is_over(*since));
+        match blocked.filter(|_| kind != HeadKind::Probe) {
+            Some(since) => Err(format!("the breaker has been open for {:?}", now - since)),
+            None => Ok(()),
+        }
+    }
+
+    /// Every process that was told to wait has reported it.
+    fn has_no_secrets(&self, reports_take: Duration, now: Duration) -> Checked {
+        let is_late = |(at, until): (Duration, Duration)| now > at + reports_take && now < until;
+        match self.unreported.iter().find(|(_, told)| is_late(**told)) {
+            Some((process, (at, _))) => {
+                let ago = now - *at;
+                Err(format!("{process} was told to wait {ago:?} ago, and has not reported it"))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn is_only_probe(&self, kind: HeadKind, now: Duration) -> Checked {
+        let other = self.probes.iter().find(|(_, sent)| now < **sent + PROBES_APART);
+        match other.filter(|_| kind == HeadKind::Probe) {
+            Some((process, sent)) => {
+                Err(format!("{process} has sent a probe {:?} ago, which is not over", now - *sent))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn checks() -> RequestChecks {
+        let pace = PaceRule { interval: SECOND, has_slow_store: false, has_late_heads: false };
+        let patience = Patience { copies_last: 60 * SECOND, reports_take: 20 * SECOND };
+        let mut checks = RequestChecks::new(pace, patience, 2);
+        checks.add_site("a.test", Duration::ZERO);
+        checks.add_site("slow.test", 5 * SECOND);
+        checks
+    }
+
+    fn head<'a>(site: &'a str, path: &'a str, kind: HeadKind) -> Head<'a> {
+        Head { site, path, kind, disallows: &[] }
+    }
+
+    /// Sends a head and ends the request at once.
+    fn send(
+        checks: &mut RequestChecks,
+        site: &str,
+        path: &str,
+        kind: HeadKind,
+        at_ms: u64,
+    ) -> Checked {
+        let head = head(site, path, kind);
+        let now = Duration::from_millis(at_ms);
+        let checked = checks.on_head("m0", &head, now);
+        if kind == HeadKind::Robots {
+            checks.on_robots_read(&head, now);
+        }
+        checks.on_request_over("m0", site, kind == HeadKind::Probe);
+        checked
+    }
+
+    fn page(checks: &mut RequestChecks, at_ms: u64) -> Checked {
+        send(checks, "a.test", "/a/1", HeadKind::Page, at_ms)
+    }
+
+    /// robots.txt was read at 0, and allows everything.
+    fn known() -> RequestChecks {
+        let mut checks = checks();
+        send(&mut checks, "a.test", "/robots.txt", HeadKind::Robots, 0).unwrap();
+        checks
+    }
+
+    #[test]
+    fn a_head_must_keep_its_distance() {
+        let mut checks = known();
+        page(&mut checks, 1).unwrap();
+        page(&mut checks, 1_001).unwrap();
+        let wrong = page(&mut checks, 1_801).unwrap_err();
+        assert!(wrong.contains("instead of 1s"), "{wrong}");
+        send(&mut checks, "slow.test", "/robots.txt", HeadKind::Robots, 0).unwrap();
+        send(&mut checks, "slow.test", "/a/1", HeadKind::Page, 1).unwrap();
+        let wrong = send(&mut checks, "slow.test", "/a/2", HeadKind::Page, 2_001).unwrap_err();
+        assert!(wrong.contains("instead of 5s"), "{wrong}");
+    }
+
+    #[test]
+    fn an_ordered_interval_counts() {
+        let mut checks = known();
+        page(&mut checks, 1).unwrap();
+        checks.on_ordered("a.test", Some(10 * SECOND), SECOND);
+        page(&mut checks, 2_000).unwrap();
+        page(&mut checks, 12_000).unwrap();
+        assert!(page(&mut checks, 14_000).unwrap_err().contains("instead of 10s"));
+        checks.on_ordered("a.test", None, 15 * SECOND);
+        page(&mut checks, 15_500).unwrap();
+    }
+
+    #[test]
+    fn a_page_needs_a_robots_txt_that_allows_it() {
+        assert!(page(&mut checks(), 0).unwrap_err().contains("never read"));
+        let mut checks = known();
+        let disallows = &["/a/"];
+        let now_disallowed = Head { disallows, ..head("a.test", "/robots.txt", HeadKind::Robots) };
+        checks.on_robots_read(&now_disallowed, 10 * SECOND);
+        page(&mut checks, 60_000).unwrap();
+        assert!(page(&mut checks, 96_000).unwrap_err().contains("disallows"));
+        send(&mut checks, "a.test", "/b/1", HeadKind::Page, 98_000).unwrap();
+    }
+
+    #[test]
+    fn a_pause_a_wait_and_an_open_breaker_are_respected() {
+        let mut checks = known();
+        checks.on_paused("a.test", true, SECOND);
+        page(&mut checks, 2_000).unwrap();
+        assert!(page(&mut checks, 5_000).unwrap_err().contains("paused"));
+        checks.on_paused("a.test", false, 6 * SECOND);
+        page(&mut checks, 7_000).unwrap();
+        checks.on_wait_asked("m0", "a.test", 60 * SECOND, 8 * SECOND);
+        assert!(page(&mut checks, 20_000).unwrap_err().contains("asked for a wait"));
+        page(&mut checks, 68_000).unwrap();
+        checks.on_breaker("a.test", true, 70 * SECOND);
+        assert!(page(&mut checks, 75_000).unwrap_err().contains("breaker"));
+        send(&mut checks, "a.test", "/", HeadKind::Probe, 80_000).unwrap();
+    }
+
+    #[test]
+    fn a_wait_that_is_not_reported_is_noticed() {
+        let mut checks = known();
+        checks.on_told_to_wait("m0", "a.test", 60 * SECOND, SECOND);
+        checks.on_told_to_wait("m1", "a.test", 60 * SECOND, SECOND);
+        page(&mut checks, 20_000).unwrap();
+        assert!(page(&mut checks, 22_000).unwrap_err().contains("not reported"));
+        checks.on_wait_asked("m0", "a.test", SECOND, 22 * SECOND);
+        checks.on_process_over("m1");
+        page(&mut checks, 24_000).unwrap();
+    }
+
+    #[test]
+    fn a_second_probe_and_a_third_request_are_too_many() {
+        let mut checks = known();
+        let probe = head("a.test", "/", HeadKind::Probe);
+        checks.on_head("m0", &probe, 10 * SECOND).unwrap();
+        assert!(checks.on_head("m1", &probe, 12 * SECOND).unwrap_err().contains("probe"));
+        checks.on_head("m0", &head("slow.test", "/", HeadKind::Probe), SECOND).unwrap();
+        let third = head("slow.test", "/robots.txt", HeadKind::Robots);
+        assert!(checks.on_head("m0", &third, 60 * SECOND).unwrap_err().contains("in flight"));
+    }
+}

@@ -1,0 +1,30 @@
+//! A simulated fleet: the real pipeline, gate, workbench and doors on many machines, in one thread and on one simulated
+//! clock.
+//!
+//! Everything that happens in a [`run`] follows from the seed of its [`Scenario`]: delays and losses in the network,
+//! crashes, suspensions, the behaviour of sites, what callers and operators do. So a run that fails can be repeated, step
+//! by step. `web`, `network`, `queue`, `politeness` and `sinks` are the world around the pipelines; `machine` runs
+//! them, `workload` gives them work and trouble, and `checks` judges from outside.
+
+mod checks;
+mod dice;
+mod html;
+mod machine;
+mod network;
+mod politeness;
+mod queue;
+mod run;
+mod scenario;
+mod shrink;
+mod sim;
+mod sinks;
+mod trace;
+mod web;
+mod workload;
+
+pub use html::page;
+pub use run::{Report, run};
+pub use scenario::{Feature, Plant, Scenario};
+pub use shrink::shrink;
+pub use sim::Failure;
+pub use trace::Entry;

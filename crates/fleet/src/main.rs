@@ -1,0 +1,166 @@
+//! Runs the simulated fleet: one seed with its trace, or many seeds until one fails.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{Write, stdout};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use clap::Parser;
+use fetchwell_engine::seed::random_seed;
+use fetchwell_fleet::{Feature, Report, Scenario, page, run, shrink};
+
+/// Seeds of a series are at most this large, so that they are easy to type.
+const MAX_FIRST_SEED: u64 = 1_000_000_000;
+
+/// Runs simulated fleets of Fetchwell, and checks that they lose nothing and are polite.
+#[derive(Parser)]
+struct Arguments {
+    /// Run this seed and print its trace.
+    #[arg(long, required_unless_present = "seeds")]
+    seed: Option<u64>,
+    /// Run this many seeds, and print what failed.
+    #[arg(long, conflicts_with = "seed")]
+    seeds: Option<u64>,
+    /// The first of these seeds [default: random].
+    #[arg(long, requires = "seeds")]
+    first: Option<u64>,
+    /// Stop at the first seed that fails.
+    #[arg(long, requires = "seeds")]
+    fail_fast: bool,
+    /// Print the result, but not the trace.
+    #[arg(long)]
+    quiet: bool,
+    /// Also write the run to this file, as a page that plays it.
+    #[arg(long, requires = "seed", value_name = "FILE.html")]
+    html: Option<PathBuf>,
+    /// Look for a smaller scenario that fails in the same way.
+    #[arg(long)]
+    shrink: bool,
+    /// The number of machines that run `fetch`.
+    #[arg(long)]
+    fetchers: Option<usize>,
+    /// The number of machines that run `pages`.
+    #[arg(long)]
+    pagers: Option<usize>,
+    /// The number of sites.
+    #[arg(long)]
+    sites: Option<usize>,
+    /// The number of URLs per queue.
+    #[arg(long)]
+    urls: Option<usize>,
+    /// How long faults happen, in seconds.
+    #[arg(long, value_name = "SECONDS")]
+    troubled_for: Option<u64>,
+    /// Only these features, such as `crashes,redirects`; empty for none.
+    #[arg(long, value_delimiter = ',', value_name = "FEATURES", value_parser = feature)]
+    only: Option<Vec<Option<Feature>>>,
+}
+
+fn feature(name: &str) -> Result<Option<Feature>, String> {
+    if name.is_empty() {
+        return Ok(None);
+    }
+    let names = || Feature::ALL.map(Feature::name).join(", ");
+    Feature::named(name)
+        .map(Some)
+        .ok_or_else(|| format!("there is no such feature; use some of these: {}", names()))
+}
+
+fn main() -> anyhow::Result<ExitCode> {
+    let arguments = Arguments::parse();
+    match (arguments.seed, arguments.seeds) {
+        (Some(seed), _) => one(&arguments, seed),
+        (None, seeds) => many(&arguments, seeds.unwrap_or_default()),
+    }
+}
+
+impl Arguments {
+    fn scenario(&self, seed: u64) -> Scenario {
+        let mut scenario = Scenario::of_seed(seed);
+        let numbers = [
+            (self.fetchers, &mut scenario.fetchers),
+            (self.pagers, &mut scenario.pagers),
+            (self.sites, &mut scenario.sites),
+            (self.urls, &mut scenario.urls),
+        ];
+        for (given, number) in numbers {
+            *number = given.unwrap_or(*number);
+        }
+        scenario.sites = scenario.sites.max(1);
+        if let Some(seconds) = self.troubled_for {
+            scenario.troubled_for = Duration::from_secs(seconds);
+        }
+        if let Some(features) = &self.only {
+            scenario.features = features.iter().copied().flatten().collect::<BTreeSet<Feature>>();
+        }
+        scenario
+    }
+}
+
+fn one(arguments: &Arguments, seed: u64) -> anyhow::Result<ExitCode> {
+    let scenario = arguments.scenario(seed);
+    let mut out = stdout().lock();
+    writeln!(out, "{scenario}")?;
+    let began = Instant::now();
+    let report = run(&scenario, !arguments.quiet || arguments.html.is_some())?;
+    let took = began.elapsed();
+    for entry in report.trace.iter().filter(|_| !arguments.quiet) {
+        writeln!(out, "{entry}")?;
+    }
+    if let Some(file) = &arguments.html {
+        fs::write(file, page(&scenario, &report.trace))
+            .with_context(|| format!("cannot write {}", file.display()))?;
+    }
+    let Report { trace_hash, events, lasted, requests, .. } = &report;
+    let simulated_s = lasted.as_secs_f64();
+    writeln!(
+        out,
+        "trace {trace_hash:016x}: {events} events and {requests} requests in {simulated_s:.0} simulated seconds; \
+         {:.3} s real time",
+        took.as_secs_f64()
+    )?;
+    let Some(failure) = report.failure else { return Ok(ExitCode::SUCCESS) };
+    writeln!(out, "FAILED {failure}")?;
+    if arguments.shrink {
+        writeln!(out, "smaller: {}", shrink(&scenario)?.command())?;
+    }
+    Ok(ExitCode::FAILURE)
+}
+
+fn many(arguments: &Arguments, seeds: u64) -> anyhow::Result<ExitCode> {
+    let first = arguments.first.unwrap_or_else(|| random_seed() % MAX_FIRST_SEED);
+    let mut out = stdout().lock();
+    let began = Instant::now();
+    let mut failed = 0_u64;
+    let mut tried = 0_u64;
+    let mut simulated = Duration::ZERO;
+    let mut requests = 0;
+    for seed in first..first.saturating_add(seeds) {
+        let scenario = arguments.scenario(seed);
+        let report = run(&scenario, false).with_context(|| scenario.command())?;
+        tried += 1;
+        simulated += report.lasted;
+        requests += report.requests;
+        let Some(failure) = report.failure else { continue };
+        failed += 1;
+        writeln!(out, "{}\n    {failure}", scenario.command())?;
+        if arguments.shrink {
+            writeln!(out, "    smaller: {}", shrink(&scenario)?.command())?;
+        }
+        out.flush()?;
+        if arguments.fail_fast {
+            break;
+        }
+    }
+    let took_s = began.elapsed().as_secs_f64();
+    writeln!(
+        out,
+        "seeds {first} to {}: {failed} of {tried} failed; {:.1} simulated hours and {requests} requests in {took_s:.1} s",
+        first.saturating_add(tried).saturating_sub(1),
+        simulated.as_secs_f64() / 3_600.0
+    )?;
+    Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

@@ -1,0 +1,138 @@
+//! The network between a process and the stores, and what goes wrong there.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use fetchwell_engine::ports::error::StoreError;
+use futures::FutureExt;
+use parking_lot::Mutex;
+use tokio::time::sleep;
+
+use crate::dice::Dice;
+use crate::machine::Process;
+use crate::scenario::Feature;
+use crate::sim::Sim;
+
+/// How long a process waits for an answer of a store.
+const TIMEOUT: Duration = Duration::from_secs(5);
+/// The probability of each fault, per call.
+const LOST: f64 = 0.03;
+const LATE: f64 = 0.02;
+const CRASH: f64 = 0.002;
+/// A call that is late arrives at most this much after it was made.
+const LATEST_MS: usize = 40_000;
+
+/// The connection of a process to the stores.
+pub(crate) struct Link {
+    pub(crate) sim: Arc<Sim>,
+    pub(crate) process: Arc<Process>,
+    dice: Mutex<Dice>,
+}
+
+/// What happens to a call.
+enum Fate {
+    /// It arrives and is answered after these delays.
+    Answered { there: Duration, back: Duration },
+    /// It never arrives.
+    Lost,
+    /// It arrives this much later, when its caller no longer waits.
+    Late(Duration),
+    /// It is carried out, and its answer is lost.
+    Unanswered { there: Duration },
+    /// The process dies right before it is sent.
+    CrashBefore,
+    /// The process dies when the store has carried it out.
+    CrashAfter { there: Duration },
+}
+
+impl Link {
+    pub(crate) fn new(sim: Arc<Sim>, process: Arc<Process>, dice: Dice) -> Link {
+        Link { sim, process, dice: Mutex::new(dice) }
+    }
+
+    fn fate(&self) -> Fate {
+        let mut dice = self.dice.lock();
+        let is_troubled = self.sim.is_troubled();
+        let may = |feature| is_troubled && self.sim.has(feature);
+        let most_ms = match may(Feature::SlowNetwork) {
+            true if dice.happens(0.05) => 3_000,
+            true => 500,
+            false => 2,
+        };
+        let there = dice.ms(0, most_ms);
+        let back = dice.ms(0, most_ms);
+        let lost = dice.happens(LOST) && may(Feature::LostCalls);
+        let unanswered = dice.happens(LOST) && may(Feature::LostAnswers);
+        let late = dice.happens(LATE) && may(Feature::LateCalls);
+        let crashes = dice.happens(CRASH) && may(Feature::CrashesAtCalls);
+        match (crashes, lost, unanswered, late) {
+            (true, ..) if dice.happens(0.5) => Fate::CrashBefore,
+            (true, ..) => Fate::CrashAfter { there },
+            (_, true, ..) => Fate::Lost,
+            (_, _, true, _) => Fate::Unanswered { there },
+            (.., true) => Fate::Late(dice.ms(1, LATEST_MS)),
+            _ => Fate::Answered { there, back },
+        }
+    }
+
+    /// Calls a store, which carries the call out in one step: `serve` is called at most once, and not interrupted.
+    pub(crate) async fn call<T: Send + 'static>(
+        &self,
+        what: &'static str,
+        serve: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.process.runs().await;
+        let fate = if self.process.is_cut_off() { Fate::Lost } else { self.fate() };
+        match fate {
+            Fate::CrashBefore => self.crash(what, "before").await,
+            Fate::Lost => self.no_answer(what, "is lost").await,
+            Fate::Late(by) => {
+                drop(tokio::spawn(async move {
+                    sleep(by).await;
+                    drop(serve());
+                }));
+                self.no_answer(what, "is late").await
+            }
+            Fate::Unanswered { there } => {
+                sleep(there).await;
+                drop(serve());
+                self.no_answer(what, "is carried out, and its answer lost").await
+            }
+            Fate::CrashAfter { there } => {
+                sleep(there).await;
+                drop(serve());
+                self.crash(what, "after").await
+            }
+            Fate::Answered { there, back } => {
+                sleep(there).await;
+                let answer = serve();
+                sleep(back).await;
+                self.process.runs().await;
+                if self.process.is_cut_off() {
+                    return self.no_answer(what, "is carried out, and its answer lost").await;
+                }
+                answer
+            }
+        }
+    }
+
+    async fn no_answer<T>(&self, what: &str, why: &str) -> Result<T, StoreError> {
+        self.sim.note(&self.process.name, "fault", format_args!("{what} {why}"));
+        sleep(TIMEOUT).await;
+        self.process.runs().await;
+        Err(StoreError::transient(format!("no answer to {what}")))
+    }
+
+    async fn crash<T>(&self, what: &str, when: &str) -> Result<T, StoreError> {
+        self.sim.note(&self.process.name, "crash", format_args!("{when} {what}"));
+        self.process.kill();
+        std::future::pending().await
+    }
+}
+
+/// The result of a call to a store in memory, which never waits.
+pub(crate) fn at_once<T>(
+    call: impl Future<Output = Result<T, StoreError>>,
+) -> Result<T, StoreError> {
+    call.now_or_never().unwrap_or_else(|| Err(StoreError::bug("a store in memory waited")))
+}

@@ -1,0 +1,399 @@
+//! A queue on a server, and an instance of it as the adapters of real servers implement it.
+//!
+//! [`MemoryQueue`] plays the server. What an adapter does on the side of its process is here: it remembers which leases
+//! it knows, hands back those that it never heard of, and converts times between the clocks of server and machine.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use fetchwell_engine::clock::Clock;
+use fetchwell_engine::memory::{MemoryInstance, MemoryQueue};
+use fetchwell_engine::ports::dead_letters::{LeaseEnding, SettleWithDetails};
+use fetchwell_engine::ports::error::StoreError;
+use fetchwell_engine::ports::finish::{Settle, Settled, Settlement};
+use fetchwell_engine::ports::job::{Lease, LeaseId, NewJob};
+use fetchwell_engine::ports::source::{Demand, Renewal, Source, Taken};
+use fetchwell_policy::time::Time;
+use parking_lot::Mutex;
+
+use crate::checks::jobs::{Ending, JobChecks};
+use crate::network::{Link, at_once};
+use crate::scenario::Plant;
+
+/// How long an instance lives without a renewal.
+pub(crate) const LEASE_TTL: Duration = Duration::from_secs(20);
+
+/// The server of a queue.
+pub(crate) struct QueueServer {
+    pub(crate) name: &'static str,
+    pub(crate) queue: MemoryQueue,
+    pub(crate) clock: Clock,
+    pub(crate) checks: Mutex<JobChecks>,
+    /// Whether results go to a sink of their own, before their leases are settled.
+    pub(crate) delivers_first: bool,
+    /// The URLs whose results are in that sink.
+    pub(crate) delivered: Mutex<BTreeSet<String>>,
+}
+
+impl QueueServer {
+    pub(crate) fn new(name: &'static str, clock: Clock, delivers_first: bool) -> QueueServer {
+        let queue = MemoryQueue::new(clock.clone(), LEASE_TTL, false);
+        let checks = Mutex::default();
+        QueueServer { name, queue, clock, checks, delivers_first, delivered: Mutex::default() }
+    }
+
+    /// Adds a job, unless its URL is in the queue.
+    pub(crate) fn enqueue(&self, job: NewJob) {
+        let url = job.job.url.clone();
+        if self.queue.enqueue(vec![job]) == 1 {
+            self.checks.lock().on_accepted(&url);
+        }
+    }
+
+    /// What is stored when a lease is settled.
+    fn check_delivery(&self, lease: &Lease, ending: &Ending) -> Result<(), String> {
+        let url = &lease.job.url;
+        let is_missing = self.delivers_first
+            && ending.settlement == Settlement::Done
+            && !self.delivered.lock().contains(url);
+        if is_missing {
+            Err(format!("{url} was settled before its result was stored"))
+        } else {
+            Ok(())
+        }
+    }
+}
+
+/// What the server knows of an instance.
+struct Seat {
+    server: Arc<QueueServer>,
+    link: Arc<Link>,
+    instance: MemoryInstance,
+    state: Mutex<SeatState>,
+}
+
+#[derive(Default)]
+struct SeatState {
+    /// How often it lost its leases. A call of an earlier epoch has no effect.
+    epoch: u32,
+    /// Its leases.
+    given: BTreeMap<LeaseId, Lease>,
+}
+
+/// The leases that a process knows it holds.
+#[derive(Clone, Default)]
+struct Known {
+    epoch: u32,
+    leases: BTreeSet<LeaseId>,
+    /// There may be others.
+    is_unsure: bool,
+}
+
+/// An instance of a queue, on the machine of its process.
+pub(crate) struct RemoteInstance {
+    seat: Arc<Seat>,
+    link: Arc<Link>,
+    /// The clock of the machine.
+    clock: Clock,
+    known: Mutex<Known>,
+}
+
+impl RemoteInstance {
+    pub(crate) fn new(server: Arc<QueueServer>, link: Arc<Link>, clock: Clock) -> RemoteInstance {
+        let instance = server.queue.instance();
+        let seat = Seat { server, link: link.clone(), instance, state: Mutex::default() };
+        RemoteInstance { seat: Arc::new(seat), link, clock, known: Mutex::default() }
+    }
+
+    pub(crate) fn has_plant(&self, plant: Plant) -> bool {
+        self.link.sim.has_plant(plant)
+    }
+
+    async fn give_back_the_unknown(&self) -> Result<(), StoreError> {
+        let known = self.known.lock().clone();
+        if !known.is_unsure {
+            return Ok(());
+        }
+        let seat = self.seat.clone();
+        self.link.call("a hand-back", move || seat.give_back_all_but(&known)).await?;
+        self.known.lock().is_unsure = false;
+        Ok(())
+    }
+
+    /// Converts a time of the server to the clock of the machine, if the server's clock shows `server_now` now.
+    fn to_local(&self, server_now: Time) -> impl Fn(Time) -> Time + use<> {
+        let local_now = self.clock.now();
+        move |time| shift(time, server_now, local_now)
+    }
+
+    /// The settlement with its times by the server's clock, for when the server carries it out.
+    fn to_send(&self, settlement: &Settlement) -> impl FnOnce(Time) -> Settlement + Send + use<> {
+        let settlement = settlement.clone();
+        let local_now = self.clock.now();
+        move |server_now| {
+            let moved = |time| shift(time, local_now, server_now);
+            match settlement {
+                Settlement::Retry { at, mut history, payload } => {
+                    history.first_site_failure = history.first_site_failure.map(moved);
+                    Settlement::Retry { at: moved(at), history, payload }
+                }
+                Settlement::HandBack { at } => Settlement::HandBack { at: moved(at) },
+                other => other,
+            }
+        }
+    }
+
+    /// Settles leases in one step, together with what `also` does at the server for each that is confirmed.
+    pub(crate) async fn settle_and(
+        &self,
+        batch: Vec<(Lease, Ending)>,
+        also: impl FnMut(&Lease) + Send + 'static,
+    ) -> Result<Vec<Settled>, StoreError> {
+        let ids: Vec<LeaseId> = batch.iter().map(|(lease, _)| lease.id).collect();
+        let to_send = batch.into_iter().map(|(lease, ending)| {
+            let at_server = self.to_send(&ending.settlement);
+            (lease, ending, at_server)
+        });
+        let to_send: Vec<_> = to_send.collect();
+        let seat = self.seat.clone();
+        let epoch = self.known.lock().epoch;
+        let settle = move || seat.settle(epoch, to_send, also);
+        let settled = self.link.call("a settlement", settle).await?;
+        let mut known = self.known.lock();
+        for id in ids {
+            known.leases.remove(&id);
+        }
+        Ok(settled)
+    }
+}
+
+fn shift(time: Time, from: Time, to: Time) -> Time {
+    match time {
+        Time::EPOCH | Time::FAR_FUTURE => time,
+        time => time.by_clock_ahead_by_us(to.as_micros().saturating_sub(from.as_micros())),
+    }
+}
+
+impl Seat {
+    fn holder(&self, state: &SeatState) -> String {
+        format!("{}/{}", self.link.process.name, state.epoch)
+    }
+
+    fn take(
+        &self,
+        epoch: u32,
+        mut demand: Demand,
+        spans: &[Duration],
+    ) -> Result<(Time, Taken), StoreError> {
+        let now = self.server.clock.now();
+        let mut state = self.state.lock();
+        if state.epoch != epoch {
+            return Ok((now, Taken::Idle { until: now + LEASE_TTL / 4 }));
+        }
+        for ((_, until), span) in demand.closed.iter_mut().zip(spans) {
+            *until = now + *span;
+        }
+        let taken = at_once(self.instance.take(&demand))?;
+        if let Taken::Jobs(leases) = &taken {
+            let holder = self.holder(&state);
+            let ids: Vec<LeaseId> = leases.iter().map(|lease| lease.id).collect();
+            self.link.sim.note(
+                &self.link.process.name,
+                "take",
+                format_args!("{} {ids:?}", self.server.name),
+            );
+            state.given.extend(leases.iter().map(|lease| (lease.id, lease.clone())));
+            self.check(|checks| checks.on_taken(&holder, leases, now));
+        }
+        Ok((now, taken))
+    }
+
+    fn give_back_all_but(&self, known: &Known) -> Result<(), StoreError> {
+        let now = self.server.clock.now();
+        let unknown: Vec<Lease> = {
+            let state = self.state.lock();
+            let unknown = state.given.values().filter(|lease| !known.leases.contains(&lease.id));
+            unknown.cloned().collect()
+        };
+        let ends = unknown.into_iter().map(move |lease| {
+            let settlement = Settlement::HandBack { at: now };
+            let ending = Ending { settlement, has_details: false };
+            (lease, ending, move |at: Time| Settlement::HandBack { at })
+        });
+        self.settle(known.epoch, ends.collect(), |_| {}).map(|_| ())
+    }
+
+    /// Returns the epoch from now on, and the number of leases that the instance holds.
+    fn renew(&self) -> Result<(u32, usize), StoreError> {
+        let now = self.server.clock.now();
+        let renewal = at_once(self.instance.renew())?;
+        let mut state = self.state.lock();
+        if renewal == Renewal::Lost {
+            state.epoch += 1;
+            state.given.clear();
+            self.link.sim.note(&self.link.process.name, "lost", format_args!("its leases"));
+        }
+        let holder = self.holder(&state);
+        self.check(|checks| checks.on_renewed(&holder, now, now + LEASE_TTL));
+        Ok((state.epoch, state.given.len()))
+    }
+
+    fn settle<F: FnOnce(Time) -> Settlement>(
+        &self,
+        epoch: u32,
+        batch: Vec<(Lease, Ending, F)>,
+        mut also: impl FnMut(&Lease),
+    ) -> Result<Vec<Settled>, StoreError> {
+        let now = self.server.clock.now();
+        let mut state = self.state.lock();
+        if state.epoch != epoch {
+            return Ok(vec![Settled::Stale; batch.len()]);
+        }
+        let holder = self.holder(&state);
+        let at_server = batch.into_iter().map(|(lease, ending, at)| (lease, ending, at(now)));
+        let batch: Vec<(Lease, Ending, Settlement)> = at_server.collect();
+        let ends: Vec<_> = batch.iter().map(|(lease, _, ending)| (lease, ending)).collect();
+        let settled = at_once(self.instance.settle(&ends))?;
+        for ((lease, ending, _), settled) in batch.iter().zip(&settled) {
+            state.given.remove(&lease.id);
+            self.link.sim.note(
+                &self.link.process.name,
+                "settle",
+                format_args!("{} {} {}: {settled:?}", self.server.name, lease.id, ending.word()),
+            );
+            if *settled == Settled::Confirmed {
+                also(lease);
+            }
+        }
+        self.check(|checks| {
+            for ((lease, ending, _), settled) in batch.iter().zip(&settled) {
+                checks.on_settled(&holder, lease, ending, *settled, now)?;
+                if *settled == Settled::Confirmed {
+                    self.server.check_delivery(lease, ending)?;
+                }
+            }
+            Ok(())
+        });
+        Ok(settled)
+    }
+
+    /// Runs a check after an operation, and compares the ledger with what it knows.
+    fn check(&self, check: impl FnOnce(&mut JobChecks) -> Result<(), String>) {
+        let mut checks = self.server.checks.lock();
+        let checked = check(&mut checks);
+        let checked = checked.and_then(|()| checks.compare(&self.server.queue.ledger()));
+        drop(checks);
+        if let Err(found) = checked {
+            self.link.sim.fail("jobs", &format!("{}: {found}", self.server.name));
+        }
+    }
+}
+
+#[async_trait]
+impl Source for RemoteInstance {
+    async fn take(&self, demand: &Demand) -> Result<Taken, StoreError> {
+        self.give_back_the_unknown().await?;
+        let epoch = {
+            let mut known = self.known.lock();
+            known.is_unsure = true;
+            known.epoch
+        };
+        let local_now = self.clock.now();
+        let spans: Vec<Duration> =
+            demand.closed.iter().map(|(_, until)| until.since(local_now)).collect();
+        let seat = self.seat.clone();
+        let mut demand = demand.clone();
+        if self.has_plant(Plant::TooManyLeases) {
+            demand.most = usize::MAX;
+        }
+        let answer = self.link.call("a take", move || seat.take(epoch, demand, &spans)).await?;
+        let local = self.to_local(answer.0);
+        Ok(match answer.1 {
+            Taken::Jobs(mut leases) => {
+                for lease in &mut leases {
+                    lease.accepted_at = local(lease.accepted_at);
+                    lease.job.deadline = lease.job.deadline.map(&local);
+                    let first = &mut lease.history.first_site_failure;
+                    *first = first.map(&local);
+                }
+                let mut known = self.known.lock();
+                known.is_unsure = false;
+                known.leases.extend(leases.iter().map(|lease| lease.id));
+                Taken::Jobs(leases)
+            }
+            other => {
+                self.known.lock().is_unsure = false;
+                match other {
+                    Taken::Idle { until } => Taken::Idle { until: local(until) },
+                    other => other,
+                }
+            }
+        })
+    }
+
+    async fn started(&self, leases: &[LeaseId]) -> Result<(), StoreError> {
+        let leases = leases.to_vec();
+        let seat = self.seat.clone();
+        let epoch = self.known.lock().epoch;
+        let noted = self.link.call("a start", move || match seat.state.lock().epoch == epoch {
+            true => at_once(seat.instance.started(&leases)),
+            false => Ok(()),
+        });
+        noted.await
+    }
+
+    async fn renew(&self) -> Result<Renewal, StoreError> {
+        if self.has_plant(Plant::BrokenStore) {
+            return Err(StoreError::corrupt("a planted bug"));
+        }
+        let seat = self.seat.clone();
+        let answer = self.link.call("a renewal", move || seat.renew()).await?;
+        let epoch = answer.0;
+        let held = answer.1;
+        let mut known = self.known.lock();
+        let is_lost = known.epoch != epoch;
+        if is_lost {
+            *known = Known { epoch, ..Known::default() };
+        }
+        known.is_unsure |= held > known.leases.len();
+        Ok(if is_lost { Renewal::Lost } else { Renewal::Held { ttl: LEASE_TTL } })
+    }
+
+    fn rescued(&self) -> u64 {
+        self.seat.instance.rescued()
+    }
+
+    async fn oldest_waiting(&self) -> Result<Option<Time>, StoreError> {
+        let seat = self.seat.clone();
+        let asked = self.link.call("a look for the oldest", move || {
+            let oldest = at_once(seat.instance.oldest_waiting())?;
+            Ok((seat.server.clock.now(), oldest))
+        });
+        let answer = asked.await?;
+        Ok(answer.1.map(self.to_local(answer.0)))
+    }
+}
+
+#[async_trait]
+impl Settle for RemoteInstance {
+    async fn settle(&self, batch: &[(&Lease, &Settlement)]) -> Result<Vec<Settled>, StoreError> {
+        let ends = batch.iter().map(|(lease, settlement)| {
+            let ending = Ending { settlement: (*settlement).clone(), has_details: false };
+            ((*lease).clone(), ending)
+        });
+        self.settle_and(ends.collect(), |_| {}).await
+    }
+}
+
+#[async_trait]
+impl SettleWithDetails for RemoteInstance {
+    async fn settle_with(&self, batch: &[LeaseEnding<'_>]) -> Result<Vec<Settled>, StoreError> {
+        let ends = batch.iter().map(|(lease, settlement, details)| {
+            let settlement = (*settlement).clone();
+            ((*lease).clone(), Ending { settlement, has_details: details.is_some() })
+        });
+        self.settle_and(ends.collect(), |_| {}).await
+    }
+}

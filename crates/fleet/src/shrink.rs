@@ -1,0 +1,53 @@
+//! Makes a failing scenario smaller, as long as the same check fails.
+
+use crate::run::run;
+use crate::scenario::Scenario;
+
+/// The smallest scenario that was found by leaving out features, machines, sites and URLs one after the other. Returns
+/// the scenario itself if it does not fail.
+pub fn shrink(scenario: &Scenario) -> anyhow::Result<Scenario> {
+    let check = |scenario: &Scenario| -> anyhow::Result<Option<&'static str>> {
+        Ok(run(scenario, false)?.failure.map(|failure| failure.check))
+    };
+    let Some(expected) = check(scenario)? else { return Ok(scenario.clone()) };
+    let mut smallest = scenario.clone();
+    loop {
+        let mut is_smaller = false;
+        for candidate in smaller(&smallest) {
+            if check(&candidate)? == Some(expected) {
+                smallest = candidate;
+                is_smaller = true;
+                break;
+            }
+        }
+        if !is_smaller {
+            return Ok(smallest);
+        }
+    }
+}
+
+/// Scenarios that are smaller by one step, those with the largest step first.
+fn smaller(scenario: &Scenario) -> Vec<Scenario> {
+    let mut candidates = Vec::new();
+    for urls in [scenario.urls / 4, scenario.urls / 2, scenario.urls.saturating_sub(1)] {
+        if urls > 0 && urls < scenario.urls {
+            candidates.push(Scenario { urls, ..scenario.clone() });
+        }
+    }
+    for feature in &scenario.features {
+        let mut features = scenario.features.clone();
+        features.remove(feature);
+        candidates.push(Scenario { features, ..scenario.clone() });
+    }
+    let has_others = scenario.machines() > 1;
+    if has_others && scenario.fetchers > 0 {
+        candidates.push(Scenario { fetchers: scenario.fetchers - 1, ..scenario.clone() });
+    }
+    if has_others && scenario.pagers > 0 {
+        candidates.push(Scenario { pagers: scenario.pagers - 1, ..scenario.clone() });
+    }
+    if scenario.sites > 1 {
+        candidates.push(Scenario { sites: scenario.sites - 1, ..scenario.clone() });
+    }
+    candidates
+}

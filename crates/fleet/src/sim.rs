@@ -1,0 +1,336 @@
+//! What all parts of a run share: the stores, the web, the trace and the checks.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use fetchwell_engine::clock::Clock;
+use fetchwell_engine::memory::MemoryPoliteness;
+use fetchwell_engine::pipeline::Event;
+use fetchwell_engine::ports::politeness::{Politeness, SiteAsk, SiteReport, Turn};
+use fetchwell_engine::ports::sites::Sites;
+use fetchwell_policy::breaker::BreakerRule;
+use fetchwell_policy::orders::Order;
+use fetchwell_policy::site::{Report, Verdict};
+use fetchwell_policy::time::Time;
+use fetchwell_policy::url::Site;
+use parking_lot::Mutex;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::checks::requests::{PaceRule, Patience, RequestChecks};
+use crate::dice::Dice;
+use crate::machine::Process;
+use crate::network::at_once;
+use crate::queue::QueueServer;
+use crate::scenario::{Feature, Plant, Scenario};
+use crate::sinks::PageServers;
+use crate::trace::Trace;
+use crate::web::{Head, Internet};
+
+/// When every run begins, by the clock of the stores.
+pub(crate) const BEGINS_AT: Time = Time::from_secs(1_800_000_000);
+/// The interval of sites that ask for nothing else.
+pub(crate) const INTERVAL: Duration = Duration::from_secs(1);
+
+/// A check that failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// The check, such as `jobs` or `requests`.
+    pub check: &'static str,
+    pub at: Duration,
+    pub text: String,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{} at {:.3} s: {}", self.check, self.at.as_secs_f64(), self.text)
+    }
+}
+
+pub(crate) struct Sim {
+    pub(crate) scenario: Scenario,
+    pub(crate) web: Internet,
+    /// The clock of the stores, which is also that of the sites.
+    pub(crate) clock: Clock,
+    pub(crate) politeness: MemoryPoliteness,
+    pub(crate) fetch_queue: Arc<QueueServer>,
+    pub(crate) page_queue: Arc<QueueServer>,
+    pub(crate) page_servers: Arc<PageServers>,
+    pub(crate) limits: Limits,
+    started: Instant,
+    is_troubled: AtomicBool,
+    trace: Mutex<Trace>,
+    requests: Mutex<RequestChecks>,
+    failure: Mutex<Option<Failure>>,
+    /// A check has failed, so nothing else matters.
+    pub(crate) has_failed: CancellationToken,
+}
+
+/// Limits of every process, small enough to be reached.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    pub(crate) max_in_flight: usize,
+    pub(crate) window: usize,
+    pub(crate) max_per_site: usize,
+    /// How long a copy of robots.txt is fresh.
+    pub(crate) robots_fresh_for: Duration,
+}
+
+impl Limits {
+    fn of(seed: u64) -> Limits {
+        let mut dice = Dice::new(seed, "limits");
+        Limits {
+            max_in_flight: dice.number(1, 16),
+            window: dice.number(4, 64),
+            max_per_site: dice.number(1, 16),
+            robots_fresh_for: dice.seconds(60, 600),
+        }
+    }
+}
+
+/// How long a process may use a copy of robots.txt: while it is fresh and, if the file cannot be read, until the next
+/// attempt to read it. And how long a report may take: as long as its machine is suspended or its calls get no answer.
+fn patience(scenario: &Scenario, limits: Limits) -> Patience {
+    let has_any = |features: &[Feature]| features.iter().any(|feature| scenario.has(*feature));
+    let fails = [Feature::RobotsFail, Feature::Outages, Feature::Flapping, Feature::BrokenPages];
+    let next_attempt = match has_any(&fails) {
+        true => Duration::from_secs(300),
+        false => Duration::ZERO,
+    };
+    let delays = [
+        Feature::Suspensions,
+        Feature::Partitions,
+        Feature::SlowNetwork,
+        Feature::LostCalls,
+        Feature::LostAnswers,
+        Feature::LateCalls,
+    ];
+    let reports_take = Duration::from_secs(if has_any(&delays) { 80 } else { 20 });
+    Patience { copies_last: limits.robots_fresh_for.max(next_attempt), reports_take }
+}
+
+impl Sim {
+    pub(crate) fn new(scenario: Scenario, keeps_trace: bool) -> Sim {
+        let clock = Clock::simulated(BEGINS_AT);
+        let limits = Limits::of(scenario.seed);
+        let web = Internet::of(&scenario);
+        let pace = PaceRule {
+            interval: INTERVAL,
+            has_slow_store: scenario.has(Feature::SlowNetwork),
+            has_late_heads: scenario.has(Feature::LateHeads),
+        };
+        let mut requests =
+            RequestChecks::new(pace, patience(&scenario, limits), limits.max_in_flight);
+        for (name, site) in &web.sites {
+            requests.add_site(name, site.crawl_delay);
+        }
+        let chance = Dice::new(scenario.seed, "politeness store").seed();
+        let delivers_first = scenario.has(Feature::SeparateSink);
+        let page_queue = QueueServer::new("pages", clock.clone(), true);
+        page_queue.checks.lock().letters_have_details = true;
+        Sim {
+            politeness: MemoryPoliteness::new(clock.clone(), BreakerRule::default(), chance),
+            fetch_queue: Arc::new(QueueServer::new("fetch", clock.clone(), delivers_first)),
+            page_queue: Arc::new(page_queue),
+            page_servers: Arc::default(),
+            limits,
+            started: Instant::now(),
+            is_troubled: AtomicBool::new(true),
+            trace: Mutex::new(Trace::new(keeps_trace)),
+            requests: Mutex::new(requests),
+            failure: Mutex::default(),
+            has_failed: CancellationToken::new(),
+            scenario,
+            web,
+            clock,
+        }
+    }
+
+    pub(crate) fn has(&self, feature: Feature) -> bool {
+        self.scenario.has(feature)
+    }
+
+    pub(crate) fn has_plant(&self, plant: Plant) -> bool {
+        self.scenario.plant == Some(plant)
+    }
+
+    /// The time since the run began.
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// Whether faults may happen.
+    pub(crate) fn is_troubled(&self) -> bool {
+        self.is_troubled.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn end_of_trouble(&self) {
+        self.is_troubled.store(false, Ordering::Relaxed);
+        self.note("fleet", "calm", format_args!("no more faults"));
+    }
+
+    pub(crate) fn queues(&self) -> [&Arc<QueueServer>; 2] {
+        [&self.fetch_queue, &self.page_queue]
+    }
+
+    /// Adds an event to the trace.
+    pub(crate) fn note(&self, who: &str, what: &'static str, detail: fmt::Arguments<'_>) {
+        self.trace.lock().note(self.elapsed(), who, what, detail);
+    }
+
+    /// Records a failed check. The first one ends the run.
+    pub(crate) fn fail(&self, check: &'static str, text: &str) {
+        self.note("fleet", "FAILED", format_args!("{check}: {text}"));
+        let failure = Failure { check, at: self.elapsed(), text: text.to_owned() };
+        self.failure.lock().get_or_insert(failure);
+        self.has_failed.cancel();
+    }
+
+    fn check(&self, checked: Result<(), String>) {
+        if let Err(found) = checked {
+            self.fail("requests", &found);
+        }
+    }
+
+    pub(crate) fn on_head(&self, process: &Process, head: &Head<'_>) {
+        let Head { site, path, kind, .. } = head;
+        self.note(&process.name, "head", format_args!("{site} {kind:?} {path}"));
+        let checked = self.requests.lock().on_head(&process.name, head, self.elapsed());
+        self.check(checked);
+    }
+
+    /// A site answered a request for its robots.txt. Without a visible status it sent nothing.
+    pub(crate) fn on_robots_served(&self, head: &Head<'_>, status: Option<u16>) {
+        match status {
+            Some(200) => self.requests.lock().on_robots_read(head, self.elapsed()),
+            Some(400..=428 | 430..=499) => {
+                let allows_all = Head { disallows: &[], ..head.clone() };
+                self.requests.lock().on_robots_read(&allows_all, self.elapsed());
+            }
+            _ => {}
+        }
+    }
+
+    pub(crate) fn on_request_over(&self, process: &Process, site: &str, is_probe: bool) {
+        self.note(&process.name, "end", format_args!("{site}"));
+        self.requests.lock().on_request_over(&process.name, site, is_probe);
+    }
+
+    /// A process received an answer of a site that asks for a wait.
+    pub(crate) fn on_told_to_wait(&self, process: &Process, site: &str, wait: Duration) {
+        self.note(&process.name, "told", format_args!("{site} to wait for {wait:?}"));
+        self.requests.lock().on_told_to_wait(&process.name, site, wait, self.elapsed());
+    }
+
+    pub(crate) fn on_process_over(&self, process: &Process, how: &'static str) {
+        self.note(&process.name, how, format_args!(""));
+        self.requests.lock().on_process_over(&process.name);
+    }
+
+    /// The politeness store has carried out a turn.
+    pub(crate) fn on_turn(
+        &self,
+        process: &Process,
+        reports: &[SiteReport],
+        asks: &[SiteAsk],
+        turn: &Turn,
+    ) {
+        for SiteReport { site, report } in reports {
+            let Report { mark, retry_after, .. } = report;
+            self.note(&process.name, "report", format_args!("{site} {mark:?} {retry_after:?}"));
+            if let Some(wait) = report.retry_after {
+                let mut requests = self.requests.lock();
+                requests.on_wait_asked(&process.name, site.as_str(), wait, self.elapsed());
+            }
+        }
+        for (ask, verdict) in asks.iter().zip(&turn.verdicts) {
+            let site = &ask.site;
+            let after = |at: &Time| at.since(turn.now).as_secs_f64();
+            match verdict {
+                Verdict::Go(permit) => {
+                    let wait_s = after(&permit.slot.at);
+                    self.note(&process.name, "ask", format_args!("{site} go in {wait_s:.3} s"));
+                }
+                Verdict::Probe(_) => self.note(&process.name, "ask", format_args!("{site} probe")),
+                Verdict::NotBefore { at, because } => {
+                    let wait_s = after(at);
+                    self.note(
+                        &process.name,
+                        "ask",
+                        format_args!("{site} not for {wait_s:.3} s, {because:?}"),
+                    );
+                }
+            }
+        }
+        for (site, transition) in &turn.transitions {
+            self.note("store", "breaker", format_args!("{site} {transition:?}"));
+        }
+        for SiteReport { site, .. } in reports {
+            self.look_at_breaker(site);
+        }
+    }
+
+    fn look_at_breaker(&self, site: &Site) {
+        let Ok((Some(state), _)) = at_once(self.politeness.look(site)) else { return };
+        let is_open = state.breaker.blocked_until().is_some();
+        self.requests.lock().on_breaker(site.as_str(), is_open, self.elapsed());
+    }
+
+    /// An operator gives an order.
+    pub(crate) fn order(&self, site: &Site, order: Order) {
+        if at_once(self.politeness.order(site, order, "ann")).is_err() {
+            return;
+        }
+        self.note("store", "order", format_args!("{site} {order:?}"));
+        let now = self.elapsed();
+        let mut requests = self.requests.lock();
+        match order {
+            Order::Pause => requests.on_paused(site.as_str(), true, now),
+            Order::Resume => requests.on_paused(site.as_str(), false, now),
+            Order::SetInterval(interval) => {
+                requests.on_ordered(site.as_str(), Some(interval), now);
+            }
+            Order::ClearInterval => requests.on_ordered(site.as_str(), None, now),
+            Order::ResetBreaker | Order::ForgetRobots => {}
+        }
+        drop(requests);
+        self.look_at_breaker(site);
+    }
+
+    /// A pipeline reports something.
+    pub(crate) fn on_event(&self, process: &Process, event: &Event) {
+        match event {
+            Event::RateBreach { site, early_by } => {
+                let name = &process.name;
+                self.fail(
+                    "gate",
+                    &format!("{name} noticed that it was {early_by:?} early at {site}"),
+                );
+            }
+            Event::Window(window) if window.leases > self.limits.window => {
+                let Limits { window: most, .. } = self.limits;
+                let leases = window.leases;
+                self.fail("memory", &format!("{} holds {leases} leases of {most}", process.name));
+            }
+            Event::Window(window) if window.sites > self.scenario.sites => {
+                let sites = window.sites;
+                self.fail("memory", &format!("{} has {sites} sites in memory", process.name));
+            }
+            _ => {}
+        }
+    }
+
+    pub(crate) fn heads(&self) -> u64 {
+        self.requests.lock().heads
+    }
+
+    pub(crate) fn failure(&self) -> Option<Failure> {
+        self.failure.lock().clone()
+    }
+
+    pub(crate) fn with_trace<T>(&self, read: impl FnOnce(&mut Trace) -> T) -> T {
+        read(&mut self.trace.lock())
+    }
+}

@@ -1,0 +1,145 @@
+//! Where results go: the rows of `fetch`, the page cache and the event log of `pages`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use fetchwell_doors::fetch::FetchRow;
+use fetchwell_engine::ports::error::StoreError;
+use fetchwell_engine::ports::event_log::{EventLog, LogEvent, Published, judge_by_size};
+use fetchwell_engine::ports::finish::{Finish, Finished, Settled, Sink};
+use fetchwell_engine::ports::job::{Lease, LeaseId};
+use fetchwell_engine::ports::page_cache::PageCache;
+
+use crate::checks::jobs::Ending;
+use crate::network::Link;
+use crate::queue::{QueueServer, RemoteInstance};
+use crate::scenario::Plant;
+
+/// The sink of `fetch` in the same store as its queue: rows and settlements are one transaction.
+pub(crate) struct RowsWithSettlement {
+    pub(crate) instance: Arc<RemoteInstance>,
+    pub(crate) server: Arc<QueueServer>,
+}
+
+#[async_trait]
+impl Finish<FetchRow> for RowsWithSettlement {
+    async fn finish(&self, batch: &[Finished<FetchRow>]) -> Result<Vec<Settled>, StoreError> {
+        let rows: BTreeMap<LeaseId, usize> =
+            batch.iter().map(|finished| (finished.lease.id, finished.records.len())).collect();
+        let ends = batch.iter().map(|finished| {
+            let settlement = finished.settlement.clone();
+            (finished.lease.clone(), Ending { settlement, has_details: false })
+        });
+        let server = self.server.clone();
+        if self.instance.has_plant(Plant::StaleRows) {
+            let mut checks = server.checks.lock();
+            for finished in batch.iter().filter(|finished| !finished.records.is_empty()) {
+                checks.on_record(finished.lease.id);
+            }
+        }
+        let also = move |lease: &Lease| {
+            let mut checks = server.checks.lock();
+            for _ in 0..rows.get(&lease.id).copied().unwrap_or_default() {
+                checks.on_record(lease.id);
+            }
+        };
+        self.instance.settle_and(ends.collect(), also).await
+    }
+}
+
+/// The sink of `fetch` apart from its queue: rows are written first, at least once.
+pub(crate) struct Rows {
+    pub(crate) link: Arc<Link>,
+    pub(crate) server: Arc<QueueServer>,
+}
+
+#[async_trait]
+impl Sink<FetchRow> for Rows {
+    async fn write(&self, records: &[&FetchRow]) -> Result<(), StoreError> {
+        let urls: Vec<String> = records.iter().map(|row| row.url.clone()).collect();
+        let server = self.server.clone();
+        let is_lost = self.link.sim.has_plant(Plant::LostRows);
+        let written = self.link.call("rows", move || {
+            if is_lost {
+                return Ok(());
+            }
+            server.delivered.lock().extend(urls);
+            Ok(())
+        });
+        written.await
+    }
+}
+
+/// The servers of the page cache and the event log.
+#[derive(Default)]
+pub(crate) struct PageServers {
+    cached: parking_lot::Mutex<BTreeSet<String>>,
+}
+
+pub(crate) struct RemoteCache {
+    pub(crate) link: Arc<Link>,
+    pub(crate) servers: Arc<PageServers>,
+}
+
+#[async_trait]
+impl PageCache for RemoteCache {
+    async fn put(&self, key: &str, _: Bytes, _: Duration) -> Result<(), StoreError> {
+        let key = key.to_owned();
+        let servers = self.servers.clone();
+        let is_lost = self.link.sim.has_plant(Plant::LostPages);
+        let put = self.link.call("a page", move || {
+            if is_lost {
+                return Ok(());
+            }
+            servers.cached.lock().insert(key);
+            Ok(())
+        });
+        put.await
+    }
+
+    /// The fleet asks only whether a page is there.
+    async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreError> {
+        Ok(self.servers.cached.lock().contains(key).then(Bytes::new))
+    }
+
+    async fn sweep(&self) -> Result<u64, StoreError> {
+        Ok(0)
+    }
+}
+
+pub(crate) struct RemoteLog {
+    pub(crate) link: Arc<Link>,
+    pub(crate) servers: Arc<PageServers>,
+    pub(crate) server: Arc<QueueServer>,
+}
+
+#[async_trait]
+impl EventLog for RemoteLog {
+    async fn publish(&self, events: &[LogEvent]) -> Result<Vec<Published>, StoreError> {
+        let events = events.to_vec();
+        let link = self.link.clone();
+        let servers = self.servers.clone();
+        let server = self.server.clone();
+        let published = self.link.call("events", move || {
+            for event in &events {
+                let url = field(&event.value, "url");
+                let is_cached = servers.cached.lock().contains(field(&event.value, "cache_key"));
+                if !is_cached {
+                    link.sim.fail("pages", &format!("{url} has an event, but is not in the cache"));
+                }
+                server.delivered.lock().insert(url.to_owned());
+            }
+            Ok(events.iter().map(judge_by_size).collect())
+        });
+        published.await
+    }
+}
+
+/// The text of a field of an event. None of the fleet's URLs and keys needs escapes in JSON.
+fn field<'a>(json: &'a str, name: &str) -> &'a str {
+    let after = json.split_once(&format!("\"{name}\":\"")).map_or("", |(_, after)| after);
+    after.split_once('"').map_or("", |(value, _)| value)
+}

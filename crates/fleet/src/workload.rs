@@ -1,0 +1,140 @@
+//! What callers and operators do during a run, and what happens to its machines.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use fetchwell_engine::ports::job::{Job, Lane, NewJob};
+use fetchwell_policy::orders::Order;
+use fetchwell_policy::url::Site;
+use tokio::time::sleep;
+
+use crate::dice::Dice;
+use crate::machine::Machine;
+use crate::queue::{LEASE_TTL, QueueServer};
+use crate::scenario::Feature;
+use crate::sim::Sim;
+use crate::web::{SECTIONS, page_kinds, site_name};
+
+/// The names of groups and parties.
+const NAMES: [&str; 3] = ["x", "y", "z"];
+
+/// Queues the URLs of a scenario, in batches over the first half of the run.
+pub(crate) async fn queue_urls(sim: Arc<Sim>, server: Arc<QueueServer>) {
+    let mut dice = Dice::new(sim.scenario.seed, server.name);
+    let mut left = sim.scenario.urls;
+    let half_ms = usize::try_from(sim.scenario.troubled_for.as_millis() / 2).unwrap_or(usize::MAX);
+    let mut queued = Vec::new();
+    while left > 0 {
+        let batch = dice.number(1, left);
+        left -= batch;
+        for _ in 0..batch {
+            let again = dice.pick(&queued).cloned().filter(|_| sim.has(Feature::Duplicates));
+            let url = match again.filter(|_| dice.happens(0.2)) {
+                Some(url) => url,
+                None => url(&sim, queued.len(), &mut dice),
+            };
+            queued.push(url.clone());
+            sim.note("caller", "queue", format_args!("{} {url}", server.name));
+            server.enqueue(job(&sim, url, &mut dice));
+        }
+        sleep(dice.ms(0, half_ms / 4)).await;
+    }
+}
+
+fn url(sim: &Sim, number: usize, dice: &mut Dice) -> String {
+    let site = site_name(dice.below(sim.scenario.sites));
+    let section = SECTIONS[dice.below(SECTIONS.len())];
+    let kinds = page_kinds(&sim.scenario);
+    let kind = dice.pick(&kinds).copied().unwrap_or("page");
+    format!("http://{site}{section}{kind}-{number}")
+}
+
+fn job(sim: &Sim, url: String, dice: &mut Dice) -> NewJob {
+    let mut job = Job::new(url, Vec::new());
+    let deadline = sim.clock.now() + dice.seconds(1, 600);
+    let mut name = || dice.pick(&NAMES).map(|name| (*name).to_owned());
+    if sim.has(Feature::Groups) {
+        job.lane = Lane { group: name(), party: name() };
+    }
+    if sim.has(Feature::Deadlines) && dice.happens(0.3) {
+        job.deadline = Some(deadline);
+    }
+    NewJob::keyed(job)
+}
+
+/// Gives orders for sites until the run is calm, and revokes pauses and rates then.
+pub(crate) async fn operate(sim: Arc<Sim>) {
+    let mut dice = Dice::new(sim.scenario.seed, "operator");
+    let sites: Vec<Site> = sim.web.sites.keys().filter_map(|name| Site::parse(name).ok()).collect();
+    while sim.is_troubled() {
+        sleep(dice.ms(100, 90_000)).await;
+        let Some(site) = dice.pick(&sites).filter(|_| sim.is_troubled()) else { break };
+        let order = match dice.below(6) {
+            0 => Order::Pause,
+            1 => Order::Resume,
+            2 => Order::SetInterval(dice.ms(200, 20_000)),
+            3 => Order::ClearInterval,
+            4 => Order::ResetBreaker,
+            _ => Order::ForgetRobots,
+        };
+        sim.order(site, order);
+    }
+    for site in &sites {
+        sim.order(site, Order::Resume);
+        sim.order(site, Order::ClearInterval);
+    }
+}
+
+/// What may happen to a machine.
+#[derive(Clone, Copy)]
+enum Trouble {
+    Crash,
+    Restart,
+    Suspension,
+    Partition,
+}
+
+/// Strikes machines until the run is calm.
+pub(crate) async fn strike(sim: Arc<Sim>, machines: Vec<Arc<Machine>>) {
+    let mut dice = Dice::new(sim.scenario.seed, "trouble");
+    let kinds: Vec<Trouble> = [
+        (Feature::Crashes, Trouble::Crash),
+        (Feature::Restarts, Trouble::Restart),
+        (Feature::Suspensions, Trouble::Suspension),
+        (Feature::Partitions, Trouble::Partition),
+    ]
+    .into_iter()
+    .filter(|(feature, _)| sim.has(*feature))
+    .map(|(_, kind)| kind)
+    .collect();
+    while sim.is_troubled() {
+        sleep(dice.ms(10, 60_000)).await;
+        let Some(machine) = dice.pick(&machines).filter(|_| sim.is_troubled()) else { return };
+        let Some(kind) = dice.pick(&kinds) else { return };
+        // Around the length of a lease, where most of the decisions are.
+        let lasts = dice.ms(100, 3 * usize::try_from(LEASE_TTL.as_millis()).unwrap_or(0));
+        strike_one(&sim, machine, *kind, lasts);
+    }
+}
+
+fn strike_one(sim: &Sim, machine: &Machine, kind: Trouble, lasts: Duration) {
+    let name = &machine.name;
+    match kind {
+        Trouble::Crash => {
+            sim.note(name, "crash", format_args!(""));
+            machine.crash();
+        }
+        Trouble::Restart => {
+            sim.note(name, "stop", format_args!(""));
+            machine.stop();
+        }
+        Trouble::Suspension => {
+            sim.note(name, "suspended", format_args!("for {lasts:?}"));
+            machine.suspend(lasts);
+        }
+        Trouble::Partition => {
+            sim.note(name, "cut off", format_args!("for {lasts:?}"));
+            machine.cut_off(lasts);
+        }
+    }
+}

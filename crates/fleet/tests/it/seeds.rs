@@ -1,0 +1,49 @@
+//! Runs of many seeds.
+
+use fetchwell_engine::seed::random_seed;
+use fetchwell_fleet::{Report, Scenario, run, shrink};
+
+/// The seeds that are always tried.
+const FIXED: u64 = 30;
+/// How many others are tried.
+const FRESH: u64 = 60;
+
+fn report_of(seed: u64) -> Report {
+    run(&Scenario::of_seed(seed), false).unwrap()
+}
+
+fn must_hold(seeds: impl Iterator<Item = u64>) {
+    for seed in seeds {
+        let scenario = Scenario::of_seed(seed);
+        if let Some(failure) = report_of(seed).failure {
+            let smaller = shrink(&scenario).unwrap();
+            panic!(
+                "{failure}\n{scenario}\nreplay: {}\nsmaller: {}",
+                scenario.command(),
+                smaller.command()
+            );
+        }
+    }
+}
+
+#[test]
+fn a_seed_gives_the_same_run_each_time() {
+    for seed in 0..8 {
+        let one = report_of(seed);
+        let other = report_of(seed);
+        assert_eq!((one.trace_hash, one.events), (other.trace_hash, other.events), "seed {seed}");
+        assert!(one.events > 100, "seed {seed} does too little: {one:?}");
+    }
+}
+
+#[test]
+fn the_fixed_seeds_hold() {
+    must_hold(0..FIXED);
+}
+
+/// A seed that fails here is a bug, not a flake: the message has the command that repeats it.
+#[test]
+fn fresh_seeds_hold() {
+    let first = random_seed() >> 32;
+    must_hold(first..first + FRESH);
+}
