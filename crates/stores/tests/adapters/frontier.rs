@@ -296,7 +296,7 @@ async fn a_random_crawl_fetches_what_can_be_reached_and_meets_its_budget() {
             })
             .collect();
         let forbidden: BTreeSet<String> =
-            (1..pages).filter(|_| chance.next_u64() % 5 == 0).map(url).collect();
+            (1..pages).filter(|_| chance.next_u64().is_multiple_of(5)).map(url).collect();
         let mut reachable = BTreeSet::from([url(0)]);
         let mut open = vec![url(0)];
         while let Some(from) = open.pop() {
@@ -314,7 +314,7 @@ async fn a_random_crawl_fetches_what_can_be_reached_and_meets_its_budget() {
         while let Some(leases) = crawl.take(1 + (chance.next_u64() % 9) as usize).await {
             for lease in leases {
                 let from = lease.job.url.clone();
-                if chance.next_u64() % 4 == 0 {
+                if chance.next_u64().is_multiple_of(4) {
                     let at = Time::from_secs(1_000);
                     let put_off = Settlement::HandBack { at };
                     crawl.end(lease, put_off, Discoveries::default()).await;

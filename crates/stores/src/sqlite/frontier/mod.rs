@@ -101,13 +101,16 @@ impl Frontier for SqliteFrontier {
     }
 }
 
+/// Makes the bytes of a record.
+type Render<R> = Box<dyn Fn(&R) -> Vec<u8> + Send + Sync>;
+
 /// Settles the leases of a crawl, and stores what was found on their pages in the same transaction. With a file, it
 /// also writes the records there, as [`FileFinish`](super::FileFinish) does.
 pub struct CrawlFinish<R> {
     frontier: SqliteFrontier,
     instance: Arc<SqliteInstance>,
     output: Option<OutputFile>,
-    render: Box<dyn Fn(&R) -> Vec<u8> + Send + Sync>,
+    render: Render<R>,
 }
 
 impl<R> CrawlFinish<R> {
