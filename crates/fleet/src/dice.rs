@@ -52,7 +52,7 @@ impl Dice {
     }
 }
 
-/// The hash FNV-1a, which is the same on every machine, of `bytes` after what `hash` stands for.
+/// Adds `bytes` to an FNV-1a hash, which is the same on every machine.
 pub(crate) fn fnv1a(hash: u64, bytes: &[u8]) -> u64 {
     bytes.iter().fold(hash, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01B3))
 }

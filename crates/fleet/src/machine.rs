@@ -86,7 +86,7 @@ impl Machine {
         }
     }
 
-    /// Stops its process in an orderly way, if one runs.
+    /// Stops its process gracefully, if one runs.
     pub(crate) fn stop(&self) {
         if let Some(process) = &self.state.lock().process {
             process.stop.cancel();
@@ -94,7 +94,7 @@ impl Machine {
     }
 }
 
-/// The clock of a machine: with [`Feature::Clocks`], up to a minute wrong, and up to 200 ppm fast or slow.
+/// The clock of a machine: with [`Feature::Clocks`], it is off by up to a minute, and up to 200 ppm fast or slow.
 fn clock_of(sim: &Sim, name: &str) -> Clock {
     if !sim.has(Feature::Clocks) {
         return sim.clock.clone();
@@ -129,7 +129,7 @@ impl Process {
         self.machine.state.lock().cut_off_until.is_some_and(|until| Instant::now() < until)
     }
 
-    /// Waits until the process runs. For a process that is dead, that is for ever.
+    /// Waits until the process runs; forever if it is dead.
     pub(crate) async fn runs(&self) {
         loop {
             if self.dead.is_cancelled() {
@@ -264,7 +264,7 @@ fn fetch_rules() -> FetchRules {
     }
 }
 
-/// Like the rules of the command, but with short back-offs, so that runs end soon.
+/// Like the rules of the command, but with short back-offs so that runs end soon.
 fn page_rules() -> PageDoorRules {
     let cap = Duration::from_secs(60);
     let site_backoff = Backoff { cap, ..RetryRule::PAGES.site_backoff };

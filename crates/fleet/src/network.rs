@@ -13,13 +13,13 @@ use crate::machine::Process;
 use crate::scenario::Feature;
 use crate::sim::Sim;
 
-/// How long a process waits for an answer of a store.
+/// How long a process waits for an answer from a store.
 const TIMEOUT: Duration = Duration::from_secs(5);
 /// The probability of each fault, per call.
 const LOST: f64 = 0.03;
 const LATE: f64 = 0.02;
 const CRASH: f64 = 0.002;
-/// A call that is late arrives at most this much after it was made.
+/// A late call arrives at most this long after it was made.
 const LATEST_MS: usize = 40_000;
 
 /// The connection of a process to the stores.
@@ -37,11 +37,11 @@ enum Fate {
     Lost,
     /// It arrives this much later, when its caller no longer waits.
     Late(Duration),
-    /// It is carried out, and its answer is lost.
+    /// It is carried out, but its answer is lost.
     Unanswered { there: Duration },
     /// The process dies right before it is sent.
     CrashBefore,
-    /// The process dies when the store has carried it out.
+    /// The process dies right after the store has carried it out.
     CrashAfter { there: Duration },
 }
 
@@ -75,7 +75,7 @@ impl Link {
         }
     }
 
-    /// Calls a store, which carries the call out in one step: `serve` is called at most once, and not interrupted.
+    /// Calls a store, which carries out the call in one step: `serve` is called at most once, and not interrupted.
     pub(crate) async fn call<T: Send + 'static>(
         &self,
         what: &'static str,

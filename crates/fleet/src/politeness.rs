@@ -16,7 +16,7 @@ use fetchwell_policy::url::{Origin, Site};
 use crate::network::{Link, at_once};
 
 /// Every call goes through the network to the one store of the fleet. As in the adapters of servers, the times of
-/// robots.txt are by the clock of the store there, and by that of the machine here.
+/// robots.txt are by the store's clock in the store, and by the machine's clock in the process.
 pub(crate) struct RemotePoliteness {
     link: Arc<Link>,
     /// The clock of the machine.

@@ -1,7 +1,7 @@
 //! A queue on a server, and an instance of it as the adapters of real servers implement it.
 //!
-//! [`MemoryQueue`] plays the server. What an adapter does on the side of its process is here: it remembers which leases
-//! it knows, hands back those that it never heard of, and converts times between the clocks of server and machine.
+//! [`MemoryQueue`] plays the server. This module does what an adapter does in its process: it remembers which leases it
+//! knows, hands back those that it never heard of, and converts times between the clocks of server and machine.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub(crate) struct QueueServer {
     pub(crate) queue: MemoryQueue,
     pub(crate) clock: Clock,
     pub(crate) checks: Mutex<JobChecks>,
-    /// Whether results go to a sink of their own, before their leases are settled.
+    /// Whether results go to a separate sink before their leases are settled.
     pub(crate) delivers_first: bool,
     /// The URLs whose results are in that sink.
     pub(crate) delivered: Mutex<BTreeSet<String>>,
@@ -66,7 +66,7 @@ impl QueueServer {
     }
 }
 
-/// What the server knows of an instance.
+/// What the server knows about an instance.
 struct Seat {
     server: Arc<QueueServer>,
     link: Arc<Link>,
@@ -76,7 +76,7 @@ struct Seat {
 
 #[derive(Default)]
 struct SeatState {
-    /// How often it lost its leases. A call of an earlier epoch has no effect.
+    /// How often it lost its leases. A call from an earlier epoch has no effect.
     epoch: u32,
     /// Its leases.
     given: BTreeMap<LeaseId, Lease>,

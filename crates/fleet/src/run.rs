@@ -1,4 +1,4 @@
-//! A run: faults for a while, then calm, in which everything must end.
+//! A run: a time of faults, then calm, in which everything must end.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +25,7 @@ const STOPS_WITHIN: Duration = Duration::from_mins(2);
 #[derive(Debug)]
 pub struct Report {
     pub failure: Option<Failure>,
-    /// Equal for two runs exactly if the same happened in both.
+    /// Equal for two runs if and only if the same things happened in both.
     pub trace_hash: u64,
     pub events: u64,
     /// The simulated time.

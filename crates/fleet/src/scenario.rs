@@ -1,4 +1,4 @@
-//! What a seed stands for: how many machines, sites and URLs there are, and what may happen to them.
+//! What a seed decides: how many machines, sites and URLs there are, and what may happen to them.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::dice::Dice;
 
 /// Something that may happen in a run. Each seed switches on a random subset: a fault that happens in every run hides
-/// what only happens without it.
+/// the bugs that appear only without it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Feature {
     /// Store calls take up to half a second.
@@ -16,17 +16,17 @@ pub enum Feature {
     LostCalls,
     /// Answers of the store are lost after the commit.
     LostAnswers,
-    /// Store calls arrive long after their caller gave them up.
+    /// Store calls arrive long after their caller gave up on them.
     LateCalls,
     /// Machines lose their connection to the store for longer than a lease.
     Partitions,
-    /// Machines crash at some moment.
+    /// Machines crash at random times.
     Crashes,
     /// Machines crash right before or after the store carries out a call.
     CrashesAtCalls,
     /// Machines are suspended for longer than a lease.
     Suspensions,
-    /// Machines are stopped in an orderly way and started again.
+    /// Machines are stopped gracefully and started again.
     Restarts,
     /// Request heads leave late, because the machine is busy.
     LateHeads,
@@ -38,7 +38,7 @@ pub enum Feature {
     Flapping,
     /// Some pages answer 429 or 503 with a Retry-After.
     RetryAfter,
-    /// Sites need seconds to answer.
+    /// Sites take seconds to answer.
     SlowSites,
     /// Some pages break off, or never answer.
     BrokenPages,
@@ -131,7 +131,7 @@ impl Feature {
     }
 }
 
-/// A bug in the world around the pipelines, to see that the checks find it.
+/// A bug in the world around the pipelines, planted to test that the checks find it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plant {
     /// Heads are sent without permission.
@@ -144,13 +144,13 @@ pub enum Plant {
     LostPages,
     /// More leases are handed out than were asked for.
     TooManyLeases,
-    /// A site never answers, and its machine waits for ever.
+    /// A site never answers, and the machine waits forever.
     EndlessRequest,
     /// A store call fails in a way that no retry can fix.
     BrokenStore,
 }
 
-/// A run, except for the choices that follow from its seed.
+/// A run, apart from the choices that follow from its seed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scenario {
     pub seed: u64,

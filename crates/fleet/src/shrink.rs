@@ -3,8 +3,8 @@
 use crate::run::run;
 use crate::scenario::Scenario;
 
-/// The smallest scenario that was found by leaving out features, machines, sites and URLs one after the other. Returns
-/// the scenario itself if it does not fail.
+/// The smallest scenario found by leaving out features, machines, sites and URLs one by one. Returns the scenario
+/// itself if it does not fail.
 pub fn shrink(scenario: &Scenario) -> anyhow::Result<Scenario> {
     let check = |scenario: &Scenario| -> anyhow::Result<Option<&'static str>> {
         Ok(run(scenario, false)?.failure.map(|failure| failure.check))
@@ -26,7 +26,7 @@ pub fn shrink(scenario: &Scenario) -> anyhow::Result<Scenario> {
     }
 }
 
-/// Scenarios that are smaller by one step, those with the largest step first.
+/// Scenarios that are one step smaller, largest step first.
 fn smaller(scenario: &Scenario) -> Vec<Scenario> {
     let mut candidates = Vec::new();
     for urls in [scenario.urls / 4, scenario.urls / 2, scenario.urls.saturating_sub(1)] {

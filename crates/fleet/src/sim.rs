@@ -29,9 +29,9 @@ use crate::sinks::PageServers;
 use crate::trace::Trace;
 use crate::web::{Head, Internet};
 
-/// When every run begins, by the clock of the stores.
+/// The time at which every run begins, by the clock of the stores.
 pub(crate) const BEGINS_AT: Time = Time::from_secs(1_800_000_000);
-/// The interval of sites that ask for nothing else.
+/// The interval of sites that ask for no other.
 pub(crate) const INTERVAL: Duration = Duration::from_secs(1);
 
 /// A check that failed.
@@ -64,7 +64,7 @@ pub(crate) struct Sim {
     trace: Mutex<Trace>,
     requests: Mutex<RequestChecks>,
     failure: Mutex<Option<Failure>>,
-    /// A check has failed, so nothing else matters.
+    /// A check has failed, and the run is over.
     pub(crate) has_failed: CancellationToken,
 }
 
@@ -91,7 +91,7 @@ impl Limits {
 }
 
 /// How long a process may use a copy of robots.txt: while it is fresh and, if the file cannot be read, until the next
-/// attempt to read it. And how long a report may take: as long as its machine is suspended or its calls get no answer.
+/// attempt to read it. A report may take as long as its machine is suspended or its calls get no answer.
 fn patience(scenario: &Scenario, limits: Limits) -> Patience {
     let has_any = |features: &[Feature]| features.iter().any(|feature| scenario.has(*feature));
     let fails = [Feature::RobotsFail, Feature::Outages, Feature::Flapping, Feature::BrokenPages];

@@ -50,7 +50,7 @@ impl Finish<FetchRow> for RowsWithSettlement {
     }
 }
 
-/// The sink of `fetch` apart from its queue: rows are written first, at least once.
+/// The sink of `fetch` outside the store of its queue: rows are written first, at least once.
 pub(crate) struct Rows {
     pub(crate) link: Arc<Link>,
     pub(crate) server: Arc<QueueServer>,
@@ -100,7 +100,7 @@ impl PageCache for RemoteCache {
         put.await
     }
 
-    /// The fleet asks only whether a page is there.
+    /// The fleet only asks whether a page is there.
     async fn get(&self, key: &str) -> Result<Option<Bytes>, StoreError> {
         Ok(self.servers.cached.lock().contains(key).then(Bytes::new))
     }

@@ -20,11 +20,11 @@ use crate::sim::Sim;
 pub(crate) const PRODUCT_TOKEN: &str = "FleetBot";
 /// How long a machine waits for a silent site.
 const SILENCE: Duration = Duration::from_secs(10);
-/// Pages are small: what is in them does not matter here.
+/// Pages are small: their content does not matter here.
 const PAGE_BYTES: usize = 300;
-/// A head that is later than this after its permission is reported, as in `engine::http`.
+/// A head that leaves later than this after its permission is reported, as in `engine::http`.
 const ON_TIME: Duration = Duration::from_millis(2);
-/// What robots.txt may disallow. Every URL of the workload begins with one of them, or with `/`.
+/// What robots.txt may disallow. Every URL path of the workload begins with one of these, or with `/`.
 pub(crate) const SECTIONS: [&str; 3] = ["/a/", "/b/", "/c/"];
 
 /// What a site does during a part of the run.
@@ -68,7 +68,7 @@ impl Internet {
     }
 }
 
-/// The life of a site: some eras with trouble, and one without it at the end.
+/// The life of a site: some eras with faults, and one without at the end.
 fn site_of(scenario: &Scenario, name: &str) -> SimulatedSite {
     let mut dice = Dice::new(scenario.seed, name);
     let has_crawl_delay = scenario.has(Feature::CrawlDelays) && dice.happens(0.5);
@@ -228,7 +228,7 @@ pub(crate) enum HeadKind {
     Probe,
 }
 
-/// A request head, as it arrives at its site. Heads need no time to get there.
+/// A request head, as it arrives at its site. Heads arrive at once.
 #[derive(Clone, Debug)]
 pub(crate) struct Head<'a> {
     pub(crate) site: &'a str,
@@ -250,7 +250,7 @@ impl Connections {
         Connections { sim, process, dice: Mutex::new(dice) }
     }
 
-    /// How long it takes from the permission to the first byte on the wire.
+    /// The delay between the permission and the first byte on the wire.
     fn held_up(&self) -> Duration {
         let mut dice = self.dice.lock();
         let is_late = self.sim.has(Feature::LateHeads) && self.sim.is_troubled();
@@ -281,7 +281,7 @@ impl Connections {
                 if_none_match: "",
             },
         );
-        // The world would keep a record of all hits.
+        // Otherwise, the world would keep a record of all hits.
         drop(era.world.take_hits());
         if kind == HeadKind::Robots {
             self.sim.on_robots_served(&head, answer.visible_status());
@@ -290,7 +290,7 @@ impl Connections {
     }
 }
 
-/// Ends a request when it is dropped, also if its process crashes.
+/// Ends a request when it is dropped, even if its process crashes.
 struct InFlight<'a> {
     connections: &'a Connections,
     site: String,

@@ -94,7 +94,7 @@ enum Trouble {
     Partition,
 }
 
-/// Strikes machines until the run is calm.
+/// Disturbs machines until the run is calm.
 pub(crate) async fn strike(sim: Arc<Sim>, machines: Vec<Arc<Machine>>) {
     let mut dice = Dice::new(sim.scenario.seed, "trouble");
     let kinds: Vec<Trouble> = [
@@ -111,7 +111,7 @@ pub(crate) async fn strike(sim: Arc<Sim>, machines: Vec<Arc<Machine>>) {
         sleep(dice.ms(10, 60_000)).await;
         let Some(machine) = dice.pick(&machines).filter(|_| sim.is_troubled()) else { return };
         let Some(kind) = dice.pick(&kinds) else { return };
-        // Around the length of a lease, where most of the decisions are.
+        // Around the length of a lease, where most decisions are made.
         let lasts = dice.ms(100, 3 * usize::try_from(LEASE_TTL.as_millis()).unwrap_or(0));
         strike_one(&sim, machine, *kind, lasts);
     }

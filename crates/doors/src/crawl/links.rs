@@ -1,4 +1,4 @@
-//! Judges links: which of them belong to a crawl, and what bounds them.
+//! Decides which links belong to a crawl, and which bounds apply to them.
 
 use fetchwell_engine::ports::frontier::FoundPage;
 use fetchwell_policy::crawl::{
@@ -11,9 +11,9 @@ use super::rules::CrawlRules;
 /// Where links were found.
 pub(super) struct LinkContext<'a> {
     pub(super) rules: &'a CrawlRules,
-    /// A further scope, if a start page redirects out of that of the crawl.
+    /// An additional scope, if a start page redirects out of the scope of the crawl.
     pub(super) root: Option<Scope>,
-    /// The depth of the pages that they lead to.
+    /// The depth of the linked pages.
     pub(super) depth: u32,
 }
 

@@ -1,7 +1,7 @@
-//! `fetchwell crawl`: each page of a site becomes one row, and the pages that it names are fetched, too.
+//! `fetchwell crawl`: turns each page of a site into one row, and follows its links.
 //!
-//! `run` builds the door and the start of a crawl. `page_plan` fetches a page, `sitemap_plan` robots.txt and sitemaps;
-//! `links` judges what they name by the [`CrawlRules`]. The frontier is a port: it stores what a [`CrawlRecord`] has
+//! `run` builds the door and the start of a crawl. `page_plan` fetches pages, `sitemap_plan` robots.txt and sitemaps;
+//! `links` applies the [`CrawlRules`] to the URLs in them. The frontier is a port: it stores what a [`CrawlRecord`] has
 //! found in the transaction that settles the lease.
 
 mod links;

@@ -22,7 +22,7 @@ use super::record::CrawlRecord;
 use super::rules::{CrawlRules, Sitemaps};
 use crate::fetch::{CrawlFields, FetchRow, PageFetch, RowOutcome, settlement};
 
-/// Fetches a page, and reads what it names.
+/// Fetches a page, and reads its links.
 pub(super) struct PagePlan {
     page: PageFetch,
     place: PagePlace,
@@ -35,7 +35,7 @@ pub(super) struct PagePlan {
 #[derive(Default)]
 struct Read {
     links: Vec<WebUrl>,
-    /// How many links it has, whether they are followed or not.
+    /// How many links it has, followed or not.
     links_found: usize,
     directives: Directives,
 }
@@ -142,7 +142,7 @@ impl PagePlan {
         }
     }
 
-    /// The further scope of its links.
+    /// The URL of the additional scope for its links.
     fn root(&self, final_url: &WebUrl) -> Option<String> {
         let leaves = self.place.depth == 0 && !self.rules.scope.contains(final_url);
         if leaves { Some(final_url.as_str().to_owned()) } else { self.place.root.clone() }
@@ -180,7 +180,7 @@ impl Plan<CrawlRecord> for PagePlan {
     }
 }
 
-/// The record of a page that the engine gave up.
+/// The record of a page that the engine gave up on.
 pub(super) fn given_up(
     lease: &Lease,
     cause: GiveUp,

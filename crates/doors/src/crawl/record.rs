@@ -17,7 +17,7 @@ pub struct CrawlRecord {
 }
 
 impl CrawlRecord {
-    /// The record of a page that names no others.
+    /// The record of a page with no links to follow.
     pub(super) fn of_row(row: FetchRow) -> CrawlRecord {
         CrawlRecord { row: Some(row), found: Arc::default(), failure: None }
     }

@@ -22,14 +22,14 @@ pub struct CrawlRules {
     pub fetch: FetchRules,
     /// Which URLs belong to the crawl.
     pub scope: Scope,
-    /// If there are any, a link must match one of them.
+    /// If there are any, only links that match one of them are followed.
     pub include: Vec<UrlPattern>,
-    /// A link that matches one of them is not followed.
+    /// Links that match one of them are not followed.
     pub exclude: Vec<UrlPattern>,
     /// The maximum number of links from a start page.
     pub max_depth: Option<u32>,
     pub sitemaps: Sitemaps,
-    /// Whether to fetch files that are not pages, too.
+    /// Whether to also fetch files that are not pages.
     pub with_downloads: bool,
     /// The name of the bot in robots.txt and in directives of pages.
     pub bot: String,

@@ -19,8 +19,8 @@ use super::record::CrawlRecord;
 use super::rules::{CrawlRules, Sitemaps};
 use super::sitemap_plan::{self, robots_job};
 
-/// The start of a crawl: these pages, as they are written, and the robots.txt of their origins, which names sitemaps.
-/// An invalid URL ends with a row that says so.
+/// The start of a crawl: these pages, with their URLs as given, and the robots.txt of their origins, which names
+/// sitemaps. An invalid URL gets a row that says so.
 pub fn starts<'a>(urls: impl IntoIterator<Item = &'a String>, rules: &CrawlRules) -> Discoveries {
     let reads_sitemaps = rules.sitemaps != Sitemaps::Off && rules.scope.kind() != ScopeKind::Page;
     let mut origins: BTreeSet<Origin> = BTreeSet::new();
@@ -38,7 +38,7 @@ pub fn starts<'a>(urls: impl IntoIterator<Item = &'a String>, rules: &CrawlRules
     Discoveries { pages, jobs, ..Discoveries::default() }
 }
 
-/// The door that turns each page into a row, and queues the pages that it names.
+/// The door that turns each page into a row, and queues the pages that it links to.
 pub fn door(
     source: Arc<dyn Source>,
     finish: Arc<dyn Finish<CrawlRecord>>,

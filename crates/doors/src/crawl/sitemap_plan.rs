@@ -22,11 +22,11 @@ use super::record::CrawlRecord;
 use super::rules::CrawlRules;
 use crate::sitemap_file::{SitemapError, inflated, max_content_bytes};
 
-/// How deep sitemap indexes may be nested.
+/// How deeply sitemap indexes may be nested.
 const MAX_NESTING: u32 = 2;
-/// Sitemaps of one index, or of one robots.txt.
+/// Sitemaps in one index or one robots.txt.
 const MAX_SITEMAPS: usize = 1_000;
-/// Pages of one sitemap: the protocol allows no more.
+/// Pages in one sitemap: the protocol allows no more.
 const MAX_PAGES: usize = 50_000;
 /// The number of links from a start page to the pages of a sitemap.
 const DEPTH: u32 = 1;
@@ -37,9 +37,9 @@ const DEPTH: u32 = 1;
 pub(super) enum SitemapJob {
     /// A robots.txt, which may name sitemaps.
     Robots,
-    /// The sitemap at the usual place, which may not exist.
+    /// The sitemap at the default path, which may not exist.
     Usual,
-    /// A sitemap that is named, in this many indexes.
+    /// A sitemap that robots.txt or an index names, nested in this many indexes.
     Named { nesting: u32 },
 }
 
@@ -68,7 +68,7 @@ pub(super) fn plan(
         let record = record(&queued, sitemap_job, &fetch_end, &rules);
         (vec![record], Settlement::Done)
     });
-    // The content, which grows by doubling, the text that it is decoded to, and the URLs in it.
+    // The content (its buffer grows by doubling), the text decoded from it, and the URLs in it.
     let working_bytes = |body: &[u8]| max_content_bytes(body).saturating_mul(4);
     let page = page.with_patience(patience).with_max_redirects(max_redirects);
     Box::new(page.with_working_bytes(working_bytes))
@@ -98,7 +98,7 @@ fn record(
     CrawlRecord { row: None, found: Arc::new(found.unwrap_or_default()), failure }
 }
 
-/// The sitemaps that a robots.txt names, or else the one at the usual place.
+/// The sitemaps that a robots.txt names, or else the one at the default path.
 fn in_robots(url: &WebUrl, answer: Option<&Answer>) -> Discoveries {
     let robots = answer.map(|answer| Robots::parse(&answer.body, ""));
     let named = robots.as_ref().map(Robots::sitemaps).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Turns of groups that came too far ahead to be waited for with a connection.
+//! Turns of groups that are too far ahead for a request to wait for with its connection.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -8,12 +8,12 @@ use fetchwell_policy::url::Site;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// A turn that no request of its group used for this long is forgotten. No turn is reserved further ahead than a few
-/// seconds.
+/// A turn is forgotten if no request of its group uses it for this long. Turns are reserved at most a few seconds
+/// ahead.
 const KEPT_FOR: Duration = Duration::from_secs(60);
 
-/// The reserved turn of each group, for the group's next request. Processes that gave their turns up and reserved new
-/// ones would push each other's turns further and further ahead, and none would ever send a request.
+/// The reserved turn of each group, for the group's next request. If processes gave up their turns and reserved new
+/// ones, they would push each other's turns further and further ahead, and none would ever send a request.
 #[derive(Debug, Default)]
 pub(super) struct KeptTurns(Mutex<HashMap<Site, (Permit, Instant)>>);
 
@@ -25,7 +25,7 @@ impl KeptTurns {
         kept.insert(group.clone(), (permit, until));
     }
 
-    /// Takes the turn of a group out.
+    /// Removes and returns the turn of a group.
     pub(super) fn take(&self, group: &Site) -> Option<Permit> {
         let kept = self.0.lock().remove(group);
         kept.filter(|(_, until)| Instant::now() < *until).map(|(permit, _)| permit)

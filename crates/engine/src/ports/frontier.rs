@@ -1,7 +1,7 @@
 //! The port for crawls. A frontier holds the known pages that are not queued yet, and decides which are queued next.
 //!
-//! What is found on a page is stored in the transaction that settles its lease and records its row, and so are the
-//! budgets. So no kill makes a crawl lose a link, follow one twice, or count a page twice.
+//! The links of a page and the budgets are stored in the transaction that settles its lease and records its row. So a
+//! crawl that is killed does not lose a link, follow one twice, or count a page twice.
 
 use std::sync::Arc;
 
@@ -20,32 +20,32 @@ pub const STARTS_PER_BATCH: usize = 10_000;
 pub struct FoundPage {
     /// The URL to request.
     pub url: String,
-    /// Pages with the same key are one page.
+    /// URLs with the same key are one page.
     pub key: PageKey,
     /// The number of links that lead there from a start page.
     pub depth: u32,
-    /// It is known from now on, unless one of these is exceeded.
+    /// The page becomes known unless one of these is exceeded.
     pub bounds: Vec<Bound>,
-    /// The same, if it is the first page of its site.
+    /// Also applies if it is the first page of its site.
     pub site_bound: Option<Bound>,
 }
 
 /// What was found on a page, or the start of a crawl.
 #[derive(Clone, Debug, Default)]
 pub struct Discoveries {
-    /// Where it was found; `None` for start pages.
+    /// The page or sitemap on which it was found; `None` for start pages.
     pub parent: Option<ParentPage>,
     /// The pages that it names.
     pub pages: Vec<FoundPage>,
-    /// Further pages that need not be fetched, because this one redirects to them.
+    /// Pages that need not be fetched, because this one redirects to them.
     pub also_known: Vec<PageKey>,
-    /// If this is exceeded, none of the pages that it names is followed.
+    /// If this is exceeded, none of its links is followed.
     pub content: Option<Bound>,
-    /// Jobs that are no pages, such as sitemaps. They are queued unless the crawl has had one with the same key.
+    /// Jobs that are not pages, such as sitemaps. They are queued unless the crawl has had one with the same key.
     pub jobs: Vec<NewJob>,
 }
 
-/// The page that names others.
+/// The page or sitemap that names others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParentPage {
     /// Its URL.
@@ -59,9 +59,9 @@ pub struct ParentPage {
 pub struct PagePlace {
     /// The number of links that lead there from a start page.
     pub depth: u32,
-    /// The first page that was found to name it.
+    /// The page or sitemap on which it was first found.
     pub parent: Option<String>,
-    /// As [`ParentPage::root`].
+    /// See [`ParentPage::root`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<String>,
 }
@@ -82,7 +82,7 @@ pub trait Discovers {
 /// How many pages a crawl may fetch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CrawlBudget {
-    /// In all.
+    /// In total.
     pub pages: u64,
     /// Per site; `None` for no limit.
     pub pages_per_site: Option<u64>,
@@ -99,18 +99,18 @@ pub struct CrawlCounts {
     pub waiting: u64,
     /// The number of sites.
     pub sites: u64,
-    /// The number of pages that the site with the most unfinished pages has, as far as that is known.
+    /// The number of unfinished pages of the site that has the most; an estimate if there are very many sites.
     pub longest: u64,
 }
 
-/// Links that were not followed, for one reason and on one site.
+/// Links to one site that were not followed for one reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CutOff {
     /// A name of [`CutReason`](fetchwell_policy::crawl::CutReason).
     pub reason: String,
     /// The site that they lead to.
     pub site: String,
-    /// How often one was found; the same link counts each time.
+    /// How many were found; a link that is found again counts again.
     pub links: u64,
     /// The first of them.
     pub example: String,
@@ -119,12 +119,12 @@ pub struct CutOff {
 /// The frontier of one crawl.
 #[async_trait]
 pub trait Frontier: Send + Sync {
-    /// Adds what is not known yet, and queues pages as far as the budget allows.
+    /// Adds what is new, and queues pages as far as the budget allows.
     async fn add(&self, found: Discoveries) -> Result<(), StoreError>;
 
-    /// How far the crawl is.
+    /// How far the crawl has come.
     async fn counts(&self) -> Result<CrawlCounts, StoreError>;
 
-    /// The links that were cut off, those with the most links first.
+    /// The links that were cut off, most frequent first.
     async fn cut_off(&self, most: usize) -> Result<Vec<CutOff>, StoreError>;
 }

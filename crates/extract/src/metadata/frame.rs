@@ -25,7 +25,7 @@ pub(crate) fn without_frame(heading: &str) -> &str {
     without_addition(heading)
 }
 
-/// The title without a label before it, and without a few words after a dash: a variant, a tagline or the site's name.
+/// The title without a label before it and a few words after a dash: a variant, a tagline or the site's name.
 pub(super) fn without_addition(title: &str) -> &str {
     let unlabelled = LABELS.iter().find_map(|label| title.strip_prefix(label));
     let title = unlabelled.map(str::trim_start).filter(|rest| !rest.is_empty()).unwrap_or(title);

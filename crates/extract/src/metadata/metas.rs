@@ -22,7 +22,7 @@ impl Metas {
         self.0.iter().filter(move |(known, _)| known == key).map(|(_, value)| value.as_str())
     }
 
-    /// The values for robots in general, and for the bot of this name.
+    /// The values for all robots, and for the bot with this name.
     pub(crate) fn for_robots(&self, bot: &str) -> Vec<String> {
         let is_for_us = |key: &str| key == "robots" || key.eq_ignore_ascii_case(bot);
         self.matching(is_for_us).map(str::to_owned).collect()

@@ -21,7 +21,7 @@ pub(super) struct Titles<'u> {
     pub(super) document: Option<String>,
     /// Every `h1`.
     pub(super) headings: Vec<String>,
-    /// The pieces of text of which headings with several elements consist.
+    /// The pieces of text in headings that consist of several elements.
     pub(super) heading_pieces: Vec<String>,
     /// The headline of the article or post in the linked data.
     pub(super) linked: Option<String>,
@@ -59,8 +59,8 @@ impl Titles<'_> {
         if is_of_home_page { stated.to_owned() } else { without_addition(stated).to_owned() }
     }
 
-    /// The document's title if the stated one is not a part of it: what no heading and no other title confirms may be a
-    /// slogan for social networks.
+    /// The document's title if the stated one is not a part of it: a title that no heading and no other title confirms
+    /// may be a slogan for social networks.
     fn unlike_document(&self, stated: &str) -> Option<&str> {
         let document = self.document.as_deref()?;
         let title = self.without_site(document);
@@ -160,7 +160,7 @@ impl Titles<'_> {
         self.is_only_site(heading) || (self.is_site(heading) && !self.is_part_of_title(heading))
     }
 
-    /// Whether a text is a whole part of the shared or the document's title.
+    /// Whether a text is a complete part of the shared title or the document's title.
     fn is_part_of_title(&self, text: &str) -> bool {
         let text = plain(text);
         let titles = [self.shared.as_deref(), self.document.as_deref()];

@@ -1,4 +1,4 @@
-//! No job is lost, none is done twice, and the ledger is right after every operation of the store.
+//! Checks that no job is lost or done twice, and that the ledger is right after every operation of the store.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ impl Ending {
 #[derive(Default)]
 pub(crate) struct JobChecks {
     jobs: BTreeMap<LeaseId, JobHistory>,
-    /// Until when the leases of each holder are valid.
+    /// When the leases of each holder expire.
     valid_until: BTreeMap<String, Time>,
     /// The number of jobs that ended in each way.
     ended: BTreeMap<&'static str, i64>,
@@ -132,7 +132,7 @@ impl JobChecks {
         Ok(())
     }
 
-    /// A record of a job came into the sink.
+    /// A record of a job reached the sink.
     pub(crate) fn on_record(&mut self, id: LeaseId) {
         if let Some(job) = self.jobs.get_mut(&id) {
             job.records += 1;

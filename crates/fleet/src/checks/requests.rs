@@ -1,4 +1,4 @@
-//! No site is asked more often than it allows, judged by when request heads arrive at the site.
+//! Checks that no site gets more requests than it allows, by when request heads arrive at the site.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,16 +8,16 @@ use crate::web::{Head, HeadKind, SECTIONS};
 /// After the store has recorded a penalty, a pause or an open breaker, a head may still leave under a permission that
 /// was given before: the store's answer may take 2 s, and the head may be up to 250 ms late.
 const ON_ITS_WAY: Duration = Duration::from_millis(2_250);
-/// A probe that is replaced was taken this long ago. Its head may have left up to 10 s after that.
+/// A probe may be replaced this long after it was taken. Its head may have left up to 10 s after it was taken.
 const PROBES_APART: Duration = Duration::from_secs(30);
 /// A new copy of robots.txt takes this long to replace the previous one at every process: the store is asked for it,
-/// and requests that wait for their slots are already judged.
+/// and requests that wait for their slots have already been checked.
 const NEW_COPY_TAKES: Duration = Duration::from_secs(25);
 
 /// How closely heads may follow each other.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PaceRule {
-    /// The interval of sites that ask for nothing else.
+    /// The interval of sites that ask for no other.
     pub(crate) interval: Duration,
     /// Whether answers of the store may be slow.
     pub(crate) has_slow_store: bool,
@@ -26,8 +26,8 @@ pub(crate) struct PaceRule {
 }
 
 impl PaceRule {
-    /// How much of an interval may be missing. These are the allowances of `engine::gate::permit`: what the answer of a
-    /// store may take, and how late a head may leave. At least half of the interval remains in any case.
+    /// How much of an interval may be missing. These are the allowances of `engine::gate::permit`: how long an answer
+    /// of the store may take, and how late a head may leave. At least half of the interval remains in any case.
     fn may_be_missing(self, owed: Duration) -> Duration {
         let answer = match self.has_slow_store {
             true => (owed / 10).clamp(Duration::from_millis(20), Duration::from_millis(250)),
@@ -39,7 +39,7 @@ impl PaceRule {
     }
 }
 
-/// How long it takes until every process knows of a change.
+/// How long it may take until every process knows of a change.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Patience {
     /// How long a copy of robots.txt may be used.
@@ -70,7 +70,7 @@ struct SiteHistory {
     robots_read: Vec<(Duration, Vec<&'static str>)>,
     paused_since: Option<Duration>,
     blocked_since: Option<Duration>,
-    /// When the store recorded the wait that the site asks for, and its end.
+    /// When the store recorded that the site asks for a wait, and when that wait ends.
     penalty: Option<(Duration, Duration)>,
     /// When the site told a process to wait, and until when, if the process has not reported that yet.
     unreported: BTreeMap<String, (Duration, Duration)>,
@@ -136,7 +136,7 @@ impl RequestChecks {
         }
     }
 
-    /// A process read a robots.txt that disallows this.
+    /// A process read a robots.txt that disallows these sections.
     pub(crate) fn on_robots_read(&mut self, head: &Head<'_>, now: Duration) {
         if let Some(site) = self.sites.get_mut(head.site) {
             site.robots_read.push((now, head.disallows.to_vec()));

@@ -1,28 +1,28 @@
 //! How many URLs of one kind a site may have, so that a crawl does not end in a trap.
 //!
-//! Calendars, filters and faulty links make endlessly many URLs. Each rule here puts a URL into a bucket with others of
-//! its kind and limits how many a crawl follows; those beyond are cut off, with the reason. What no rule mentions is
-//! only limited by the budgets of the crawl.
+//! Calendars, filters and faulty links create endless URLs. Each rule here puts a URL into a bucket with others of its
+//! kind and limits how many a crawl follows; further ones are cut off, with the reason. Only the budgets of the crawl
+//! limit URLs to which no rule applies.
 
 use sha2::{Digest, Sha256};
 
 use crate::url::{Site, WebUrl};
 
-/// Longer URLs are made by faulty links, or carry state of their visitor.
+/// Longer URLs come from faulty links, or carry the state of a visitor.
 const MAX_URL_BYTES: usize = 2_000;
-/// A path with more segments is made by faulty links.
+/// Paths with more segments come from faulty links.
 const MAX_SEGMENTS: usize = 24;
-/// How often a sequence of segments may stand in a path one after the other.
+/// How often in a row a sequence of segments may occur in a path.
 const MAX_REPEATS: usize = 2;
-/// How often a segment may stand anywhere in a path.
+/// How often a segment may occur anywhere in a path.
 const MAX_OCCURRENCES: usize = 4;
 /// Pages of one calendar: more than a year of days.
 const MAX_CALENDAR_PAGES: u64 = 500;
-/// Combinations of filters of one list.
+/// Filter combinations of one list.
 const MAX_FILTERED_PAGES: u64 = 300;
 /// Pages of one list.
 const MAX_LIST_PAGES: u64 = 1_000;
-/// URLs that only differ in numbers.
+/// URLs that differ only in numbers.
 const MAX_NUMBERED_PAGES: u64 = 10_000;
 /// Pages of one site with the same content.
 const MAX_SAME_CONTENT: u64 = 20;
@@ -34,7 +34,7 @@ const MAX_PARAMETERS: usize = 4;
 /// Why a link is not followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CutReason {
-    /// It is deeper than the crawl goes.
+    /// It leads deeper than the crawl goes.
     Depth,
     /// It leads to a file that is not a page.
     Download,
@@ -44,20 +44,20 @@ pub enum CutReason {
     RepeatedPath,
     /// The calendar has many pages.
     Calendar,
-    /// The list has many combinations of filters.
+    /// The list has many filter combinations.
     Filters,
     /// The list has many pages.
     List,
-    /// There are many URLs that only differ in numbers.
+    /// There are many URLs that differ only in numbers.
     Numbers,
-    /// It is on a page whose content many pages of the site have.
+    /// It is on a page with the same content as many pages of the site.
     SameContent,
     /// The domain has many hosts.
     Hosts,
 }
 
 impl CutReason {
-    /// All reasons, in the order of a summary.
+    /// All reasons, in the order of the summary.
     pub const ALL: [CutReason; 10] = [
         CutReason::Depth,
         CutReason::Download,
@@ -71,7 +71,7 @@ impl CutReason {
         CutReason::Hosts,
     ];
 
-    /// Its name in stores.
+    /// The name that stores use.
     pub fn word(self) -> &'static str {
         match self {
             CutReason::Depth => "depth",
@@ -92,7 +92,7 @@ impl CutReason {
         CutReason::ALL.into_iter().find(|reason| reason.word() == word)
     }
 
-    /// What the summary says about it.
+    /// How the summary describes it.
     pub fn in_words(self) -> String {
         match self {
             CutReason::Depth => "deeper than --depth".to_owned(),
@@ -118,16 +118,16 @@ impl CutReason {
 /// A limit on the number of known pages in a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bound {
-    /// The pages that share the limit have the same one.
+    /// The same for all pages that share the limit.
     pub bucket: i64,
-    /// The maximum number of pages. With 0, it is not followed in any case.
+    /// The maximum number of pages. With 0, none is followed.
     pub most: u64,
-    /// Why a page beyond that is not followed.
+    /// Why further pages are not followed.
     pub reason: CutReason,
 }
 
 impl Bound {
-    /// The bound of a link that is not followed in any case.
+    /// The bound of a link that is never followed.
     pub fn never(reason: CutReason) -> Bound {
         Bound { bucket: 0, most: 0, reason }
     }
@@ -144,7 +144,7 @@ impl Bound {
     }
 }
 
-/// The bounds of a link, by its URL.
+/// The bounds that apply to a link because of its URL.
 pub fn bounds(url: &WebUrl) -> Vec<Bound> {
     if url.as_str().len() > MAX_URL_BYTES {
         return vec![Bound::never(CutReason::LongUrl)];
@@ -171,7 +171,8 @@ pub fn bounds(url: &WebUrl) -> Vec<Bound> {
     bounds
 }
 
-/// The bound of a page by its content. Numbers in it do not count: pages for missing ones often differ in nothing else.
+/// The bound that applies to a page because of its content. Numbers are ignored: the pages that a site shows for
+/// missing ones often differ in nothing else.
 pub fn content_bound(site: &Site, body: &[u8]) -> Bound {
     let mut hash = Sha256::new();
     body.split(u8::is_ascii_digit)
@@ -181,7 +182,7 @@ pub fn content_bound(site: &Site, body: &[u8]) -> Bound {
     Bound::new(MAX_SAME_CONTENT, CutReason::SameContent, site.as_str(), &kind)
 }
 
-/// The bound of a site among the sites of its domain.
+/// The bound on the number of sites in the domain of this one.
 pub fn site_bound(url: &WebUrl) -> Option<Bound> {
     if url.host_ip().is_some() {
         return None;
@@ -190,7 +191,7 @@ pub fn site_bound(url: &WebUrl) -> Option<Bound> {
 }
 
 /// The last two labels of a host, or the last three where the second-last one is short, as in `example.co.uk`. A guess
-/// is enough for a bound this wide.
+/// is enough for a bound this generous.
 fn likely_domain(host: &str) -> &str {
     let mut dots = host.rmatch_indices('.').map(|(at, _)| at);
     let (Some(last), Some(second)) = (dots.next(), dots.next()) else { return host };
@@ -199,7 +200,7 @@ fn likely_domain(host: &str) -> &str {
     host.get(start..).unwrap_or(host)
 }
 
-/// Whether a path is very deep or repeats itself, as the paths of faulty relative links do.
+/// Whether a path is very deep or repeats itself, as faulty relative links make it.
 fn repeats(segments: &[&str]) -> bool {
     if segments.len() > MAX_SEGMENTS {
         return true;
@@ -221,7 +222,7 @@ fn repeats(segments: &[&str]) -> bool {
 /// A URL in parts.
 struct Written<'a> {
     path: &'a str,
-    /// Those that are not empty.
+    /// The non-empty ones.
     segments: Vec<&'a str>,
     parameters: Vec<(&'a str, &'a str)>,
 }
@@ -274,7 +275,7 @@ const FILTER_WORDS: &[&str] = &[
     "tags",
 ];
 
-/// Parameters that have the number of a page.
+/// Parameters that contain a page number.
 const LIST_WORDS: &[&str] =
     &["page", "paged", "pg", "pageno", "page_no", "start", "offset", "skip"];
 
@@ -302,7 +303,8 @@ impl<'a> Written<'a> {
         written
     }
 
-    /// Whether it has a date and a word for calendars, or its path ends with a date: a month or a day of an archive.
+    /// Whether it has a date and a word that calendars use, or its path ends with a date (a month or a day of an
+    /// archive).
     fn is_of_calendar(&self) -> bool {
         let ends = match self.segments.as_slice() {
             [.., year, month, day] if is_year(year) => {
@@ -329,7 +331,7 @@ impl<'a> Written<'a> {
             || count >= 2 && self.parameters.iter().any(|(name, _)| is_filter(name))
     }
 
-    /// The list that it is a page of: the URL without the number of the page.
+    /// The list that it is a page of: the URL without the page number.
     fn list(&self) -> Option<String> {
         let is_number =
             |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -481,7 +483,7 @@ mod tests {
     }
 
     proptest! {
-        /// Links that are relative by mistake append to the path for ever.
+        /// Links that are relative by mistake append to the path forever.
         #[test]
         fn a_path_that_grows_is_noticed(folders in prop::collection::vec("[a-z]{1,3}", 1..5)) {
             let endless: Vec<&str> = folders.iter().map(String::as_str).cycle().take(99).collect();

@@ -26,10 +26,10 @@ const SESSION_NAMES: &[&str] = &[
 /// The prefix of Microsoft's session parameters, which end in random letters.
 const ASP_SESSION: &str = "aspsessionid";
 
-/// The parameter of Java servers, which stands at the end of a path segment.
+/// The session parameter of Java servers, at the end of a path segment.
 const PATH_SESSION: &str = ";jsessionid=";
 
-/// The URL without parameters that identify a visitor: those for tracking, and sessions.
+/// The URL without parameters that identify a visitor: tracking and session parameters.
 #[must_use]
 pub fn plain_url(url: &WebUrl) -> WebUrl {
     let plain = url.without_parameters(|name| tracks(name) || is_session(name));
@@ -40,7 +40,7 @@ pub fn plain_url(url: &WebUrl) -> WebUrl {
     plain
 }
 
-/// The key of a page. URLs that only differ in the order of their parameters have the same one. The first two bytes are
+/// The key of a page. URLs that differ only in the order of their parameters have the same key. The first two bytes are
 /// the same for all pages of a site, which keeps them together in an index.
 pub fn page_key(url: &WebUrl) -> PageKey {
     let text = url.as_str();

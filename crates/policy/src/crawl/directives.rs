@@ -9,7 +9,7 @@ pub struct Directives {
     pub nofollow: bool,
 }
 
-/// Directives whose value follows a colon, as a name of a bot does.
+/// Directives whose value follows a colon. A colon may also follow the name of a bot.
 const WITH_VALUE: &[&str] =
     &["unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"];
 
@@ -23,7 +23,7 @@ impl Directives {
         }
     }
 
-    /// Adds an `X-Robots-Tag` header, such as `noindex` or `otherbot: noindex`, as it applies to the bot of this name.
+    /// Adds what an `X-Robots-Tag` header, such as `noindex` or `otherbot: noindex`, tells the bot with this name.
     pub fn add_header(&mut self, value: &str, bot: &str) {
         let mut applies = true;
         for part in value.split(',') {

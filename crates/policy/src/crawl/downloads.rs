@@ -2,8 +2,8 @@
 
 use crate::url::WebUrl;
 
-/// Extensions of archives, media, documents, programs and data, in lower case. Pages that are made by programs keep
-/// theirs: `.php`, `.aspx`, `.cgi`.
+/// Extensions of archives, media, documents, programs and data, in lower case. Extensions of generated pages (`.php`,
+/// `.aspx`, `.cgi`) are not among them.
 const EXTENSIONS: &[&str] = &[
     // Archives and packages.
     "7z", "apk", "bz2", "cab", "deb", "dmg", "ear", "epub", "exe", "gz", "iso", "jar", "lz", "lzma",

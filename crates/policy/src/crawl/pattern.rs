@@ -10,17 +10,17 @@ const MAX_PATTERN_BYTES: usize = 2_048;
 
 /// A pattern such as `/blog/*` or `https://*.example.com/*`, in which `*` stands for any text.
 ///
-/// A pattern that contains `://` is compared with the whole URL, any other with its path and query.
+/// A pattern that contains `://` is compared with the whole URL, any other with the path and query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UrlPattern {
     text: String,
     is_whole_url: bool,
 }
 
-/// A text is not a pattern.
+/// Why a text is not a valid pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PatternFault {
-    /// It can match nothing, since every path begins with a slash.
+    /// It cannot match anything, because every path begins with a slash.
     #[error(
         "begin it with / or *, as in /blog/*, or write a whole URL, as in https://example.com/blog/*"
     )]

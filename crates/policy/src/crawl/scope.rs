@@ -19,8 +19,8 @@ pub enum ScopeKind {
     Any,
 }
 
-/// The URLs that belong to a crawl. A lookup takes time in proportion to the length of the URL, however many start
-/// pages there are.
+/// The URLs that belong to a crawl. The time of a lookup depends only on the length of the URL, not on the number of
+/// start pages.
 #[derive(Clone, Debug)]
 pub struct Scope {
     kind: ScopeKind,

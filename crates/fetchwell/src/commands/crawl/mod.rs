@@ -76,7 +76,7 @@ struct Crawl<'a> {
     format: OutputFormat,
     quiet: u8,
     signal: CancellationToken,
-    /// Cancelled by a signal, at the end of the time, or when the reader of standard output has gone.
+    /// Cancelled by a signal, when the time is up, or when the reader of standard output is gone.
     stop: CancellationToken,
     progress: Arc<FetchProgress>,
 }
@@ -130,7 +130,7 @@ impl Crawl<'_> {
         self.flow(place, finish, true).await
     }
 
-    /// Resumes earlier crawls. The frontier knows which pages have a row, so it must be the one that goes with the file.
+    /// Resumes earlier crawls. The frontier knows which pages have a row, so it must belong to the file.
     async fn resume(&self, queue: &SqliteQueue, output: &OutputRun<'_>) -> Result<(), Exit> {
         let path = output.path;
         if output.lacks_rows(queue).await? {
@@ -253,11 +253,11 @@ impl Crawl<'_> {
         if after >= self.args.max_time {
             info!("stopped by --max-time before the end{again}");
         }
-        // Otherwise the reader of standard output has what it wants.
+        // Otherwise, the reader of standard output has all that it wanted.
         Exit::Ok
     }
 
-    /// A site has pages that fail, so a crawl only fails if it got no page at all.
+    /// Some pages fail on every site, so a crawl fails only if it fetched no page at all.
     fn exit(&self) -> Exit {
         let fetched = self.progress.with(|outcome| outcome == fetch::RowOutcome::Fetched);
         if fetched > 0 { Exit::Ok } else { self.progress.exit() }

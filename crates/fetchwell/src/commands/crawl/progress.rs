@@ -1,4 +1,4 @@
-//! The progress of a crawl, on a terminal.
+//! Shows the progress of a crawl on a terminal.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::commands::fetch::FetchProgress;
 use crate::console::signals::sleep_unless_stopped;
 
-/// How often the bar changes.
+/// How often the bar is updated.
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// Estimates the remaining time of a crawl. A site gets one request per interval, so it takes at least as long as the
@@ -31,7 +31,7 @@ impl Estimate {
         self.progress.with(|_| true)
     }
 
-    /// The least possible time.
+    /// The minimum time.
     fn left(&self, counts: &CrawlCounts) -> Duration {
         let unfinished = counts.known.saturating_sub(self.done());
         let budget = self.limit.saturating_sub(self.done());
@@ -57,7 +57,7 @@ pub(super) struct CrawlBar {
 }
 
 impl CrawlBar {
-    /// Shows it if it is wanted and standard error is a terminal.
+    /// Shows it if the user wants it and standard error is a terminal.
     pub(super) fn show(wanted: bool, frontier: SqliteFrontier, estimate: Estimate) -> CrawlBar {
         let bar = if wanted { ProgressBar::new(0) } else { ProgressBar::hidden() };
         let stop = CancellationToken::new();
@@ -67,7 +67,7 @@ impl CrawlBar {
         let style = ProgressStyle::with_template("{pos} pages done, {len} known  {per_sec}  {msg}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         bar.set_position(estimate.done());
-        // Earlier runs must not count in the rate.
+        // Earlier runs must not count towards the rate.
         bar.reset_eta();
         let shown = bar.clone();
         let stopped = stop.clone();

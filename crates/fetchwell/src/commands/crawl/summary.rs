@@ -1,4 +1,4 @@
-//! What a crawl has left out, and why.
+//! Logs what a crawl left out, and why.
 
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::frontier::{CrawlCounts, CutOff, Frontier};

@@ -26,13 +26,14 @@ pub(in crate::sqlite) const CRAWL_TABLES: &[&str] = &[
     "crawl_cut",
 ];
 
-/// The jobs that a site has at the same time. More would not make it faster: few sites serve so many requests at once.
+/// The maximum number of unfinished jobs of a site. More would not make it faster: few sites serve so many requests at
+/// once.
 const MAX_OPEN_PER_SITE: u64 = 16;
 
-/// The sites that get jobs in one transaction because others left something of the budget.
+/// The maximum number of further sites to look at in one step, if some of the budget is left.
 const SITES_PER_LOOK: u64 = 1_024;
 
-/// A crawl in a transaction. It keeps what it has read, and writes what has changed at the end.
+/// A crawl in a transaction. It caches what it reads, and writes the changes at the end.
 pub(super) struct Crawl<'a> {
     tx: &'a Connection,
     queue: i64,
@@ -44,7 +45,7 @@ pub(super) struct Crawl<'a> {
     site_count: u64,
     sites: BTreeMap<String, SiteCounts>,
     buckets: BTreeMap<i64, Bucket>,
-    /// Whether sites that nothing has changed for may get jobs, too.
+    /// Whether sites without changes may get jobs, too.
     looks_everywhere: bool,
 }
 
@@ -92,12 +93,12 @@ impl<'a> Crawl<'a> {
         })
     }
 
-    /// Queues pages of all sites, instead of those that have changed: the budget may be larger than before.
+    /// Queues pages of all sites, not only of those that have changed: the budget may be larger than before.
     pub(super) fn look_everywhere(&mut self) {
         self.looks_everywhere = true;
     }
 
-    /// Counts the end of a page. One that must not be fetched gives back its part of the budget.
+    /// Counts the end of a page. One that must not be fetched no longer counts against the budget.
     pub(super) fn settled(&mut self, site: &str, settlement: &Settlement) -> rusqlite::Result<()> {
         let is_skipped = match settlement {
             Settlement::Retry { .. } | Settlement::HandBack { .. } => return Ok(()),
@@ -105,10 +106,10 @@ impl<'a> Crawl<'a> {
             Settlement::Skipped => true,
         };
         let refund = u64::from(is_skipped);
-        // Until now other sites may have waited for nothing but the budget.
+        // Other sites may have been waiting only for the budget.
         self.looks_everywhere |= is_skipped && self.left() == 0;
         if let Some(counts) = self.site(site)? {
-            // A page that was dead and was tried again ends twice.
+            // A page that was dead and is retried ends twice.
             counts.open = counts.open.saturating_sub(1);
             counts.pages = counts.pages.saturating_sub(refund);
         }
@@ -158,8 +159,8 @@ impl<'a> Crawl<'a> {
         Ok(())
     }
 
-    /// Adds a page to the known ones, unless its site would be one too many. `parent` is the id of the page that names
-    /// it, once that is stored.
+    /// Adds a page to the known ones, unless its domain has too many sites. `parent` is the ID of the page or sitemap
+    /// that names it, once that is stored.
     fn follow(
         &mut self,
         page: &FoundPage,
@@ -229,7 +230,7 @@ impl<'a> Crawl<'a> {
         Ok(self.tx.run(insert, (self.queue, key.as_slice()))? == 1)
     }
 
-    /// The reason of the first bound that has no room for another page.
+    /// The reason of the first bound that is reached.
     fn exceeded(&mut self, bounds: &[Bound]) -> rusqlite::Result<Option<CutReason>> {
         for bound in bounds {
             if bound.most == 0 || self.bucket(bound.bucket)?.pages >= bound.most {
@@ -277,7 +278,7 @@ impl<'a> Crawl<'a> {
         Ok(())
     }
 
-    /// Queues pages of the sites that have changed and, if others may have room as well, of those.
+    /// Queues pages of the sites that have changed and, if needed, of all others with room.
     pub(super) fn queue_pages(&mut self, moves: &mut Moves<'_>) -> rusqlite::Result<()> {
         let changed: Vec<String> = self.sites.keys().cloned().collect();
         for site in &changed {
@@ -303,7 +304,7 @@ impl<'a> Crawl<'a> {
         (self.left() / self.site_count.max(1)).clamp(1, MAX_OPEN_PER_SITE)
     }
 
-    /// Sites that wait and may have more jobs, those with the fewest pages first. They are known from now on.
+    /// Sites that have waiting pages and may have more jobs, those with the fewest pages first. Adds them to `sites`.
     fn sites_with_room(&mut self) -> rusqlite::Result<Vec<String>> {
         self.write_sites()?;
         let per_site = self.budget.pages_per_site.unwrap_or(i64::MAX.unsigned_abs());
@@ -351,7 +352,7 @@ impl<'a> Crawl<'a> {
         Ok(())
     }
 
-    /// The pages of a site that wait longest, those with the fewest links from a start page first.
+    /// The next waiting pages of a site: those closest to a start page first, then those that have waited longest.
     fn first_links(&self, site: i64, most: u64) -> rusqlite::Result<Vec<WaitingLink>> {
         self.tx.list(
             "SELECT depth, number, parent, url FROM crawl_link WHERE queue = ?1 AND site = ?2

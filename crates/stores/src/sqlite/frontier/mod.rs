@@ -1,7 +1,7 @@
 //! The frontier of a crawl: the known pages that are not queued yet.
 //!
 //! Known pages wait here, at a fraction of the size of a job, and each site has only a few jobs at a time. So the queue
-//! stays small, sites take turns, and no site uses up the budget before the others have had theirs.
+//! stays small, sites take turns, and no site uses up the budget before the others get their share.
 
 mod crawl;
 
@@ -25,10 +25,10 @@ use super::{SqliteInstance, SqliteQueue};
 
 pub(super) use crawl::CRAWL_TABLES;
 
-/// Sites beyond these do not count in an estimate.
+/// The maximum number of sites that an estimate considers.
 const SITES_IN_ESTIMATE: usize = 10_000;
 
-/// The frontier of the crawl on a queue.
+/// The frontier of the crawl that uses a queue.
 #[derive(Clone)]
 pub struct SqliteFrontier {
     queue: SqliteQueue,
@@ -101,7 +101,7 @@ impl Frontier for SqliteFrontier {
     }
 }
 
-/// Makes the bytes of a record.
+/// Renders a record as bytes.
 type Render<R> = Box<dyn Fn(&R) -> Vec<u8> + Send + Sync>;
 
 /// Settles the leases of a crawl, and stores what was found on their pages in the same transaction. With a file, it
@@ -114,7 +114,7 @@ pub struct CrawlFinish<R> {
 }
 
 impl<R> CrawlFinish<R> {
-    /// Settles leases of this instance. `render` makes the bytes of a record.
+    /// Settles leases of this instance. `render` turns a record into bytes.
     pub fn new(
         frontier: SqliteFrontier,
         instance: Arc<SqliteInstance>,
@@ -125,7 +125,7 @@ impl<R> CrawlFinish<R> {
     }
 }
 
-/// What becomes of a lease.
+/// How a lease ends.
 struct Ended {
     /// The site of a page; `None` for all other jobs.
     site: Option<String>,
