@@ -1,7 +1,7 @@
 //! A simulated fleet: the real pipeline, gate, workbench and doors on many machines, in one thread and on one simulated
 //! clock.
 //!
-//! Everything that happens in a [`run`] follows from the seed of its [`Scenario`]: delays and losses in the network,
+//! Everything that happens in a [`run()`] follows from the seed of its [`Scenario`]: delays and losses in the network,
 //! crashes, suspensions, the behaviour of sites, and the actions of callers and operators. So a run that fails can be
 //! repeated step by step. `web`, `network`, `queue`, `politeness` and `sinks` are the world around the pipelines;
 //! `machine` runs them, `workload` gives them work and trouble, and `checks` watches from outside.

@@ -1,7 +1,7 @@
 //! The rules of a crawl: which links to follow, which URLs are the same page, and what is a trap.
 //!
 //! [`Scope`] and [`UrlPattern`] decide which URLs belong to a crawl, [`plain_url`] and [`page_key`] which of them are
-//! the same page, [`is_download`] which are not pages, [`bounds`] how many URLs of one kind a crawl follows, and
+//! the same page, [`is_download`] which are not pages, [`bounds()`] how many URLs of one kind a crawl follows, and
 //! [`Directives`] what a page allows.
 
 mod bounds;
