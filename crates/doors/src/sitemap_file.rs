@@ -7,10 +7,14 @@ use fetchwell_feed::sitemap::{MAX_SITEMAP_BYTES, NoSitemap};
 use fetchwell_policy::outcome::FetchOutcome;
 use thiserror::Error;
 
-const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
+pub(crate) const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
 
-/// Deflate compresses by this factor at most.
-const MAX_DEFLATE_RATIO: usize = 1_032;
+/// The content may be this many times as large as the gzip file. The most repetitive sitemaps stay below 50.
+const MAX_INFLATION: usize = 128;
+
+/// How many times the content of a sitemap is in memory: its buffer (twice while it grows), the text decoded from it,
+/// the set of URLs already seen, and the list of URLs.
+const COPIES_OF_CONTENT: usize = 5;
 
 /// Why a sitemap was not read.
 #[derive(Debug, Error)]
@@ -31,15 +35,20 @@ pub(crate) fn inflated(body: &[u8]) -> Result<Cow<'_, [u8]>, InflateFault> {
     if !body.starts_with(GZIP_MAGIC) {
         return Ok(Cow::Borrowed(body));
     }
-    Ok(Cow::Owned(inflate_member(body, MAX_SITEMAP_BYTES)?))
+    Ok(Cow::Owned(inflate_member(body, max_content_bytes(body))?))
 }
 
 /// The maximum size of the content of a sitemap.
 pub(crate) fn max_content_bytes(body: &[u8]) -> usize {
     match body.starts_with(GZIP_MAGIC) {
-        true => body.len().saturating_mul(MAX_DEFLATE_RATIO).min(MAX_SITEMAP_BYTES),
+        true => body.len().saturating_mul(MAX_INFLATION).min(MAX_SITEMAP_BYTES),
         false => body.len(),
     }
+}
+
+/// The memory needed to read a sitemap.
+pub(crate) fn working_bytes(body: &[u8]) -> usize {
+    max_content_bytes(body).saturating_mul(COPIES_OF_CONTENT)
 }
 
 #[cfg(test)]
@@ -48,17 +57,22 @@ mod tests {
 
     use super::*;
 
+    fn gzip(content: &[u8]) -> Vec<u8> {
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+        gzip.write_all(content).unwrap();
+        gzip.finish().unwrap()
+    }
+
     #[test]
     fn no_content_is_larger_than_expected() {
-        for content in [vec![b' '; 3 << 20], b"<urlset></urlset>".to_vec()] {
-            let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
-            gzip.write_all(&content).unwrap();
-            let body = gzip.finish().unwrap();
-            let inflated = inflated(&body).unwrap();
-            assert_eq!(inflated, content);
-            assert!(inflated.len() <= max_content_bytes(&body));
-        }
-        assert_eq!(max_content_bytes(&[GZIP_MAGIC, &[0; 1 << 20]].concat()), MAX_SITEMAP_BYTES);
+        let urls: String = (0..5_000).map(|n| format!("<loc>http://a.test/{n}</loc>")).collect();
+        let body = gzip(urls.as_bytes());
+        assert_eq!(inflated(&body).unwrap(), urls.as_bytes());
+        assert!(urls.len() <= max_content_bytes(&body));
+        assert_eq!(inflated(b"<urlset>").unwrap(), &b"<urlset>"[..]);
         assert_eq!(max_content_bytes(b"<urlset>"), 8);
+        let bomb = gzip(&vec![b' '; 3 << 20]);
+        assert!(matches!(inflated(&bomb), Err(InflateFault::TooLarge { .. })));
+        assert_eq!(max_content_bytes(&[GZIP_MAGIC, &[0; 1 << 20]].concat()), MAX_SITEMAP_BYTES);
     }
 }

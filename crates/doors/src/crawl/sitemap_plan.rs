@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use super::links::LinkContext;
 use super::record::CrawlRecord;
 use super::rules::CrawlRules;
-use crate::sitemap_file::{SitemapError, inflated, max_content_bytes};
+use crate::sitemap_file::{SitemapError, inflated, working_bytes};
 
 /// How deeply sitemap indexes may be nested.
 const MAX_NESTING: u32 = 2;
@@ -68,8 +68,6 @@ pub(super) fn plan(
         let record = record(&queued, sitemap_job, &fetch_end, &rules);
         (vec![record], Settlement::Done)
     });
-    // The content (its buffer grows by doubling), the text decoded from it, and the URLs in it.
-    let working_bytes = |body: &[u8]| max_content_bytes(body).saturating_mul(4);
     let page = page.with_patience(patience).with_max_redirects(max_redirects);
     Box::new(page.with_working_bytes(working_bytes))
 }

@@ -1,6 +1,5 @@
 //! Reads the fields that a message requests from a page besides its content.
 
-use fetchwell_archive::gzip::inflate_member;
 use fetchwell_engine::ports::inbox::document::{
     DocumentFormat, DocumentOptions, ElementSelector, ExtractedDocument,
 };
@@ -10,26 +9,18 @@ use fetchwell_extract::{
     Article, Limits, Part, PartContent, Selector, TookTooLong, extract_within, links_within,
     part_within,
 };
-use fetchwell_feed::sitemap::{self, MAX_SITEMAP_BYTES, Sitemap};
+use fetchwell_feed::sitemap::{self, Sitemap};
 use fetchwell_policy::outcome::FetchOutcome;
 use url::Url;
 
 use crate::read_limits::ReadLimits;
+use crate::sitemap_file::{self, GZIP_MAGIC, inflated, max_content_bytes};
 
 /// The maximum number of links of a page.
 const MAX_LINKS: usize = 10_000;
 
-/// A compressed sitemap may be this many times as large as its body.
-const MAX_INFLATION: usize = 32;
-
-/// What is in memory for each byte of a compressed sitemap: twice the content, which grows by doubling, and its text;
-/// later the URLs, once in a set of those seen, and the JSON of the result.
-const BYTES_PER_INFLATED_BYTE: usize = 5;
-
 /// How many copies of a page's HTML are in memory at once: the output, and the JSON of the result.
 const COPIES_OF_HTML: usize = 3;
-
-const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
 
 /// What to read from a page besides its content.
 pub(super) struct Wanted {
@@ -62,11 +53,11 @@ impl Wanted {
         let may_inflate = self.links;
         move |body: &[u8]| {
             let is_compressed = may_inflate && body.starts_with(GZIP_MAGIC);
-            let inflated = if is_compressed { max_inflated_bytes(body) } else { 0 };
+            let as_sitemap = if is_compressed { sitemap_file::working_bytes(body) } else { 0 };
             limits
                 .working_bytes(body.len())
                 .saturating_add(body.len().saturating_mul(copies))
-                .saturating_add(inflated.saturating_mul(BYTES_PER_INFLATED_BYTE))
+                .saturating_add(as_sitemap)
         }
     }
 
@@ -118,11 +109,10 @@ impl Wanted {
         if !body.starts_with(GZIP_MAGIC) {
             return listed(text);
         }
-        let most = max_inflated_bytes(body);
-        let inflated = inflate_member(body, most).ok()?;
-        let text = fetchwell_extract::decode(&inflated, None).text;
+        let content = inflated(body).ok()?;
+        let text = fetchwell_extract::decode(&content, None).text;
         // In most charsets other than UTF-8, a byte may become three.
-        if text.len() > most {
+        if text.len() > max_content_bytes(body) {
             return None;
         }
         listed(&text)
@@ -155,11 +145,6 @@ impl Wanted {
         }
         Ok(extracted)
     }
-}
-
-/// The maximum size of the content of a compressed sitemap.
-fn max_inflated_bytes(body: &[u8]) -> usize {
-    body.len().saturating_mul(MAX_INFLATION).min(MAX_SITEMAP_BYTES)
 }
 
 /// Replaces the article and the links by those of the part that the caller chose, and adds its HTML.
@@ -354,13 +339,13 @@ mod tests {
         let links = |content: &[u8]| wanted.read_binary(&gzip(content));
         assert!(links(&content).is_some());
         // This byte becomes two or three in UTF-8, depending on the charset that it is taken for.
-        content.resize(30_000, 0x80);
-        assert!(content.len() < max_inflated_bytes(&gzip(&content)), "it can be inflated");
+        content.resize(120_000, 0x80);
+        assert!(content.len() < max_content_bytes(&gzip(&content)), "it can be inflated");
         assert_eq!(links(&content), None);
     }
 
     fn gzip(content: &[u8]) -> Vec<u8> {
-        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
         gzip.write_all(content).unwrap();
         gzip.finish().unwrap()
     }
@@ -373,7 +358,7 @@ mod tests {
         let gzip = [GZIP_MAGIC, &[0; 1_000]].concat();
         let plain = vec![b'x'; gzip.len()];
         let inflated = bytes(links(), &gzip) - bytes(links(), &plain);
-        assert_eq!(inflated, BYTES_PER_INFLATED_BYTE * MAX_INFLATION * gzip.len());
+        assert_eq!(inflated, sitemap_file::working_bytes(&gzip));
         let article = || Options { extract: true, ..Options::default() };
         assert_eq!(bytes(article(), &gzip), bytes(article(), &plain), "it is not inflated");
     }

@@ -31,7 +31,7 @@ use serde::{Deserialize, Serialize};
 use tracing::{info, warn};
 
 use super::entry::part_id;
-use crate::sitemap_file::{SitemapError, inflated};
+use crate::sitemap_file::{SitemapError, inflated, working_bytes};
 
 /// How deep sitemap indexes may be nested.
 const MAX_NESTING: u32 = 2;
@@ -242,14 +242,15 @@ fn plan(lease: &Lease) -> Box<dyn Plan<SitemapRecord>> {
         };
         let queued = lease.job.url.clone();
         let own_site = url.site();
-        Box::new(OnePage::new(lease, url, RetryRule::PAGES, move |fetch_end, _| {
+        let page = OnePage::new(lease, url, RetryRule::PAGES, move |fetch_end, _| {
             let sites = [own_site.clone(), fetch_end.final_url.site()];
             let what = listed(&fetch_end, &sites);
             (
                 vec![SitemapRecord { sitemap_job: sitemap_job.clone(), url: queued.clone(), what }],
                 Settlement::Done,
             )
-        }))
+        });
+        Box::new(page.with_working_bytes(working_bytes))
     })
 }
 
