@@ -20,13 +20,9 @@ pub(super) fn write_pages(folder: &Path) -> io::Result<usize> {
     write_page(&whole_command(), None, folder)
 }
 
-/// The command line, with the global options under a heading of their own, so that each page begins with the options of
-/// its command. There is no page for `help`.
+/// The command line. There is no page for `help`.
 fn whole_command() -> Command {
-    let mut command = Cli::command()
-        .long_version(None::<&str>)
-        .disable_help_subcommand(true)
-        .mut_args(|option| option.help_heading("Global options"));
+    let mut command = Cli::command().long_version(None::<&str>).disable_help_subcommand(true);
     command.build();
     command
 }

@@ -50,6 +50,7 @@ enum CliCommand {
 
 /// The flags of every command.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Global options")]
 pub(crate) struct GlobalFlags {
     /// Settings file [default: ./fetchwell.toml, else the one in your config folder]
     #[arg(long, global = true, value_name = "FILE")]
