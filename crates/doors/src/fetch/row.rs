@@ -65,6 +65,11 @@ impl RowOutcome {
         }
     }
 
+    /// Whether a rule did not allow the fetch: robots.txt or the address guard.
+    pub fn is_refusal(self) -> bool {
+        matches!(self, RowOutcome::SkippedByRobots | RowOutcome::Refused)
+    }
+
     /// The words that follow the number in a summary.
     pub fn in_words(self) -> &'static str {
         match self {

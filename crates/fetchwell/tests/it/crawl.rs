@@ -117,7 +117,8 @@ async fn every_page_is_fetched_once_and_what_a_site_forbids_is_not() {
         .redirect("/loop", "/loop")
         .status("/gone", 404);
     let (origin, program) = on([a, SiteScript::new("b.test")]);
-    let ended = crawl(&program, &["http://a.test/"]).await.expect_code(0);
+    // Some pages fail.
+    let ended = crawl(&program, &["http://a.test/"]).await.expect_code(4);
     let rows = rows(&ended);
     let expected = [
         "/",
@@ -213,8 +214,8 @@ async fn traps_are_bounded_and_named() {
     for said in [
         "200 links to a.test not followed: a calendar with more than 500 pages, such as http://a.test/calendar/",
         "100 links to a.test not followed: a list with more than 300 combinations of filters",
-        "paths that repeat themselves or are very deep",
-        "links on pages whose content 20 others of the site have",
+        "paths that repeat folders or are too deep",
+        "links on pages with the same content as 20 others",
     ] {
         assert!(ended.stderr.contains(said), "{said}: {}", ended.stderr);
     }
@@ -332,7 +333,7 @@ async fn what_robots_txt_forbids_uses_up_no_limit() {
     let script =
         site("a.test", &[("/", &links), ("/x", &[]), ("/y", &[]), ("/z", &[]), ("/v", &[])]);
     let (origin, program) = on([script.robots("User-agent: *\nDisallow: /private/\n")]);
-    let ended = crawl(&program, &["http://a.test/", "--limit", "4"]).await.expect_code(0);
+    let ended = crawl(&program, &["http://a.test/", "--limit", "4"]).await.expect_code(3);
     let rows = rows(&ended);
     let fetched = rows.values().filter(|row| row["outcome"] == "fetched").count();
     assert_eq!(fetched, 4, "{}", ended.stderr);
@@ -455,10 +456,16 @@ async fn wrong_arguments_are_explained() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_crawl_that_gets_no_page_fails() {
-    let (_origin, program) = on([SiteScript::new("a.test").status("/", 404)]);
-    crawl(&program, &["http://a.test/"]).await.expect_code(4);
-    let closed = SiteScript::new("b.test").robots("User-agent: *\nDisallow: /\n");
-    let (_origin, program) = on([closed]);
-    crawl(&program, &["http://b.test/"]).await.expect_code(3);
+async fn the_exit_codes_are_those_of_fetch() {
+    let kept_out = "User-agent: *\nDisallow: /private\n";
+    let noindex = "<meta name=robots content=noindex>";
+    let script = site("a.test", &[("/failed", &["/gone"]), ("/refused", &["/private"])])
+        .robots(kept_out)
+        .status("/gone", 404)
+        .text("/noindex", HTML, noindex)
+        .text("/both", HTML, &page("both", &["/gone", "/private"]));
+    let (_origin, program) = on([script]);
+    for (path, code) in [("noindex", 0), ("refused", 3), ("failed", 4), ("both", 4)] {
+        crawl(&program, &[&format!("http://a.test/{path}")]).await.expect_code(code);
+    }
 }

@@ -98,17 +98,17 @@ impl CutReason {
             CutReason::Depth => "deeper than --depth".to_owned(),
             CutReason::Download => "not pages (--downloads follows them)".to_owned(),
             CutReason::LongUrl => format!("URLs of more than {MAX_URL_BYTES} bytes"),
-            CutReason::RepeatedPath => "paths that repeat themselves or are very deep".to_owned(),
+            CutReason::RepeatedPath => "paths that repeat folders or are too deep".to_owned(),
             CutReason::Calendar => format!("a calendar with more than {MAX_CALENDAR_PAGES} pages"),
             CutReason::Filters => {
                 format!("a list with more than {MAX_FILTERED_PAGES} combinations of filters")
             }
             CutReason::List => format!("a list with more than {MAX_LIST_PAGES} pages"),
             CutReason::Numbers => {
-                format!("more than {MAX_NUMBERED_PAGES} URLs that only differ in numbers")
+                format!("more than {MAX_NUMBERED_PAGES} URLs that differ only in numbers")
             }
             CutReason::SameContent => {
-                format!("links on pages whose content {MAX_SAME_CONTENT} others of the site have")
+                format!("links on pages with the same content as {MAX_SAME_CONTENT} others")
             }
             CutReason::Hosts => format!("a domain with more than {MAX_HOSTS} hosts"),
         }

@@ -202,7 +202,7 @@ impl Crawl<'_> {
         if self.stop.is_cancelled() && unfinished > 0 {
             return Ok(self.stopped(began.elapsed(), to_file));
         }
-        Ok(self.exit())
+        Ok(self.progress.exit())
     }
 
     fn rules(&self, since: Time) -> CrawlRules {
@@ -255,11 +255,5 @@ impl Crawl<'_> {
         }
         // Otherwise, the reader of standard output has all that it wanted.
         Exit::Ok
-    }
-
-    /// Some pages fail on every site, so a crawl fails only if it fetched no page at all.
-    fn exit(&self) -> Exit {
-        let fetched = self.progress.with(|outcome| outcome == fetch::RowOutcome::Fetched);
-        if fetched > 0 { Exit::Ok } else { self.progress.exit() }
     }
 }

@@ -101,7 +101,7 @@ impl FetchProgress {
     pub(crate) fn exit(&self) -> Exit {
         if self.failed() > 0 {
             Exit::SomeFailed
-        } else if self.with(|outcome| outcome != RowOutcome::Fetched) > 0 {
+        } else if self.with(RowOutcome::is_refusal) > 0 {
             Exit::Refused
         } else {
             Exit::Ok
@@ -193,7 +193,7 @@ mod tests {
     #[test]
     fn failures_beat_refusals_in_the_exit_code() {
         use RowOutcome::*;
-        assert!(matches!(progress(&[Fetched]).exit(), Exit::Ok));
+        assert!(matches!(progress(&[Fetched, Noindex]).exit(), Exit::Ok));
         assert!(matches!(progress(&[Fetched, Refused]).exit(), Exit::Refused));
         assert!(matches!(progress(&[SkippedByRobots]).exit(), Exit::Refused));
         assert!(matches!(progress(&[SkippedByRobots, SiteFailure]).exit(), Exit::SomeFailed));
