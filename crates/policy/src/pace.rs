@@ -148,9 +148,10 @@ impl Pace {
         Pace { used_until: moved(self.used_until), last_head: moved(self.last_head), ..self }
     }
 
-    /// Limits its times to `bound`, so that a clock that jumped back does not block a site.
+    /// Limits its times, so that a clock that jumped back does not block a site. The last reserved slot is at `bound` at
+    /// the latest; `used_until` is one interval after it, and that may be longer than the interval of today.
     pub fn clamp(&mut self, now: Time, bound: Time) {
-        self.used_until = self.used_until.min(bound);
+        self.used_until = self.used_until.min(bound + self.interval);
         self.last_head = self.last_head.min(now + MAX_GRACE);
     }
 

@@ -234,6 +234,27 @@ fn a_clock_that_jumps_back_does_not_close_a_site() {
 }
 
 #[test]
+fn a_cleared_long_interval_leaves_the_distance_to_the_last_head() {
+    let mut state = SiteState::default();
+    state.obey(Order::SetInterval(Duration::from_secs(600)), "somebody", at(0));
+    go(&mut state, at(0));
+    state.obey(Order::ClearInterval, "somebody", at(0));
+    assert!(go(&mut state, at(0)).slot.at >= at(1));
+    assert!(go(&mut state, at(0)).slot.at >= at(2));
+}
+
+#[test]
+fn a_clock_that_jumped_back_blocks_a_site_with_a_long_interval_for_one_interval() {
+    let mut state = SiteState::default();
+    state.obey(Order::SetInterval(Duration::from_secs(600)), "somebody", at(0));
+    go(&mut state, at(86_400));
+    let Verdict::NotBefore { at: again, .. } = state.ask(at(0), RATE, false, &rule()) else {
+        panic!()
+    };
+    assert!(again <= at(10 + 4 * 600), "{again:?}");
+}
+
+#[test]
 fn a_burst_of_more_than_the_horizon_is_spent_once() {
     let rate = Rate::per_second(10.0, 500);
     let mut state = SiteState::default();
