@@ -122,22 +122,20 @@ impl GatePermit {
     async fn take_groups_turn(&mut self) -> bool {
         let Some((group, rate)) = self.group.clone() else { return true };
         let mut reserved = self.kept_turns.take(&group);
+        let mut wait = Duration::ZERO;
         for _ in 0..MOST_SPENDINGS {
             let turn = match &reserved {
                 Some(permit) => self.spend_turn(&group, permit, rate).await,
                 None => self.reserve_turn(&group, rate).await,
             };
-            let wait = match turn {
+            match turn {
                 Ok(GroupTurn::Now) => return true,
-                Ok(GroupTurn::In { wait, permit }) => {
-                    reserved = permit;
-                    wait
-                }
+                Ok(GroupTurn::In { wait: due_in, permit }) => (wait, reserved) = (due_in, permit),
                 Err(fault) => {
                     self.health.failed(StoreCall::Pace, &fault);
-                    Duration::MAX
+                    return false;
                 }
-            };
+            }
             if wait < Duration::MAX {
                 self.group_rests_until = Some(self.clock.now() + wait);
             }
@@ -147,7 +145,7 @@ impl GatePermit {
             tokio::time::sleep(wait).await;
         }
         if let Some(permit) = reserved {
-            self.kept_turns.keep(&group, permit);
+            self.kept_turns.keep(&group, permit, wait);
         }
         false
     }
