@@ -211,6 +211,9 @@ impl Scenario {
                 command.push_str(&format!(" --{name} {number}"));
             }
         }
+        if self.troubled_for != original.troubled_for {
+            command.push_str(&format!(" --troubled-for {}", self.troubled_for.as_secs()));
+        }
         if self.features != original.features {
             let names: Vec<&str> = self.features.iter().map(|feature| feature.name()).collect();
             command.push_str(&format!(" --only '{}'", names.join(",")));
