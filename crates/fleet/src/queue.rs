@@ -145,11 +145,11 @@ impl RemoteInstance {
         }
     }
 
-    /// Settles leases in one step, together with what `also` does at the server for each that is confirmed.
+    /// Settles leases in one step, together with what `also` does at the server for the index of each that is confirmed.
     pub(crate) async fn settle_and(
         &self,
         batch: Vec<(Lease, Ending)>,
-        also: impl FnMut(&Lease) + Send + 'static,
+        also: impl FnMut(usize) + Send + 'static,
     ) -> Result<Vec<Settled>, StoreError> {
         let ids: Vec<LeaseId> = batch.iter().map(|(lease, _)| lease.id).collect();
         let to_send = batch.into_iter().map(|(lease, ending)| {
@@ -244,7 +244,7 @@ impl Seat {
         &self,
         epoch: u32,
         batch: Vec<(Lease, Ending, F)>,
-        mut also: impl FnMut(&Lease),
+        mut also: impl FnMut(usize),
     ) -> Result<Vec<Settled>, StoreError> {
         let now = self.server.clock.now();
         let mut state = self.state.lock();
@@ -256,7 +256,7 @@ impl Seat {
         let batch: Vec<(Lease, Ending, Settlement)> = at_server.collect();
         let ends: Vec<_> = batch.iter().map(|(lease, _, ending)| (lease, ending)).collect();
         let settled = at_once(self.instance.settle(&ends))?;
-        for ((lease, ending, _), settled) in batch.iter().zip(&settled) {
+        for (index, ((lease, ending, _), settled)) in batch.iter().zip(&settled).enumerate() {
             state.given.remove(&lease.id);
             self.link.sim.note(
                 &self.link.process.name,
@@ -264,7 +264,7 @@ impl Seat {
                 format_args!("{} {} {}: {settled:?}", self.server.name, lease.id, ending.word()),
             );
             if *settled == Settled::Confirmed {
-                also(lease);
+                also(index);
             }
         }
         self.check(|checks| {

@@ -1,6 +1,6 @@
 //! Where results go: the rows of `fetch`, the page cache and the event log of `pages`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use fetchwell_doors::fetch::FetchRow;
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::event_log::{EventLog, LogEvent, Published, judge_by_size};
 use fetchwell_engine::ports::finish::{Finish, Finished, Settled, Sink};
-use fetchwell_engine::ports::job::{Lease, LeaseId};
+use fetchwell_engine::ports::job::LeaseId;
 use fetchwell_engine::ports::page_cache::PageCache;
 
 use crate::checks::jobs::Ending;
@@ -27,7 +27,7 @@ pub(crate) struct RowsWithSettlement {
 #[async_trait]
 impl Finish<FetchRow> for RowsWithSettlement {
     async fn finish(&self, batch: &[Finished<FetchRow>]) -> Result<Vec<Settled>, StoreError> {
-        let rows: BTreeMap<LeaseId, usize> =
+        let rows: Vec<(LeaseId, usize)> =
             batch.iter().map(|finished| (finished.lease.id, finished.records.len())).collect();
         let ends = batch.iter().map(|finished| {
             let settlement = finished.settlement.clone();
@@ -40,10 +40,12 @@ impl Finish<FetchRow> for RowsWithSettlement {
                 checks.on_record(finished.lease.id);
             }
         }
-        let also = move |lease: &Lease| {
+        // By index: one batch may settle two leases of one job, if no answer came for the first of them.
+        let also = move |index: usize| {
             let mut checks = server.checks.lock();
-            for _ in 0..rows.get(&lease.id).copied().unwrap_or_default() {
-                checks.on_record(lease.id);
+            let (id, count) = rows.get(index).copied().unwrap_or_default();
+            for _ in 0..count {
+                checks.on_record(id);
             }
         };
         self.instance.settle_and(ends.collect(), also).await
