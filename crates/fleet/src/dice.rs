@@ -9,8 +9,8 @@ use fetchwell_policy::chance::Chance;
 pub(crate) struct Dice(Chance);
 
 impl Dice {
-    /// The choices for a subject. Each subject has its own sequence, so that a run without one fault makes the same
-    /// choices for everything else.
+    /// The choices for a subject. Each subject has its own sequence, and draws its numbers before it looks at the
+    /// features of the run, so that a run without one fault makes the same choices for everything else.
     pub(crate) fn new(seed: u64, subject: &str) -> Dice {
         Dice(Chance::seeded(fnv1a(seed ^ 0xCBF2_9CE4_8422_2325, subject.as_bytes())))
     }

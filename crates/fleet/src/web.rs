@@ -71,8 +71,8 @@ impl Internet {
 /// The life of a site: some eras with faults, and one without at the end.
 fn site_of(scenario: &Scenario, name: &str) -> SimulatedSite {
     let mut dice = Dice::new(scenario.seed, name);
-    let has_crawl_delay = scenario.has(Feature::CrawlDelays) && dice.happens(0.5);
-    let crawl_delay = if has_crawl_delay { dice.seconds(2, 5) } else { Duration::ZERO };
+    let has_crawl_delay = dice.happens(0.5) && scenario.has(Feature::CrawlDelays);
+    let crawl_delay = dice.seconds(2, 5) * u32::from(has_crawl_delay);
     let troubled_ms = usize::try_from(scenario.troubled_for.as_millis()).unwrap_or(usize::MAX);
     let mut eras = Vec::new();
     let mut from = Duration::ZERO;
@@ -102,7 +102,7 @@ fn era(
     scenario: &Scenario,
 ) -> Era {
     let script = robots(script, &disallows, crawl_delay);
-    let fails = scenario.has(Feature::RobotsFail) && dice.happens(0.5);
+    let fails = dice.happens(0.5) && scenario.has(Feature::RobotsFail);
     let script = if fails { script.robots_status(503) } else { script };
     Era { from, world: world(script), disallows }
 }
@@ -113,7 +113,7 @@ fn world(script: SiteScript) -> World {
 
 fn disallowed(scenario: &Scenario, dice: &mut Dice) -> Vec<&'static str> {
     let may_change = scenario.has(Feature::ChangingRobots);
-    SECTIONS.into_iter().filter(|_| may_change && dice.happens(0.3)).collect()
+    SECTIONS.into_iter().filter(|_| dice.happens(0.3) && may_change).collect()
 }
 
 fn robots(script: SiteScript, disallows: &[&str], crawl_delay: Duration) -> SiteScript {
@@ -136,26 +136,27 @@ fn troubled(
     during: std::ops::Range<Duration>,
     dice: &mut Dice,
 ) -> SiteScript {
-    let mut script = SiteScript::new(name);
-    if scenario.has(Feature::SlowSites) && dice.happens(0.5) {
-        script = script.slow(dice.ms(100, 8_000)).trickling(dice.ms(0, 3_000));
-    }
-    let failure = |dice: &mut Dice| match dice.below(4) {
+    let script = SiteScript::new(name);
+    let (latency, trickle) = (dice.ms(100, 8_000), dice.ms(0, 3_000));
+    let is_slow = dice.happens(0.5) && scenario.has(Feature::SlowSites);
+    let script = if is_slow { script.slow(latency).trickling(trickle) } else { script };
+    let retry_after = dice.seconds(1, 120);
+    let failure = match dice.below(4) {
         0 => OutageKind::Refuse,
         1 => OutageKind::Stall,
-        2 => OutageKind::Status503 { retry_after: Some(dice.seconds(1, 120)) },
+        2 => OutageKind::Status503 { retry_after: Some(retry_after) },
         _ => OutageKind::Status503 { retry_after: None },
     };
-    if scenario.has(Feature::Outages) && dice.happens(0.5) {
-        let kind = failure(dice);
-        let lasts_ms = (during.end - during.start).as_millis();
-        let from = during.start + dice.ms(0, usize::try_from(lasts_ms).unwrap_or(0) / 2);
-        script = script.outage(from..during.end, kind);
-    } else if scenario.has(Feature::Flapping) && dice.happens(0.5) {
-        let kind = failure(dice);
-        script = script.flapping(dice.seconds(1, 30), dice.seconds(1, 30), kind);
+    let half_ms = (during.end - during.start).as_millis() / 2;
+    let outage_from = during.start + dice.ms(0, usize::try_from(half_ms).unwrap_or(0));
+    let (up, down) = (dice.seconds(1, 30), dice.seconds(1, 30));
+    if dice.happens(0.5) && scenario.has(Feature::Outages) {
+        script.outage(outage_from..during.end, failure)
+    } else if dice.happens(0.5) && scenario.has(Feature::Flapping) {
+        script.flapping(up, down, failure)
+    } else {
+        script
     }
-    script
 }
 
 /// What the pages of a site do. A page of the workload ends in the name of what it does, such as `/a/12-busy`.
@@ -253,8 +254,9 @@ impl Connections {
     /// The delay between the permission and the first byte on the wire.
     fn held_up(&self) -> Duration {
         let mut dice = self.dice.lock();
-        let is_late = self.sim.has(Feature::LateHeads) && self.sim.is_troubled();
-        if is_late && dice.happens(0.2) { dice.ms(1, 150) } else { Duration::ZERO }
+        let (held_up, is_late) = (dice.ms(1, 150), dice.happens(0.2));
+        let may_be_late = self.sim.has(Feature::LateHeads) && self.sim.is_troubled();
+        if is_late && may_be_late { held_up } else { Duration::ZERO }
     }
 
     /// Records the head at its site, and returns the site's answer.

@@ -28,11 +28,10 @@ pub(crate) async fn queue_urls(sim: Arc<Sim>, server: Arc<QueueServer>) {
         let batch = dice.number(1, left);
         left -= batch;
         for _ in 0..batch {
-            let again = dice.pick(&queued).cloned().filter(|_| sim.has(Feature::Duplicates));
-            let url = match again.filter(|_| dice.happens(0.2)) {
-                Some(url) => url,
-                None => url(&sim, queued.len(), &mut dice),
-            };
+            let fresh = url(&sim, queued.len(), &mut dice);
+            let is_again = dice.happens(0.2) && sim.has(Feature::Duplicates);
+            let again = dice.pick(&queued).cloned().filter(|_| is_again);
+            let url = again.unwrap_or(fresh);
             queued.push(url.clone());
             sim.note("caller", "queue", format_args!("{} {url}", server.name));
             server.enqueue(job(&sim, url, &mut dice));
@@ -52,11 +51,13 @@ fn url(sim: &Sim, number: usize, dice: &mut Dice) -> String {
 fn job(sim: &Sim, url: String, dice: &mut Dice) -> NewJob {
     let mut job = Job::new(url, Vec::new());
     let deadline = sim.clock.now() + dice.seconds(1, 600);
+    let has_deadline = dice.happens(0.3) && sim.has(Feature::Deadlines);
     let mut name = || dice.pick(&NAMES).map(|name| (*name).to_owned());
+    let lane = Lane { group: name(), party: name() };
     if sim.has(Feature::Groups) {
-        job.lane = Lane { group: name(), party: name() };
+        job.lane = lane;
     }
-    if sim.has(Feature::Deadlines) && dice.happens(0.3) {
+    if has_deadline {
         job.deadline = Some(deadline);
     }
     NewJob::keyed(job)
