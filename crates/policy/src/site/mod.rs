@@ -232,7 +232,7 @@ impl SiteState {
 
     /// Limits all times to what could have been set at `now`, in case the clock jumped back.
     fn clamp(&mut self, now: Time, rate: Rate, rule: &BreakerRule) {
-        let most_ahead = rate.interval.saturating_mul(rate.burst.saturating_add(2));
+        let most_ahead = rate.interval.saturating_mul(rate.burst.saturating_add(1));
         self.pace.clamp(now, now + HORIZON + most_ahead);
         self.penalty_until = self.penalty_until.min(now + MAX_RETRY_AFTER);
         match &mut self.breaker.state {
