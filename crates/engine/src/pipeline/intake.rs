@@ -72,6 +72,7 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
             && !self.ending.is_stopping()
             && self.suspects.is_empty()
             && !self.outbox.is_resting(self.now())
+            && !self.outbox.has_unanswered()
             && self.upkeep.holds_lease()
             && has_room(self.runtime.limits.window, self.held.count(), self.outbox.waiting())
     }
@@ -94,6 +95,7 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
     }
 
     fn accept(&mut self, mut lease: Lease) {
+        self.on_handed_out(&lease);
         lease.interruptions = lease.interruptions.saturating_add(self.interruptions.of(&lease));
         if self.ending.is_stopping() {
             return self.finished(lease, Vec::new(), Settlement::HandBack { at: self.now() });

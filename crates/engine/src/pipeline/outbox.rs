@@ -3,6 +3,7 @@
 use fetchwell_policy::time::Time;
 
 use crate::ports::finish::Finished;
+use crate::ports::job::LeaseId;
 
 /// The part of the byte budget that the pages of one batch may hold, unless it is a single page.
 const MOST_BATCH_BYTES: usize = 16 << 20;
@@ -17,6 +18,14 @@ pub(super) struct Outbox<R> {
     not_before: Time,
     /// How many of the first entries are stored one at a time, because one of them was too large for their batch.
     singly: usize,
+    /// How many of the first entries may already be in the store, because the answer was lost.
+    unanswered: usize,
+    /// The same for the batch that is being stored.
+    unanswered_in_batch: usize,
+    /// The jobs that were handed out while a batch was being stored.
+    handed_out: Vec<LeaseId>,
+    /// This instance lost the leases of the batch that is being stored.
+    is_lost: bool,
     /// The store does not even accept leases that are handed back, and no retry can change that.
     is_refused: bool,
 }
@@ -29,6 +38,10 @@ impl<R> Outbox<R> {
             is_storing: false,
             not_before: now,
             singly: 0,
+            unanswered: 0,
+            unanswered_in_batch: 0,
+            handed_out: Vec::new(),
+            is_lost: false,
             is_refused: false,
         }
     }
@@ -53,6 +66,12 @@ impl<R> Outbox<R> {
         self.pages
     }
 
+    /// Whether the store may already have some of the results, because its answer was lost. While it has, no job is
+    /// handed out, so that no result is stored for a newer lease than its own.
+    pub(super) fn has_unanswered(&self) -> bool {
+        self.unanswered + self.unanswered_in_batch > 0
+    }
+
     /// Whether the store failed a moment ago and is not retried yet.
     pub(super) fn is_resting(&self, now: Time) -> bool {
         now < self.not_before
@@ -70,7 +89,11 @@ impl<R> Outbox<R> {
             return None;
         }
         self.is_storing = true;
+        self.is_lost = false;
+        self.handed_out.clear();
         let many = self.batch_size(most);
+        self.unanswered_in_batch = self.unanswered.min(many);
+        self.unanswered -= self.unanswered_in_batch;
         Some(self.ready.drain(..many).collect())
     }
 
@@ -91,6 +114,7 @@ impl<R> Outbox<R> {
     /// A batch of `many` results is in the store.
     pub(super) fn stored(&mut self, many: usize) {
         self.is_storing = false;
+        self.unanswered_in_batch = 0;
         self.singly = self.singly.saturating_sub(many);
     }
 
@@ -102,8 +126,44 @@ impl<R> Outbox<R> {
     /// Puts a batch back, to be stored again at `not_before` or later.
     pub(super) fn put_back(&mut self, batch: Vec<Finished<R>>, not_before: Time) {
         self.is_storing = false;
+        let unanswered = std::mem::take(&mut self.unanswered_in_batch);
+        if self.is_lost {
+            self.pages -= batch.iter().filter(|finished| finished.is_page()).count();
+            return;
+        }
+        self.unanswered += unanswered;
         self.not_before = not_before;
         self.ready.splice(0..0, batch);
+    }
+
+    /// Puts back a batch whose answer was lost. Returns the results that must be in the store, because their jobs were
+    /// handed out again.
+    pub(super) fn put_back_unanswered(
+        &mut self,
+        batch: Vec<Finished<R>>,
+        not_before: Time,
+    ) -> Vec<Finished<R>> {
+        let handed_out = std::mem::take(&mut self.handed_out);
+        let (stored, batch): (Vec<_>, Vec<_>) = batch
+            .into_iter()
+            .partition(|finished| !self.is_lost && handed_out.contains(&finished.lease.id));
+        self.unanswered_in_batch = batch.len();
+        self.put_back(batch, not_before);
+        stored
+    }
+
+    /// A job was handed out. This instance held its lease, so the store can hand it out again only after storing the
+    /// earlier result, even though the answer was lost. That result is removed and returned: storing it again would end
+    /// the new lease.
+    pub(super) fn on_handed_out(&mut self, job: LeaseId) -> Option<Finished<R>> {
+        if self.is_storing {
+            self.handed_out.push(job);
+        }
+        let mut unanswered = self.ready.iter().take(self.unanswered);
+        let at = unanswered.position(|finished| finished.lease.id == job)?;
+        self.unanswered -= 1;
+        self.singly -= usize::from(at < self.singly);
+        Some(self.ready.remove(at))
     }
 
     /// Puts a batch back, to be stored one result at a time.
@@ -126,6 +186,9 @@ impl<R> Outbox<R> {
     pub(super) fn forget_all(&mut self) {
         self.pages -= self.ready.drain(..).filter(Finished::is_page).count();
         self.singly = 0;
+        self.unanswered = 0;
+        self.handed_out.clear();
+        self.is_lost = self.is_storing;
     }
 }
 
@@ -140,15 +203,15 @@ mod tests {
     const NOW: Time = Time::EPOCH;
     const MOST: usize = 10;
 
-    fn outbox_of(count: u32) -> Outbox<()> {
+    fn outbox_of(count: LeaseId) -> Outbox<()> {
         let mut outbox = Outbox::new(NOW);
-        for _ in 0..count {
+        for id in 1..=count {
             let url = "http://a.test/".to_owned();
             let payload = Vec::new();
             let job = Job { url, site: None, lane: Lane::default(), payload, deadline: None };
             let history = Default::default();
             outbox.push(Finished {
-                lease: Lease { id: 1, job, history, interruptions: 0, accepted_at: NOW },
+                lease: Lease { id, job, history, interruptions: 0, accepted_at: NOW },
                 records: Vec::new(),
                 settlement: Settlement::Done,
                 phases: Phases::default(),
@@ -191,6 +254,36 @@ mod tests {
             outbox.stored(batch.len());
         }
         assert_eq!((outbox.singly, outbox.waiting()), (0, 0));
+    }
+
+    #[test]
+    fn a_job_that_is_handed_out_again_confirms_its_unanswered_result() {
+        let id = |finished: Finished<()>| finished.lease.id;
+        let mut outbox = outbox_of(4);
+        assert_eq!(outbox.on_handed_out(1).map(id), None, "it was never sent");
+        let batch = outbox.begin(NOW, 3).unwrap();
+        assert_eq!(outbox.on_handed_out(2).map(id), None, "its answer may still come");
+        let stored = outbox.put_back_unanswered(batch, NOW);
+        assert_eq!(stored.into_iter().map(id).collect::<Vec<_>>(), [2]);
+        assert_eq!(outbox.on_handed_out(3).map(id), Some(3));
+        assert_eq!(outbox.on_handed_out(4).map(id), None, "it was never sent");
+        assert!(outbox.has_unanswered());
+        let batch = outbox.begin(NOW, MOST).unwrap();
+        assert!(outbox.has_unanswered(), "until it is answered");
+        outbox.stored(batch.len());
+        assert!(!outbox.has_unanswered());
+        assert_eq!(batch.into_iter().map(id).collect::<Vec<_>>(), [1, 4]);
+    }
+
+    #[test]
+    fn what_was_being_stored_when_the_leases_were_lost_confirms_nothing() {
+        let mut outbox = outbox_of(2);
+        let batch = outbox.begin(NOW, MOST).unwrap();
+        outbox.forget_all();
+        assert!(outbox.on_handed_out(1).is_none());
+        assert!(outbox.put_back_unanswered(batch, NOW).is_empty());
+        assert!(outbox.is_empty() && !outbox.has_unanswered());
+        assert_eq!(outbox.pages(), 0);
     }
 
     #[test]

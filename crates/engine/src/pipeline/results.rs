@@ -12,13 +12,14 @@ use super::{Event, GiveUp, SettledLease};
 use crate::budget::Share;
 use crate::ports::error::{StoreError, StoreErrorKind};
 use crate::ports::finish::{Finished, Settled, Settlement};
+use crate::ports::job::Lease;
 use crate::store_health::StoreCall;
 use crate::web::Phases;
 
 impl<R: Send + Sync + 'static> Scheduler<R> {
     /// Hands finished leases to the sink, one batch at a time; the next batch collects meanwhile.
     pub(super) fn finish_what_is_done(&mut self) {
-        if !self.upkeep.holds_lease() {
+        if !self.may_store() {
             return;
         }
         let most = self.runtime.limits.max_finish_batch;
@@ -29,6 +30,13 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
             let settled = finish.finish(&batch).await;
             Input::Finished(batch, settled, started.elapsed())
         });
+    }
+
+    /// Whether results may be stored now. A result whose answer was lost waits for the jobs that are being taken: one of
+    /// them may be its own, handed out again.
+    pub(super) fn may_store(&self) -> bool {
+        let may_come_again = self.outbox.has_unanswered() && self.supply.is_taking();
+        self.upkeep.holds_lease() && !may_come_again
     }
 
     pub(super) fn on_finished(
@@ -50,7 +58,11 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
             Err(fault) => {
                 // The results are kept and stored later. No more leases are taken until that works.
                 self.store_failed(StoreCall::Finish, &fault);
-                return self.outbox.put_back(batch, self.store_retry_at());
+                let stored = self.outbox.put_back_unanswered(batch, self.store_retry_at());
+                for finished in stored {
+                    self.on_settled(finished, Settled::Confirmed, sink);
+                }
+                return;
             }
         };
         for (finished, settled) in batch.into_iter().zip(settled) {
@@ -96,6 +108,15 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
             drop_records(finished);
         }
         self.outbox.put_back(batch, at);
+    }
+
+    /// Settles the earlier result of this job if its answer was lost; see [`Outbox::on_handed_out`].
+    ///
+    /// [`Outbox::on_handed_out`]: super::outbox::Outbox::on_handed_out
+    pub(super) fn on_handed_out(&mut self, lease: &Lease) {
+        if let Some(finished) = self.outbox.on_handed_out(lease.id) {
+            self.on_settled(finished, Settled::Confirmed, Duration::ZERO);
+        }
     }
 
     fn on_settled(&mut self, finished: Finished<R>, settled: Settled, sink: Duration) {

@@ -235,7 +235,7 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
             next_slot.filter(|_| self.may_dispatch()).map(|at| at - TIMER_GRAIN),
             self.wants_to_take().then_some(self.supply.not_before()),
             self.turns.next_due(),
-            self.outbox.next_due().filter(|_| self.upkeep.holds_lease()),
+            self.outbox.next_due().filter(|_| self.may_store()),
             grace_over.filter(|_| !self.held.is_empty()).map(in_clock),
             self.ending.gives_up_at().map(in_clock),
             self.deadlines.next(),
