@@ -7,6 +7,7 @@
 //! `machine` runs them, `workload` gives them work and trouble, and `checks` watches from outside.
 
 mod checks;
+mod command_line;
 mod dice;
 mod html;
 mod machine;
@@ -22,6 +23,7 @@ mod trace;
 mod web;
 mod workload;
 
+pub use command_line::ScenarioOverrides;
 pub use html::page;
 pub use run::{Report, run};
 pub use scenario::{Feature, Plant, Scenario};

@@ -1,6 +1,5 @@
 //! Runs the simulated fleet: one seed with its trace, or many seeds until one fails.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::io::{Write, stdout};
 use std::path::PathBuf;
@@ -10,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use clap::Parser;
 use fetchwell_engine::seed::random_seed;
-use fetchwell_fleet::{Feature, Report, Scenario, page, run, shrink};
+use fetchwell_fleet::{Report, ScenarioOverrides, page, run, shrink};
 
 /// Seeds of a series are at most this large, so that they are easy to type.
 const MAX_FIRST_SEED: u64 = 1_000_000_000;
@@ -39,34 +38,11 @@ struct Arguments {
     /// Look for a smaller scenario that fails in the same way.
     #[arg(long)]
     shrink: bool,
-    /// The number of machines that run `fetch`.
-    #[arg(long)]
-    fetchers: Option<usize>,
-    /// The number of machines that run `pages`.
-    #[arg(long)]
-    pagers: Option<usize>,
-    /// The number of sites.
-    #[arg(long)]
-    sites: Option<usize>,
-    /// The number of URLs per queue.
-    #[arg(long)]
-    urls: Option<usize>,
-    /// How long faults happen, in seconds.
-    #[arg(long, value_name = "SECONDS")]
-    troubled_for: Option<u64>,
-    /// Only these features, such as `crashes,redirects`; empty for none.
-    #[arg(long, value_delimiter = ',', value_name = "FEATURES", value_parser = feature)]
-    only: Option<Vec<Option<Feature>>>,
-}
-
-fn feature(name: &str) -> Result<Option<Feature>, String> {
-    if name.is_empty() {
-        return Ok(None);
-    }
-    let names = || Feature::ALL.map(Feature::name).join(", ");
-    Feature::named(name)
-        .map(Some)
-        .ok_or_else(|| format!("there is no such feature; use some of these: {}", names()))
+    /// Append the arguments of each smaller scenario to this file.
+    #[arg(long, requires_all = ["seeds", "shrink"], value_name = "FILE")]
+    record: Option<PathBuf>,
+    #[command(flatten)]
+    overrides: ScenarioOverrides,
 }
 
 fn main() -> anyhow::Result<ExitCode> {
@@ -77,31 +53,8 @@ fn main() -> anyhow::Result<ExitCode> {
     }
 }
 
-impl Arguments {
-    fn scenario(&self, seed: u64) -> Scenario {
-        let mut scenario = Scenario::of_seed(seed);
-        let numbers = [
-            (self.fetchers, &mut scenario.fetchers),
-            (self.pagers, &mut scenario.pagers),
-            (self.sites, &mut scenario.sites),
-            (self.urls, &mut scenario.urls),
-        ];
-        for (given, number) in numbers {
-            *number = given.unwrap_or(*number);
-        }
-        scenario.sites = scenario.sites.max(1);
-        if let Some(seconds) = self.troubled_for {
-            scenario.troubled_for = Duration::from_secs(seconds);
-        }
-        if let Some(features) = &self.only {
-            scenario.features = features.iter().copied().flatten().collect::<BTreeSet<Feature>>();
-        }
-        scenario
-    }
-}
-
 fn one(arguments: &Arguments, seed: u64) -> anyhow::Result<ExitCode> {
-    let scenario = arguments.scenario(seed);
+    let scenario = arguments.overrides.scenario(seed);
     let mut out = stdout().lock();
     writeln!(out, "{scenario}")?;
     let began = Instant::now();
@@ -139,7 +92,7 @@ fn many(arguments: &Arguments, seeds: u64) -> anyhow::Result<ExitCode> {
     let mut simulated = Duration::ZERO;
     let mut requests = 0;
     for seed in first..first.saturating_add(seeds) {
-        let scenario = arguments.scenario(seed);
+        let scenario = arguments.overrides.scenario(seed);
         let report = run(&scenario, false).with_context(|| scenario.command())?;
         tried += 1;
         simulated += report.lasted;
@@ -148,7 +101,16 @@ fn many(arguments: &Arguments, seeds: u64) -> anyhow::Result<ExitCode> {
         failed += 1;
         writeln!(out, "{}\n    {failure}", scenario.command())?;
         if arguments.shrink {
-            writeln!(out, "    smaller: {}", shrink(&scenario)?.command())?;
+            let smaller = shrink(&scenario)?;
+            writeln!(out, "    smaller: {}", smaller.command())?;
+            if let Some(file) = &arguments.record {
+                let comment = failure.to_string().replace('\n', " ");
+                let entry = format!("\n# {comment}\n{}\n", smaller.arguments());
+                let opened = fs::OpenOptions::new().append(true).create(true).open(file);
+                opened
+                    .and_then(|mut records| records.write_all(entry.as_bytes()))
+                    .with_context(|| format!("cannot write {}", file.display()))?;
+            }
         }
         out.flush()?;
         if arguments.fail_fast {

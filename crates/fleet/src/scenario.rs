@@ -195,31 +195,6 @@ impl Scenario {
     pub fn machines(&self) -> usize {
         self.fetchers + self.pagers
     }
-
-    /// The command that repeats this run.
-    pub fn command(&self) -> String {
-        let mut command = format!("cargo run -p fetchwell-fleet -- --seed {}", self.seed);
-        let original = Scenario::of_seed(self.seed);
-        let numbers = [
-            ("fetchers", self.fetchers, original.fetchers),
-            ("pagers", self.pagers, original.pagers),
-            ("sites", self.sites, original.sites),
-            ("urls", self.urls, original.urls),
-        ];
-        for (name, number, usual) in numbers {
-            if number != usual {
-                command.push_str(&format!(" --{name} {number}"));
-            }
-        }
-        if self.troubled_for != original.troubled_for {
-            command.push_str(&format!(" --troubled-for {}", self.troubled_for.as_secs()));
-        }
-        if self.features != original.features {
-            let names: Vec<&str> = self.features.iter().map(|feature| feature.name()).collect();
-            command.push_str(&format!(" --only '{}'", names.join(",")));
-        }
-        command
-    }
 }
 
 impl fmt::Display for Scenario {

@@ -1,10 +1,12 @@
 //! Makes a failing scenario smaller, as long as the same check fails.
 
+use std::time::Duration;
+
 use crate::run::run;
 use crate::scenario::Scenario;
 
-/// The smallest scenario found by leaving out features, machines, sites and URLs one by one. Returns the scenario
-/// itself if it does not fail.
+/// The smallest scenario found by leaving out features, machines, sites and URLs, and by ending faults earlier. Returns
+/// the scenario itself if it does not fail.
 pub fn shrink(scenario: &Scenario) -> anyhow::Result<Scenario> {
     let check = |scenario: &Scenario| -> anyhow::Result<Option<&'static str>> {
         Ok(run(scenario, false)?.failure.map(|failure| failure.check))
@@ -33,6 +35,11 @@ fn smaller(scenario: &Scenario) -> Vec<Scenario> {
         if urls > 0 && urls < scenario.urls {
             candidates.push(Scenario { urls, ..scenario.clone() });
         }
+    }
+    let troubled_for = scenario.troubled_for / 2;
+    if troubled_for >= Duration::from_secs(1) {
+        let troubled_for = Duration::from_secs(troubled_for.as_secs());
+        candidates.push(Scenario { troubled_for, ..scenario.clone() });
     }
     for feature in &scenario.features {
         let mut features = scenario.features.clone();

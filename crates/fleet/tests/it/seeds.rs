@@ -12,10 +12,9 @@ fn report_of(seed: u64) -> Report {
     run(&Scenario::of_seed(seed), false).unwrap()
 }
 
-fn must_hold(seeds: impl Iterator<Item = u64>) {
-    for seed in seeds {
-        let scenario = Scenario::of_seed(seed);
-        if let Some(failure) = report_of(seed).failure {
+fn must_hold(scenarios: impl Iterator<Item = Scenario>) {
+    for scenario in scenarios {
+        if let Some(failure) = run(&scenario, false).unwrap().failure {
             let smaller = shrink(&scenario).unwrap();
             panic!(
                 "{failure}\n{scenario}\nreplay: {}\nsmaller: {}",
@@ -38,12 +37,19 @@ fn a_seed_gives_the_same_run_each_time() {
 
 #[test]
 fn the_fixed_seeds_hold() {
-    must_hold(0..FIXED);
+    must_hold((0..FIXED).map(Scenario::of_seed));
 }
 
 /// A seed that fails here is a bug, not a flake: the message has the command that repeats it.
 #[test]
 fn fresh_seeds_hold() {
     let first = random_seed() >> 32;
-    must_hold(first..first + FRESH);
+    must_hold((first..first + FRESH).map(Scenario::of_seed));
+}
+
+#[test]
+fn past_failures_do_not_come_back() {
+    let lines = include_str!("../../regressions.txt").lines();
+    let runs = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
+    must_hold(runs.map(|line| Scenario::from_arguments(line).unwrap()));
 }
