@@ -1,6 +1,6 @@
 //! Finds the page that a link points to, and removes tracking from it.
 
-use fetchwell_policy::tracking::tracks;
+use fetchwell_policy::tracking::tracks_in_feed;
 use fetchwell_policy::url::WebUrl;
 
 use crate::redirectors::page_within;
@@ -14,7 +14,7 @@ const MAX_NESTING: usize = 8;
 #[must_use]
 pub fn clean(link: &WebUrl) -> WebUrl {
     let page = innermost(link).unwrap_or_else(|| link.clone());
-    page.without_parameters(tracks).unwrap_or(page)
+    page.without_parameters(|name, _| tracks_in_feed(name)).unwrap_or(page)
 }
 
 /// The innermost link, or `None` if nested too deeply.

@@ -70,10 +70,14 @@ impl WebUrl {
         &self.0[Position::BeforePath..Position::AfterQuery]
     }
 
-    /// The URL without the parameters with these names; all else stays byte for byte. `None` if there are none.
-    pub fn without_parameters(&self, is_dropped: impl Fn(&str) -> bool) -> Option<Self> {
+    /// The URL without the parameters whose name and value `is_dropped` accepts; all else stays byte for byte. `None` if
+    /// there are none.
+    pub fn without_parameters(&self, is_dropped: impl Fn(&str, &str) -> bool) -> Option<Self> {
         let (before, query) = self.as_str().split_once('?')?;
-        let is_kept = |part: &&str| !is_dropped(part.split('=').next().unwrap_or_default());
+        let is_kept = |part: &&str| {
+            let (name, value) = part.split_once('=').unwrap_or((part, ""));
+            !is_dropped(name, value)
+        };
         let kept: Vec<&str> = query.split('&').filter(is_kept).collect();
         if kept.len() == query.split('&').count() {
             return None;

@@ -9,19 +9,17 @@ use crate::url::WebUrl;
 pub type PageKey = [u8; 16];
 
 /// Parameters that identify a visit, in lower case.
-const SESSION_NAMES: &[&str] = &[
-    "phpsessid",
-    "jsessionid",
-    "sessionid",
-    "session_id",
-    "sessid",
-    "sid",
-    "cfid",
-    "cftoken",
-    "zenid",
-    "oscsid",
-    "xtcsid",
-];
+const SESSION_NAMES: &[&str] =
+    &["phpsessid", "jsessionid", "cfid", "cftoken", "zenid", "oscsid", "xtcsid"];
+
+/// Parameters that identify a visit if their value is long and random. Any other value may select the page: a section,
+/// or a session of a conference.
+const RANDOM_SESSION_NAMES: &[&str] = &["sid", "sessid", "sessionid", "session_id"];
+
+/// The minimum length of a random value.
+const MIN_RANDOM_BYTES: usize = 16;
+/// How often letters and digits alternate in it at least.
+const MIN_CHANGES: usize = 4;
 
 /// The prefix of Microsoft's session parameters, which end in random letters.
 const ASP_SESSION: &str = "aspsessionid";
@@ -32,7 +30,7 @@ const PATH_SESSION: &str = ";jsessionid=";
 /// The URL without parameters that identify a visitor: tracking and session parameters.
 #[must_use]
 pub fn plain_url(url: &WebUrl) -> WebUrl {
-    let plain = url.without_parameters(|name| tracks(name) || is_session(name));
+    let plain = url.without_parameters(|name, value| tracks(name) || is_session(name, value));
     let mut plain = plain.unwrap_or_else(|| url.clone());
     while let Some(shorter) = without_path_session(&plain) {
         plain = shorter;
@@ -60,9 +58,21 @@ pub fn page_key(url: &WebUrl) -> PageKey {
     key
 }
 
-fn is_session(name: &str) -> bool {
+fn is_session(name: &str, value: &str) -> bool {
     let name = name.to_ascii_lowercase();
-    SESSION_NAMES.contains(&name.as_str()) || name.starts_with(ASP_SESSION)
+    SESSION_NAMES.contains(&name.as_str())
+        || name.starts_with(ASP_SESSION)
+        || RANDOM_SESSION_NAMES.contains(&name.as_str()) && is_random(value)
+}
+
+/// Whether a value is long and random: a UUID, a long number, or letters and digits that alternate often.
+fn is_random(value: &str) -> bool {
+    let bytes = value.as_bytes();
+    let is_uuid = bytes.len() == 36 && bytes.iter().all(|b| b.is_ascii_hexdigit() || *b == b'-');
+    let is_plain = bytes.len() >= MIN_RANDOM_BYTES && bytes.iter().all(u8::is_ascii_alphanumeric);
+    let is_digit: Vec<bool> = bytes.iter().map(u8::is_ascii_digit).collect();
+    let changes = is_digit.windows(2).filter(|pair| pair.first() != pair.last()).count();
+    is_uuid || is_plain && (changes >= MIN_CHANGES || is_digit.iter().all(|is_digit| *is_digit))
 }
 
 /// `None` if there is nothing to remove.
@@ -92,6 +102,18 @@ mod tests {
         for (link, page) in [
             ("http://a.test/x?utm_source=y&id=1", "http://a.test/x?id=1"),
             ("http://a.test/x?PHPSESSID=1", "http://a.test/x"),
+            ("http://a.test/x?sid=9f3a7c0e5b1d8642&p=1", "http://a.test/x?p=1"),
+            ("http://a.test/x?sid=1fd2c5f6-7b3a-4f7e-9d1c-0a2b4c6d8e0f", "http://a.test/x"),
+            ("http://a.test/x?sid=12&p=1", "http://a.test/x?sid=12&p=1"),
+            (
+                "http://a.test/x?sessionid=rustconf2026keynote",
+                "http://a.test/x?sessionid=rustconf2026keynote",
+            ),
+            (
+                "http://a.test/x?session_id=day-1-opening-talk",
+                "http://a.test/x?session_id=day-1-opening-talk",
+            ),
+            ("http://a.test/x?at_date=2&pk_id=3&cmp=4", "http://a.test/x?at_date=2&pk_id=3&cmp=4"),
             ("http://a.test/x?ASPSESSIONIDQQ=1&b", "http://a.test/x?b"),
             ("http://a.test/x;jsessionid=A1?b=2", "http://a.test/x?b=2"),
             ("http://a.test/x;JSESSIONID=A1/y", "http://a.test/x/y"),
@@ -125,7 +147,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_plain_url_is_plain(link in "http://a\\.test/(x|;jsessionid=[0-9a-z]{0,3}|/|\\?|&|sid=1|utm_a=2|b=3){0,8}") {
+        fn a_plain_url_is_plain(link in "http://a\\.test/(x|;jsessionid=[0-9a-z]{0,3}|/|\\?|&|cfid=1|utm_a=2|b=3){0,8}") {
             let once = plain_url(&url(&link));
             prop_assert_eq!(plain_url(&once), once);
         }
