@@ -8,10 +8,12 @@ use std::time::Duration;
 use fetchwell_policy::chance::Chance;
 use fetchwell_simweb::{SiteScript, site_name};
 use fetchwell_testkit::DEADLINE;
-use fetchwell_testkit::crash::{OutsideLedger, Program, TestWeb};
+use fetchwell_testkit::crash::{ControlSender, OutsideLedger, Process, Program, TestWeb};
 use fetchwell_testkit::replay::{count_or, seed};
 use serde_json::Value;
 use tokio::time::sleep;
+
+use crate::known_web::KnownWeb;
 
 const SITES: usize = 12;
 const PAGES_PER_SITE: usize = 25;
@@ -68,14 +70,17 @@ impl CrawlRun {
         kills: usize,
         chance: &mut Chance,
     ) {
-        let start = ["crawl", "http://site-0001.test/0", "--scope", "any", "--sitemaps", "off"];
-        let arguments = [&start[..], &["--output", output, "--resume"], more].concat();
         for _ in 0..kills {
-            let process = self.program.start(&arguments);
+            let process = self.resume(output, more);
             sleep(Duration::from_millis(100 + chance.next_u64() % 900)).await;
             process.kill().await;
         }
-        self.program.start(&arguments).wait(DEADLINE).await.expect_code(0);
+        self.resume(output, more).wait(DEADLINE).await.expect_code(0);
+    }
+
+    fn resume(&self, output: &str, more: &[&str]) -> Process {
+        let start = ["crawl", "http://site-0001.test/0", "--scope", "any", "--sitemaps", "off"];
+        self.program.start(&[&start[..], &["--output", output, "--resume"], more].concat())
     }
 }
 
@@ -116,4 +121,68 @@ async fn killed_at_any_instant_a_crawl_keeps_its_limits_exactly() {
         let pages = urls.iter().filter(|url| url.contains(&site)).count();
         assert!(pages <= 11, "{pages} pages of {site}");
     }
+}
+
+/// In every other crawl, a second process takes over while the first one is stopped.
+#[tokio::test(flavor = "multi_thread")]
+async fn stopped_for_longer_than_its_lease_a_crawl_has_every_page_once() {
+    let mut chance = Chance::seeded(seed());
+    let stops: usize = count_or("FETCHWELL_TEST_STOPS", 1);
+    let mut run = CrawlRun::new();
+    run.program = run
+        .program
+        .variable("FETCHWELL_LEASE__TTL", "2s")
+        .variable("FETCHWELL_LEASE__HEARTBEAT", "400ms");
+    let ledger = OutsideLedger::of(urls());
+    let mut leases_lost = 0;
+    for crawl in 0..stops {
+        let output = format!("{crawl}.jsonl");
+        let before = run.origin.page_hits();
+        let stopped = run.resume(&output, &[]);
+        run.origin.until_page_hits(before + 1).await;
+        sleep(Duration::from_millis(chance.next_u64() % 500)).await;
+        stopped.stop().await;
+        let other = (crawl % 2 == 0).then(|| run.resume(&output, &[]));
+        sleep(Duration::from_millis(3_000 + chance.next_u64() % 2_000)).await;
+        stopped.go_on().await;
+        for process in [Some(stopped), other].into_iter().flatten() {
+            leases_lost += process.wait(DEADLINE).await.expect_code(0).leases_lost();
+        }
+        ledger.balance(&run.program.file(&output));
+    }
+    let beyond = run.origin.page_hits() - stops * urls().len();
+    println!("{stops} stops, {leases_lost} leases lost: {beyond} pages fetched again");
+    assert!(leases_lost > 0, "no instance lost its lease");
+    assert!(beyond <= leases_lost.max(stops) * MAX_IN_FLIGHT, "{beyond} pages fetched again");
+}
+
+/// Everything that may be crawled is fetched once, nothing else is, and traps are bounded.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_web_with_every_kind_of_page_is_covered_politely() {
+    let sites: usize = count_or("FETCHWELL_TEST_CRAWL_SITES", 6);
+    let web = KnownWeb::new(seed(), sites, 100);
+    let origin = TestWeb::start(web.sites.clone());
+    let rate = ["--rate", "100", "--give-up-after", "2s"];
+    let program = Program::new(env!("CARGO_BIN_EXE_fetchwell")).on(&origin);
+    std::fs::write(program.file("starts.txt"), web.starts.join("\n")).unwrap();
+    let control = ControlSender::start(&origin);
+    let crawl = ["crawl", "@starts.txt", "--output", "rows.jsonl", "--limit", "1000000"];
+    let ended = program.start(&[&crawl[..], &rate].concat()).wait(4 * DEADLINE).await;
+    let stderr = ended.expect_code(4).stderr;
+    let text = std::fs::read_to_string(program.file("rows.jsonl")).unwrap();
+    let rows: Vec<Value> = text.lines().map(|row| serde_json::from_str(row).unwrap()).collect();
+    println!("{} rows of {sites} sites in {} requests", rows.len(), origin.page_hits());
+    web.judge(&rows);
+    for forbidden in ["/private/", "/unloved/", ".pdf"] {
+        let hits = origin.hits();
+        let hit = hits.iter().find(|hit| hit.path.contains(forbidden));
+        assert!(hit.is_none(), "{hit:?}");
+    }
+    assert_eq!(origin.repeated_pages(), 0, "{stderr}");
+    for trap in ["a calendar", "a list with more than 300", "repeat folders", "the same content"] {
+        assert!(stderr.contains(trap), "{trap}: {stderr}");
+    }
+    let tolerance = control.tolerance(&origin).await;
+    let verdict = origin.verdict(Duration::from_millis(10), tolerance);
+    assert!(verdict.is_polite(), "{verdict}");
 }

@@ -6,6 +6,7 @@
 
 mod crawl;
 mod fetch;
+mod known_web;
 mod mcp;
 mod pages;
 mod politeness;
