@@ -172,7 +172,13 @@ pub fn links_within(
     let page = Page::parse(html, limits.max_text_bytes, watch)?;
     let base_url = &metadata::base_url(&page, found_at);
     let anchors = page.elements().map(|(_, element)| element).filter(|e| links::is_anchor(e));
-    links::all(anchors, base_url, limits.max_added_bytes(html), watch)
+    Ok(links::all(anchors, base_url, limits.max_added_bytes(html), watch)?.urls)
+}
+
+/// The maximum size of the URLs of a page's links for a crawler, if this much of its text is read. It is a multiple of
+/// the limit for articles: an index page consists of short relative links.
+pub fn max_crawl_link_bytes(html_bytes: usize, max_text_bytes: usize) -> usize {
+    limits::max_added_bytes(html_bytes, max_text_bytes).saturating_mul(4)
 }
 
 /// What a page offers to crawlers, and what it asks of them.
@@ -181,6 +187,9 @@ pub struct CrawlLinks {
     /// The URLs of other pages that it links to, each once and without its fragment: anchors, areas, and its relations
     /// `next`, `prev`, `canonical` and `alternate` with a language. Without links marked `nofollow`.
     pub links: Vec<Url>,
+    /// Whether links may be missing: there are more than 10,000, their URLs are much longer than the page, or the page
+    /// has more text than is read.
+    pub is_cut: bool,
     /// How many elements are links marked `nofollow`.
     pub nofollow: usize,
     /// The contents of the `meta` elements for robots, or for the bot of the given name.
@@ -199,10 +208,11 @@ pub fn crawl_links_within(
     let base_url = &metadata::base_url(&page, found_at);
     let all = || page.elements().map(|(_, element)| element).filter(|e| links::leads_on(e));
     let followed = all().filter(|element| !links::is_nofollow(element));
-    let links = links::all(followed, base_url, limits.max_added_bytes(html), watch)?;
+    let max_bytes = max_crawl_link_bytes(html.len(), limits.max_text_bytes);
+    let links::Linked { urls, is_cut } = links::all(followed, base_url, max_bytes, watch)?;
     let nofollow = all().filter(|element| links::is_nofollow(element)).count();
     let robots = Metas::of(&page).for_robots(bot);
-    Ok(CrawlLinks { links, nofollow, robots })
+    Ok(CrawlLinks { links: urls, is_cut: is_cut || page.is_cut, nofollow, robots })
 }
 
 /// The URL that a page declares as its own, if it is absolute: its canonical URL, else that of its Open Graph data. For

@@ -28,8 +28,12 @@ impl Limits<'_> {
     /// The most bytes that resolved URLs may take, and that indentation may add: a short relative link can stand for
     /// a long absolute one, a hundred thousand times.
     pub(crate) fn max_added_bytes(&self, html: &str) -> usize {
-        html.len().min(self.max_text_bytes).saturating_add(FREE_BYTES)
+        max_added_bytes(html.len(), self.max_text_bytes)
     }
+}
+
+pub(crate) fn max_added_bytes(html_bytes: usize, max_text_bytes: usize) -> usize {
+    html_bytes.min(max_text_bytes).saturating_add(FREE_BYTES)
 }
 
 /// The time was up before the page had been read.

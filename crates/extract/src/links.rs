@@ -27,16 +27,23 @@ pub(crate) fn image_address(base_url: &Url, image: &Element<'_>) -> Option<Url> 
         .find_map(|name| absolute(base_url, &image.attribute(name)?))
 }
 
-/// The URLs that these elements link to, each once and without its fragment, in their order; at most [`MAX_LINKS`],
-/// and as many as fit into `max_bytes`.
+/// The URLs that these elements link to, each once and without its fragment, in their order.
+#[derive(Default)]
+pub(crate) struct Linked {
+    pub(crate) urls: Vec<Url>,
+    /// Whether there are more.
+    pub(crate) is_cut: bool,
+}
+
+/// What these elements link to: at most [`MAX_LINKS`], and as many as fit into `max_bytes`.
 pub(crate) fn all<'p, 'a: 'p>(
     elements: impl Iterator<Item = &'p Element<'a>>,
     base_url: &Url,
     max_bytes: usize,
     watch: &Watch<'_>,
-) -> Result<Vec<Url>, TookTooLong> {
+) -> Result<Linked, TookTooLong> {
     let mut seen = HashSet::new();
-    let mut links = Vec::new();
+    let mut linked = Linked::default();
     let mut bytes_left = max_bytes;
     for link in elements {
         watch.step()?;
@@ -46,15 +53,16 @@ pub(crate) fn all<'p, 'a: 'p>(
         if seen.contains(&url) {
             continue;
         }
-        let Some(left) = bytes_left.checked_sub(url.as_str().len()) else { break };
+        let left = bytes_left.checked_sub(url.as_str().len());
+        let Some(left) = left.filter(|_| linked.urls.len() < MAX_LINKS) else {
+            linked.is_cut = true;
+            break;
+        };
         bytes_left = left;
         seen.insert(url.clone());
-        links.push(url);
-        if links.len() == MAX_LINKS {
-            break;
-        }
+        linked.urls.push(url);
     }
-    Ok(links)
+    Ok(linked)
 }
 
 /// Whether it is a link that readers follow.

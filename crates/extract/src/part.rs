@@ -93,7 +93,7 @@ pub fn part_within(
     if part.whole_page || !part.include.is_empty() {
         let content = chosen(&page, part.include, watch)?;
         let anchors = elements(&page, &content).filter(|element| links::is_anchor(element));
-        let links = links::all(anchors, base_url, added, watch)?;
+        let links = links::all(anchors, base_url, added, watch)?.urls;
         return write(&page, &content, links, base_url, added, watch);
     }
     let read = Read::of(page, found_at, watch)?;
@@ -106,7 +106,7 @@ pub fn part_within(
         None => None,
     };
     let anchors = read.page.elements().map(|(_, element)| element);
-    let links = links::all(anchors.filter(|e| links::is_anchor(e)), base_url, added, watch)?;
+    let links = links::all(anchors.filter(|e| links::is_anchor(e)), base_url, added, watch)?.urls;
     let Read { page, content, .. } = read.or_longer(carried.as_ref());
     write(page, content, links, base_url, added, watch)
 }

@@ -25,7 +25,7 @@ const ZONES: [(&str, i8); 22] = [
 
 /// Reads a date. RSS uses the date format of mail (RFC 822), all others RFC 3339, and many feeds something similar. A
 /// date without a time means its midnight, and a time without a known zone is UTC.
-pub(crate) fn read(text: &str) -> Option<Time> {
+pub fn read(text: &str) -> Option<Time> {
     let text = text.trim();
     let moment = text.parse::<Timestamp>().ok().or_else(|| Parts::read(text)?.moment())?;
     Some(Time::from_micros(moment.as_microsecond()))

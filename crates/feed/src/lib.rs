@@ -26,6 +26,7 @@ use fetchwell_extract::decode;
 use fetchwell_policy::url::WebUrl;
 
 pub use clean::clean;
+pub use date::read as read_date;
 pub use feed::{Entry, Feed, FeedFormat, Gaps, MAX_DEPTH, MAX_ENTRIES, MAX_FIELD_BYTES, NoFeed};
 pub use home::Home;
 pub use redirectors::{leads_elsewhere, must_be_asked};

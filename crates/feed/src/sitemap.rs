@@ -1,14 +1,18 @@
 //! Sitemaps: the pages of a site, or an index of its other sitemaps.
 //!
 //! XML is read by the tokenizer of feeds, and as tolerantly: elements count by their names and prefixes, in any
-//! case, and an error costs the entry that it is in. `lastmod`, `changefreq` and `priority` are not read.
+//! case, and an error costs the entry that it is in. `lastmod` is used only to find what has not changed; `changefreq`
+//! and `priority` are not read.
 
 use std::collections::HashSet;
+use std::time::Duration;
 
 use fetchwell_extract::decode;
+use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{MAX_URL_BYTES, Site, WebUrl};
 use thiserror::Error;
 
+use crate::date;
 use crate::references::undo;
 use crate::xml::{Attributes, Tokens, XmlToken, local, prefix};
 
@@ -31,6 +35,8 @@ pub struct Sitemap {
     pub unusable: usize,
     /// How many URLs exceed the limit.
     pub left_out: usize,
+    /// The URLs that have not changed since the requested time, according to their `lastmod`.
+    pub unchanged: Vec<String>,
 }
 
 /// The document is not a sitemap.
@@ -46,16 +52,27 @@ pub fn read(
     sites: &[Site],
     max_urls: usize,
 ) -> Result<Sitemap, NoSitemap> {
-    read_list(&decode(body, content_type).text, Some(sites), max_urls)
+    read_list(&decode(body, content_type).text, Some(sites), max_urls, None)
 }
 
-/// Reads a sitemap that may list pages of any site, from decoded text.
-pub fn read_any_site(text: &str, max_urls: usize) -> Result<Sitemap, NoSitemap> {
-    read_list(text, None, max_urls)
+/// Reads a sitemap that may list pages of any site, from decoded text. With `since`, URLs whose `lastmod` is earlier go
+/// to [`Sitemap::unchanged`].
+pub fn read_any_site(
+    text: &str,
+    max_urls: usize,
+    since: Option<Time>,
+) -> Result<Sitemap, NoSitemap> {
+    read_list(text, None, max_urls, since)
 }
 
-fn read_list(text: &str, sites: Option<&[Site]>, max_urls: usize) -> Result<Sitemap, NoSitemap> {
-    let mut list = List { sitemap: Sitemap::default(), seen: HashSet::new(), sites, max_urls };
+fn read_list(
+    text: &str,
+    sites: Option<&[Site]>,
+    max_urls: usize,
+    since: Option<Time>,
+) -> Result<Sitemap, NoSitemap> {
+    let seen = HashSet::new();
+    let mut list = List { sitemap: Sitemap::default(), seen, sites, max_urls, since };
     let mut tokens = Tokens::new(text);
     match root(&mut tokens) {
         Some(root) => {
@@ -65,7 +82,7 @@ fn read_list(text: &str, sites: Option<&[Site]>, max_urls: usize) -> Result<Site
         None if text.trim_start().starts_with('<') => return Err(NoSitemap),
         None => {
             let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-            lines.for_each(|line| list.add(line));
+            lines.for_each(|line| list.add(line, None));
         }
     }
     Ok(list.sitemap)
@@ -88,6 +105,8 @@ fn read_xml<'a>(tokens: Tokens<'a>, root: &'a str, list: &mut List<'_>) {
         entry: None,
         foreign: None,
         loc: None,
+        lastmod: None,
+        pending: PendingEntry::default(),
     };
     for token in tokens {
         match token {
@@ -99,6 +118,7 @@ fn read_xml<'a>(tokens: Tokens<'a>, root: &'a str, list: &mut List<'_>) {
             XmlToken::Verbatim(text) => reader.text(text),
         }
     }
+    reader.end_entry();
 }
 
 /// The URLs so far.
@@ -108,10 +128,13 @@ struct List<'s> {
     /// The sites whose URLs count; `None` for all.
     sites: Option<&'s [Site]>,
     max_urls: usize,
+    /// URLs with an earlier `lastmod` go to [`Sitemap::unchanged`].
+    since: Option<Time>,
 }
 
 impl List<'_> {
-    fn add(&mut self, url: &str) {
+    /// Adds a URL. `lastmod` is the latest time at which it may have changed.
+    fn add(&mut self, url: &str, lastmod: Option<Time>) {
         let url = url.trim();
         let sitemap = &mut self.sitemap;
         match WebUrl::parse(url) {
@@ -120,10 +143,13 @@ impl List<'_> {
                 sitemap.elsewhere += 1;
             }
             Ok(_) if self.seen.contains(url) => {}
-            Ok(_) if sitemap.urls.len() == self.max_urls => sitemap.left_out += 1,
+            Ok(_) if self.seen.len() == self.max_urls => sitemap.left_out += 1,
             Ok(_) => {
                 self.seen.insert(url.to_owned());
-                sitemap.urls.push(url.to_owned());
+                let is_unchanged =
+                    lastmod.zip(self.since).is_some_and(|(then, since)| then < since);
+                let list = if is_unchanged { &mut sitemap.unchanged } else { &mut sitemap.urls };
+                list.push(url.to_owned());
             }
         }
     }
@@ -144,11 +170,22 @@ struct Reader<'a, 'l, 's> {
     foreign: Option<(&'a str, usize)>,
     /// The text of the `<loc>` that is open.
     loc: Option<String>,
+    /// The text of the `<lastmod>` that is open.
+    lastmod: Option<String>,
+    /// What the entry that is open has so far.
+    pending: PendingEntry,
+}
+
+/// The URLs of an entry, whose `<lastmod>` may follow.
+#[derive(Default)]
+struct PendingEntry {
+    urls: Vec<String>,
+    lastmod: Option<Time>,
 }
 
 impl<'a> Reader<'a, '_, '_> {
     fn open(&mut self, name: &'a str, attributes: Attributes<'a>, is_empty: bool) {
-        self.end_loc();
+        self.end_text();
         if is_empty {
             return;
         }
@@ -169,6 +206,8 @@ impl<'a> Reader<'a, '_, '_> {
             }
         } else if is_own && local(name).eq_ignore_ascii_case("loc") {
             self.loc = (!self.is_other_kind).then(String::new);
+        } else if is_own && local(name).eq_ignore_ascii_case("lastmod") {
+            self.lastmod = Some(String::new());
         } else if !is_own || attributes.get("xmlns").is_some() {
             self.foreign = Some((name, 1));
         }
@@ -180,7 +219,7 @@ impl<'a> Reader<'a, '_, '_> {
             self.loc = None;
             self.is_other_kind = false;
         }
-        self.end_loc();
+        self.end_text();
         if is_root(name) || (is_entry(name) && self.entry == Some(prefix(name))) {
             self.end_entry();
         } else if let Some((outermost, open)) = &mut self.foreign
@@ -194,25 +233,44 @@ impl<'a> Reader<'a, '_, '_> {
     }
 
     fn text(&mut self, text: &str) {
-        let Some(loc) = &mut self.loc else { return };
-        let text = if loc.is_empty() { text.trim_start() } else { text };
+        let Some(written) = self.loc.as_mut().or(self.lastmod.as_mut()) else { return };
+        let text = if written.is_empty() { text.trim_start() } else { text };
         // A character has at most four bytes, so a URL that is cut here is still too long and is rejected.
-        let room = (MAX_URL_BYTES + 4).saturating_sub(loc.len());
+        let room = (MAX_URL_BYTES + 4).saturating_sub(written.len());
         let end = text.floor_char_boundary(room.min(text.len()));
-        loc.push_str(text.get(..end).unwrap_or_default());
+        written.push_str(text.get(..end).unwrap_or_default());
     }
 
-    /// Any tag ends a URL: where `</loc>` is missing, the next tag does.
-    fn end_loc(&mut self) {
-        if let Some(loc) = self.loc.take() {
-            self.list.add(&loc);
+    /// Any tag ends a URL or a date: where `</loc>` is missing, the next tag does.
+    fn end_text(&mut self) {
+        if let Some(lastmod) = self.lastmod.take() {
+            self.pending.lastmod = not_changed_after(&lastmod);
+        }
+        let Some(loc) = self.loc.take() else { return };
+        if self.entry.is_some() && self.list.since.is_some() {
+            self.pending.urls.push(loc);
+        } else {
+            self.list.add(&loc, None);
         }
     }
 
     fn end_entry(&mut self) {
         self.entry = None;
         self.foreign = None;
+        let PendingEntry { urls, lastmod } = std::mem::take(&mut self.pending);
+        urls.iter().for_each(|url| self.list.add(url, lastmod));
     }
+}
+
+/// The end of the time that a `lastmod` names: a date without a time means the whole day, and `2023-11` the whole month.
+fn not_changed_after(lastmod: &str) -> Option<Time> {
+    let lastmod = lastmod.trim();
+    let days = match lastmod.len() {
+        7 => 31,
+        _ if lastmod.contains(['T', 't', ' ']) => 0,
+        _ => 1,
+    };
+    Some(date::read(lastmod)? + Duration::from_secs(days * 86_400))
 }
 
 fn is_root(name: &str) -> bool {
@@ -242,6 +300,43 @@ mod tests {
 
     fn urlset(places: &str) -> String {
         format!("<?xml version='1.0'?>\n<urlset xmlns='x'>{places}</urlset>")
+    }
+
+    #[test]
+    fn what_has_not_changed_since_is_listed_apart() {
+        let since = date::read("2024-05-10T12:00:00Z");
+        for (lastmod, is_unchanged) in [
+            ("2024-05-10T11:59:59Z", true),
+            ("2024-05-10T12:00:00Z", false),
+            ("2024-05-10T13:00:00+02:00", true),
+            // It may have changed at any time of this day, or of this month.
+            ("2024-05-10", false),
+            ("2024-05-09", true),
+            ("2024-05-10+02:00", false),
+            ("2024-05", false),
+            ("2024-03", true),
+            ("last week", false),
+            ("", false),
+        ] {
+            for entry in [
+                format!("<url><loc>http://a.test/</loc><lastmod> {lastmod}\n</lastmod></url>"),
+                format!("<url><lastmod>{lastmod}</lastmod><loc>http://a.test/</loc></url>"),
+                format!("<url><loc>http://a.test/<lastmod>{lastmod}"),
+            ] {
+                let places = format!("{entry}<url><loc>http://a.test/new</loc></url>");
+                let read = read_any_site(&urlset(&places), MAX_URLS, since).unwrap();
+                let unchanged = if is_unchanged { vec!["http://a.test/"] } else { vec![] };
+                assert_eq!(read.unchanged, unchanged, "{entry}");
+                assert_eq!(read.urls.len() + read.unchanged.len(), 2, "{entry}");
+                let all = read_any_site(&urlset(&places), MAX_URLS, None).unwrap();
+                assert_eq!((all.urls.len(), all.unchanged.len()), (2, 0), "{entry}");
+            }
+        }
+        // The date of an image is not that of the page.
+        let image = "<url><loc>http://a.test/</loc><image:image><image:loc>http://a.test/i</image:loc>\
+            <image:lastmod>2001-01-01</image:lastmod></image:image></url>";
+        let read = read_any_site(&urlset(image), MAX_URLS, since).unwrap();
+        assert_eq!((read.urls.len(), read.unchanged.len()), (1, 0));
     }
 
     #[test]
@@ -282,7 +377,7 @@ mod tests {
         let sitemap = at(&["a.test"], text.as_bytes()).unwrap();
         assert_eq!((sitemap.urls.len(), sitemap.elsewhere, sitemap.unusable), (1, 2, 1));
         assert_eq!(at(&["a.test", "b.test"], text.as_bytes()).unwrap().urls.len(), 2);
-        assert_eq!(read_any_site(&text, MAX_URLS).unwrap().urls.len(), 3);
+        assert_eq!(read_any_site(&text, MAX_URLS, None).unwrap().urls.len(), 3);
     }
 
     #[test]

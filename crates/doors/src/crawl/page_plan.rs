@@ -7,11 +7,11 @@ use fetchwell_engine::plan::one_page::Weighed;
 use fetchwell_engine::plan::redirect_chain::{FetchEnd, Stage};
 use fetchwell_engine::ports::finish::Settlement;
 use fetchwell_engine::ports::frontier::{Discoveries, PagePlace, ParentPage};
-use fetchwell_engine::ports::job::Lease;
+use fetchwell_engine::ports::job::{Lease, NewJob};
 use fetchwell_engine::ports::plan::{Moment, Plan, Step};
 use fetchwell_engine::web::{Answer, Outcome, Request};
-use fetchwell_extract::{crawl_links_within, decode, is_html};
-use fetchwell_policy::crawl::{Directives, PageKey, ScopeKind, content_bound, page_key, plain_url};
+use fetchwell_extract::{crawl_links_within, decode, is_html, max_crawl_link_bytes};
+use fetchwell_policy::crawl::{Directives, PageKey, content_bound, page_key, plain_url};
 use fetchwell_policy::outcome::FetchOutcome;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::WebUrl;
@@ -19,8 +19,12 @@ use url::Url;
 
 use super::links::LinkContext;
 use super::record::CrawlRecord;
-use super::rules::{CrawlRules, Sitemaps};
+use super::rules::CrawlRules;
+use super::sitemap_plan::robots_job;
 use crate::fetch::{CrawlFields, FetchRow, PageFetch, RowOutcome, settlement};
+
+/// How many times the URLs of the links are in memory: twice while they are read, and once parsed.
+const COPIES_OF_LINKS: usize = 3;
 
 /// Fetches a page, and reads its links.
 pub(super) struct PagePlan {
@@ -37,6 +41,8 @@ struct Read {
     links: Vec<WebUrl>,
     /// How many links it has, followed or not.
     links_found: usize,
+    /// Whether there are more links, which were not read.
+    is_cut: bool,
     directives: Directives,
 }
 
@@ -69,10 +75,17 @@ impl PagePlan {
             }
             _ => Ok(Read::default()),
         };
-        let unread = read.as_ref().err().map(|error| format!("its links were not read: {error}"));
+        let unread = match &read {
+            Err(error) => Some(format!("its links were not read: {error}")),
+            Ok(Read { is_cut: true, links, .. }) => {
+                Some(format!("links after the first {} were not read", links.len()))
+            }
+            Ok(_) => None,
+        };
         let read = read.unwrap_or_default();
         let mut row = self.row(fetch_end, &read, moment.wall);
-        row.reason = row.reason.or(unread);
+        let reasons: Vec<String> = [row.reason, unread].into_iter().flatten().collect();
+        row.reason = (!reasons.is_empty()).then(|| reasons.join("; "));
         let found = Arc::new(self.found(fetch_end, &read));
         let record = CrawlRecord { row: Some(row), found, failure: None };
         self.held_bytes = Some(record.weight());
@@ -95,6 +108,7 @@ impl PagePlan {
         let page = reading.read(|limits| crawl_links_within(&html, &found_at, bot, limits))?;
         page.robots.iter().for_each(|content| read.directives.add(content));
         read.links_found = page.links.len() + page.nofollow;
+        read.is_cut = page.is_cut;
         read.links =
             page.links.iter().filter_map(|link| WebUrl::parse(link.as_str()).ok()).collect();
         Ok(read)
@@ -125,27 +139,27 @@ impl PagePlan {
             [] => Vec::new(),
             _ => hops.chain([final_url.clone()]).map(|url| page_key(&plain_url(&url))).collect(),
         };
-        let follows = !read.directives.nofollow
-            && self.rules.sitemaps != Sitemaps::Only
-            && self.rules.scope.kind() != ScopeKind::Page;
+        let leaves = self.place.depth == 0 && !self.rules.scope.contains(final_url);
+        let root =
+            if leaves { Some(final_url.as_str().to_owned()) } else { self.place.root.clone() };
+        let reads_sitemaps = leaves && self.rules.reads_sitemaps();
+        let jobs: Vec<NewJob> = match &root {
+            Some(root) if reads_sitemaps => vec![robots_job(&final_url.origin(), Some(root))],
+            _ => Vec::new(),
+        };
+        let follows = !read.directives.nofollow && self.rules.follows_links();
         if !follows || read.links.is_empty() {
-            return Discoveries { also_known, ..Discoveries::default() };
+            return Discoveries { also_known, jobs, ..Discoveries::default() };
         }
-        let root = self.root(final_url);
         let context = LinkContext::new(&self.rules, root.as_deref(), self.place.depth + 1);
         Discoveries {
             pages: read.links.iter().filter_map(|link| context.page(link)).collect(),
             content: answer.as_ref().map(|answer| content_bound(&final_url.site(), &answer.body)),
             parent: Some(ParentPage { url: self.page.url().to_owned(), root }),
             also_known,
-            jobs: Vec::new(),
+            jobs,
+            job_bound: None,
         }
-    }
-
-    /// The URL of the additional scope for its links.
-    fn root(&self, final_url: &WebUrl) -> Option<String> {
-        let leaves = self.place.depth == 0 && !self.rules.scope.contains(final_url);
-        if leaves { Some(final_url.as_str().to_owned()) } else { self.place.root.clone() }
     }
 }
 
@@ -172,7 +186,9 @@ impl Plan<CrawlRecord> for PagePlan {
     }
 
     fn working_bytes(&self, body: &[u8]) -> usize {
-        self.rules.fetch.reading.working_bytes(body.len())
+        let reading = &self.rules.fetch.reading;
+        let links = max_crawl_link_bytes(body.len(), reading.max_text_bytes);
+        reading.working_bytes(body.len()).saturating_add(links.saturating_mul(COPIES_OF_LINKS))
     }
 
     fn held_bytes(&self) -> Option<usize> {
@@ -208,11 +224,12 @@ mod tests {
     use std::time::Duration;
 
     use fetchwell_engine::plan::redirect_chain::Patience;
-    use fetchwell_policy::crawl::Scope;
+    use fetchwell_policy::crawl::{Scope, ScopeKind};
     use fetchwell_testkit::samples::{MOMENT, end_with, lease, outcome};
     use serde_json::Value;
 
     use super::*;
+    use crate::crawl::rules::Sitemaps;
     use crate::fetch::{FetchRules, OutputFormat, renderer};
     use crate::read_limits::READING;
 
@@ -234,6 +251,7 @@ mod tests {
             exclude: Vec::new(),
             max_depth: None,
             sitemaps: Sitemaps::Auto,
+            since: None,
             with_downloads: false,
             bot: "Fetchwell".to_owned(),
         }
@@ -297,6 +315,19 @@ mod tests {
         assert_eq!(read(rules(OutputFormat::Json), &for_us, None).0["outcome"], "noindex");
         let for_others = format!("<meta name=otherbot content=noindex>{LINKS}");
         assert_eq!(read(rules(OutputFormat::Json), &for_others, None).0["outcome"], "fetched");
+    }
+
+    #[test]
+    fn a_row_says_if_there_are_too_many_links() {
+        let links: String = (0..10_001).map(|n| format!("<a href=/page-{n}>{n}</a>")).collect();
+        for (format, start) in [("", "links after"), ("noindex", "the page asks not to be kept")] {
+            let html = format!("<meta name=robots content={format}>{links}");
+            let (row, found) = read(rules(OutputFormat::Json), &html, None);
+            let reason = row["reason"].as_str().unwrap();
+            assert!(reason.starts_with(start), "{reason}");
+            assert!(reason.ends_with("links after the first 10000 were not read"), "{reason}");
+            assert_eq!(found.len(), 10_000);
+        }
     }
 
     fn redirected(depth: u32, location: &str) -> Step<CrawlRecord> {

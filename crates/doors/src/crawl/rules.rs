@@ -1,6 +1,7 @@
 //! The rules of a crawl.
 
-use fetchwell_policy::crawl::{Scope, UrlPattern};
+use fetchwell_policy::crawl::{Scope, ScopeKind, UrlPattern};
+use fetchwell_policy::time::Time;
 
 use crate::fetch::FetchRules;
 
@@ -29,8 +30,22 @@ pub struct CrawlRules {
     /// The maximum number of links from a start page.
     pub max_depth: Option<u32>,
     pub sitemaps: Sitemaps,
+    /// Pages and sitemaps that have not changed since then, according to a sitemap, are not fetched.
+    pub since: Option<Time>,
     /// Whether to also fetch files that are not pages.
     pub with_downloads: bool,
     /// The name of the bot in robots.txt and in directives of pages.
     pub bot: String,
+}
+
+impl CrawlRules {
+    /// Whether it follows links.
+    pub fn follows_links(&self) -> bool {
+        self.sitemaps != Sitemaps::Only && self.scope.kind() != ScopeKind::Page
+    }
+
+    /// Whether it reads sitemaps.
+    pub fn reads_sitemaps(&self) -> bool {
+        self.sitemaps != Sitemaps::Off && self.scope.kind() != ScopeKind::Page
+    }
 }

@@ -11,30 +11,29 @@ use fetchwell_engine::ports::frontier::{Discoveries, FoundPage, PagePlace};
 use fetchwell_engine::ports::job::{Lease, job_key};
 use fetchwell_engine::ports::plan::Plan;
 use fetchwell_engine::ports::source::Source;
-use fetchwell_policy::crawl::{ScopeKind, page_key, plain_url};
+use fetchwell_policy::crawl::{page_key, plain_url};
 use fetchwell_policy::url::{Origin, WebUrl};
 
 use super::page_plan::{PagePlan, given_up, place_of};
 use super::record::CrawlRecord;
-use super::rules::{CrawlRules, Sitemaps};
+use super::rules::CrawlRules;
 use super::sitemap_plan::{self, robots_job};
 
-/// The start of a crawl: these pages, with their URLs as given, and the robots.txt of their origins, which names
-/// sitemaps. An invalid URL gets a row that says so.
-pub fn starts<'a>(urls: impl IntoIterator<Item = &'a String>, rules: &CrawlRules) -> Discoveries {
-    let reads_sitemaps = rules.sitemaps != Sitemaps::Off && rules.scope.kind() != ScopeKind::Page;
+/// The start of a crawl: these pages, with their URLs as given, and, if `reads_robots`, the robots.txt of their
+/// origins, which names sitemaps. An invalid URL gets a row that says so.
+pub fn starts<'a>(urls: impl IntoIterator<Item = &'a String>, reads_robots: bool) -> Discoveries {
     let mut origins: BTreeSet<Origin> = BTreeSet::new();
     let mut pages = Vec::new();
     for url in urls {
         let parsed = WebUrl::parse(url).ok();
-        if let Some(parsed) = parsed.as_ref().filter(|_| reads_sitemaps) {
+        if let Some(parsed) = parsed.as_ref().filter(|_| reads_robots) {
             origins.insert(parsed.origin());
         }
         let key = parsed.map_or_else(|| job_key(None, url), |url| page_key(&plain_url(&url)));
         let url = url.clone();
         pages.push(FoundPage { url, key, depth: 0, bounds: Vec::new(), site_bound: None });
     }
-    let jobs = origins.iter().map(robots_job).collect();
+    let jobs = origins.iter().map(|origin| robots_job(origin, None)).collect();
     Discoveries { pages, jobs, ..Discoveries::default() }
 }
 

@@ -195,7 +195,7 @@ fn listed(text: &str) -> Option<Sitemap> {
     if !is_xml && !is_list {
         return None;
     }
-    let sitemap = sitemap::read_any_site(text, MAX_LINKS).ok()?;
+    let sitemap = sitemap::read_any_site(text, MAX_LINKS, None).ok()?;
     (is_xml || sitemap.unusable == 0).then_some(sitemap)
 }
 

@@ -41,8 +41,11 @@ pub struct Discoveries {
     pub also_known: Vec<PageKey>,
     /// If this is exceeded, none of its links is followed.
     pub content: Option<Bound>,
-    /// Jobs that are not pages, such as sitemaps. They are queued unless the crawl has had one with the same key.
+    /// Jobs that are not pages, such as sitemaps. They are queued unless the crawl has had one with the same key, or
+    /// `job_bound` is exceeded.
     pub jobs: Vec<NewJob>,
+    /// The limit on such jobs.
+    pub job_bound: Option<Bound>,
 }
 
 /// The page or sitemap that names others.
@@ -103,6 +106,15 @@ pub struct CrawlCounts {
     pub longest: u64,
 }
 
+/// A site with pages that are not queued yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WaitingSite {
+    /// Its name; empty for invalid URLs.
+    pub site: String,
+    /// How many.
+    pub pages: u64,
+}
+
 /// Links to one site that were not followed for one reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CutOff {
@@ -124,6 +136,12 @@ pub trait Frontier: Send + Sync {
 
     /// How far the crawl has come.
     async fn counts(&self) -> Result<CrawlCounts, StoreError>;
+
+    /// Whether the budget is used up and every queued page has ended, so that no page can follow.
+    async fn is_budget_finished(&self) -> Result<bool, StoreError>;
+
+    /// The sites with the most pages that are not queued yet; those with the most first.
+    async fn waiting_sites(&self, most: usize) -> Result<Vec<WaitingSite>, StoreError>;
 
     /// The links that were cut off, most frequent first.
     async fn cut_off(&self, most: usize) -> Result<Vec<CutOff>, StoreError>;

@@ -278,14 +278,44 @@ async fn a_redirect_of_the_start_page_adds_to_the_scope() {
     let bare = SiteScript::new("a.test").redirect("/*", "http://www.a.test/");
     let www = site(
         "www.a.test",
-        &[("/", &["/one", "http://c.test/"]), ("/one", &["/two"]), ("/two", &[])],
+        &[("/", &["/one", "http://c.test/"]), ("/one", &["/two"]), ("/two", &[]), ("/three", &[])],
+    )
+    .robots("Sitemap: /map.xml\n")
+    .text(
+        "/map.xml",
+        "application/xml",
+        "<urlset><url><loc>http://www.a.test/three</loc></url><url><loc>http://c.test/</loc></url>\
+         </urlset>",
     );
     let (origin, program) = on([bare, www, SiteScript::new("c.test")]);
     let ended = crawl(&program, &["http://a.test/start"]).await.expect_code(0);
     let rows = rows(&ended);
     let urls: Vec<&str> = rows.keys().map(String::as_str).collect();
-    assert_eq!(urls, ["http://a.test/start", "http://www.a.test/one", "http://www.a.test/two"]);
+    let expected = [
+        "http://a.test/start",
+        "http://www.a.test/one",
+        "http://www.a.test/three",
+        "http://www.a.test/two",
+    ];
+    assert_eq!(urls, expected, "{}", ended.stderr);
     assert!(origin.hits().iter().all(|hit| &*hit.site != "c.test"));
+}
+
+/// The usual setup: everything redirects to `www`, robots.txt and its sitemaps, too.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_sitemaps_of_a_host_that_is_redirected_to_are_read_for_it() {
+    let bare = SiteScript::new("a.test")
+        .robots_redirect("http://www.a.test/robots.txt")
+        .redirect("/*", "http://www.a.test/");
+    let map = "<urlset><url><loc>http://www.a.test/mapped</loc></url></urlset>";
+    let www = site("www.a.test", &[("/", &[]), ("/mapped", &[])])
+        .robots("Sitemap: http://www.a.test/map.xml\n")
+        .text("/map.xml", "application/xml", map);
+    let (_origin, program) = on([bare, www]);
+    let ended = crawl(&program, &["http://a.test/"]).await.expect_code(0);
+    let rows = rows(&ended);
+    let urls: Vec<&str> = rows.keys().map(String::as_str).collect();
+    assert_eq!(urls, ["http://a.test/", "http://www.a.test/mapped"], "{}", ended.stderr);
 }
 
 /// The limits are met exactly, and no site uses up what the others should have.
@@ -305,7 +335,8 @@ async fn limits_are_exact_and_sites_share_them() {
         rows.keys().filter(|url| url.contains(site)).count()
     };
     let limited = |arguments: &'static [&'static str]| [&starts[..], arguments].concat();
-    let ended = crawl(&program, &limited(&["--limit", "60"])).await.expect_code(0);
+    // At this rate, a site cannot use up the limit before the pages of the others are known.
+    let ended = crawl(&program, &limited(&["--limit", "60", "--rate", "5"])).await.expect_code(0);
     let limited_rows = rows(&ended);
     assert_eq!(limited_rows.len(), 60);
     for site in ["a.test", "b.test", "c.test"] {
@@ -361,6 +392,101 @@ async fn sitemaps_are_read_alone_or_not_at_all() {
         let ended = crawl(&program, &arguments).await.expect_code(0);
         assert_eq!(paths(&rows(&ended)), expected, "{sitemaps}: {}", ended.stderr);
     }
+}
+
+/// A sitemap says which pages have not changed, even if others link to them.
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_that_have_not_changed_since_are_skipped() {
+    let entry = |kind: &str, path: &str, lastmod: &str| {
+        format!("<{kind}><loc>http://a.test{path}</loc><lastmod>{lastmod}</lastmod></{kind}>")
+    };
+    let index =
+        entry("sitemap", "/new.xml", "2026-05-31") + &entry("sitemap", "/old.xml", "2026-04-01");
+    let list = entry("url", "/new", "2026-05-31") + &entry("url", "/old", "2026-05-01");
+    let xml = "application/xml";
+    let script = SiteScript::new("a.test")
+        .text("/sitemap.xml", xml, &format!("<sitemapindex>{index}</sitemapindex>"))
+        .text(
+            "/new.xml",
+            xml,
+            &format!("<urlset>{list}<url><loc>http://a.test/some-day</loc></url></urlset>"),
+        )
+        .text("/old.xml", xml, "<urlset><url><loc>http://a.test/never</loc></url></urlset>")
+        .text("/new", HTML, &page("new", &["/old"]))
+        .text("/some-day", HTML, &page("some day", &["/old"]))
+        .text("/", HTML, &page("start", &[]));
+    let (_origin, program) = on([script]);
+    let since = ["http://a.test/", "--since", "2026-05-15"];
+    let ended = crawl(&program, &since).await.expect_code(0);
+    assert_eq!(paths(&rows(&ended)), ["/", "/new", "/some-day"], "{}", ended.stderr);
+    let said = "1 link to a.test not followed: unchanged since the time given by --since, such as http://a.test/old";
+    assert!(ended.stderr.contains(said), "{}", ended.stderr);
+}
+
+/// A site with this many sitemaps, each with one page.
+fn site_with_sitemaps(count: u32) -> SiteScript {
+    let list = |urls: Vec<String>| {
+        let urls: Vec<String> =
+            urls.iter().map(|url| format!("<loc>http://a.test{url}</loc>")).collect();
+        urls.join("</url><url>")
+    };
+    let index = list((0..count).map(|n| format!("/map{n}.xml")).collect());
+    let index = index.replace("url>", "sitemap>");
+    let index = format!("<sitemapindex><sitemap>{index}</sitemap></sitemapindex>");
+    let xml = "application/xml";
+    let script = SiteScript::new("a.test").text("/sitemap.xml", xml, &index);
+    let script = script.text("/", HTML, &page("start", &[])).text("/p*", HTML, &page("leaf", &[]));
+    (0..count).fold(script, |script, n| {
+        let map = format!("<urlset><url>{}</url></urlset>", list(vec![format!("/p{n}")]));
+        script.text(&format!("/map{n}.xml"), xml, &map)
+    })
+}
+
+/// Sitemaps that are left would only name pages that are not fetched.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_crawl_ends_at_its_limit_and_reads_the_other_sitemaps_when_it_goes_on() {
+    let (origin, program) = on([site_with_sitemaps(40)]);
+    let program = program.variable("FETCHWELL_RATE", "4");
+    let run = ["http://a.test/", "--output", "rows.jsonl", "--limit"];
+    let ended = crawl(&program, &[&run[..], &["1"]].concat()).await.expect_code(0);
+    assert!(
+        ended.stderr.contains("sitemaps were not read, because the crawl reached --limit (1)"),
+        "{}",
+        ended.stderr
+    );
+    let read =
+        |origin: &TestWeb| requested(origin).iter().filter(|path| path.contains("map")).count();
+    assert!(read(&origin) < 30, "{:?}", requested(&origin));
+    let program = program.variable("FETCHWELL_RATE", "0");
+    let ended = crawl(&program, &[&run[..], &["100", "--resume"]].concat()).await.expect_code(0);
+    let rows = rows_of(&std::fs::read_to_string(program.file("rows.jsonl")).unwrap());
+    assert_eq!(rows.len(), 41, "{}", ended.stderr);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_reads_sitemaps_and_no_page() {
+    let a = site_with_sitemaps(2).robots("User-agent: *\nCrawl-delay: 1\n");
+    let b = site("b.test", &[("/", &[])]).robots("User-agent: *\nDisallow: /\n");
+    let (origin, program) = on([a, b]);
+    let plan = ["http://a.test/", "http://b.test/", "--plan"];
+    let ended = crawl(&program, &plan).await.expect_code(0);
+    for line in [
+        "a.test  3      1s        2s",
+        "b.test  1      0s        0s            robots.txt disallows /",
+        "Known: 4 pages on 2 sites. Minimum time: 2s.",
+        "Links on these pages may lead to more.",
+    ] {
+        assert!(ended.stdout.lines().any(|printed| printed == line), "{line}\n{}", ended.stdout);
+    }
+    let ended = crawl(&program, &[&plan[..], &["--json", "--sitemaps", "off"]].concat()).await;
+    let forecast: Value = serde_json::from_str(&ended.expect_code(0).stdout).unwrap();
+    assert_eq!((&forecast["pages"], &forecast["min_seconds"]), (&2.into(), &0.0.into()));
+    assert_eq!(forecast["sites"][0]["interval_seconds"], 1.0);
+    let maps = ["/map0.xml", "/map1.xml", "/sitemap.xml"];
+    assert_eq!(requested(&origin), maps, "no page");
+    // A plan leaves nothing behind that a crawl would stumble over.
+    let ended = crawl(&program, &["http://a.test/", "--limit", "1"]).await.expect_code(0);
+    assert_eq!(rows(&ended).len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -443,7 +569,10 @@ async fn wrong_arguments_are_explained() {
         (vec!["http://a.test/", "--scope", "planet"], "domain"),
         (vec!["http://a.test/", "--limit", "0"], "0 is not in"),
         (vec!["http://a.test/", "--max-time", "soon"], "--max-time"),
+        (vec!["http://a.test/", "--since", "yesterday"], "or write a date"),
+        (vec!["http://a.test/", "--since", "7d", "--sitemaps", "off"], "--since needs sitemaps"),
         (vec!["http://a.test/", "--resume"], "--output"),
+        (vec!["http://a.test/", "--plan", "--output", "x.jsonl"], "--plan"),
         (
             vec!["http://a.test/", "--output", "x.md", "--resume"],
             "--resume needs --format json or warc",

@@ -28,6 +28,8 @@ const MAX_NUMBERED_PAGES: u64 = 10_000;
 const MAX_SAME_CONTENT: u64 = 20;
 /// Hosts of one domain.
 const MAX_HOSTS: u64 = 1_000;
+/// Sitemaps that one site lists, in all its indexes.
+const MAX_SITEMAPS: u64 = 10_000;
 /// A page that has more parameters than this is a filtered list, whatever their names are.
 const MAX_PARAMETERS: usize = 4;
 
@@ -54,11 +56,15 @@ pub enum CutReason {
     SameContent,
     /// The domain has many hosts.
     Hosts,
+    /// The site lists many sitemaps.
+    Sitemaps,
+    /// A sitemap says that the page has not changed.
+    Unchanged,
 }
 
 impl CutReason {
     /// All reasons, in the order of the summary.
-    pub const ALL: [CutReason; 10] = [
+    pub const ALL: [CutReason; 12] = [
         CutReason::Depth,
         CutReason::Download,
         CutReason::LongUrl,
@@ -69,6 +75,8 @@ impl CutReason {
         CutReason::Numbers,
         CutReason::SameContent,
         CutReason::Hosts,
+        CutReason::Sitemaps,
+        CutReason::Unchanged,
     ];
 
     /// The name that stores use.
@@ -84,6 +92,8 @@ impl CutReason {
             CutReason::Numbers => "numbers",
             CutReason::SameContent => "same_content",
             CutReason::Hosts => "hosts",
+            CutReason::Sitemaps => "sitemaps",
+            CutReason::Unchanged => "unchanged",
         }
     }
 
@@ -111,6 +121,8 @@ impl CutReason {
                 format!("links on pages with the same content as {MAX_SAME_CONTENT} others")
             }
             CutReason::Hosts => format!("a domain with more than {MAX_HOSTS} hosts"),
+            CutReason::Sitemaps => format!("sitemaps beyond the first {MAX_SITEMAPS} of a site"),
+            CutReason::Unchanged => "unchanged since the time given by --since".to_owned(),
         }
     }
 }
@@ -188,6 +200,11 @@ pub fn site_bound(url: &WebUrl) -> Option<Bound> {
         return None;
     }
     Some(Bound::new(MAX_HOSTS, CutReason::Hosts, "", likely_domain(url.host())))
+}
+
+/// The bound on the number of sitemaps that a site lists.
+pub fn sitemap_bound(lister: &Site) -> Bound {
+    Bound::new(MAX_SITEMAPS, CutReason::Sitemaps, lister.as_str(), "")
 }
 
 /// The last two labels of a host, or the last three where the second-last one is short, as in `example.co.uk`. A guess

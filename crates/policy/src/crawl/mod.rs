@@ -11,7 +11,7 @@ mod downloads;
 mod pattern;
 mod scope;
 
-pub use bounds::{Bound, CutReason, bounds, content_bound, site_bound};
+pub use bounds::{Bound, CutReason, bounds, content_bound, site_bound, sitemap_bound};
 pub use canonical::{PageKey, page_key, plain_url};
 pub use directives::Directives;
 pub use downloads::is_download;

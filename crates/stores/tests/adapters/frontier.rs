@@ -9,6 +9,7 @@ use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::finish::{Finish, Finished, Settled, Settlement};
 use fetchwell_engine::ports::frontier::{
     CrawlBudget, CrawlCounts, Discoveries, Discovers, FoundPage, Frontier, PagePlace, ParentPage,
+    WaitingSite,
 };
 use fetchwell_engine::ports::job::{Job, Lane, Lease, NewJob};
 use fetchwell_engine::ports::queue::Queue;
@@ -279,6 +280,38 @@ async fn a_sitemap_is_queued_once_and_is_no_page() {
     crawl.end(lease, Settlement::Done, found()).await;
     crawl.start(&["http://a.test/", "http://a.test/1"]).await;
     assert_eq!(urls(&crawl.take(9).await.unwrap()), ["http://a.test/"]);
+}
+
+#[tokio::test]
+async fn the_sitemaps_of_a_site_are_bounded() {
+    let crawl = Crawl::new(NO_LIMIT).await;
+    let lane = Lane { group: None, party: Some("sitemaps".to_owned()) };
+    let sitemap = |n: u32| {
+        let url = format!("http://a.test/sitemap{n}.xml");
+        NewJob::keyed(Job { lane: lane.clone(), ..Job::new(url, Vec::new()) })
+    };
+    let job_bound = Some(Bound { bucket: 1, most: 3, reason: CutReason::Sitemaps });
+    // One that is known is not counted again.
+    for jobs in [vec![sitemap(0)], vec![sitemap(0), sitemap(1)], (0..5).map(sitemap).collect()] {
+        let found = Discoveries { jobs, job_bound, ..Discoveries::default() };
+        crawl.frontier.add(found).await.unwrap();
+    }
+    assert_eq!(crawl.take(9).await.unwrap().len(), 3);
+    assert_eq!(crawl.cut_off().await, [("sitemaps".to_owned(), "a.test".to_owned(), 2)]);
+}
+
+#[tokio::test]
+async fn a_budget_is_spent_when_its_last_page_has_ended() {
+    let crawl = Crawl::new(CrawlBudget { pages: 2, pages_per_site: None }).await;
+    assert!(!crawl.frontier.is_budget_finished().await.unwrap());
+    crawl.start(&["http://a.test/", "http://a.test/1", "http://b.test/", "http://a.test/2"]).await;
+    let sites = crawl.frontier.waiting_sites(1).await.unwrap();
+    assert_eq!(sites, [WaitingSite { site: "a.test".to_owned(), pages: 2 }]);
+    for lease in crawl.take(9).await.unwrap() {
+        assert!(!crawl.frontier.is_budget_finished().await.unwrap());
+        crawl.done(lease, &[]).await;
+    }
+    assert!(crawl.frontier.is_budget_finished().await.unwrap());
 }
 
 /// A random graph, random ends and random budgets: the pages that a walk on paper gets, each once.

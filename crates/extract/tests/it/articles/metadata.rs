@@ -322,3 +322,19 @@ fn what_leads_to_other_pages_is_told_from_what_does_not() {
     assert_eq!(links, expected);
     assert_eq!((got.nofollow, got.robots), (1, vec!["noindex".to_owned(), "nofollow".to_owned()]));
 }
+
+/// An index page consists of short links, whose URLs together are longer than the page.
+#[test]
+fn an_index_page_has_all_its_links_and_a_bomb_does_not() {
+    let at = Url::parse("http://a.test/").unwrap();
+    let links: String = (0..3_000).map(|n| format!("<a href={n}></a>")).collect();
+    for (folder_bytes, is_cut) in [(50, false), (1_000, true)] {
+        let html = format!("<base href=/{}/>{links}", "x".repeat(folder_bytes));
+        let got = crawl_links_within(&html, &at, "ottobot", &Limits::NONE).unwrap();
+        assert_eq!((got.links.len() < 3_000, got.is_cut), (is_cut, is_cut), "{folder_bytes}");
+    }
+    let many: String =
+        (0..10_001).map(|n| format!("<a href=/a-page-with-a-name-{n}></a>")).collect();
+    let got = crawl_links_within(&many, &at, "ottobot", &Limits::NONE).unwrap();
+    assert_eq!((got.links.len(), got.is_cut), (10_000, true));
+}

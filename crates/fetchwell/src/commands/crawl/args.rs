@@ -7,7 +7,9 @@ use clap::Args;
 use fetchwell_doors::crawl::{CrawlRules, Sitemaps};
 use fetchwell_doors::fetch::{FetchRules, OutputFormat};
 use fetchwell_engine::ports::frontier::CrawlBudget;
+use fetchwell_feed::read_date;
 use fetchwell_policy::crawl::{Scope, ScopeKind, UrlPattern};
+use fetchwell_policy::time::Time;
 use fetchwell_policy::units::{parse_duration, with_unit};
 use fetchwell_policy::url::WebUrl;
 use fetchwell_settings::Flag;
@@ -64,9 +66,17 @@ pub(crate) struct CrawlArgs {
     /// Whether to read sitemaps
     #[arg(long, value_parser = one_of(SITEMAPS), default_value = "auto")]
     pub(crate) sitemaps: Sitemaps,
+    /// Skip pages that, according to a sitemap, have not changed since this time: 2026-05-31,
+    /// 2026-05-31T12:00:00Z, or a duration such as 7d
+    #[arg(long, value_name = "TIME", value_parser = since)]
+    pub(crate) since: Option<Since>,
     /// Also fetch links to archives, images, documents and other files that are not pages
     #[arg(long)]
     pub(crate) downloads: bool,
+    /// Fetch only robots.txt and sitemaps, and print the number of known pages and the minimum time to
+    /// fetch them
+    #[arg(long, conflicts_with_all = ["output", "resume", "format"])]
+    pub(crate) plan: bool,
     /// Output format [default: by the extension of --output, else json]
     #[arg(long, value_parser = output_format(&OutputFormat::ALL))]
     pub(crate) format: Option<OutputFormat>,
@@ -86,6 +96,24 @@ fn duration(text: &str) -> Result<Duration, String> {
     parse_duration(&with_unit(text, "s")).map_err(|error| error.to_string())
 }
 
+/// The value of `--since`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Since {
+    At(Time),
+    /// This long before the start.
+    Ago(Duration),
+}
+
+fn since(text: &str) -> Result<Since, String> {
+    let is_date = text.starts_with(|c: char| c.is_ascii_digit()) && text.contains('-');
+    if is_date {
+        let wrong = || "write it as 2026-05-31 or 2026-05-31T12:00:00Z".to_owned();
+        return read_date(text).map(Since::At).ok_or_else(wrong);
+    }
+    let wrong = |error| format!("{error}; or write a date, such as 2026-05-31");
+    parse_duration(text).map(Since::Ago).map_err(wrong)
+}
+
 impl CrawlArgs {
     /// The flags that override settings.
     pub(crate) fn settings(&self) -> Vec<Flag<'static>> {
@@ -97,8 +125,15 @@ impl CrawlArgs {
         CrawlBudget { pages: self.limit, pages_per_site: self.limit_per_site }
     }
 
-    /// The rules of the door. `starts` are the start pages, and `bot` is our name in robots.txt.
-    pub(super) fn rules(&self, starts: &[String], fetch: FetchRules, bot: &str) -> CrawlRules {
+    /// The rules of the door. `starts` are the start pages, `bot` is our name in robots.txt, and `now` is the time
+    /// from which `--since 7d` counts back.
+    pub(super) fn rules(
+        &self,
+        starts: &[String],
+        fetch: FetchRules,
+        bot: &str,
+        now: Time,
+    ) -> CrawlRules {
         let starts: Vec<WebUrl> =
             starts.iter().filter_map(|start| WebUrl::parse(start).ok()).collect();
         CrawlRules {
@@ -108,8 +143,34 @@ impl CrawlArgs {
             exclude: self.exclude.clone(),
             max_depth: self.depth,
             sitemaps: self.sitemaps,
+            since: self.since.map(|since| match since {
+                Since::At(time) => time,
+                Since::Ago(duration) => now - duration,
+            }),
             with_downloads: self.downloads,
             bot: bot.to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn since_is_a_date_a_time_or_a_duration() {
+        let noon = Since::At(Time::from_secs(1_700_049_600));
+        let midnight = Since::At(Time::from_secs(1_700_006_400));
+        for (text, expected) in [
+            ("2023-11-15", Some(midnight)),
+            ("2023-11-15T12:00:00Z", Some(noon)),
+            ("2023-11-15T13:00:00+01:00", Some(noon)),
+            ("7d", Some(Since::Ago(Duration::from_secs(7 * 86_400)))),
+            ("2023-15-11", None),
+            ("yesterday", None),
+            ("7", None),
+        ] {
+            assert_eq!(since(text).ok(), expected, "{text}");
         }
     }
 }

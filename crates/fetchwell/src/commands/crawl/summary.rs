@@ -29,6 +29,11 @@ pub(super) async fn tell(
             _ => info!("{pages} not fetched yet"),
         }
     }
+    tell_cut_off(frontier).await
+}
+
+/// Logs which links were not followed, and why.
+pub(super) async fn tell_cut_off(frontier: &impl Frontier) -> Result<(), StoreError> {
     let cut_off = frontier.cut_off(MAX_LINES + 1).await?;
     for cut in cut_off.iter().take(MAX_LINES) {
         info!("{}", line(cut));

@@ -127,13 +127,7 @@ impl<'a> Crawl<'a> {
             self.see(key)?;
         }
         for job in &found.jobs {
-            let is_new = match &job.key {
-                Some(key) => self.see(key)?,
-                None => true,
-            };
-            if is_new {
-                moves.accept(job)?;
-            }
+            self.add_job(moves, job, found.job_bound.as_ref())?;
         }
         let too_common = match &found.content {
             Some(bound) => self.exceeded(std::slice::from_ref(bound))?,
@@ -152,10 +146,40 @@ impl<'a> Crawl<'a> {
                 None => self.exceeded(&page.bounds)?,
             };
             match cut {
-                Some(reason) => self.cut(page, reason)?,
+                Some(reason) => {
+                    self.cut(&page.url, reason)?;
+                    if reason == CutReason::Unchanged {
+                        // Otherwise, a link on another page would add it.
+                        self.see(&page.key)?;
+                    }
+                }
                 None => self.follow(page, found.parent.as_ref(), &mut parent)?,
             }
         }
+        Ok(())
+    }
+
+    fn add_job(
+        &mut self,
+        moves: &mut Moves<'_>,
+        job: &NewJob,
+        bound: Option<&Bound>,
+    ) -> rusqlite::Result<()> {
+        if let Some(key) = &job.key
+            && self.has_seen(key)?
+        {
+            return Ok(());
+        }
+        if let Some(bound) = bound {
+            if let Some(reason) = self.exceeded(std::slice::from_ref(bound))? {
+                return self.cut(&job.job.url, reason);
+            }
+            self.count(bound)?;
+        }
+        if let Some(key) = &job.key {
+            self.see(key)?;
+        }
+        moves.accept(job)?;
         Ok(())
     }
 
@@ -170,7 +194,7 @@ impl<'a> Crawl<'a> {
         let site = site_of(&page.url);
         if self.site(&site)?.is_none() {
             if let Some(reason) = self.exceeded(page.site_bound.as_slice())? {
-                return self.cut(page, reason);
+                return self.cut(&page.url, reason);
             }
             if let Some(bound) = &page.site_bound {
                 self.count(bound)?;
@@ -202,11 +226,11 @@ impl<'a> Crawl<'a> {
         Ok(())
     }
 
-    fn cut(&self, page: &FoundPage, reason: CutReason) -> rusqlite::Result<()> {
+    fn cut(&self, url: &str, reason: CutReason) -> rusqlite::Result<()> {
         self.tx.run(
             "INSERT INTO crawl_cut (queue, reason, site, links, example) VALUES (?1, ?2, ?3, 1, ?4)
              ON CONFLICT (queue, reason, site) DO UPDATE SET links = links + 1",
-            (self.queue, reason.word(), site_of(&page.url), &page.url),
+            (self.queue, reason.word(), site_of(url), url),
         )?;
         Ok(())
     }

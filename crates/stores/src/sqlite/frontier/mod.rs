@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Finish, Finished, Settled, Settlement};
 use fetchwell_engine::ports::frontier::{
-    CrawlBudget, CrawlCounts, CutOff, Discoveries, Discovers, Frontier, PagePlace,
+    CrawlBudget, CrawlCounts, CutOff, Discoveries, Discovers, Frontier, PagePlace, WaitingSite,
 };
 use fetchwell_engine::ports::job::LeaseId;
 use fetchwell_policy::url::Site;
@@ -85,6 +85,29 @@ impl Frontier for SqliteFrontier {
             })
         };
         Ok(self.queue.transact(read).await?.unwrap_or_default())
+    }
+
+    async fn is_budget_finished(&self) -> Result<bool, StoreError> {
+        let select = "SELECT pages >= ?2 AND NOT EXISTS
+                 (SELECT 1 FROM crawl_site WHERE queue = ?1 AND open > 0)
+             FROM crawl WHERE queue = ?1";
+        let queue = self.queue.queue;
+        let pages = self.budget.pages;
+        let read =
+            move |moves: &mut Moves<'_>| moves.tx.find(select, (queue, pages), |row| row.get(0));
+        Ok(self.queue.transact(read).await?.unwrap_or(false))
+    }
+
+    async fn waiting_sites(&self, most: usize) -> Result<Vec<WaitingSite>, StoreError> {
+        let select = "SELECT site, waiting FROM crawl_site WHERE queue = ?1 AND waiting > 0
+             ORDER BY waiting DESC, site LIMIT ?2";
+        let queue = self.queue.queue;
+        let read = move |moves: &mut Moves<'_>| {
+            moves.tx.list(select, (queue, most), |row| {
+                Ok(WaitingSite { site: row.get(0)?, pages: row.get(1)? })
+            })
+        };
+        self.queue.transact(read).await
     }
 
     async fn cut_off(&self, most: usize) -> Result<Vec<CutOff>, StoreError> {
