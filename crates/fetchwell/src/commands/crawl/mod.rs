@@ -157,8 +157,10 @@ impl Crawl<'_> {
         let rules = self.rules(parts.clock.now());
         let may_grow = rules.follows_links();
         self.fetch_all(&place, &parts, rules, settle, false).await?;
-        for start in self.starts.iter().filter(|start| WebUrl::parse(start).is_err()) {
-            warn!("{start} is not a valid URL: a crawl does not fetch it");
+        for start in &self.starts {
+            if let Err(fault) = WebUrl::parse(start) {
+                warn!("a crawl does not fetch {start}: {fault}");
+            }
         }
         let known = frontier.waiting_sites(MAX_SITES).await?;
         let sites = frontier.counts().await?.sites;
