@@ -1,12 +1,13 @@
 //! Tools for tests: waiting, a scene with the program under test, a simulated web behind the engine's port, conformance
-//! suites, a crash harness, a hostile server, a TCP fault proxy, TLS in front of a plain server, and a private network
-//! with a DNS server and canaries. It is never shipped.
+//! suites, a crash harness, a hostile server, a closed port, a TCP fault proxy, TLS in front of a plain server, and a
+//! private network with a DNS server and canaries. It is never shipped.
 
 use std::time::Duration;
 
 pub mod alone;
 pub mod canary;
 pub mod client;
+pub mod closed_port;
 pub mod conformance;
 pub mod crash;
 pub mod dns;

@@ -6,6 +6,7 @@ use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
+use fetchwell_testkit::closed_port::ClosedPort;
 use fetchwell_testkit::eventually::eventually;
 use fetchwell_testkit::fault_proxy::{Cut, FaultProxy, Faults};
 use fetchwell_testkit::held::Held;
@@ -153,8 +154,8 @@ async fn new_connections_are_refused_until_they_are_accepted_again() {
 
 #[tokio::test]
 async fn a_server_that_is_not_there_resets() {
-    let nobody = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-    let proxy = FaultProxy::start(nobody).await.unwrap();
+    let nobody = ClosedPort::bind().unwrap();
+    let proxy = FaultProxy::start(nobody.address()).await.unwrap();
     let mut stream = connect(proxy.address()).await.unwrap();
     assert!(stream.read(&mut [0]).await.is_err());
 }

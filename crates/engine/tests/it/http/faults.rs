@@ -2,7 +2,7 @@
 
 use fetchwell_policy::outcome::{AnswerFault, FetchOutcome, NameFault, NetworkFault};
 use fetchwell_policy::url::WebUrl;
-use tokio::net::TcpListener;
+use fetchwell_testkit::closed_port::ClosedPort;
 
 use super::client::{client, client_knowing, client_limited, failure, fetch};
 use super::script::{Server, Step, answer, ok};
@@ -13,8 +13,8 @@ fn headers_too_large() -> FetchOutcome {
 
 #[tokio::test]
 async fn nobody_listens() {
-    let nobody = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-    let url = WebUrl::parse(&format!("http://{nobody}/")).unwrap();
+    let nobody = ClosedPort::bind().unwrap();
+    let url = WebUrl::parse(&format!("http://{}/", nobody.address())).unwrap();
     let expected = FetchOutcome::Network(NetworkFault::ConnectRefused);
     assert_eq!(failure(&client(), url).await, expected);
 }

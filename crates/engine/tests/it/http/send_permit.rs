@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use fetchwell_engine::web::{Exchange, PermitTime, Request, SendPermit};
+use fetchwell_testkit::closed_port::ClosedPort;
 use tokio::net::TcpListener;
 use tokio::time::Instant;
 
@@ -57,8 +58,8 @@ async fn leave_is_asked_for_when_the_connection_stands() {
 
 #[tokio::test]
 async fn without_a_connection_leave_is_not_asked_for() {
-    let nobody = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-    let request = Request::page(format!("http://{nobody}/").parse().unwrap());
+    let nobody = ClosedPort::bind().unwrap();
+    let request = Request::page(format!("http://{}/", nobody.address()).parse().unwrap());
     let mut send_permit = Fixed { given: true, asked: 0 };
     exchange_with(&client(), &request, &mut send_permit).await;
     assert_eq!(send_permit.asked, 0);
