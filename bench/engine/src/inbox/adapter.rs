@@ -50,7 +50,7 @@ fn new_message(text: &Text, names: &mut Names) -> Result<NewMessage> {
     Ok(NewMessage {
         retailer: text.retailer.clone(),
         correlation_id: text.correlation_id.clone(),
-        options: b"{}".to_vec(),
+        options: b"{}".to_vec().into(),
         ..NewMessage::new(id, text.url.clone(), site, A_DAY)
     })
 }

@@ -1,5 +1,6 @@
 //! Commits the messages of a request to the inbox.
 
+use axum::body::Bytes;
 use fetchwell_engine::ports::inbox::options::kind;
 use fetchwell_engine::ports::inbox::{
     Idempotency, MessageId, NewBatch, NewMessage, Submission, Submitted,
@@ -75,8 +76,9 @@ impl Api {
     ) -> Result<Committed, Problem> {
         let caller = identity.caller.name.clone();
         let own = self.new_ids(messages.len())?;
-        let new = |(message, id)| new_message(message, id, &caller);
-        let messages = messages.into_iter().zip(own.iter().copied()).map(new).collect();
+        let payloads = payloads(&messages);
+        let new = |((message, id), options)| new_message(message, id, options, &caller);
+        let messages = messages.into_iter().zip(own).zip(payloads).map(new).collect();
         let from = identity.from.clone();
         let submission = Submission { caller, from, idempotency, messages, batch };
         match self.stored(self.on.inbox.submit(submission).await)? {
@@ -108,8 +110,22 @@ impl Api {
     }
 }
 
-fn new_message(message: FetchRequest, id: MessageId, caller: &str) -> NewMessage {
-    let options = message.options().to_payload();
+/// The encoded options of messages. Neighbours with the same options share them, because a batch of 10,000 messages
+/// mostly has one set of options.
+fn payloads(messages: &[FetchRequest]) -> Vec<Bytes> {
+    let mut last: Option<(&FetchRequest, Bytes)> = None;
+    let mut payloads = Vec::with_capacity(messages.len());
+    for message in messages {
+        let shared = last.filter(|(before, _)| before.has_same_options(message));
+        let encoded = || message.options().to_payload().into();
+        let payload = shared.map_or_else(encoded, |(_, payload)| payload);
+        payloads.push(payload.clone());
+        last = Some((message, payload));
+    }
+    payloads
+}
+
+fn new_message(message: FetchRequest, id: MessageId, options: Bytes, caller: &str) -> NewMessage {
     NewMessage {
         id,
         site: message.site,
@@ -126,7 +142,27 @@ fn new_message(message: FetchRequest, id: MessageId, caller: &str) -> NewMessage
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use fetchwell_policy::address::AddressGuard;
+    use serde_json::json;
+
     use super::*;
+
+    #[test]
+    fn messages_with_the_same_options_share_them() {
+        let guard = AddressGuard::default();
+        let default_deadline = Duration::from_secs(60);
+        let judge = Judge { guard: &guard, wall: Time::EPOCH, default_deadline };
+        let message = |path: &str, extract: bool| {
+            let text = json!({"url": format!("http://a.test{path}"), "extract": extract});
+            let text = text.to_string();
+            FetchRequest::read(&serde_json::from_str(&text).unwrap(), &judge).unwrap()
+        };
+        let payloads = payloads(&[message("/1", true), message("/2", true), message("/3", false)]);
+        assert_eq!(payloads, [r#"{"extract":true}"#, r#"{"extract":true}"#, "{}"]);
+        assert_eq!(payloads[0].as_ptr(), payloads[1].as_ptr());
+    }
 
     #[test]
     fn a_key_is_bound_to_path_and_body() {

@@ -1,5 +1,6 @@
 //! A posted message, read field by field, so that all faults are reported at once, each with its location.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use fetchwell_engine::ports::inbox::document::DocumentOptions;
@@ -85,9 +86,9 @@ pub(super) struct FetchRequest {
     /// Whether to add the URLs that the page links to.
     #[schema(value_type = Option<bool>)]
     pub(super) links: bool,
-    /// The document to make of the page, for endpoints of other APIs.
+    /// The document to make of the page, for endpoints of other APIs. The messages of a batch share it.
     #[schema(ignore)]
-    pub(super) document: Option<DocumentOptions>,
+    pub(super) document: Option<Arc<DocumentOptions>>,
 }
 
 impl FetchRequest {
@@ -135,8 +136,16 @@ impl FetchRequest {
             headers: self.headers.clone(),
             extract: self.extract,
             links: self.links,
-            document: self.document.clone(),
+            document: self.document.as_deref().cloned(),
         }
+    }
+
+    /// Whether another message has the same options.
+    pub(super) fn has_same_options(&self, other: &FetchRequest) -> bool {
+        self.headers == other.headers
+            && self.extract == other.extract
+            && self.links == other.links
+            && self.document == other.document
     }
 }
 

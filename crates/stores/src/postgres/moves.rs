@@ -135,7 +135,7 @@ impl<'q> Moves<'q> {
                 key,
                 site: job.site.as_ref().map_or(String::new(), |site: &Site| site.as_str().into()),
                 url: job.url,
-                payload: job.payload,
+                payload: job.payload.into(),
                 deadline: job.deadline.map(|deadline| moment.to_store(deadline)),
                 state: self.waiting_state(due),
                 due,

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
+use bytes::Bytes;
 use fetchwell_engine::ports::inbox::{BatchId, NewMessage};
 use fetchwell_engine::ports::job::LeaseId;
 use fetchwell_policy::time::Time;
@@ -22,7 +23,7 @@ pub(super) struct NewRow<'a> {
     pub(super) key: Option<[u8; 16]>,
     pub(super) site: String,
     pub(super) url: String,
-    pub(super) payload: Vec<u8>,
+    pub(super) payload: Bytes,
     pub(super) deadline: Option<Time>,
     pub(super) due: Time,
     pub(super) state: JobState,
@@ -84,7 +85,7 @@ pub(super) async fn insert(
         .bind(column(rows, |row| row.site.as_str()))
         .bind(column(rows, |row| writable(&row.url)))
         .bind(column(rows, odd_url))
-        .bind(column(rows, |row| row.payload.as_slice()))
+        .bind(column(rows, |row| &row.payload[..]))
         .bind(column(rows, |row| row.deadline.map(Time::as_micros)))
         .bind(column(rows, |row| row.due.as_micros()))
         .bind(column(rows, |row| row.state.number()))

@@ -18,6 +18,7 @@ mod tokens;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::Site;
 
@@ -223,8 +224,8 @@ pub struct NewMessage {
     pub deadline_in: Duration,
     /// The webhook for its result.
     pub callback_url: Option<String>,
-    /// The encoded [`options::Options`].
-    pub options: Vec<u8>,
+    /// The encoded [`options::Options`], which messages of a batch may share.
+    pub options: Bytes,
     /// Equal for messages of one caller that request the same, and for no others; see [`options::kind`].
     pub kind: [u8; 16],
     /// Accepts a page of the same kind that was stored at most this long ago, or the result of an unfinished message of
@@ -243,7 +244,7 @@ impl NewMessage {
             correlation_id: String::new(),
             deadline_in,
             callback_url: None,
-            options: Vec::new(),
+            options: Bytes::new(),
             kind: id.0,
             max_age: None,
         }

@@ -89,7 +89,7 @@ fn message(
         retailer: RETAILERS[number % RETAILERS.len()].to_owned(),
         correlation_id: format!("{caller}-{number}"),
         kind: fetchwell_engine::ports::inbox::options::kind(caller, url, &options),
-        options,
+        options: options.into(),
         ..NewMessage::new(id, url.to_owned(), site, deadline_in)
     })
 }

@@ -22,7 +22,8 @@ use crate::problem::{FieldError, Problem, ProblemKind};
 /// Firecrawl's clients send the idempotency key of a request in this header.
 const IDEMPOTENCY_KEY: &str = "x-idempotency-key";
 
-/// How many copies of the options are in memory for each URL: read, and encoded for the store.
+/// How many copies of the options are in memory for each URL: its headers, the statement that stores it, and the buffer
+/// of the connection to the store. All URLs share the document and the encoded options.
 const COPIES_OF_OPTIONS: u64 = 3;
 
 /// A batch that was accepted.
@@ -179,6 +180,21 @@ mod tests {
         assert!(read(Version::V2, &strict).is_err());
         let lenient = json!({"urls": urls, "ignoreInvalidURLs": true});
         assert_eq!(read(Version::V1, &lenient), Ok((1, Some(bad))));
+    }
+
+    /// A selector takes much more memory than its text, so a copy for each URL would exceed the memory that is reserved.
+    #[test]
+    fn the_messages_of_a_batch_share_a_document() {
+        let guard = AddressGuard::default();
+        let wall = Time::from_secs(1_700_000_000);
+        let judge = Judge { guard: &guard, wall, default_deadline: Duration::from_secs(60) };
+        let urls = ["http://a.test/1", "http://a.test/2"];
+        let body = json!({"urls": urls, "includeTags": ["main", ".a"]}).to_string();
+        let asked = Asked::read(&serde_json::from_str(&body).unwrap(), Version::V2, &judge);
+        let messages = asked.unwrap_or_else(|problem| panic!("{}", problem.text())).messages;
+        let documents: Vec<_> =
+            messages.iter().filter_map(|message| message.document.as_ref()).collect();
+        assert!(documents.len() == 2 && Arc::ptr_eq(documents[0], documents[1]));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The options of a scrape.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use fetchwell_engine::ports::inbox::document::{
@@ -29,7 +30,7 @@ const MAX_FORMATS: usize = 20;
 
 /// The options of a scrape that change what is fetched or returned.
 pub(super) struct ScrapeOptions {
-    pub(super) document: DocumentOptions,
+    pub(super) document: Arc<DocumentOptions>,
     pub(super) timeout: Duration,
     max_age: Option<Duration>,
     headers: Vec<(String, String)>,
@@ -55,8 +56,9 @@ impl ScrapeOptions {
                 true
             }
         });
+        let document = DocumentOptions { formats, whole_page: !only_main, include, exclude };
         ScrapeOptions {
-            document: DocumentOptions { formats, whole_page: !only_main, include, exclude },
+            document: Arc::new(document),
             timeout: timeout.unwrap_or(DEFAULT_TIMEOUT),
             max_age: max_age.or(default_max_age).filter(|age| !age.is_zero()),
             headers: headers.unwrap_or_default(),
@@ -65,7 +67,7 @@ impl ScrapeOptions {
 
     /// What is stored of the options with each message.
     pub(super) fn stored_bytes(&self) -> usize {
-        let document = Some(self.document.clone());
+        let document = Some(DocumentOptions::clone(&self.document));
         let options = Options { headers: self.sent_headers(), document, ..Options::default() };
         options.to_payload().len()
     }
@@ -98,7 +100,7 @@ impl ScrapeOptions {
 
     /// Whether Markdown from the site itself satisfies the request.
     fn takes_markdown(&self) -> bool {
-        let DocumentOptions { formats, whole_page, include, exclude } = &self.document;
+        let DocumentOptions { formats, whole_page, include, exclude } = &*self.document;
         *formats == [DocumentFormat::Markdown]
             && !whole_page
             && include.is_empty()

@@ -119,8 +119,10 @@ impl Moves<'_> {
         let due_us = beginning.due.as_micros();
         let now_us = self.now.as_micros();
         let wall_us = wall.as_micros();
-        let own: Vec<(&str, i64)> =
-            rows.iter().map(|row| (row.new.site.as_str(), row.deadline.as_micros())).collect();
+        let own: Vec<(&str, &[u8], i64)> = rows
+            .iter()
+            .map(|row| (row.new.site.as_str(), &row.new.options[..], row.deadline.as_micros()))
+            .collect();
         let mut values: Vec<&dyn ToSql> = Vec::with_capacity(COMMON + rows.len() * OWN);
         values.extend([
             &self.queue as &dyn ToSql,
@@ -131,13 +133,13 @@ impl Moves<'_> {
             &beginning.follows,
             &beginning.shares,
         ]);
-        for (Row { new, lane, batch, .. }, (site, deadline_us)) in rows.iter().zip(&own) {
+        for (Row { new, lane, batch, .. }, (site, options, deadline_us)) in rows.iter().zip(&own) {
             values.extend([
                 &new.id.0 as &dyn ToSql,
                 &new.url,
                 site,
                 lane,
-                &new.options,
+                options,
                 deadline_us,
                 batch,
             ]);

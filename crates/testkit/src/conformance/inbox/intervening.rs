@@ -49,7 +49,7 @@ fn urls(leases: &[Lease]) -> Vec<&str> {
 pub async fn what_has_ended_is_tried_anew_as_a_message_of_its_own(place: &dyn InboxStore) {
     let trial = Trial::new(place).await;
     let sent = NewMessage {
-        options: b"options".to_vec(),
+        options: b"options".to_vec().into(),
         callback_url: Some("http://hook.test/".to_owned()),
         ..message("http://a.test/")
     };

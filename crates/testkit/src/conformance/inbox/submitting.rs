@@ -21,7 +21,7 @@ pub async fn a_message_is_read_back_as_it_was_sent(place: &dyn InboxStore) {
     let trial = Trial::new(place).await;
     let sent = NewMessage {
         correlation_id: "ü 1".to_owned(),
-        options: vec![0, 255, 10],
+        options: vec![0, 255, 10].into(),
         ..message("HTTP://Shop.test:8080/x?y#z")
     };
     let id = trial.send(ANNA, sent.clone()).await;
@@ -38,7 +38,8 @@ pub async fn a_message_is_read_back_as_it_was_sent(place: &dyn InboxStore) {
     };
     assert_eq!(trial.find(id, Some(ANNA)).await, Some(expected));
     let job = trial.lease_one().await.job;
-    assert_eq!((job.url, job.site, job.payload), (sent.url, Some(sent.site), sent.options));
+    assert_eq!((job.url, job.site), (sent.url, Some(sent.site)));
+    assert_eq!(job.payload, sent.options);
     assert_eq!(job.deadline, Some(trial.now() + DEADLINE));
     let group = Some(sent.retailer);
     let party = Some(ANNA.to_owned());
