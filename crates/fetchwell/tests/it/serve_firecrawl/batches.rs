@@ -162,6 +162,20 @@ async fn a_short_request_for_a_huge_batch_is_refused() {
     place.post("/v2/batch/scrape", &few).await.expect(200);
 }
 
+/// It is refused as one request: otherwise its caller would have to wait for minutes.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batch_with_too_many_urls_is_refused_for_that_and_costs_little() {
+    let limits =
+        [("FETCHWELL_RETRIEVER__CALLER_RATE", "0.001"), ("FETCHWELL_RETRIEVER__CALLER_BURST", "3")];
+    let place = Place::start_with(&limits).await;
+    let too_many = json!({"urls": vec!["http://shop.test/"; 100_000]});
+    for _ in 0..2 {
+        let (error, _) = refused(&place.post("/v2/batch/scrape", &too_many).await, 400);
+        assert_eq!(error, "urls has more than 10000 entries");
+    }
+    place.post("/v2/scrape", &json!({"url": "http://shop.test/article"})).await.expect(200);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_repeats_the_first_answer() {
     let place = Place::start().await;

@@ -77,9 +77,11 @@ pub(super) async fn send(
     Ok(json(&Started { success: true, id, url, invalid_urls: asked.skipped }))
 }
 
+/// The URLs of a request. A list that is too long counts as none: the request is refused for it, and costs its caller
+/// as little as any other invalid request.
 fn urls_in<'j, 'a>(json: &'j Json<'a>) -> &'j [Json<'a>] {
     match json.as_object().and_then(|fields| fields.get("urls")) {
-        Some(Json::Array(urls)) => urls,
+        Some(Json::Array(urls)) if urls.len() <= MAX_BATCH => urls,
         _ => &[],
     }
 }
@@ -213,6 +215,15 @@ mod tests {
         assert!(large > 200_000_000, "{large}");
         assert_eq!(bytes(&json!({"urls": ["http://a.test/"]})), plain / MAX_BATCH as u64);
         assert_eq!(bytes(&json!({"formats": ["html"]})), 0);
+    }
+
+    #[test]
+    fn a_list_that_is_too_long_is_not_charged() {
+        let count = |urls: usize| {
+            let text = json!({"urls": vec!["http://a.test/"; urls]}).to_string();
+            urls_in(&serde_json::from_str(&text).unwrap()).len()
+        };
+        assert_eq!((count(MAX_BATCH), count(MAX_BATCH + 1)), (MAX_BATCH, 0));
     }
 
     #[test]
