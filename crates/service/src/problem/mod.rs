@@ -27,6 +27,8 @@ const NOT_IN_TIME_RETRY_SECONDS: u64 = 5;
 pub(crate) struct Problem {
     kind: ProblemKind,
     retry_after_seconds: Option<u64>,
+    /// Whether this server stops before it can do what was requested.
+    is_stopping: bool,
     body: Box<ProblemBody>,
 }
 
@@ -134,7 +136,7 @@ impl Problem {
             detail: kind.mend.to_owned(),
             ..ProblemBody::default()
         };
-        Problem { kind, retry_after_seconds: None, body: Box::new(body) }
+        Problem { kind, retry_after_seconds: None, is_stopping: false, body: Box::new(body) }
     }
 
     /// A problem that lists the invalid parts of the request.
@@ -187,7 +189,13 @@ impl Problem {
     /// The same if the wait ended early because this server is stopping.
     pub(crate) fn stopped_waiting(message: MessageId) -> Problem {
         let detail = format!("This server is stopping. {}", ProblemKind::NOT_IN_TIME.mend);
-        Problem::not_in_time(message, Duration::ZERO).saying(detail)
+        let problem = Problem::not_in_time(message, Duration::ZERO).saying(detail);
+        Problem { is_stopping: true, ..problem }
+    }
+
+    /// Whether the cause is that this server is stopping.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.is_stopping
     }
 
     /// Whether a page was not fetched within the time that the request may wait.

@@ -67,6 +67,12 @@ impl Client {
         drop(self.input.take());
     }
 
+    async fn terminate(&self) {
+        let id = self.child.id().unwrap().to_string();
+        let killed = Command::new("kill").args(["-s", "TERM", &id]).status().await.unwrap();
+        assert!(killed.success());
+    }
+
     /// Waits for its end. Returns its exit status and its log.
     async fn end(mut self) -> (ExitStatus, String) {
         let mut log = String::new();
@@ -136,9 +142,25 @@ async fn a_signal_ends_it_although_the_input_is_open() {
     let origin = web();
     let program = program(&origin).variable("FETCHWELL_SHUTDOWN_GRACE", "1h");
     let client = Client::start(&program, &["mcp"]).await;
-    let id = client.child.id().unwrap().to_string();
-    assert!(Command::new("kill").args(["-s", "TERM", &id]).status().await.unwrap().success());
+    client.terminate().await;
     // Its input stays open meanwhile.
+    let (status, log) = client.end().await;
+    assert!(status.success(), "{log}");
+}
+
+/// The site is not the cause, so the advice for a slow site would be wrong.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_a_stop_cuts_off_says_so() {
+    let forever =
+        SiteScript::new("hanging.test").slow(2 * DEADLINE).text("/page", "text/plain", "x");
+    let origin = TestWeb::start([forever]);
+    let program = program(&origin).variable("FETCHWELL_HTTP__REQUEST_TIMEOUT", "1h");
+    let mut client = Client::start(&program, &["mcp"]).await;
+    client.send(&call("fetch", &json!({"url": "http://hanging.test/page"}))).await;
+    eventually("the request", async || !origin.hits().is_empty()).await;
+    client.terminate().await;
+    let answer = ToolAnswer::of(&client.receive().await);
+    answer.expect_error("the server is stopping");
     let (status, log) = client.end().await;
     assert!(status.success(), "{log}");
 }

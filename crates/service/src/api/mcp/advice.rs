@@ -17,6 +17,10 @@ pub(super) fn about_page(url: &str, problem: &Problem) -> String {
             "{url} cannot be fetched: {}. The same call will fail again; use the http(s) URL of a public page.",
             short(&problem.text())
         ),
+        _ if problem.is_stopping() => format!(
+            "{url} was not fetched, because the server is stopping. Its site is not the cause. Wait a minute, then call \
+             the tool again with the same arguments; if the server does not respond then, tell the user."
+        ),
         name if name == ProblemKind::NOT_IN_TIME.name => format!(
             "{url} is still being fetched: its site is slow, or other requests to it are ahead in the queue. Call the \
              tool again with the same arguments (but not with max_age 0) in a few seconds; it continues to wait for \
@@ -139,6 +143,7 @@ mod tests {
             (without_page("internal_error"), "the page is not the cause"),
             (Problem::invalid(faults), "a loopback address"),
             (Problem::not_in_time(MessageId([1; 16]), Duration::from_secs(50)), "same arguments"),
+            (Problem::stopped_waiting(MessageId([1; 16])), "the server is stopping"),
             (Problem::new(ProblemKind::BUSY).retry_after(10), "Wait 10 seconds"),
             (Problem::new(ProblemKind::TOO_MANY_REQUESTS).retry_after(3), "Wait 3 seconds"),
             (Problem::new(ProblemKind::FORBIDDEN), "another token"),
