@@ -73,7 +73,8 @@ async fn a_page_is_read_as_markdown_that_is_marked_as_untrusted() {
     assert_eq!(notes.untrusted(), "# Notes\n\nAs they are.");
     assert!(!notes.is_error && notes.text.contains("Fetched just now."), "{notes:?}");
     let moved = place.fetch("/moved").await;
-    assert!(moved.text.contains("Redirected to: http://shop.test/notes.md"), "{moved:?}");
+    let start = "Redirected to: http://shop.test/notes.md\n\n# Notes";
+    assert!(moved.untrusted().starts_with(start), "{moved:?}");
 
     let hostile = place.fetch("/hostile").await;
     let marked = hostile.untrusted();
@@ -155,7 +156,9 @@ async fn errors_say_what_to_do_next() {
         ("/private/diary", "disallows this page"),
         ("/photo", "Do not repeat this call."),
     ] {
-        place.fetch(path).await.expect_error(part);
+        let answer = place.fetch(path).await.expect_error(part);
+        // A rule of robots.txt is text of the site.
+        assert!(!answer.text.contains("Disallow:"), "{answer:?}");
     }
     for (tool, arguments, part) in [
         ("fetch", json!({"url": "ftp://shop.test/"}), "cannot be fetched"),

@@ -70,7 +70,10 @@ pub(super) fn about_lookup(failure: &LookupFailure) -> String {
 
 /// Explains why there is no text of a page, by the status of the result.
 fn no_page(url: &str, problem: &Problem, detail: &str) -> String {
-    let next = match problem.result().unwrap_or_default() {
+    let result = problem.result().unwrap_or_default();
+    // The detail quotes the rule, which is untrusted content like a page.
+    let detail = if result == FetchResult::REFUSED_BY_ROBOTS { "it is disallowed" } else { detail };
+    let next = match result {
         FetchResult::REFUSED_BY_ROBOTS => format!(
             "The robots.txt of the site disallows this page, so do not try to read it in another way. `{EXPLAIN}` \
              shows the rule."
@@ -153,5 +156,6 @@ mod tests {
             assert!(advice.contains(part), "{}: {advice}", problem.name());
         }
         assert!(about_page(URL, &without_page("http_error")).contains("it said no\n"));
+        assert!(!about_page(URL, &without_page("refused_by_robots")).contains("it said no"));
     }
 }

@@ -68,12 +68,6 @@ fn shown(call: &Call<'_>, url: &str, page: PageResult, part: Part) -> Result<Ans
     let Some((title, markdown)) = text_of(result) else { return Err(Problem::no_page(outbox)) };
     let excerpt = Excerpt::of(&markdown, part);
     let mut text = format!("URL: {}\n", short(url));
-    if let Some(details) = details_of(result)
-        && details.final_url != url
-        && !details.final_url.is_empty()
-    {
-        text.push_str(&format!("Redirected to: {}\n", short(&details.final_url)));
-    }
     // A page that came with the request of another message, or that another message has just stored, has an age, too.
     match age.or(result.cached_age) {
         Some(age) => text.push_str(&format!(
@@ -82,9 +76,18 @@ fn shown(call: &Call<'_>, url: &str, page: PageResult, part: Part) -> Result<Ans
         )),
         None => text.push_str("Fetched just now.\n"),
     }
-    let title =
-        title.filter(|_| part.start == 0).map(|title| format!("Title: {}\n\n", short(&title)));
-    let content = format!("{}{}", title.unwrap_or_default(), excerpt.text);
+    let mut content = String::new();
+    if part.start == 0 {
+        // A site chooses where it redirects to, as it chooses its titles.
+        let moved = details_of(result).map(|details| details.final_url);
+        let moved = moved.filter(|final_url| final_url != url && !final_url.is_empty());
+        content.extend(moved.map(|final_url| format!("Redirected to: {}\n", short(&final_url))));
+        content.extend(title.map(|title| format!("Title: {}\n", short(&title))));
+        if !content.is_empty() {
+            content.push('\n');
+        }
+    }
+    content.push_str(excerpt.text);
     if content.is_empty() {
         text.push_str("The page has no text.\n");
     } else {
