@@ -2468,6 +2468,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description a parameter is unknown or invalid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description the caller is over its limit */
             429: {
                 headers: {
@@ -2538,6 +2547,15 @@ export interface operations {
             };
             /** @description no such batch */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description a parameter is unknown or invalid */
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -106,7 +106,7 @@ pub(super) async fn batches(
     params(("id" = String, Path, description = "the batch_id that /fetch/batch returned", example = "batch_018bcfe56800ffffffffffffffffffff", pattern = "^batch_[0-9a-f]{32}$")),
     responses(
         (status = 200, description = "the batch", body = BatchView),
-        CallerProblems, BatchProblems, StoreProblems,
+        CallerProblems, BatchProblems, QueryProblems, StoreProblems,
     ),
     security(("token" = []))
 )]
@@ -114,8 +114,10 @@ pub(super) async fn batch(
     State(api): State<Arc<Api>>,
     identity: Identity,
     id: PathName,
+    RawQuery(query): RawQuery,
 ) -> ApiResult {
     api.charge(&identity.caller, 1)?;
+    parameters::refuse_any(query.as_deref())?;
     let batch = api.batch(batch_id(id)?, &identity).await?;
     Ok(json(&api.view_of(&batch)))
 }
@@ -182,7 +184,7 @@ pub(super) async fn batch_results(
     params(("id" = String, Path, description = "the batch_id that /fetch/batch returned", example = "batch_018bcfe56800ffffffffffffffffffff", pattern = "^batch_[0-9a-f]{32}$")),
     responses(
         (status = 200, description = "the batch as it is now", body = BatchView),
-        CallerProblems, SenderProblems, BatchProblems, StoreProblems,
+        CallerProblems, SenderProblems, BatchProblems, QueryProblems, StoreProblems,
     ),
     security(("token" = []))
 )]
@@ -190,9 +192,11 @@ pub(super) async fn cancel_batch(
     State(api): State<Arc<Api>>,
     identity: Identity,
     id: PathName,
+    RawQuery(query): RawQuery,
 ) -> ApiResult {
     identity.check_may_send()?;
     api.charge(&identity.caller, 1)?;
+    parameters::refuse_any(query.as_deref())?;
     let batch = api.cancel_rest_of(batch_id(id)?, &identity).await?;
     Ok(json(&api.view_of(&batch)))
 }

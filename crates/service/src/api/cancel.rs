@@ -7,7 +7,7 @@ use fetchwell_engine::ports::oversight::{Acted, Action, ActionResult};
 
 use super::identity::Identity;
 use super::messages::message_id;
-use super::parameters::read_known;
+use super::parameters::refuse_any;
 use super::problems::{
     CallerProblems, InFlightProblems, MessageProblems, QueryProblems, SenderProblems, StoreProblems,
 };
@@ -40,7 +40,7 @@ pub(super) async fn cancel(
 ) -> ApiResult {
     identity.check_may_send()?;
     api.charge(&identity.caller, 1)?;
-    read_known(query.as_deref().unwrap_or_default(), &[], |_, _| Ok(()))?;
+    refuse_any(query.as_deref())?;
     let id = message_id(id)?;
     let not_found = || Problem::new(ProblemKind::NOT_FOUND);
     let held = api.message(id, identity.sees()).await?.ok_or_else(not_found)?;

@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 
 use super::identity::Identity;
 use super::messages::message_id;
-use super::parameters::read_known;
+use super::parameters::refuse_any;
 use super::problems::{CallerProblems, QueryProblems, StoreProblems};
 use super::reader::inert;
 use super::{Api, ApiResult, PathName};
@@ -57,7 +57,7 @@ pub(super) async fn body(
     RawQuery(query): RawQuery,
 ) -> ApiResult {
     api.charge(&identity.caller, 1)?;
-    read_known(query.as_deref().unwrap_or_default(), &[], |_, _| Ok(()))?;
+    refuse_any(query.as_deref())?;
     let id = message_id(id)?;
     let mut share = api.memory.take(api.rules.max_page_bytes).await?;
     let found = api.stored(api.on.inbox.body(id, identity.sees()).await)?;

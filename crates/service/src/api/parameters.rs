@@ -55,6 +55,11 @@ pub(super) fn read_known(
     if errors.is_empty() { Ok(()) } else { Err(Problem::invalid(errors)) }
 }
 
+/// Refuses all parameters, for paths that have none.
+pub(super) fn refuse_any(query: Option<&str>) -> Result<(), Problem> {
+    read_known(query.unwrap_or_default(), &[], |_, _| Ok(()))
+}
+
 /// Parses a whole number: digits only, without a sign.
 pub(super) fn whole<N: FromStr>(text: &str) -> Option<N> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());

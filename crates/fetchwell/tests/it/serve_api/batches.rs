@@ -93,6 +93,7 @@ async fn unknown_parameters_and_cursors_of_batches_are_refused() {
         ("/batches?limit=201".to_owned(), 422),
         ("/batches?after=x".to_owned(), 422),
         ("/batches?status=done".to_owned(), 422),
+        (format!("/batches/{id}?wait=30"), 422),
         (format!("/batches/{id}/results?limit=1001"), 422),
         (format!("/batches/{id}/results?wait=61"), 422),
         (format!("/batches/{id}/results?colour=red"), 422),

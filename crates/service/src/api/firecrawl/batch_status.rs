@@ -125,7 +125,7 @@ pub(super) async fn errors(
     RawQuery(query): RawQuery,
 ) -> FirecrawlResult {
     api.charge(&identity.caller, 1)?;
-    parameters::read_known(query.as_deref().unwrap_or_default(), &[], |_, _| Ok(()))?;
+    parameters::refuse_any(query.as_deref())?;
     let id = batch_id(id)?;
     api.batch(id, &identity).await?;
     let mut errors = Errors::default();
