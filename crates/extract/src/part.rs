@@ -87,8 +87,10 @@ pub fn part_within(
     limits: &Limits<'_>,
 ) -> Result<PartContent, TookTooLong> {
     let watch = &Watch::new(limits);
-    let page = without(Page::parse(html, limits.max_text_bytes, watch)?, part.exclude, watch)?;
+    let page = Page::parse(html, limits.max_text_bytes, watch)?;
+    // The `<base>` counts even if it is left out, because links are relative to it.
     let base_url = &metadata::base_url(&page, found_at);
+    let page = without(page, part.exclude, watch)?;
     let added = limits.max_added_bytes(html);
     if part.whole_page || !part.include.is_empty() {
         let content = chosen(&page, part.include, watch)?;
@@ -326,6 +328,17 @@ mod tests {
         let both =
             Part { include: &[selector("main", "", "")], exclude: &exclude, whole_page: false };
         assert!(read(&both).text.starts_with("A headline\n\nFirst ."), "{:?}", read(&both));
+    }
+
+    #[test]
+    fn links_are_relative_to_a_base_that_is_left_out() {
+        let page = "<head><base href='http://b.test/y/'></head><p><a href=one>Words</a></p>";
+        let url = Url::parse("http://a.test/x/").unwrap();
+        let exclude = [selector("head", "", "")];
+        let part = Part { whole_page: true, exclude: &exclude, ..Part::default() };
+        let read = part_within(page, &url, &part, &Limits::NONE).unwrap();
+        assert_eq!(read.markdown, "[Words](http://b.test/y/one)");
+        assert_eq!(links(&read), ["http://b.test/y/one"]);
     }
 
     #[test]
