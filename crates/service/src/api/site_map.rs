@@ -100,7 +100,7 @@ impl Api {
         let mut page_problem = None;
         let mut sitemap_problem = None;
         if request.sitemaps != Sitemaps::Only {
-            match reader.read(&url, true).await? {
+            match reader.read(&url, MapSource::Page).await? {
                 Ok(page) => map.add_page(&url, &page.outbox.result),
                 Err(problem) if problem.is_not_in_time() => return Err(problem),
                 Err(problem) => page_problem = Some(problem),
@@ -129,6 +129,17 @@ impl Api {
     }
 }
 
+/// What a map is read from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum MapSource {
+    /// A page: its title, its description and its links.
+    Page,
+    /// The URLs that a sitemap lists.
+    Sitemap,
+    /// The text of robots.txt.
+    Robots,
+}
+
 /// Reads pages for one map.
 struct Reader<'a> {
     api: &'a Api,
@@ -143,7 +154,7 @@ impl Reader<'_> {
     async fn read(
         &self,
         url: &Url,
-        with_links: bool,
+        source: MapSource,
     ) -> Result<Result<PageResult, Problem>, Problem> {
         let text = Json::Text(Cow::Borrowed(url.as_str()));
         let (url, site) = match values::web_url(&text, &self.api.on.guard) {
@@ -161,8 +172,8 @@ impl Reader<'_> {
             max_age: Some(self.max_age).filter(|age| !age.is_zero()),
             deadline: self.api.rules.default_deadline,
             headers: Vec::new(),
-            extract: with_links,
-            links: with_links,
+            extract: source == MapSource::Page,
+            links: source != MapSource::Robots,
             document: None,
         };
         match self.api.read_page(self.identity, message, left).await {
@@ -182,6 +193,9 @@ impl Reader<'_> {
         url: &Url,
         map: &mut Map<'_>,
     ) -> Result<Option<Problem>, Problem> {
+        if !map.wants_more(self.until) {
+            return Ok(None);
+        }
         let named = match self.named_sitemaps(url).await? {
             Ok(named) => named,
             Err(problem) => return Ok(Some(problem)),
@@ -191,11 +205,11 @@ impl Reader<'_> {
         let named = named.into_iter().filter(|sitemap| seen.insert(sitemap.clone()));
         let mut waiting: VecDeque<(Url, u32)> = named.map(|sitemap| (sitemap, 0)).collect();
         for _ in 0..MAX_SITEMAPS {
-            if map.is_full() {
+            if !map.wants_more(self.until) {
                 break;
             }
             let Some((sitemap, nesting)) = waiting.pop_front() else { break };
-            let page = match self.read(&sitemap, true).await? {
+            let page = match self.read(&sitemap, MapSource::Sitemap).await? {
                 Ok(page) => page,
                 Err(problem) => {
                     let is_over = problem.is_not_in_time();
@@ -229,7 +243,7 @@ impl Reader<'_> {
     async fn named_sitemaps(&self, url: &Url) -> Result<Result<Vec<Url>, Problem>, Problem> {
         let at = |path: &str| url.join(path).ok();
         let Some(robots) = at("/robots.txt") else { return Ok(Ok(Vec::new())) };
-        let text = match self.read(&robots, false).await? {
+        let text = match self.read(&robots, MapSource::Robots).await? {
             Ok(page) => page.outbox.result.content.unwrap_or_default(),
             Err(problem) if problem.is_not_in_time() => return Ok(Err(problem)),
             Err(_) => String::new(),
@@ -281,6 +295,13 @@ impl<'a> Map<'a> {
 
     fn is_full(&self) -> bool {
         self.links.len() >= self.request.limit.min(MAX_MAPPED) || self.bytes >= MAX_MAPPED_BYTES
+    }
+
+    /// Whether to read more. Each read is a message, which costs the site a request even if nobody waits for its
+    /// result. So once the time is over, only a map that has nothing reads on: for the problem that it returns.
+    fn wants_more(&self, until: Instant) -> bool {
+        let has_time = Instant::now() < until;
+        !self.is_full() && (has_time || !self.has_read)
     }
 
     /// Reserves the memory for the links so far. Each URL is in memory twice.
@@ -389,6 +410,20 @@ mod tests {
         assert_eq!(mapped(&plain_urls), plain);
         let short = request(|request| request.limit = 1);
         assert_eq!(mapped(&short), plain[..1]);
+    }
+
+    #[test]
+    fn a_map_reads_on_while_it_has_room_and_time() {
+        let now = Instant::now();
+        let later = now + Duration::from_secs(3_600);
+        let url = Url::parse("http://shop.test/").unwrap();
+        let short = request(|request| request.limit = 1);
+        let mut map = Map::new(&url, &short);
+        assert!(map.wants_more(later) && map.wants_more(now), "it has nothing yet");
+        map.has_read = true;
+        assert!(map.wants_more(later) && !map.wants_more(now));
+        map.add("http://shop.test/a", None);
+        assert!(!map.wants_more(later), "it is full");
     }
 
     #[test]

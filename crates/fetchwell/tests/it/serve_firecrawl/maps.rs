@@ -73,6 +73,25 @@ async fn a_site_without_named_sitemaps_is_asked_for_the_usual_one() {
     );
 }
 
+/// Each read is a request to the site, and a result that is stored.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_map_reads_and_stores_no_more_than_it_needs() {
+    let place = Place::start().await;
+    let one = json!({"url": "http://plain.test/", "limit": 1});
+    assert_eq!(mapped(&place, "/v2/map", one).await, ["http://plain.test/"]);
+    // This is the request of the gate.
+    assert_eq!(place.requests("plain.test", "/robots.txt"), 1);
+
+    let soft = json!({"url": "http://soft.test/", "sitemap": "only"});
+    assert!(mapped(&place, "/v2/map", soft).await.is_empty());
+    let outbox = place.get("/outbox").await.expect(200).json();
+    let results = outbox["messages"].as_array().unwrap();
+    let of = |url: &str| results.iter().find(|result| result["url"] == url).unwrap();
+    assert_eq!(of("http://plain.test/")["title"], "Plain");
+    assert!(of("http://soft.test/sitemap.xml").get("title").is_none(), "{outbox}");
+    assert_eq!(results.len(), 3, "{outbox}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_site_of_which_nothing_can_be_read_is_an_error() {
     let place = Place::start().await;

@@ -50,6 +50,12 @@ fn web() -> TestWeb {
         SiteScript::new("plain.test")
             .text("/", "text/html", "<title>Plain</title><a href=/one>One</a>")
             .text("/sitemap.xml", "text/xml", "<urlset><loc>http://plain.test/two</loc></urlset>"),
+        // Some sites answer every path with a page.
+        SiteScript::new("soft.test").text(
+            "/sitemap.xml",
+            "text/html",
+            "<title>Oh</title><p>No such page.",
+        ),
         SiteScript::new("private.test").robots("User-agent: *\nDisallow: /\n"),
         SiteScript::new("slow.test").slow(Duration::from_secs(4)),
         SiteScript::new("down.test").outage(Duration::ZERO..FOR_EVER, OutageKind::Refuse),
