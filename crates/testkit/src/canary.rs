@@ -25,6 +25,8 @@ const LAST: IpAddr = IpAddr::V4(Ipv4Addr::new(198, 18, 80, 80));
 struct Cage {
     /// Hosts whose robots.txt redirects to a URL. All others have none.
     robots: HashMap<String, String>,
+    /// Other texts, by host and path.
+    texts: HashMap<String, String>,
     /// Connections by destination address.
     connections: Mutex<BTreeMap<IpAddr, usize>>,
     accepted: Notify,
@@ -33,8 +35,16 @@ struct Cage {
 impl Canary {
     /// Starts it. This works only inside a namespace, where port 80 is free.
     pub async fn start(robots: HashMap<String, String>) -> io::Result<Canary> {
-        let cage =
-            Arc::new(Cage { robots, connections: Mutex::default(), accepted: Notify::new() });
+        Canary::start_with(robots, HashMap::new()).await
+    }
+
+    /// Starts it with texts, by host and path.
+    pub async fn start_with(
+        robots: HashMap<String, String>,
+        texts: HashMap<String, String>,
+    ) -> io::Result<Canary> {
+        let connections = Mutex::default();
+        let cage = Arc::new(Cage { robots, texts, connections, accepted: Notify::new() });
         // On Linux this accepts IPv4 connections, too.
         let listener = TcpListener::bind((Ipv6Addr::UNSPECIFIED, 80)).await?;
         let task = AbortOnDropHandle::new(tokio::spawn(serve(listener, cage.clone())));
@@ -68,6 +78,9 @@ impl Cage {
     }
 
     fn answer(&self, host: &str, target: &str) -> String {
+        if let Some(text) = self.texts.get(&format!("{host}{target}")) {
+            return page(text);
+        }
         if target == "/robots.txt" {
             return match self.robots.get(host) {
                 Some(url) => redirect(url),
@@ -79,10 +92,14 @@ impl Cage {
             Some(("/hops", left)) if left != "0" => {
                 redirect(&format!("/hops?{}", left.parse::<u32>().map_or(0, |left| left - 1)))
             }
-            _ => "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 5\r\n\r\nhello"
-                .to_owned(),
+            _ => page("hello"),
         }
     }
+}
+
+fn page(text: &str) -> String {
+    let bytes = text.len();
+    format!("HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: {bytes}\r\n\r\n{text}")
 }
 
 fn redirect(url: &str) -> String {

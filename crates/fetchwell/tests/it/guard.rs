@@ -65,6 +65,11 @@ pub(crate) const CASES: [(&str, &str, &str); 49] = [
     ("http://fails.test/", "site_failure", "the name server failed"),
 ];
 
+/// The URLs that are refused.
+pub(crate) fn refused() -> impl Iterator<Item = &'static str> {
+    CASES.into_iter().filter(|(_, outcome, _)| *outcome == "refused").map(|(url, ..)| url)
+}
+
 #[test]
 fn the_program_goes_where_it_may_and_nowhere_else() {
     if namespace::is_inside("guard::the_program_goes_where_it_may_and_nowhere_else") {
@@ -76,7 +81,10 @@ fn the_program_goes_where_it_may_and_nowhere_else() {
 /// A web server on every address, and the name server for the names in [`CASES`].
 pub(crate) async fn trap() -> (Canary, DnsServer) {
     let to_the_inside = ("robots.test".to_owned(), "http://10.0.0.1/robots.txt".to_owned());
-    let canary = Canary::start(HashMap::from([to_the_inside])).await.expect("a canary");
+    let sitemaps = refused().map(|url| format!("Sitemap: {url}\n")).collect();
+    let texts = HashMap::from([("sitemaps.test/robots.txt".to_owned(), sitemaps)]);
+    let canary = Canary::start_with(HashMap::from([to_the_inside]), texts).await;
+    let canary = canary.expect("a canary");
     let home = || Script::addresses(&[HOME]);
     let names = [
         ("bad.test", Script::addresses(&["10.0.0.1"])),

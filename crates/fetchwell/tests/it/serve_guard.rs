@@ -9,12 +9,15 @@ use fetchwell_testkit::namespace;
 use fetchwell_testkit::plain_http::{PlainResponse, ask};
 use serde_json::{Value, json};
 
-use crate::guard::{CASES, HOME, program_in, trap};
+use crate::guard::{self, CASES, HOME, program_in, trap};
 use crate::mcp::use_tool;
 use crate::serve_contract::URLS as BAD_URLS;
 
 /// A page that may be fetched, and a server that takes webhooks.
 const OK: &str = "http://ok.test/";
+
+/// The robots.txt of this site names sitemaps at all refused addresses.
+const SITEMAPS: &str = "http://sitemaps.test/";
 
 #[test]
 fn no_way_through_the_api_leads_to_a_refused_address() {
@@ -28,9 +31,7 @@ async fn try_every_way_and_judge() {
     let (canary, server) = trap().await;
     let program = program_in(&server).variable("FETCHWELL_RETRIEVER__DEFAULT_RATE_LIMIT", "1000");
     let service = Service::start(program).await;
-    let refused =
-        CASES.iter().filter(|(_, outcome, _)| *outcome == "refused").map(|(url, ..)| *url);
-    let refused: Vec<&str> = refused.chain(BAD_URLS.iter().copied()).collect();
+    let refused: Vec<&str> = guard::refused().chain(BAD_URLS.iter().copied()).collect();
     assert!(refused.len() > 97, "{}", refused.len());
     for url in &refused {
         for tool in ["fetch", "map"] {
@@ -41,9 +42,17 @@ async fn try_every_way_and_judge() {
         tool_answer(&service, "explain", url).await;
         let scraped = scrape(&service, url).await;
         assert_ne!(scraped["success"], true, "{url:?}: {scraped}");
+        let mapped = map(&service, url).await;
+        assert_ne!(mapped["success"], true, "{url:?}: {mapped}");
         let read = read(&service, url).await;
         assert!(matches!(read.status, 404 | 422 | 502), "{url:?}: {read:?}");
     }
+    expect_only_home_was_dialled(&canary).await;
+
+    let mapped = map(&service, SITEMAPS).await;
+    assert_eq!(mapped["links"][0]["url"], SITEMAPS, "{mapped}");
+    assert_eq!(mapped["links"].as_array().map(Vec::len), Some(1), "{mapped}");
+    assert_eq!(fetched_in_batches(&service, &refused).await, 0);
     expect_only_home_was_dialled(&canary).await;
 
     let mut accepted = 0;
@@ -74,6 +83,9 @@ async fn expect_every_way_is_open(service: &Service) {
         let answer = tool_answer(service, "fetch", url).await;
         assert!(!answer.is_error, "{url}: {answer:?}");
     }
+    let mapped = map(service, OK).await;
+    assert_eq!(mapped["success"], true, "{mapped}");
+    assert_eq!(fetched_in_batches(service, &[OK]).await, 2);
     assert!(send_with_callback(service, OK).await);
     eventually_ok("a webhook to arrive", async || {
         let all = deliveries(service).await;
@@ -97,6 +109,32 @@ async fn scrape(service: &Service, url: &str) -> Value {
     let scraped = send(service, "POST /v2/scrape", &json!({"url": url, "maxAge": 0})).await;
     assert_ne!(scraped.status, 429, "{url:?}: {scraped:?}");
     scraped.json()
+}
+
+async fn map(service: &Service, url: &str) -> Value {
+    let mapped = send(service, "POST /v2/map", &json!({"url": url, "ignoreCache": true})).await;
+    assert_ne!(mapped.status, 429, "{url:?}: {mapped:?}");
+    mapped.json()
+}
+
+/// Sends these URLs as a batch in each format, and returns how many pages were fetched when both have ended.
+async fn fetched_in_batches(service: &Service, urls: &[&str]) -> u64 {
+    let messages: Vec<Value> = urls.iter().map(|url| json!({"url": url})).collect();
+    let native = json!({"messages": messages, "invalid": "skip"});
+    let native = send(service, "POST /fetch/batch", &native).await.json();
+    let scrapes = json!({"urls": urls, "maxAge": 0});
+    let scrapes = send(service, "POST /v2/batch/scrape", &scrapes).await.json();
+    let mut fetched = 0;
+    for id in [&native["batch_id"], &scrapes["id"]] {
+        let id = id.as_str().unwrap_or_else(|| panic!("{native} {scrapes}"));
+        let ended = eventually_ok("the batch to end", async || {
+            let batch = get(service, &format!("/batches/{id}")).await;
+            if batch["done"] == true { Ok(batch) } else { Err(batch) }
+        })
+        .await;
+        fetched += ended["counts"]["completed"].as_u64().expect("a count");
+    }
+    fetched
 }
 
 async fn read(service: &Service, url: &str) -> PlainResponse {
@@ -127,7 +165,11 @@ async fn send(service: &Service, line: &str, body: &Value) -> PlainResponse {
 }
 
 async fn deliveries(service: &Service) -> Vec<Value> {
-    let line = "GET /webhooks/deliveries?limit=200";
-    let listed = ask(service.address, &service.token, line, &[], "").await.expect("an answer");
-    listed.json()["deliveries"].as_array().expect("deliveries").clone()
+    let listed = get(service, "/webhooks/deliveries?limit=200").await;
+    listed["deliveries"].as_array().expect("deliveries").clone()
+}
+
+async fn get(service: &Service, path: &str) -> Value {
+    let line = format!("GET {path}");
+    ask(service.address, &service.token, &line, &[], "").await.expect("an answer").json()
 }
