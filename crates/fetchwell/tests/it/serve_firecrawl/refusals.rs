@@ -111,6 +111,7 @@ async fn other_errors_have_the_same_format() {
         let (error, _) =
             refused(&place.send_as(&place.service.token, method, path, "{}").await, 501);
         assert!(error.starts_with(path), "{error}");
+        assert_eq!(error.contains("`fetchwell crawl`"), path.contains("crawl"), "{error}");
     }
     for (method, path, status) in [
         ("GET", "/v2/scrape", 405),

@@ -96,8 +96,8 @@ pub(super) async fn no_such_endpoint(uri: Uri) -> FirecrawlError {
     let name = path.split('/').nth(2).unwrap_or_default();
     let what = match name {
         "crawl" => {
-            "Fetchwell does not crawl sites yet: list the pages of a site with /v2/map, and send them to \
-                    /v2/batch/scrape"
+            "the service does not crawl sites; list the pages of a site with /v2/map and send them to \
+             /v2/batch/scrape, or use the command `fetchwell crawl`"
         }
         "search" => "Fetchwell does not search the web",
         "extract" | "agent" | "deep-research" | "llmstxt" => "Fetchwell uses no language model",
