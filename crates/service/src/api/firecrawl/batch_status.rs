@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::{RawQuery, State};
-use fetchwell_engine::ports::inbox::{BatchId, FetchResult, OutboxMost, OutboxPage};
+use fetchwell_engine::ports::inbox::{BatchId, FetchResult};
 use fetchwell_engine::ports::message_batches::{MessageBatch, Unanswered};
 use fetchwell_policy::rfc3339::rfc3339;
 use serde::Serialize;
@@ -183,7 +183,7 @@ fn word(batch: &MessageBatch) -> &'static str {
 /// A page of documents.
 struct Page {
     documents: Vec<Document>,
-    /// The cursor after which there are more results now.
+    /// The cursor after which there may be more results now.
     next: Option<i64>,
     share: Held,
 }
@@ -201,9 +201,13 @@ impl Api {
         let mut most = limit;
         let mut after = asked.after;
         loop {
-            let (results, next, share) = self.batch_page(id, identity, after, most).await?;
+            // One result more than the page has shows that it is not the last one.
+            let (mut results, next, share) =
+                self.batch_page(id, identity, after, most.saturating_add(1)).await?;
             let bytes: u64 = results.iter().map(|one| one.result.text_bytes()).sum();
-            let is_full = results.len() as u64 >= u64::from(most) || bytes * 2 >= MAX_PAGE_BYTES;
+            let is_cut = results.len() > most as usize || bytes >= MAX_PAGE_BYTES;
+            results.truncate(most as usize);
+            let next = results.last().map_or(next, |last| last.cursor);
             let found = results.into_iter().filter_map(|outbox| {
                 let cursor = outbox.cursor;
                 Some((cursor, Document::of(outbox, None).ok()?))
@@ -215,8 +219,7 @@ impl Api {
                 Some((last, _)) if is_too_much => *last,
                 _ => next,
             };
-            let has_more =
-                is_too_much || (is_full && self.has_results_after(id, identity, next).await?);
+            let has_more = is_too_much || is_cut;
             if !found.is_empty() || !has_more {
                 let documents = found.into_iter().map(|(_, document)| document).collect();
                 return Ok(Page { documents, next: has_more.then_some(next), share });
@@ -226,19 +229,6 @@ impl Api {
             self.charge_more(&identity.caller, 1);
             after = Some(next);
         }
-    }
-
-    async fn has_results_after(
-        &self,
-        id: BatchId,
-        identity: &Identity,
-        cursor: i64,
-    ) -> Result<bool, Problem> {
-        let _share = self.memory.take(MAX_PAGE_BYTES).await?;
-        let most = OutboxMost { results: 1, bytes: 1 };
-        let page = self.on.batches.results(id, identity.sees(), Some(cursor), most).await;
-        let page = self.stored(page)?;
-        Ok(matches!(page, Some(OutboxPage::Results { results, .. }) if !results.is_empty()))
     }
 }
 
