@@ -36,15 +36,21 @@ pub(super) async fn read(
     let announced = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
     let is_too_large = announced.is_some_and(|bytes: u64| bytes > most_bytes);
     let refused = check_type(headers).err().or_else(|| is_too_large.then(|| too_large(most_bytes)));
-    if let Some(problem) = refused {
-        // A client that sent `Expect: 100-continue` has not sent its body yet, and reading would request it.
-        if !headers.contains_key(EXPECT) {
-            tokio::spawn(linger(body));
-        }
-        return Err(problem);
-    }
     // Twice the size: the text and the parsed JSON are both in memory.
-    let _share = memory.take(2 * announced.unwrap_or(most_bytes)).await?;
+    let share = match refused {
+        Some(problem) => Err(problem),
+        None => memory.take(2 * announced.unwrap_or(most_bytes)).await,
+    };
+    let _share = match share {
+        Ok(share) => share,
+        Err(problem) => {
+            // A client that sent `Expect: 100-continue` has not sent its body yet, and reading would request it.
+            if !headers.contains_key(EXPECT) {
+                tokio::spawn(linger(body));
+            }
+            return Err(problem);
+        }
+    };
     let reading = tokio::time::timeout(BODY_TIMEOUT, collect(body, most_bytes));
     let bytes = reading.await.unwrap_or_else(|_| Err(Problem::new(ProblemKind::SLOW_REQUEST)))?;
     Ok(Whole { bytes, _share })
@@ -118,6 +124,9 @@ async fn linger(body: Body) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::*;
 
     async fn reading(content_type: &str, body: Body, most_bytes: u64) -> Result<Bytes, Problem> {
@@ -137,6 +146,24 @@ mod tests {
             let response = axum::response::IntoResponse::into_response(response);
             assert_eq!(response.status().as_u16(), status, "{content_type} {body}");
         }
+    }
+
+    /// Otherwise the connection would be reset, and the client could not read that it should try again later.
+    #[tokio::test(start_paused = true)]
+    async fn a_body_without_memory_for_it_is_read_and_discarded() {
+        let memory = Memory::default();
+        let _all = memory.take(u64::MAX).await.unwrap();
+        let pieces = Arc::new(AtomicUsize::new(0));
+        let count = pieces.clone();
+        let body = futures::stream::iter(0..10).map(move |_| {
+            count.fetch_add(1, Ordering::Relaxed);
+            Ok::<_, std::io::Error>(Bytes::from_static(b"x"))
+        });
+        let headers = HeaderMap::from_iter([(CONTENT_TYPE, "application/json".parse().unwrap())]);
+        let refused = read(&memory, &headers, Body::from_stream(body), 10).await;
+        assert_eq!(refused.err().map(|problem| problem.status().as_u16()), Some(503));
+        tokio::time::sleep(LINGER).await;
+        assert_eq!(pieces.load(Ordering::Relaxed), 10);
     }
 
     #[tokio::test(start_paused = true)]
