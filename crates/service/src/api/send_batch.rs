@@ -19,6 +19,7 @@ use super::respond::json;
 use super::submit::Accepted;
 use super::{Api, ApiResult, body};
 use crate::problem::{FieldError, PROBLEM_JSON, Problem, ProblemBody};
+use crate::server::until_sent;
 
 /// Messages to accept together.
 #[derive(ToSchema)]
@@ -103,17 +104,21 @@ pub(super) async fn send_batch(
     let batch = batch.map_err(Problem::invalid)?;
     let Sorted { messages, skipped } = batch.sort(&api.judge())?;
     let told = serde_json::to_value(&skipped).unwrap_or_default();
+    let told_text = told.to_string();
+    // Twice: the value, and the JSON of the response.
+    let share = api.memory.take(2 * told_text.len() as u64).await?;
     let new = NewBatch {
         callback_url: batch.callback_url,
         expected_in: api.expected_in(&messages).await,
         skipped: u32::try_from(skipped.len()).unwrap_or(u32::MAX),
-        skipped_told: (idempotency.is_some() && !skipped.is_empty()).then(|| told.to_string()),
+        skipped_told: (idempotency.is_some() && !skipped.is_empty()).then_some(told_text),
     };
     let repeatable = idempotency.is_some();
     let ids = api.submit(&identity, idempotency, messages, Some(new)).await?.ids;
     let stored = api.stored_batch(&ids, repeatable).await;
     let skipped = stored.as_ref().and_then(|(_, told)| told.clone()).unwrap_or(told);
-    Ok(json(&answer(&ids, stored.map(|(batch, _)| batch).as_ref(), skipped)))
+    let accepted = answer(&ids, stored.map(|(batch, _)| batch).as_ref(), skipped);
+    Ok(until_sent(json(&accepted), share))
 }
 
 fn answer(ids: &[MessageId], stored: Option<&MessageBatch>, skipped: Value) -> AcceptedBatch {

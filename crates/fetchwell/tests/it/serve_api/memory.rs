@@ -4,6 +4,7 @@ use fetchwell_simweb::SiteScript;
 use fetchwell_testkit::DEADLINE;
 use fetchwell_testkit::eventually::eventually;
 use futures::future::join_all;
+use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
@@ -13,7 +14,8 @@ use crate::client;
 
 const PAGE_BYTES: usize = 9 << 20;
 /// 256 MiB are for all bodies together.
-const MOST: usize = (256 << 20) / PAGE_BYTES;
+const TOTAL_BYTES: usize = 256 << 20;
+const MOST: usize = TOTAL_BYTES / PAGE_BYTES;
 /// `HTTP/1.1 200 `
 const STATUS_BYTES: usize = 13;
 
@@ -49,4 +51,24 @@ async fn messages_that_nobody_reads_to_the_end_are_counted() {
     assert_eq!(count(200) + count(503), clients.len());
     drop(clients);
     eventually("memory", async || client::raw(service.address, &request).await.status == 200).await;
+}
+
+/// The response to a batch repeats what was left out.
+#[tokio::test(flavor = "multi_thread")]
+async fn batches_whose_answer_nobody_reads_are_counted() {
+    let service = Service::start(&[]).await;
+    let invalid = "x".repeat(PAGE_BYTES);
+    let bearer = format!("Bearer {}", service.token);
+    let headers = [("authorization", &*bearer), ("content-type", "application/json")];
+    let batch = json!({"urls": ["http://shop.test/", invalid]}).to_string();
+    let request = client::request("POST", "/v2/batch/scrape", &headers, &batch);
+    // The text of a body, and what is read of it.
+    let most = TOTAL_BYTES / (2 * PAGE_BYTES);
+    let clients = (0..most).map(|_| ask_and_stop_reading(&service, &request));
+    let clients = join_all(clients).await;
+    assert!(clients.iter().all(|(status, _)| *status == 200));
+    let unknown = "/messages/msg_00000000000000000000000000000000";
+    service.get(unknown).await.expect(503);
+    drop(clients);
+    eventually("memory", async || service.get(unknown).await.status == 404).await;
 }

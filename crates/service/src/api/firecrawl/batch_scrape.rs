@@ -18,6 +18,7 @@ use crate::api::json::Json;
 use crate::api::respond::json;
 use crate::api::{Api, body, values};
 use crate::problem::{FieldError, Problem, ProblemKind};
+use crate::server::until_sent;
 
 /// Firecrawl's clients send the idempotency key of a request in this header.
 const IDEMPOTENCY_KEY: &str = "x-idempotency-key";
@@ -74,7 +75,10 @@ pub(super) async fn send(
     let id = BatchId::of(ids.iter().copied());
     let id = id.ok_or_else(|| Problem::new(ProblemKind::INTERNAL))?.to_string();
     let url = format!("{public_url}{path}/{id}");
-    Ok(json(&Started { success: true, id, url, invalid_urls: asked.skipped }))
+    let started = json(&Started { success: true, id, url, invalid_urls: asked.skipped });
+    drop(json_body);
+    // The response may repeat most of the body.
+    Ok(until_sent(started, whole))
 }
 
 /// The URLs of a request. A list that is too long counts as none: the request is refused for it, and costs its caller
