@@ -3,6 +3,7 @@
 use axum::extract::RawQuery;
 
 use super::query::Asked;
+use crate::api::held_message::MAX_RESULT_BYTES;
 use crate::api::identity::Viewer;
 use crate::api::messages::message_id;
 use crate::api::problems::{
@@ -11,6 +12,7 @@ use crate::api::problems::{
 use crate::api::respond::json;
 use crate::api::{ApiResult, PathName};
 use crate::problem::{Problem, ProblemKind};
+use crate::server::until_sent;
 use crate::views::oversight::{CountView, FailuresView, MessageDetailView, MessageSummariesView};
 
 /// List messages of all callers
@@ -93,9 +95,12 @@ pub(super) async fn count(Viewer(api): Viewer, RawQuery(query): RawQuery) -> Api
     security(("token" = []))
 )]
 pub(super) async fn message(Viewer(api): Viewer, id: PathName) -> ApiResult {
-    let found = api.stored(api.on.oversight.detail(message_id(id)?).await)?;
+    let id = message_id(id)?;
+    let mut share = api.memory.take(MAX_RESULT_BYTES).await?;
+    let found = api.stored(api.on.oversight.detail(id).await)?;
     let detail = found.ok_or_else(|| Problem::new(ProblemKind::NOT_FOUND))?;
-    Ok(json(&MessageDetailView::from(detail)))
+    share.shrink_to(detail.outbox.as_ref().map_or(0, |outbox| outbox.result.text_bytes()));
+    Ok(until_sent(json(&MessageDetailView::from(detail)), share))
 }
 
 /// Group failed messages by reason and site
