@@ -19,6 +19,9 @@ use crate::views::schemas::{Deadline, MaxAge, SentHeaders};
 /// The retailer of messages that name none.
 pub(super) const DEFAULT_RETAILER: &str = "default";
 
+/// The maximum number of unknown fields and headers that are reported. An error is longer than the shortest field.
+pub(super) const MAX_FAULTS: usize = 20;
+
 const KNOWN: [&str; 9] = [
     "url",
     "retailer",
@@ -162,6 +165,9 @@ impl<'a> Reader<'a> {
 
     fn refuse_unknown(&mut self) {
         for name in self.fields.names().filter(|name| !KNOWN.contains(name)) {
+            if self.faults.len() >= MAX_FAULTS {
+                break;
+            }
             let detail = format!("is not a known field; known fields: {}", KNOWN.join(", "));
             self.faults.push(FieldError::at(pointer(&[name]), detail));
         }
@@ -201,6 +207,9 @@ pub(super) fn headers(given: &Json<'_>, faults: &mut Vec<FieldError>) -> Vec<(St
         return headers;
     };
     for (name, value) in given.iter() {
+        if faults.len() >= MAX_FAULTS {
+            break;
+        }
         let lower = name.to_ascii_lowercase();
         let is_twice = headers.iter().any(|(known, _)| *known == lower);
         match values::header(&lower, value, is_twice) {
@@ -299,6 +308,15 @@ mod tests {
         }
         assert_eq!(read(&json!({"headers": {"Accept": "a", "accept": "b"}})).unwrap_err().len(), 1);
         assert_eq!(read(&json!({"url": 1, "retailer": 2, "x": 3})).unwrap_err().len(), 3);
+    }
+
+    /// A body of 64 KiB could otherwise become a response of megabytes, and a batch even more.
+    #[test]
+    fn the_errors_of_a_message_are_bounded() {
+        let many: serde_json::Map<String, Value> =
+            (0..10_000).map(|number| (format!("x{number}"), json!(1))).collect();
+        assert_eq!(read(&json!(many)).unwrap_err().len(), MAX_FAULTS);
+        assert_eq!(read(&json!({"headers": many})).unwrap_err().len(), MAX_FAULTS);
     }
 
     #[test]

@@ -3,12 +3,9 @@
 use std::time::Duration;
 
 use super::other_options::OtherOption;
-use crate::api::fields::pointer;
+use crate::api::fields::{MAX_FAULTS, pointer};
 use crate::api::json::{Json, Object};
 use crate::problem::{FieldError, Problem};
-
-/// The maximum number of errors that are reported.
-const MAX_FAULTS: usize = 20;
 
 /// Longer field names are truncated in errors.
 const MAX_NAME_CHARS: usize = 100;
@@ -82,7 +79,7 @@ impl<'a> Fields<'a> {
         self.take(name, read)
     }
 
-    /// Reports an error.
+    /// Reports an error, unless there are many.
     pub(super) fn fault(&mut self, pointer: impl Into<String>, detail: impl Into<String>) {
         if self.faults.len() < MAX_FAULTS {
             self.faults.push(FieldError::at(pointer, detail));
