@@ -237,6 +237,11 @@ impl Problem {
         self.body.result.as_deref()
     }
 
+    /// The id of the message that the problem is about.
+    pub(crate) fn message_id(&self) -> Option<&str> {
+        self.body.message_id.as_deref()
+    }
+
     /// When the request may be repeated.
     pub(crate) fn retry_after_seconds(&self) -> Option<u64> {
         self.retry_after_seconds

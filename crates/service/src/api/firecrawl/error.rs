@@ -48,7 +48,10 @@ impl From<Problem> for FirecrawlError {
             }
         };
         let retry_after_seconds = problem.retry_after_seconds();
-        FirecrawlError { status, code, error: problem.text(), retry_after_seconds }
+        let mut error = problem.text();
+        // The text may refer to it, and this format has no field for it.
+        error.extend(problem.message_id().map(|id| format!(" (message_id: {id})")));
+        FirecrawlError { status, code, error, retry_after_seconds }
     }
 }
 
@@ -131,6 +134,9 @@ mod tests {
     fn problems_get_the_status_that_the_clients_know() {
         let invalid = Problem::invalid(vec![FieldError::at("/url", "is missing")]);
         assert_eq!(FirecrawlError::from(invalid.clone()).error, "url is missing");
+        let late = Problem::not_in_time(MessageId([1; 16]), Duration::ZERO);
+        let named = format!(" (message_id: {})", MessageId([1; 16]));
+        assert!(FirecrawlError::from(late).error.ends_with(&named));
         for (problem, status, code) in [
             (invalid, 400, "invalid-field"),
             (Problem::new(ProblemKind::MALFORMED_JSON), 400, "malformed-json"),
