@@ -15,6 +15,8 @@ pub(super) struct Ending {
     /// How long requests in flight may continue.
     grace: Duration,
     stopping_since: Option<Instant>,
+    /// Requests in flight were aborted, because the grace period is over.
+    is_cut_short: bool,
     /// Why a plan wants the run to end.
     halted: Option<String>,
     /// The error of a store that no retry can fix: the run ends with it.
@@ -23,7 +25,7 @@ pub(super) struct Ending {
 
 impl Ending {
     pub(super) fn new(grace: Duration) -> Ending {
-        Ending { grace, stopping_since: None, halted: None, fatal: None }
+        Ending { grace, stopping_since: None, is_cut_short: false, halted: None, fatal: None }
     }
 
     /// From now on, nothing new is begun.
@@ -38,6 +40,17 @@ impl Ending {
     /// When requests in flight are aborted, if the run is stopping.
     pub(super) fn grace_ends_at(&self) -> Option<Instant> {
         self.stopping_since.map(|since| since + self.grace)
+    }
+
+    /// When requests in flight are to be aborted; `None` once they were.
+    pub(super) fn cut_short_at(&self) -> Option<Instant> {
+        self.grace_ends_at().filter(|_| !self.is_cut_short)
+    }
+
+    /// Returns whether the grace period is over: then requests in flight are to be aborted.
+    pub(super) fn cut_short(&mut self) -> bool {
+        self.is_cut_short = self.grace_ends_at().is_some_and(|at| at <= Instant::now());
+        self.is_cut_short
     }
 
     /// When a stopping run no longer waits for a failing store.
@@ -86,5 +99,18 @@ mod tests {
         assert!(ending.halt("no archive") && ending.fail(StoreError::corrupt("a page")));
         assert!(!ending.fail(StoreError::bug("another")));
         assert!(ending.ended().unwrap_err().to_string().contains("a page"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_end_of_the_grace_period_is_due_once() {
+        let grace = Duration::from_secs(25);
+        let mut ending = Ending::new(grace);
+        assert_eq!((ending.cut_short(), ending.cut_short_at()), (false, None));
+        ending.stop();
+        let is_over_at = Instant::now() + grace;
+        assert_eq!((ending.cut_short(), ending.cut_short_at()), (false, Some(is_over_at)));
+        tokio::time::advance(grace).await;
+        assert_eq!(ending.cut_short_at(), Some(is_over_at));
+        assert_eq!((ending.cut_short(), ending.cut_short_at()), (true, None));
     }
 }

@@ -189,7 +189,7 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
 
     /// When the grace period is over, hands back what is still in flight, too.
     fn cut_short_when_grace_is_over(&mut self) {
-        if self.ending.grace_ends_at().is_some_and(|at| at <= Instant::now()) {
+        if self.ending.cut_short() {
             for flight in self.abort_flights(|_| true) {
                 self.hand_back(flight.job, self.now());
             }
@@ -226,7 +226,7 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
         let now = self.now();
         let (next_ask, next_slot) = self.bench.next_due();
         let in_clock = |at: Instant| now + at.saturating_duration_since(Instant::now());
-        let grace_over = self.ending.grace_ends_at();
+        let grace_over = self.ending.cut_short_at();
         // What cannot be done now must not be due now, or the loop would spin.
         let due = [
             Some(in_clock(self.upkeep.next_due())),
