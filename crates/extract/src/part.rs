@@ -64,6 +64,12 @@ impl Selector {
         }
         Ok(true)
     }
+
+    /// Whether it matches every `noscript`. Their content is kept apart from the page, without their attributes.
+    fn is_noscript(&self) -> bool {
+        let is_bare = self.id.is_none() && self.classes.is_empty();
+        is_bare && self.name.as_ref().is_some_and(|name| name.eq_ignore_ascii_case("noscript"))
+    }
 }
 
 /// The content of a part of a page.
@@ -159,7 +165,9 @@ fn without<'a>(
     let nodes = page.nodes.into_iter().enumerate();
     let nodes = nodes.filter(|(index, _)| place(*index) < place(index + 1));
     let nodes = nodes.map(|(_, node)| Node { end: place(node.end), ..node }).collect();
-    Ok(Page { nodes, ..page })
+    let is_excluded = exclude.iter().any(Selector::is_noscript);
+    let noscript = if is_excluded { Vec::new() } else { page.noscript };
+    Ok(Page { nodes, noscript, ..page })
 }
 
 /// The outermost elements that match; the whole page if there are no selectors.
@@ -328,6 +336,19 @@ mod tests {
         let both =
             Part { include: &[selector("main", "", "")], exclude: &exclude, whole_page: false };
         assert!(read(&both).text.starts_with("A headline\n\nFirst ."), "{:?}", read(&both));
+    }
+
+    #[test]
+    fn noscript_can_be_left_out() {
+        let words = "These words are for readers whose browser runs no scripts. ".repeat(12);
+        let page = format!("<body><noscript><p>{words}</p></noscript></body>");
+        let url = Url::parse("http://a.test/").unwrap();
+        for (name, is_left_out) in [("p", true), ("NoScript", true), ("div", false)] {
+            let exclude = [selector(name, "", "")];
+            let part = Part { exclude: &exclude, ..Part::default() };
+            let read = part_within(&page, &url, &part, &Limits::NONE).unwrap();
+            assert_eq!(read.text.is_empty(), is_left_out, "{name}: {read:?}");
+        }
     }
 
     #[test]
