@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use axum::response::{IntoResponse, Response};
 use fetchwell_engine::ports::inbox::{FetchResult, MessageId, OutboxMessage};
+use fetchwell_policy::units::quantity;
 use http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
 use serde::Serialize;
@@ -176,11 +177,9 @@ impl Problem {
 
     /// The problem for a page that was not fetched within this time.
     pub(crate) fn not_in_time(message: MessageId, waited: Duration) -> Problem {
-        let waited = waited.as_secs();
-        let detail = format!(
-            "The page was not fetched within {waited} seconds. {}",
-            ProblemKind::NOT_IN_TIME.mend
-        );
+        let waited = quantity(waited.as_secs(), "second", "seconds");
+        let detail =
+            format!("The page was not fetched within {waited}. {}", ProblemKind::NOT_IN_TIME.mend);
         let mut problem = Problem::new(ProblemKind::NOT_IN_TIME).saying(detail);
         problem.body.message_id = Some(message.to_string());
         problem.retry_after(NOT_IN_TIME_RETRY_SECONDS)

@@ -1,6 +1,7 @@
 //! Error texts for the calling model: what went wrong, and what to do next.
 
 use fetchwell_engine::ports::inbox::FetchResult;
+use fetchwell_policy::units::quantity;
 
 use super::answer::short;
 use super::lookups::LookupFailure;
@@ -34,7 +35,9 @@ pub(super) fn about_page(url: &str, problem: &Problem) -> String {
 pub(super) fn about_call(problem: &Problem) -> String {
     let detail = short(problem.detail());
     let again = match problem.retry_after_seconds() {
-        Some(seconds) => format!("Wait {seconds} seconds, then call the tool again."),
+        Some(seconds) => {
+            format!("Wait {}, then call the tool again.", quantity(seconds, "second", "seconds"))
+        }
         None => "Call the tool once more; if that also fails, tell the user.".to_owned(),
     };
     match problem.name() {
@@ -148,7 +151,7 @@ mod tests {
             (Problem::not_in_time(MessageId([1; 16]), Duration::from_secs(50)), "same arguments"),
             (Problem::stopped_waiting(MessageId([1; 16])), "the server is stopping"),
             (Problem::new(ProblemKind::BUSY).retry_after(10), "Wait 10 seconds"),
-            (Problem::new(ProblemKind::TOO_MANY_REQUESTS).retry_after(3), "Wait 3 seconds"),
+            (Problem::new(ProblemKind::TOO_MANY_REQUESTS).retry_after(1), "Wait 1 second,"),
             (Problem::new(ProblemKind::FORBIDDEN), "another token"),
             (Problem::new(ProblemKind::INTERNAL), "tell the user"),
         ] {

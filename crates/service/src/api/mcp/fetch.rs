@@ -5,6 +5,7 @@ use std::time::Duration;
 use fetchwell_engine::ports::inbox::FetchResult;
 use fetchwell_engine::ports::inbox::details::FetchDetails;
 use fetchwell_engine::ports::inbox::options::Extracted;
+use fetchwell_policy::units::quantity;
 use futures::future::join_all;
 use rmcp::model::JsonObject;
 
@@ -71,8 +72,8 @@ fn shown(call: &Call<'_>, url: &str, page: PageResult, part: Part) -> Result<Ans
     // A page that came with the request of another message, or that another message has just stored, has an age, too.
     match age.or(result.cached_age) {
         Some(age) => text.push_str(&format!(
-            "From the cache: fetched {} seconds ago; max_age 0 fetches it again.\n",
-            age.as_secs()
+            "From the cache: fetched {} ago; max_age 0 fetches it again.\n",
+            quantity(age.as_secs(), "second", "seconds")
         )),
         None => text.push_str("Fetched just now.\n"),
     }
