@@ -13,21 +13,27 @@ pub(super) struct Outbox<R> {
     ready: Vec<Finished<R>>,
     /// The number of pages that are ready or being stored.
     pages: usize,
-    is_storing: bool,
+    /// The batch that is being stored.
+    storing: Option<Storing>,
     /// No batch is stored before this.
     not_before: Time,
     /// How many of the first entries are stored one at a time, because one of them was too large for their batch.
     singly: usize,
     /// How many of the first entries may already be in the store, because the answer was lost.
     unanswered: usize,
-    /// The same for the batch that is being stored.
-    unanswered_in_batch: usize,
-    /// The jobs that were handed out while a batch was being stored.
-    handed_out: Vec<LeaseId>,
-    /// This instance lost the leases of the batch that is being stored.
-    is_lost: bool,
     /// The store does not even accept leases that are handed back, and no retry can change that.
     is_refused: bool,
+}
+
+/// What happens while a batch is being stored.
+#[derive(Default)]
+struct Storing {
+    /// How many of its results may already be in the store.
+    unanswered: usize,
+    /// The jobs that were handed out since.
+    handed_out: Vec<LeaseId>,
+    /// This instance lost its leases.
+    is_lost: bool,
 }
 
 impl<R> Outbox<R> {
@@ -35,13 +41,10 @@ impl<R> Outbox<R> {
         Outbox {
             ready: Vec::new(),
             pages: 0,
-            is_storing: false,
+            storing: None,
             not_before: now,
             singly: 0,
             unanswered: 0,
-            unanswered_in_batch: 0,
-            handed_out: Vec::new(),
-            is_lost: false,
             is_refused: false,
         }
     }
@@ -58,7 +61,7 @@ impl<R> Outbox<R> {
 
     /// Whether nothing waits and nothing is being stored.
     pub(super) fn is_empty(&self) -> bool {
-        self.ready.is_empty() && !self.is_storing
+        self.ready.is_empty() && self.storing.is_none()
     }
 
     /// The number of pages that are not in the store yet.
@@ -69,7 +72,7 @@ impl<R> Outbox<R> {
     /// Whether the store may already have some of the results, because its answer was lost. While it has, no job is
     /// handed out, so that no result is stored for a newer lease than its own.
     pub(super) fn has_unanswered(&self) -> bool {
-        self.unanswered + self.unanswered_in_batch > 0
+        self.unanswered + self.storing.as_ref().map_or(0, |storing| storing.unanswered) > 0
     }
 
     /// Whether the store failed a moment ago and is not retried yet.
@@ -79,7 +82,7 @@ impl<R> Outbox<R> {
 
     /// When the next batch may be stored; `None` if there is none, or one is being stored.
     pub(super) fn next_due(&self) -> Option<Time> {
-        (!self.is_storing && !self.ready.is_empty()).then_some(self.not_before)
+        (self.storing.is_none() && !self.ready.is_empty()).then_some(self.not_before)
     }
 
     /// Begins the next batch, if it is due.
@@ -88,12 +91,10 @@ impl<R> Outbox<R> {
         if !is_due || self.is_refused {
             return None;
         }
-        self.is_storing = true;
-        self.is_lost = false;
-        self.handed_out.clear();
         let many = self.batch_size(most);
-        self.unanswered_in_batch = self.unanswered.min(many);
-        self.unanswered -= self.unanswered_in_batch;
+        let unanswered = self.unanswered.min(many);
+        self.unanswered -= unanswered;
+        self.storing = Some(Storing { unanswered, ..Storing::default() });
         Some(self.ready.drain(..many).collect())
     }
 
@@ -113,8 +114,7 @@ impl<R> Outbox<R> {
 
     /// A batch of `many` results is in the store.
     pub(super) fn stored(&mut self, many: usize) {
-        self.is_storing = false;
-        self.unanswered_in_batch = 0;
+        self.storing = None;
         self.singly = self.singly.saturating_sub(many);
     }
 
@@ -125,13 +125,12 @@ impl<R> Outbox<R> {
 
     /// Puts a batch back, to be stored again at `not_before` or later.
     pub(super) fn put_back(&mut self, batch: Vec<Finished<R>>, not_before: Time) {
-        self.is_storing = false;
-        let unanswered = std::mem::take(&mut self.unanswered_in_batch);
-        if self.is_lost {
+        let storing = self.storing.take().unwrap_or_default();
+        if storing.is_lost {
             self.pages -= batch.iter().filter(|finished| finished.is_page()).count();
             return;
         }
-        self.unanswered += unanswered;
+        self.unanswered += storing.unanswered;
         self.not_before = not_before;
         self.ready.splice(0..0, batch);
     }
@@ -143,11 +142,12 @@ impl<R> Outbox<R> {
         batch: Vec<Finished<R>>,
         not_before: Time,
     ) -> Vec<Finished<R>> {
-        let handed_out = std::mem::take(&mut self.handed_out);
-        let (stored, batch): (Vec<_>, Vec<_>) = batch
-            .into_iter()
-            .partition(|finished| !self.is_lost && handed_out.contains(&finished.lease.id));
-        self.unanswered_in_batch = batch.len();
+        let storing = self.storing.get_or_insert_default();
+        let is_stored = |finished: &Finished<R>| {
+            !storing.is_lost && storing.handed_out.contains(&finished.lease.id)
+        };
+        let (stored, batch): (Vec<_>, Vec<_>) = batch.into_iter().partition(is_stored);
+        storing.unanswered = batch.len();
         self.put_back(batch, not_before);
         stored
     }
@@ -156,8 +156,8 @@ impl<R> Outbox<R> {
     /// earlier result, even though the answer was lost. That result is removed and returned: storing it again would end
     /// the new lease.
     pub(super) fn on_handed_out(&mut self, job: LeaseId) -> Option<Finished<R>> {
-        if self.is_storing {
-            self.handed_out.push(job);
+        if let Some(storing) = &mut self.storing {
+            storing.handed_out.push(job);
         }
         let mut unanswered = self.ready.iter().take(self.unanswered);
         let at = unanswered.position(|finished| finished.lease.id == job)?;
@@ -187,8 +187,9 @@ impl<R> Outbox<R> {
         self.pages -= self.ready.drain(..).filter(Finished::is_page).count();
         self.singly = 0;
         self.unanswered = 0;
-        self.handed_out.clear();
-        self.is_lost = self.is_storing;
+        if let Some(storing) = &mut self.storing {
+            storing.is_lost = true;
+        }
     }
 }
 
