@@ -56,9 +56,9 @@ fn plain_words(text: &[u8]) -> usize {
 const BLOCK_BYTES: usize = 32;
 
 /// Whether these bytes are visible ASCII and single spaces. The last byte is also the first one of the next block.
-/// There is no early exit, so that the bytes are compared side by side.
+/// There is no early exit, and the next bytes are a slice, so that the compiler compares all bytes at once.
 fn is_plain_block(block: &[u8; BLOCK_BYTES + 1]) -> bool {
-    let pairs = block.iter().zip(block.iter().skip(1));
+    let pairs = block.iter().zip(block.get(1..).unwrap_or_default());
     pairs.fold(true, |is_plain, (byte, next)| {
         let is_in_range = byte.wrapping_sub(b' ') < 0x7F - b' ';
         is_plain & is_in_range & !((*byte == b' ') & (*next == b' '))
