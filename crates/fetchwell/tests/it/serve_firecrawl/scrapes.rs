@@ -176,7 +176,7 @@ async fn a_page_that_cannot_be_had_says_why() {
     let slow = json!({"url": "http://slow.test/", "timeout": 1_000});
     let (error, code) = refused(&place.post("/v2/scrape", &slow).await, 408);
     assert_eq!(code, "SCRAPE_TIMEOUT");
-    assert!(error.contains("within 1 seconds"), "{error}");
+    assert!(error.contains("within 1 second."), "{error}");
     // The page is fetched nevertheless, and the same request gets it.
     let again = place.post("/v2/scrape", &json!({"url": "http://slow.test/"})).await.expect(200);
     assert_eq!(
