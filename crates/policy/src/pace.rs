@@ -14,6 +14,9 @@ use crate::time::Time;
 /// The maximum delay of a request head after an immediate slot that need not be spent.
 const MAX_GRACE: Duration = Duration::from_millis(5);
 
+/// The longest [lead](crate::site::Permit::lead): how long after its slot was spent a head may be written.
+pub const MAX_LEAD: Duration = Duration::from_secs(2);
+
 /// A rate limit: an interval and a burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rate {
@@ -149,10 +152,11 @@ impl Pace {
     }
 
     /// Limits its times, so that a clock that jumped back does not block a site. The last reserved slot is at `bound` at
-    /// the latest; `used_until` is one interval after it, and that may be longer than the interval of today.
+    /// the latest; `used_until` is one interval after it, and that may be longer than the interval of today. The last
+    /// head may still be on its way, with a lead that is longer than any grace.
     pub fn clamp(&mut self, now: Time, bound: Time) {
         self.used_until = self.used_until.min(bound + self.interval);
-        self.last_head = self.last_head.min(now + MAX_GRACE);
+        self.last_head = self.last_head.min(now + MAX_LEAD);
     }
 
     /// An immediate slot need not be spent; one in the future must be.

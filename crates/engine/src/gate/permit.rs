@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use fetchwell_policy::outcome::Mark;
-use fetchwell_policy::pace::Rate;
+use fetchwell_policy::pace::{MAX_LEAD, Rate};
 use fetchwell_policy::site::{Permit, Report, Spend, Verdict};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::Site;
@@ -221,7 +221,7 @@ impl GatePermit {
     async fn spend(&mut self) -> Option<Time> {
         let good_for = (self.rate.interval / 10).clamp(LEAST_GOOD_FOR, MOST_GOOD_FOR);
         let lead_for = |took: Duration| {
-            if took > good_for { (took * 2).min(LONGEST_WAIT_IN_FLIGHT) } else { Duration::ZERO }
+            if took > good_for { (took * 2).min(MAX_LEAD) } else { Duration::ZERO }
         };
         // If the store was slow a moment ago, it is assumed to be slow still.
         self.permit.lead = lead_for(self.heads.last_answer_took());

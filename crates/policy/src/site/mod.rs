@@ -15,7 +15,7 @@ pub use verdict::{Because, Permit, Spend, Verdict};
 use crate::breaker::{Breaker, BreakerRule, State};
 use crate::health::SiteHealth;
 use crate::orders::{MAX_ORDERED_INTERVAL, Order, OrderStamp, OrderedInterval, Orders};
-use crate::pace::{Pace, Rate, Slot};
+use crate::pace::{MAX_LEAD, Pace, Rate, Slot};
 use crate::recent::Recent;
 use crate::retry_after::MAX_RETRY_AFTER;
 use crate::time::Time;
@@ -148,7 +148,7 @@ impl SiteState {
         match self.pace.spend(&permit.slot, now, self.rate(rate)) {
             Ok(()) => {
                 if !permit.lead.is_zero() {
-                    self.pace.head_leaves_by(now + permit.lead);
+                    self.pace.head_leaves_by(now + permit.lead.min(MAX_LEAD));
                 }
                 Spend::Go
             }

@@ -64,6 +64,23 @@ fn a_late_head_counts_from_when_it_left_however_late_that_is_told() {
     assert_eq!(late(ms(30), ms(20)), ms(1_020));
 }
 
+/// The answer of the store to the first process is slow, and a third one asks for a slot meanwhile.
+#[test]
+fn a_head_that_may_still_leave_keeps_its_distance_whoever_asks_meanwhile() {
+    let mut state = SiteState::default();
+    go(&mut state, at(-60));
+    let first = go(&mut state, at(0));
+    let held = go(&mut state, at(0));
+    let lead = Duration::from_millis(700);
+    assert_eq!(state.spend(&Permit { lead, ..first }, at(0), RATE), Spend::Go);
+    go(&mut state, at(0) + Duration::from_millis(100));
+    let Spend::Wait(held) = state.spend(&held, at(1) + Duration::from_millis(300), RATE) else {
+        panic!("the first head may have left 600 ms ago");
+    };
+    assert_eq!(held.slot.at, at(1) + lead);
+    assert_eq!(state.spend(&held, held.slot.at, RATE), Spend::Go);
+}
+
 #[test]
 fn a_429_rests_the_site_voids_what_was_reserved_and_leaves_the_breaker_alone() {
     let mut state = SiteState::default();

@@ -25,8 +25,9 @@ pub struct Permit {
     pub rate_is_ordered: bool,
     /// When the stored robots.txt was last discarded by an order. An older copy must not be used.
     pub robots_forgotten: Option<Time>,
-    /// How long the reply of the store may take when the permit is spent. Other requests keep their distance from the
-    /// latest time at which the head can be written, so that a slow store costs time but never distance.
+    /// How long the reply of the store may take when the permit is spent, at most [`MAX_LEAD`](crate::pace::MAX_LEAD).
+    /// Other requests keep their distance from the latest time at which the head can be written, so that a slow store
+    /// costs time but never distance.
     #[serde(default)]
     pub lead: Duration,
     /// How often the site has recovered; see
