@@ -29,7 +29,9 @@ pub struct RobotsFetch {
     /// The origin to which the rules apply.
     pub origin: Origin,
     /// How many times the site of `origin` had recovered when the file was last requested.
-    pub recoveries: u32,
+    recoveries: u32,
+    /// When an operator had ordered to read the file again, as of its first request.
+    robots_forgotten: Option<Time>,
     /// The previous record, if there is one.
     known: Option<RobotsRecord>,
     at: WebUrl,
@@ -51,10 +53,21 @@ impl RobotsFetch {
     /// Starts for an origin, with its previous record.
     pub fn new(origin: Origin, known: Option<RobotsRecord>) -> RobotsFetch {
         let at = origin.robots_url();
-        let mut internal_fetch = RobotsFetch { origin, recoveries: 0, known, at, redirects: 0 };
-        internal_fetch.recoveries =
-            internal_fetch.last_failure().map_or(0, |failure| failure.recoveries);
-        internal_fetch
+        let failure = known.as_ref().and_then(|known| known.unreachable.as_ref());
+        let recoveries = failure.map_or(0, |failure| failure.recoveries);
+        let robots_forgotten = known.as_ref().and_then(|known| known.robots_forgotten);
+        RobotsFetch { origin, recoveries, robots_forgotten, known, at, redirects: 0 }
+    }
+
+    /// Notes how often the site of the origin has recovered, and when an operator last ordered to read the file again,
+    /// as of a request to that site. What was known before the order is dropped. A redirect belongs to the reading that
+    /// it was found in.
+    pub fn note_site(&mut self, recoveries: u32, robots_forgotten: Option<Time>) {
+        self.recoveries = recoveries;
+        if self.redirects == 0 {
+            self.robots_forgotten = robots_forgotten;
+            self.known.take_if(|known| known.is_forgotten(robots_forgotten));
+        }
     }
 
     /// The previous failure to reach the file.
@@ -95,9 +108,9 @@ impl RobotsFetch {
             return self.follow(location, now);
         }
         RobotsStep::Learnt(match answer.status {
-            200..=299 => found(Some(answer.status), answer.body.to_vec(), now),
+            200..=299 => self.found(Some(answer.status), answer.body.to_vec(), now),
             429 | 500..=599 => self.unreachable(outcome, now),
-            status => found(Some(status), Vec::new(), now),
+            status => self.found(Some(status), Vec::new(), now),
         })
     }
 
@@ -106,7 +119,7 @@ impl RobotsFetch {
     fn without_answer(&self, outcome: &Outcome, now: Time) -> RobotsRecord {
         match &outcome.happened {
             FetchOutcome::BadAnswer(AnswerFault::TooManyRedirects | AnswerFault::BadRedirect) => {
-                found(None, Vec::new(), now)
+                self.found(None, Vec::new(), now)
             }
             _ => self.unreachable(outcome, now),
         }
@@ -120,7 +133,7 @@ impl RobotsFetch {
                 self.at = next;
                 RobotsStep::Fetch(self.request())
             }
-            _ => RobotsStep::Learnt(found(None, Vec::new(), now)),
+            _ => RobotsStep::Learnt(self.found(None, Vec::new(), now)),
         }
     }
 
@@ -141,12 +154,19 @@ impl RobotsFetch {
                 reason: outcome.happened.to_string(),
                 recoveries: self.recoveries,
             }),
+            robots_forgotten: self.robots_forgotten,
         }
     }
-}
 
-fn found(status: Option<u16>, body: Vec<u8>, now: Time) -> RobotsRecord {
-    RobotsRecord { body: Some(body), status, fetched_at: now, unreachable: None }
+    fn found(&self, status: Option<u16>, body: Vec<u8>, now: Time) -> RobotsRecord {
+        RobotsRecord {
+            body: Some(body),
+            status,
+            fetched_at: now,
+            unreachable: None,
+            robots_forgotten: self.robots_forgotten,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -156,6 +176,7 @@ mod tests {
     use crate::web::{Answer, Why};
 
     const NOW: Time = Time::from_secs(1_000);
+    const EARLIER: Time = Time::from_secs(5);
 
     fn internal_fetch(known: Option<RobotsRecord>) -> RobotsFetch {
         RobotsFetch::new(Origin::parse("https://example.com").unwrap(), known)
@@ -235,7 +256,7 @@ mod tests {
 
     #[test]
     fn what_was_known_stays_while_it_is_unreachable_and_tries_grow_apart() {
-        let known = found(Some(200), b"Disallow: /x".to_vec(), Time::from_secs(5));
+        let known = internal_fetch(None).found(Some(200), b"Disallow: /x".to_vec(), EARLIER);
         let mut record = Some(known.clone());
         let mut waits = Vec::new();
         for _ in 0..4 {
@@ -245,5 +266,29 @@ mod tests {
             record = Some(later);
         }
         assert_eq!(waits, [5, 10, 20, 40]);
+    }
+
+    #[test]
+    fn what_was_known_before_an_order_to_read_it_again_replaces_nothing() {
+        let known = internal_fetch(None).found(Some(200), b"Disallow: /x".to_vec(), EARLIER);
+        let ordered = Some(Time::from_secs(900));
+        for (noted, body) in [(None, known.body.clone()), (ordered, None)] {
+            let mut again = internal_fetch(Some(known.clone()));
+            again.note_site(0, noted);
+            let record = learnt(again.step(&answered(503, "", None), NOW));
+            assert_eq!((record.body, record.robots_forgotten), (body, noted));
+        }
+    }
+
+    /// The file may have changed after its site sent the redirect.
+    #[test]
+    fn an_order_between_a_redirect_and_its_target_finds_the_file_being_read() {
+        let mut internal_fetch = internal_fetch(None);
+        internal_fetch.note_site(0, None);
+        internal_fetch.step(&answered(301, "", Some("/moved.txt")), NOW);
+        let ordered = Some(Time::from_secs(900));
+        internal_fetch.note_site(0, ordered);
+        let record = learnt(internal_fetch.step(&answered(200, "", None), NOW));
+        assert!(record.is_forgotten(ordered), "{record:?}");
     }
 }

@@ -16,7 +16,8 @@ const LEAST_FRESH: Duration = Duration::from_secs(60);
 
 impl GateRules {
     /// What a robots.txt record means at `now`, if its site is in `state`. `state` is `None` for a record that was just
-    /// read, because then it says nothing that the record does not.
+    /// read, because then it says nothing that the record does not. A record from before an order to read it again counts
+    /// as missing.
     pub fn view(
         &self,
         record: Option<&RobotsRecord>,
@@ -24,13 +25,18 @@ impl GateRules {
         now: Time,
     ) -> RobotsView {
         let Some(record) = record else { return RobotsView::Fetch };
+        if state.is_some_and(|state| record.is_forgotten(state.orders.robots_forgotten)) {
+            return RobotsView::Fetch;
+        }
+        let robots_forgotten = record.robots_forgotten;
         let rules = &self.robots;
         let copy = record.body.as_deref();
         let Some(unreachable) = &record.unreachable else {
             let until = record.fetched_at + rules.fresh_for.max(LEAST_FRESH);
             return match copy {
                 Some(body) if now < until => {
-                    RobotsView::Known { robots: self.parse(body), until, unread_as_of: None }
+                    let robots = self.parse(body);
+                    RobotsView::Known { robots, until, unread_as_of: None, robots_forgotten }
                 }
                 _ => RobotsView::Fetch,
             };
@@ -40,8 +46,12 @@ impl GateRules {
             return RobotsView::Fetch;
         }
         let unread_as_of = unreachable.recoveries;
-        let stands_in =
-            |robots| RobotsView::Known { robots, until, unread_as_of: Some(unread_as_of) };
+        let stands_in = |robots| RobotsView::Known {
+            robots,
+            until,
+            unread_as_of: Some(unread_as_of),
+            robots_forgotten,
+        };
         let is_not_too_old = now < record.fetched_at + rules.stale_for;
         match (copy, rules.when_unreachable) {
             (Some(body), _) if is_not_too_old => stands_in(self.parse(body)),
@@ -49,7 +59,7 @@ impl GateRules {
             (_, WhenUnreachable::Disallow) => stands_in(Arc::new(Robots::disallow_all())),
             (_, WhenUnreachable::Defer) => {
                 let Unreachable { since, is_asked_for, .. } = *unreachable;
-                RobotsView::Blocked { until, since, unread_as_of, is_asked_for }
+                RobotsView::Blocked { until, since, unread_as_of, is_asked_for, robots_forgotten }
             }
         }
     }
@@ -70,6 +80,8 @@ pub enum RobotsView {
         until: Time,
         /// The rules replace a file that could not be read when its site had recovered this many times.
         unread_as_of: Option<u32>,
+        /// When an operator had last ordered to read the file again, as of the request for it.
+        robots_forgotten: Option<Time>,
     },
     /// The origin must not be connected to, or does not exist: its pages get this outcome.
     Refused(FetchOutcome),
@@ -82,6 +94,8 @@ pub enum RobotsView {
         unread_as_of: u32,
         /// The site itself asked for this wait.
         is_asked_for: bool,
+        /// When an operator had last ordered to read the file again, as of the request for it.
+        robots_forgotten: Option<Time>,
     },
 }
 
@@ -100,6 +114,15 @@ impl RobotsView {
             RobotsView::Known { unread_as_of, .. } => *unread_as_of,
             RobotsView::Blocked { unread_as_of, .. } => Some(*unread_as_of),
             RobotsView::Fetch | RobotsView::Refused(_) => None,
+        }
+    }
+
+    /// Whether the file was requested before the last order to read it again; see [`RobotsRecord::is_forgotten`].
+    pub fn is_forgotten(&self, ordered_at: Option<Time>) -> bool {
+        match self {
+            RobotsView::Known { robots_forgotten, .. }
+            | RobotsView::Blocked { robots_forgotten, .. } => *robots_forgotten < ordered_at,
+            RobotsView::Fetch | RobotsView::Refused(_) => false,
         }
     }
 }

@@ -54,6 +54,7 @@ fn record(age: Duration, body: Option<&str>, retry_in_s: Option<i64>) -> RobotsR
             reason: "503".to_owned(),
             recoveries: 0,
         }),
+        robots_forgotten: None,
     }
 }
 

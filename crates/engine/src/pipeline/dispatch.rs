@@ -286,7 +286,7 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
                 }
                 let mark = self.internal_fetch_mark(job, &outcome.happened);
                 self.report(&site, permit, mark, &outcome.happened, outcome.retry_after, None);
-                self.robots_asked_for(job, &site, permit.recoveries);
+                self.robots_asked_for(job, &site, &permit);
                 self.on_internal_outcome(job, &outcome);
                 self.on_fetch_done(&site);
             }

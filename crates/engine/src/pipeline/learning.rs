@@ -79,6 +79,10 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
         if self.bench.is_empty(&site) {
             return self.bench.tidy(&site);
         }
+        let site_queue = self.bench.existing(&site);
+        let ordered_at = site_queue.and_then(|site_queue| site_queue.robots_forgotten.flatten());
+        let ordered_at = ordered_at.max(state.orders.robots_forgotten);
+        let record = record.filter(|record| !record.is_forgotten(ordered_at));
         match self.runtime.gate.view(record.as_ref(), Some(&state)) {
             RobotsView::Fetch => {
                 self.lookups.begin(&origin);
@@ -143,12 +147,12 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
         }
     }
 
-    /// Records how often the site had recovered when its robots.txt was requested under one of its own permits.
-    pub(super) fn robots_asked_for(&mut self, job: JobKey, site: &Site, recoveries: u32) {
+    /// Notes what a permit of the site said when its robots.txt was requested under it.
+    pub(super) fn robots_asked_for(&mut self, job: JobKey, site: &Site, permit: &Permit) {
         if let Some(Work::Robots(robots_fetch)) = self.jobs.get_mut(job)
             && robots_fetch.origin.site() == *site
         {
-            robots_fetch.recoveries = recoveries;
+            robots_fetch.note_site(permit.recoveries, permit.robots_forgotten);
         }
     }
 

@@ -369,11 +369,13 @@ impl<R: Send + Sync + 'static> Scheduler<R> {
         let Some(site_queue) = self.bench.existing(site) else { return true };
         site_queue.ordered_interval = permit.rate_is_ordered.then_some(permit.rate.interval);
         let known_as_of = site_queue.robots_forgotten.replace(permit.robots_forgotten);
-        let is_forgotten = known_as_of.is_some_and(|as_of| as_of != permit.robots_forgotten);
-        if is_forgotten {
+        let is_ordered = known_as_of.is_some_and(|as_of| as_of != permit.robots_forgotten);
+        if is_ordered {
             site_queue.robots.clear();
         }
-        let is_outdated = site_queue.forget_unread(Some(permit.recoveries)) || is_forgotten;
+        let is_forgotten = site_queue.forget_robots(permit.robots_forgotten);
+        let is_unread = site_queue.forget_unread(Some(permit.recoveries));
+        let is_outdated = is_ordered || is_forgotten || is_unread;
         site_queue.follows_robots &= !is_outdated;
         !is_outdated
     }

@@ -55,10 +55,20 @@ pub struct RobotsRecord {
     pub fetched_at: Time,
     /// Since when it cannot be reached, and why; `None` if the last request for it succeeded.
     pub unreachable: Option<Unreachable>,
+    /// When an operator had last ordered to read it again, as of the request for it, by the store's clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub robots_forgotten: Option<Time>,
 }
 
 impl RobotsRecord {
-    /// Converts its times to another clock; see [`Time::by_clock_ahead_by_us`].
+    /// Whether it was requested before the last order to read it again, so that it must not be used. The order deletes
+    /// the record, but not a file that is being read at that time.
+    pub fn is_forgotten(&self, ordered_at: Option<Time>) -> bool {
+        self.robots_forgotten < ordered_at
+    }
+
+    /// Converts its times to another clock, except that of the order, which is always by the store's; see
+    /// [`Time::by_clock_ahead_by_us`].
     pub fn by_clock_ahead_by_us(self, ahead_us: i64) -> RobotsRecord {
         let moved = |time: Time| time.by_clock_ahead_by_us(ahead_us);
         let unreachable = self.unreachable.map(|unreachable| Unreachable {

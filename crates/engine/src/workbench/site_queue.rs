@@ -127,6 +127,14 @@ impl SiteQueue {
         self.robots.len() < before
     }
 
+    /// Forgets robots.txt files that were requested before the last order to read them again, which was given at
+    /// `ordered_at`. Returns whether there were any.
+    pub fn forget_robots(&mut self, ordered_at: Option<Time>) -> bool {
+        let before = self.robots.len();
+        self.robots.retain(|_, view| !view.is_forgotten(ordered_at));
+        self.robots.len() < before
+    }
+
     pub fn take_internal_fetches(&mut self) -> Vec<QueuedRequest> {
         self.internal_fetches.drain(..).collect()
     }

@@ -83,6 +83,7 @@ async fn unread(rig: &Rig, origin: &str) {
             reason: "the connection broke".to_owned(),
             recoveries: 0,
         }),
+        robots_forgotten: None,
     };
     let origin = Origin::parse(origin).unwrap();
     rig.politeness.keep_robots(&origin, &record).await.unwrap();
@@ -135,6 +136,48 @@ async fn a_reset_breaker_has_robots_txt_read_at_once() {
     ended.unwrap();
     assert_eq!(served(&rig.world.hits_of("shop.test")), 3);
     assert_eq!(rig.rows().len(), 13);
+}
+
+/// The order deletes the stored copy, and the file that arrives after it is from before the order.
+#[tokio::test(start_paused = true)]
+async fn a_robots_txt_that_is_being_read_when_an_operator_orders_that_is_read_again() {
+    let rig = Rig::new([SiteScript::new("shop.test").robots(CLOSED).slow(seconds(3.0))]);
+    rig.enqueue(pages("shop.test", "open", 4));
+    let operator = async {
+        sleep(seconds(1.0)).await;
+        order(&rig, "shop.test", Order::ForgetRobots).await;
+    };
+    let (ended, ()) = tokio::join!(rig.run(), operator);
+    ended.unwrap();
+    let kinds: Vec<HitKind> = rig.world.hits_of("shop.test").iter().map(|hit| hit.kind).collect();
+    use HitKind::{Page, Robots};
+    assert_eq!(kinds, [Robots, Robots, Page, Page, Page, Page]);
+}
+
+/// Another process was reading it when the order was given, and stored it afterwards.
+#[tokio::test(start_paused = true)]
+async fn a_stored_robots_txt_from_before_an_order_is_not_used() {
+    for (is_ordered, robots_read) in [(false, 0), (true, 1)] {
+        let rig = Rig::new([SiteScript::new("shop.test").robots(CLOSED)]);
+        if is_ordered {
+            order(&rig, "shop.test", Order::ForgetRobots).await;
+        }
+        let record = RobotsRecord {
+            body: Some(Vec::new()),
+            status: Some(200),
+            fetched_at: rig.clock.now(),
+            unreachable: None,
+            robots_forgotten: None,
+        };
+        let origin = Origin::parse("http://shop.test").unwrap();
+        rig.politeness.keep_robots(&origin, &record).await.unwrap();
+        rig.enqueue(pages("shop.test", "private", 3));
+        rig.run().await.unwrap();
+        let hits = rig.world.hits_of("shop.test");
+        let robots = hits.iter().filter(|hit| hit.kind == HitKind::Robots).count();
+        assert_eq!(robots, robots_read, "ordered: {is_ordered}");
+        assert_eq!(served(&hits), if is_ordered { 0 } else { 3 });
+    }
 }
 
 /// While the breaker is open nothing is tried, so robots.txt's own back-off does not grow and holds up no probe.

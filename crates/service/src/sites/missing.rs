@@ -62,7 +62,13 @@ mod tests {
                 reason: happened.to_string(),
                 recoveries: 0,
             });
-            let record = RobotsRecord { body: None, status: None, fetched_at: now, unreachable };
+            let record = RobotsRecord {
+                body: None,
+                status: None,
+                fetched_at: now,
+                unreachable,
+                robots_forgotten: None,
+            };
             sites.keep_robots(&origin, &record).await.unwrap();
         }
         assert_eq!(missing_hosts(&sites).await.unwrap(), ["gone.test"]);

@@ -452,10 +452,12 @@ mod tests {
             status: Some(503),
             fetched_at: Time::from_secs(4_600),
             unreachable: Some(unreachable),
+            robots_forgotten: Some(Time::from_secs(4_500)),
         };
         let origin = Origin::parse("http://a.test").unwrap();
         store.keep_robots(&origin, &record).await.unwrap();
         let there = store.updater.site_states.robots.lock().clone().unwrap();
+        assert_eq!(there.robots_forgotten, record.robots_forgotten, "it is by the server's clock");
         let unreachable = there.unreachable.unwrap();
         let times = [there.fetched_at, unreachable.since, unreachable.retry_at];
         assert_eq!(times, [1_000, 990, 1_060].map(Time::from_secs));

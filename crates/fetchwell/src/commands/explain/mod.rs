@@ -179,7 +179,12 @@ fn offline(settings: &Settings, url: &WebUrl, path: &Path) -> Result<Explanation
     })?;
     let robots = Robots::parse(&body, product_token(&user_agent(settings)));
     let robots = Arc::new(robots);
-    let view = RobotsView::Known { robots, until: Time::FAR_FUTURE, unread_as_of: None };
+    let view = RobotsView::Known {
+        robots,
+        until: Time::FAR_FUTURE,
+        unread_as_of: None,
+        robots_forgotten: None,
+    };
     let gate = offline_gate(settings);
     let site = (SiteState::default(), Time::EPOCH);
     Ok(explain(url, &gate, None, &view, site, Time::EPOCH))
@@ -196,6 +201,7 @@ async fn learn(
     let origin = url.origin();
     let known = parts.politeness.robots(&origin).await?;
     let state = parts.politeness.look(&url.site()).await?.0.unwrap_or_default();
+    let known = known.filter(|record| !record.is_forgotten(state.orders.robots_forgotten));
     // No request goes to a site that is paused or down.
     if state.orders.paused.is_some() || state.breaker.blocked_until().is_some() {
         let view = gate.view(known.as_ref(), None);
@@ -206,7 +212,7 @@ async fn learn(
         return Ok((known, view));
     }
     let mut robots_fetch = RobotsFetch::new(origin.clone(), known.clone());
-    robots_fetch.recoveries = state.health.recoveries;
+    robots_fetch.note_site(state.health.recoveries, state.orders.robots_forgotten);
     // `None`: it could not be requested, so nothing new is known.
     let Some(record) = fetch_robots(settings, parts, robots_fetch, stop).await? else {
         return Ok((known, view));

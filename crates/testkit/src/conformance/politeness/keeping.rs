@@ -25,6 +25,7 @@ pub(super) fn full_record(now: Time) -> RobotsRecord {
             reason: "503 \"quoted\" é".to_owned(),
             recoveries: 7,
         }),
+        robots_forgotten: Some(now - secs(90)),
     }
 }
 
@@ -49,8 +50,13 @@ pub async fn robots_records_are_kept_and_replaced(store: &dyn PolitenessStore) {
     assert_eq!(bodies, [Some(vec![0]), full.body.clone(), Some(vec![2]), None]);
     let read = trial.store.robots(&origins[1]).await.expect("it can be read");
     assert_eq!(read, Some(full));
-    let nothing =
-        RobotsRecord { body: None, status: None, fetched_at: Time::EPOCH, unreachable: None };
+    let nothing = RobotsRecord {
+        body: None,
+        status: None,
+        fetched_at: Time::EPOCH,
+        unreachable: None,
+        robots_forgotten: None,
+    };
     trial.store.keep_robots(&origins[1], &nothing).await.expect("it is replaced");
     let read = trial.store.robots(&origins[1]).await.expect("it can be read");
     assert_eq!(read, Some(nothing));
