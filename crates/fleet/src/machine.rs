@@ -28,14 +28,14 @@ use crate::network::Link;
 use crate::politeness::RemotePoliteness;
 use crate::queue::{QueueServer, RemoteInstance};
 use crate::scenario::Feature;
-use crate::sim::{BEGINS_AT, INTERVAL, Sim};
+use crate::sim::{BEGINS_AT, INTERVAL, STOPPED, Sim};
 use crate::sinks::{RemoteCache, RemoteLog, Rows, RowsWithSettlement};
 use crate::web::{Connections, PRODUCT_TOKEN};
 
 /// How long `fetch` waits for a site; longer than any run.
 const PATIENCE: Duration = Duration::from_hours(10_000);
-/// The rate of a group, in requests per second.
-pub(crate) const GROUP_RATE: f64 = 0.5;
+/// The interval of a group, over all its sites.
+pub(crate) const GROUP_INTERVAL: Duration = Duration::from_secs(2);
 
 /// What may happen to a machine from outside.
 pub(crate) struct Machine {
@@ -59,7 +59,7 @@ pub(crate) enum DoorKind {
 }
 
 impl Machine {
-    pub(crate) fn new(sim: &Sim, number: usize, door: DoorKind) -> Machine {
+    pub(crate) fn new(sim: &Arc<Sim>, number: usize, door: DoorKind) -> Machine {
         let name = format!("m{number}");
         let clock = clock_of(sim, &name);
         Machine { name, door, clock, state: Mutex::default() }
@@ -95,16 +95,18 @@ impl Machine {
 }
 
 /// The clock of a machine: with [`Feature::Clocks`], it is off by up to a minute, and up to 200 ppm fast or slow.
-fn clock_of(sim: &Sim, name: &str) -> Clock {
-    if !sim.has(Feature::Clocks) {
-        return sim.clock.clone();
-    }
+fn clock_of(sim: &Arc<Sim>, name: &str) -> Clock {
     let mut dice = Dice::new(sim.scenario.seed, &format!("clock of {name}"));
     let ahead_us = i64::try_from(dice.ms(0, 120_000).as_micros()).unwrap_or(0) - 60_000_000;
     let drift_ppm = i64::try_from(dice.below(401)).unwrap_or(0) - 200;
-    let clock = sim.clock.clone();
+    let is_off = sim.has(Feature::Clocks);
+    let sim = sim.clone();
     Clock::new(move || {
-        let now = clock.now();
+        let now = sim.clock.now();
+        sim.on_clock_read(now);
+        if !is_off {
+            return now;
+        }
         let passed_us = now.as_micros() - BEGINS_AT.as_micros();
         Time::from_micros(now.as_micros() + ahead_us + passed_us * drift_ppm / 1_000_000)
     })
@@ -170,7 +172,7 @@ pub(crate) async fn live(sim: Arc<Sim>, machine: Arc<Machine>, is_over: Cancella
                 drop(running.await);
             }
             Some(Ok(Ok(RunEnd::Stopped))) => {
-                sim.on_process_over(&process, "stopped");
+                sim.on_process_over(&process, STOPPED);
             }
             Some(other) => {
                 sim.fail("processes", &format!("{} ended with {other:?}", process.name));
@@ -279,9 +281,7 @@ fn page_rules() -> PageDoorRules {
 
 fn gate_rules(sim: &Sim) -> GateRules {
     let groups = match sim.has(Feature::Groups) {
-        true => {
-            GroupPace { default: Some(Rate::per_second(GROUP_RATE, 1)), ..GroupPace::default() }
-        }
+        true => GroupPace { default: Some(Rate::every(GROUP_INTERVAL)), ..GroupPace::default() },
         false => GroupPace::default(),
     };
     GateRules {

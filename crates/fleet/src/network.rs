@@ -6,7 +6,7 @@ use std::time::Duration;
 use fetchwell_engine::ports::error::StoreError;
 use futures::FutureExt;
 use parking_lot::Mutex;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use crate::dice::Dice;
 use crate::machine::Process;
@@ -19,6 +19,11 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 const LOST: f64 = 0.03;
 const LATE: f64 = 0.02;
 const CRASH: f64 = 0.002;
+/// More calls than this within [`CALLS_COUNTED_FOR`] show that a process does not wait for anything…
+const MAX_CALLS: usize = 2_000;
+/// …plus these, for the requests of each site.
+const MAX_CALLS_PER_SITE: usize = 200;
+const CALLS_COUNTED_FOR: Duration = Duration::from_secs(10);
 /// A late call arrives at most this long after it was made.
 const LATEST_MS: usize = 40_000;
 
@@ -27,6 +32,8 @@ pub(crate) struct Link {
     pub(crate) sim: Arc<Sim>,
     pub(crate) process: Arc<Process>,
     dice: Mutex<Dice>,
+    /// The number of calls since this time.
+    calls: Mutex<(Instant, usize)>,
 }
 
 /// What happens to a call.
@@ -47,7 +54,21 @@ enum Fate {
 
 impl Link {
     pub(crate) fn new(sim: Arc<Sim>, process: Arc<Process>, dice: Dice) -> Link {
-        Link { sim, process, dice: Mutex::new(dice) }
+        Link { sim, process, dice: Mutex::new(dice), calls: Mutex::new((Instant::now(), 0)) }
+    }
+
+    fn count_call(&self, what: &str) {
+        let mut calls = self.calls.lock();
+        if calls.0.elapsed() > CALLS_COUNTED_FOR {
+            *calls = (Instant::now(), 0);
+        }
+        calls.1 += 1;
+        let most = MAX_CALLS + MAX_CALLS_PER_SITE * self.sim.scenario.sites;
+        if calls.1 == most {
+            let name = &self.process.name;
+            let found = format!("{name} makes {most} calls at once, the last one {what}");
+            self.sim.fail("calls", &found);
+        }
     }
 
     fn fate(&self) -> Fate {
@@ -82,6 +103,7 @@ impl Link {
         serve: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         self.process.runs().await;
+        self.count_call(what);
         let fate = if self.process.is_cut_off() { Fate::Lost } else { self.fate() };
         match fate {
             Fate::CrashBefore => self.crash(what, "before").await,

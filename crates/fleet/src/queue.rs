@@ -16,11 +16,15 @@ use fetchwell_engine::ports::finish::{Settle, Settled, Settlement};
 use fetchwell_engine::ports::job::{Lease, LeaseId, NewJob};
 use fetchwell_engine::ports::source::{Demand, Renewal, Source, Taken};
 use fetchwell_policy::time::Time;
+use fetchwell_policy::url::Site;
 use parking_lot::Mutex;
+use tokio::time::Instant;
 
 use crate::checks::jobs::{Ending, JobChecks};
 use crate::network::{Link, at_once};
 use crate::scenario::Plant;
+use crate::sim::Sim;
+use crate::web::site_name;
 
 /// How long an instance lives without a renewal.
 pub(crate) const LEASE_TTL: Duration = Duration::from_secs(20);
@@ -45,11 +49,10 @@ impl QueueServer {
     }
 
     /// Adds a job, unless its URL is in the queue.
-    pub(crate) fn enqueue(&self, job: NewJob) {
-        let url = job.job.url.clone();
-        if self.queue.enqueue(vec![job]) == 1 {
-            self.checks.lock().on_accepted(&url);
-        }
+    pub(crate) fn enqueue(&self, job: NewJob) -> Result<(), String> {
+        let offered = job.job.clone();
+        let is_accepted = self.queue.enqueue(vec![job]) == 1;
+        self.checks.lock().on_offered(&offered, is_accepted)
     }
 
     /// What is stored when a lease is settled.
@@ -98,17 +101,31 @@ pub(crate) struct RemoteInstance {
     /// The clock of the machine.
     clock: Clock,
     known: Mutex<Known>,
+    /// The leases that the process was told it lost, and when it was told last.
+    lost: Mutex<(BTreeSet<LeaseId>, Option<Instant>)>,
 }
 
 impl RemoteInstance {
     pub(crate) fn new(server: Arc<QueueServer>, link: Arc<Link>, clock: Clock) -> RemoteInstance {
         let instance = server.queue.instance();
         let seat = Seat { server, link: link.clone(), instance, state: Mutex::default() };
-        RemoteInstance { seat: Arc::new(seat), link, clock, known: Mutex::default() }
+        let known = Mutex::default();
+        RemoteInstance { seat: Arc::new(seat), link, clock, known, lost: Mutex::default() }
     }
 
-    pub(crate) fn has_plant(&self, plant: Plant) -> bool {
-        self.link.sim.has_plant(plant)
+    pub(crate) fn sim(&self) -> &Sim {
+        &self.link.sim
+    }
+
+    /// Checks that a process which was told that it lost its leases does not go on with them.
+    pub(crate) fn check_that_it_holds(&self, leases: impl Iterator<Item = LeaseId>) {
+        let lost = self.lost.lock();
+        let is_later = lost.1.is_some_and(|told_at| told_at < Instant::now());
+        for id in leases.filter(|id| is_later && lost.0.contains(id)) {
+            let name = &self.link.process.name;
+            let found = format!("{name} finishes job {id}, although it knows that it lost it");
+            self.link.sim.fail("leases", &found);
+        }
     }
 
     async fn give_back_the_unknown(&self) -> Result<(), StoreError> {
@@ -252,11 +269,15 @@ impl Seat {
             return Ok(vec![Settled::Stale; batch.len()]);
         }
         let holder = self.holder(&state);
-        let at_server = batch.into_iter().map(|(lease, ending, at)| (lease, ending, at(now)));
-        let batch: Vec<(Lease, Ending, Settlement)> = at_server.collect();
-        let ends: Vec<_> = batch.iter().map(|(lease, _, ending)| (lease, ending)).collect();
+        let at_server = batch.into_iter().map(|(lease, ending, at)| {
+            let settlement = at(now);
+            (lease, Ending { settlement, ..ending })
+        });
+        let batch: Vec<(Lease, Ending)> = at_server.collect();
+        let ends: Vec<_> =
+            batch.iter().map(|(lease, ending)| (lease, &ending.settlement)).collect();
         let settled = at_once(self.instance.settle(&ends))?;
-        for (index, ((lease, ending, _), settled)) in batch.iter().zip(&settled).enumerate() {
+        for (index, ((lease, ending), settled)) in batch.iter().zip(&settled).enumerate() {
             state.given.remove(&lease.id);
             self.link.sim.note(
                 &self.link.process.name,
@@ -268,7 +289,7 @@ impl Seat {
             }
         }
         self.check(|checks| {
-            for ((lease, ending, _), settled) in batch.iter().zip(&settled) {
+            for ((lease, ending), settled) in batch.iter().zip(&settled) {
                 checks.on_settled(&holder, lease, ending, *settled, now)?;
                 if *settled == Settled::Confirmed {
                     self.server.check_delivery(lease, ending)?;
@@ -301,15 +322,23 @@ impl Source for RemoteInstance {
             known.epoch
         };
         let local_now = self.clock.now();
-        let spans: Vec<Duration> =
-            demand.closed.iter().map(|(_, until)| until.since(local_now)).collect();
         let seat = self.seat.clone();
         let mut demand = demand.clone();
-        if self.has_plant(Plant::TooManyLeases) {
+        if let Ok(site) = Site::parse(&site_name(0))
+            && self.sim().has_plant(Plant::ClosedSite)
+        {
+            demand.closed.push((site, local_now + Duration::from_hours(1)));
+        }
+        let spans: Vec<Duration> =
+            demand.closed.iter().map(|(_, until)| until.since(local_now)).collect();
+        if self.sim().has_plant(Plant::TooManyLeases) {
             demand.most = usize::MAX;
         }
         let answer = self.link.call("a take", move || seat.take(epoch, demand, &spans)).await?;
         let local = self.to_local(answer.0);
+        if self.sim().has_plant(Plant::EmptyTakes) {
+            return Ok(Taken::Idle { until: local_now });
+        }
         Ok(match answer.1 {
             Taken::Jobs(mut leases) => {
                 for lease in &mut leases {
@@ -320,6 +349,8 @@ impl Source for RemoteInstance {
                 }
                 let mut known = self.known.lock();
                 known.is_unsure = false;
+                let mut lost = self.lost.lock();
+                lost.0.retain(|id| leases.iter().all(|lease| lease.id != *id));
                 known.leases.extend(leases.iter().map(|lease| lease.id));
                 Taken::Jobs(leases)
             }
@@ -337,15 +368,19 @@ impl Source for RemoteInstance {
         let leases = leases.to_vec();
         let seat = self.seat.clone();
         let epoch = self.known.lock().epoch;
-        let noted = self.link.call("a start", move || match seat.state.lock().epoch == epoch {
-            true => at_once(seat.instance.started(&leases)),
-            false => Ok(()),
+        let noted = self.link.call("a start", move || {
+            let state = seat.state.lock();
+            if state.epoch != epoch {
+                return Ok(());
+            }
+            seat.server.checks.lock().on_started(&seat.holder(&state), &leases);
+            at_once(seat.instance.started(&leases))
         });
         noted.await
     }
 
     async fn renew(&self) -> Result<Renewal, StoreError> {
-        if self.has_plant(Plant::BrokenStore) {
+        if self.sim().has_plant(Plant::BrokenStore) {
             return Err(StoreError::corrupt("a planted bug"));
         }
         let seat = self.seat.clone();
@@ -355,10 +390,14 @@ impl Source for RemoteInstance {
         let mut known = self.known.lock();
         let is_lost = known.epoch != epoch;
         if is_lost {
+            let mut lost = self.lost.lock();
+            lost.0.append(&mut known.leases);
+            lost.1 = Some(Instant::now());
             *known = Known { epoch, ..Known::default() };
         }
         known.is_unsure |= held > known.leases.len();
-        Ok(if is_lost { Renewal::Lost } else { Renewal::Held { ttl: LEASE_TTL } })
+        let is_told = is_lost && !self.sim().has_plant(Plant::LossNotTold);
+        Ok(if is_told { Renewal::Lost } else { Renewal::Held { ttl: LEASE_TTL } })
     }
 
     fn rescued(&self) -> u64 {

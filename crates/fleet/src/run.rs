@@ -8,8 +8,10 @@ use tokio::runtime::Builder;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 
-use crate::machine::{DoorKind, Machine, live};
+use crate::machine::{DoorKind, GROUP_INTERVAL, Machine, live};
+use crate::queue::QueueServer;
 use crate::scenario::{Feature, Scenario};
 use crate::sim::{Failure, Sim};
 use crate::trace::Entry;
@@ -18,6 +20,12 @@ use crate::workload::{operate, queue_urls, strike};
 /// When there are no more faults, everything must end within this time. Back-offs of sites and of robots.txt last for
 /// minutes, and a Retry-After for up to two.
 const ENDS_WITHIN: Duration = Duration::from_hours(3);
+/// After the last fault, a site with jobs must get a request within this time: it may be left alone for five minutes
+/// after its last failure, and so may its robots.txt.
+const SITES_WAIT: Duration = Duration::from_mins(12);
+const WATCH_EVERY: Duration = Duration::from_secs(5);
+/// A job whose deadline has passed must end within this time, even if a process died with it a moment ago.
+const DEADLINES_TAKE: Duration = Duration::from_secs(120);
 /// How long a process may take to stop.
 const STOPS_WITHIN: Duration = Duration::from_mins(2);
 
@@ -86,6 +94,7 @@ async fn whole_run(sim: &Arc<Sim>) {
         }
     }
     troubles.spawn(strike(sim.clone(), machines.clone()));
+    let watch = AbortOnDropHandle::new(tokio::spawn(watch(sim.clone())));
     if sim.has(Feature::Orders) {
         troubles.spawn(operate(sim.clone()));
     }
@@ -96,6 +105,7 @@ async fn whole_run(sim: &Arc<Sim>) {
     }
     while troubles.join_next().await.is_some() {}
     all_must_end(sim).await;
+    drop(watch);
     is_over.cancel();
     let stopped = async { while living.join_next().await.is_some() {} };
     if tokio::time::timeout(STOPS_WITHIN, stopped).await.is_err() {
@@ -108,6 +118,44 @@ async fn whole_run(sim: &Arc<Sim>) {
             sim.fail("jobs", &format!("{}: {found}", server.name));
         }
     }
+}
+
+/// Checks regularly that nothing waits for too long.
+async fn watch(sim: Arc<Sim>) {
+    let mut calm = Duration::ZERO;
+    let mut peace = Duration::ZERO;
+    loop {
+        sleep(WATCH_EVERY).await;
+        calm = if sim.is_troubled() { Duration::ZERO } else { calm + WATCH_EVERY };
+        peace = if sim.has_quiet_machines { peace + WATCH_EVERY } else { calm };
+        for server in sim.queues() {
+            if let Err(found) = check_waits(&sim, server, calm, peace) {
+                sim.fail("waits", &format!("{}: {found}", server.name));
+            }
+        }
+    }
+}
+
+/// Every job must end soon after its deadline, if no machine was in trouble and every call was answered for a time of
+/// `peace`. No site may wait while others are served, if there were no faults at all for a time of `calm`.
+fn check_waits(
+    sim: &Sim,
+    server: &QueueServer,
+    calm: Duration,
+    peace: Duration,
+) -> Result<(), String> {
+    let now = sim.clock.now();
+    let jobs = server.checks.lock();
+    if peace >= DEADLINES_TAKE {
+        jobs.no_deadline_is_before(now - DEADLINES_TAKE)?;
+    }
+    let left = u32::try_from(server.queue.ledger().unfinished()).unwrap_or(u32::MAX);
+    let turns_take = if sim.has(Feature::Groups) { GROUP_INTERVAL * left } else { Duration::ZERO };
+    let wait = SITES_WAIT + turns_take;
+    if calm < wait {
+        return Ok(());
+    }
+    sim.no_site_waits_for(wait, &jobs.sites_with_work(now))
 }
 
 async fn all_must_end(sim: &Sim) {

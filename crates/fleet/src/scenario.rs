@@ -148,6 +148,12 @@ pub enum Plant {
     EndlessRequest,
     /// A store call fails in a way that no retry can fix.
     BrokenStore,
+    /// Processes are not told that they lost their leases.
+    LossNotTold,
+    /// Takes find nothing, and may be repeated at once.
+    EmptyTakes,
+    /// The first site stays closed in the queues.
+    ClosedSite,
 }
 
 /// A run, apart from the choices that follow from its seed.
@@ -184,6 +190,10 @@ impl Scenario {
                 features.insert(feature);
             }
         }
+        // Enough retries to use up a retry budget.
+        let is_large = dice.happens(0.02);
+        let sites = if is_large { 10 * sites } else { sites };
+        let urls = if is_large { 10 * urls } else { urls };
         let plant = None;
         Scenario { seed, fetchers, pagers, sites, urls, troubled_for, features, plant }
     }

@@ -1,5 +1,6 @@
 //! What all parts of a run share: the stores, the web, the trace and the checks.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,8 +11,9 @@ use fetchwell_engine::memory::MemoryPoliteness;
 use fetchwell_engine::pipeline::Event;
 use fetchwell_engine::ports::politeness::{Politeness, SiteAsk, SiteReport, Turn};
 use fetchwell_engine::ports::sites::Sites;
-use fetchwell_policy::breaker::BreakerRule;
+use fetchwell_policy::breaker::{BreakerRule, State};
 use fetchwell_policy::orders::Order;
+use fetchwell_policy::outcome::Mark;
 use fetchwell_policy::site::{Report, Verdict};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::Site;
@@ -19,7 +21,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::checks::requests::{PaceRule, Patience, RequestChecks};
+use crate::checks::requests::{Health, PaceRule, Patience, RequestChecks};
 use crate::dice::Dice;
 use crate::machine::Process;
 use crate::network::at_once;
@@ -33,6 +35,11 @@ use crate::web::{Head, Internet};
 pub(crate) const BEGINS_AT: Time = Time::from_secs(1_800_000_000);
 /// The interval of sites that ask for no other.
 pub(crate) const INTERVAL: Duration = Duration::from_secs(1);
+
+/// Nobody has so much to do at one moment that the clocks are read this often.
+const MAX_CLOCK_READS: u32 = 1_000_000;
+/// How a process ends that was told to.
+pub(crate) const STOPPED: &str = "stopped";
 
 /// A check that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,6 +68,12 @@ pub(crate) struct Sim {
     pub(crate) limits: Limits,
     started: Instant,
     is_troubled: AtomicBool,
+    /// How often processes have read their clocks since it was this time.
+    clock_reads: Mutex<(Time, u32)>,
+    /// Every call to a store is answered at once.
+    has_quiet_network: bool,
+    /// Besides, no process ends before the run does.
+    pub(crate) has_quiet_machines: bool,
     trace: Mutex<Trace>,
     requests: Mutex<RequestChecks>,
     failure: Mutex<Option<Failure>>,
@@ -90,36 +103,49 @@ impl Limits {
     }
 }
 
+fn has_any(scenario: &Scenario, features: &[Feature]) -> bool {
+    features.iter().any(|feature| scenario.has(*feature))
+}
+
 /// How long a process may use a copy of robots.txt: while it is fresh and, if the file cannot be read, until the next
 /// attempt to read it. A report may take as long as its machine is suspended or its calls get no answer.
 fn patience(scenario: &Scenario, limits: Limits) -> Patience {
-    let has_any = |features: &[Feature]| features.iter().any(|feature| scenario.has(*feature));
     let fails = [Feature::RobotsFail, Feature::Outages, Feature::Flapping, Feature::BrokenPages];
-    let next_attempt = match has_any(&fails) {
+    let next_attempt = match has_any(scenario, &fails) {
         true => Duration::from_secs(300),
         false => Duration::ZERO,
     };
-    let delays = [
-        Feature::Suspensions,
-        Feature::Partitions,
-        Feature::SlowNetwork,
-        Feature::LostCalls,
-        Feature::LostAnswers,
-        Feature::LateCalls,
-    ];
-    let reports_take = Duration::from_secs(if has_any(&delays) { 80 } else { 20 });
-    Patience { copies_last: limits.robots_fresh_for.max(next_attempt), reports_take }
+    let reports_take = Duration::from_secs(if has_any(scenario, &DELAYS) { 80 } else { 20 });
+    let copies_last = limits.robots_fresh_for.max(next_attempt);
+    let is_suspended = scenario.has(Feature::Suspensions);
+    let fresh_for = (!is_suspended).then_some(limits.robots_fresh_for);
+    Patience { fresh_for, copies_last, reports_take }
 }
+
+/// What delays calls to stores and their answers.
+const DELAYS: [Feature; 6] = [
+    Feature::Suspensions,
+    Feature::Partitions,
+    Feature::SlowNetwork,
+    Feature::LostCalls,
+    Feature::LostAnswers,
+    Feature::LateCalls,
+];
+/// What ends processes.
+const ENDS: [Feature; 3] = [Feature::Crashes, Feature::CrashesAtCalls, Feature::Restarts];
 
 impl Sim {
     pub(crate) fn new(scenario: Scenario, keeps_trace: bool) -> Sim {
         let clock = Clock::simulated(BEGINS_AT);
         let limits = Limits::of(scenario.seed);
         let web = Internet::of(&scenario);
+        let has_quiet_network = !has_any(&scenario, &DELAYS);
+        let has_quiet_machines = has_quiet_network && !has_any(&scenario, &ENDS);
         let pace = PaceRule {
             interval: INTERVAL,
             has_slow_store: scenario.has(Feature::SlowNetwork),
-            has_late_heads: scenario.has(Feature::LateHeads),
+            // Otherwise, the store hears of a late head long before the next one.
+            has_late_heads: scenario.has(Feature::LateHeads) && !has_quiet_machines,
         };
         let mut requests =
             RequestChecks::new(pace, patience(&scenario, limits), limits.max_in_flight);
@@ -138,6 +164,9 @@ impl Sim {
             limits,
             started: Instant::now(),
             is_troubled: AtomicBool::new(true),
+            clock_reads: Mutex::new((BEGINS_AT, 0)),
+            has_quiet_network,
+            has_quiet_machines,
             trace: Mutex::new(Trace::new(keeps_trace)),
             requests: Mutex::new(requests),
             failure: Mutex::default(),
@@ -194,6 +223,18 @@ impl Sim {
         }
     }
 
+    /// A process reads its clock. Simulated time passes only while all of them wait for something.
+    pub(crate) fn on_clock_read(&self, now: Time) {
+        let mut reads = self.clock_reads.lock();
+        if reads.0 != now {
+            *reads = (now, 0);
+        }
+        reads.1 = reads.1.saturating_add(1);
+        if reads.1 == MAX_CLOCK_READS {
+            self.fail("waits", "a process is always busy, and does not let time pass");
+        }
+    }
+
     pub(crate) fn on_head(&self, process: &Process, head: &Head<'_>) {
         let Head { site, path, kind, .. } = head;
         self.note(&process.name, "head", format_args!("{site} {kind:?} {path}"));
@@ -209,7 +250,7 @@ impl Sim {
                 let allows_all = Head { disallows: &[], ..head.clone() };
                 self.requests.lock().on_robots_read(&allows_all, self.elapsed());
             }
-            _ => {}
+            _ => self.requests.lock().on_robots_failed(head, self.elapsed()),
         }
     }
 
@@ -226,7 +267,16 @@ impl Sim {
 
     pub(crate) fn on_process_over(&self, process: &Process, how: &'static str) {
         self.note(&process.name, how, format_args!(""));
-        self.requests.lock().on_process_over(&process.name);
+        let told = self.requests.lock().on_process_over(&process.name, self.elapsed());
+        if how != STOPPED || !self.has_quiet_network {
+            return;
+        }
+        self.check(told);
+        for server in self.queues() {
+            if let Err(found) = server.checks.lock().on_stopped(&process.name) {
+                self.fail("jobs", &format!("{}: {found}", server.name));
+            }
+        }
     }
 
     /// The politeness store has carried out a turn.
@@ -267,15 +317,25 @@ impl Sim {
         for (site, transition) in &turn.transitions {
             self.note("store", "breaker", format_args!("{site} {transition:?}"));
         }
-        for SiteReport { site, .. } in reports {
-            self.look_at_breaker(site);
+        let is_recovery = |told: &&SiteReport| told.report.mark == Mark::ProbeAnswered;
+        let recovered: Vec<&Site> = reports.iter().filter(is_recovery).map(|r| &r.site).collect();
+        for SiteReport { site, report } in reports {
+            let health = match report.mark {
+                _ if recovered.contains(&site) => Health::Recovered,
+                Mark::Failed | Mark::RobotsFailed => Health::Failed,
+                Mark::Served => Health::Served,
+                _ => Health::Unknown,
+            };
+            self.look_at_breaker(site, health);
         }
     }
 
-    fn look_at_breaker(&self, site: &Site) {
+    fn look_at_breaker(&self, site: &Site, health: Health) {
         let Ok((Some(state), _)) = at_once(self.politeness.look(site)) else { return };
-        let is_open = state.breaker.blocked_until().is_some();
-        self.requests.lock().on_breaker(site.as_str(), is_open, self.elapsed());
+        let is_open = state.breaker.state != State::Closed;
+        let now = self.elapsed();
+        let checked = self.requests.lock().on_breaker(site.as_str(), health, is_open, now);
+        self.check(checked);
     }
 
     /// An operator gives an order.
@@ -293,10 +353,12 @@ impl Sim {
                 requests.on_ordered(site.as_str(), Some(interval), now);
             }
             Order::ClearInterval => requests.on_ordered(site.as_str(), None, now),
-            Order::ResetBreaker | Order::ForgetRobots => {}
+            Order::ForgetRobots => requests.on_robots_forgotten(site.as_str(), now),
+            Order::ResetBreaker => {}
         }
         drop(requests);
-        self.look_at_breaker(site);
+        let is_reset = order == Order::ResetBreaker;
+        self.look_at_breaker(site, if is_reset { Health::Recovered } else { Health::Unknown });
     }
 
     /// A pipeline reports something.
@@ -320,6 +382,14 @@ impl Sim {
             }
             _ => {}
         }
+    }
+
+    pub(crate) fn no_site_waits_for(
+        &self,
+        wait: Duration,
+        sites: &BTreeSet<String>,
+    ) -> Result<(), String> {
+        self.requests.lock().all_had_a_head_since(self.elapsed().saturating_sub(wait), sites)
     }
 
     pub(crate) fn heads(&self) -> u64 {

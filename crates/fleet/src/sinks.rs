@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use fetchwell_doors::fetch::FetchRow;
+use fetchwell_doors::fetch::{FetchRow, RowOutcome};
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::event_log::{EventLog, LogEvent, Published, judge_by_size};
 use fetchwell_engine::ports::finish::{Finish, Finished, Settled, Sink};
@@ -17,6 +17,12 @@ use crate::checks::jobs::Ending;
 use crate::network::Link;
 use crate::queue::{QueueServer, RemoteInstance};
 use crate::scenario::Plant;
+use crate::sim::Sim;
+
+/// How often `fetch` tries a URL whose site fails while it serves others…
+const ATTEMPTS_FOR_ITS_SITE: u64 = 20;
+/// …and one that is answered with a 429.
+const ATTEMPTS_AFTER_A_429: u64 = 5;
 
 /// The sink of `fetch` in the same store as its queue: rows and settlements are one transaction.
 pub(crate) struct RowsWithSettlement {
@@ -27,6 +33,10 @@ pub(crate) struct RowsWithSettlement {
 #[async_trait]
 impl Finish<FetchRow> for RowsWithSettlement {
     async fn finish(&self, batch: &[Finished<FetchRow>]) -> Result<Vec<Settled>, StoreError> {
+        self.instance.check_that_it_holds(batch.iter().map(|finished| finished.lease.id));
+        for row in batch.iter().flat_map(|finished| &finished.records) {
+            check_row(self.instance.sim(), row);
+        }
         let rows: Vec<(LeaseId, usize)> =
             batch.iter().map(|finished| (finished.lease.id, finished.records.len())).collect();
         let ends = batch.iter().map(|finished| {
@@ -34,7 +44,7 @@ impl Finish<FetchRow> for RowsWithSettlement {
             (finished.lease.clone(), Ending { settlement, has_details: false })
         });
         let server = self.server.clone();
-        if self.instance.has_plant(Plant::StaleRows) {
+        if self.instance.sim().has_plant(Plant::StaleRows) {
             let mut checks = server.checks.lock();
             for finished in batch.iter().filter(|finished| !finished.records.is_empty()) {
                 checks.on_record(finished.lease.id);
@@ -61,6 +71,9 @@ pub(crate) struct Rows {
 #[async_trait]
 impl Sink<FetchRow> for Rows {
     async fn write(&self, records: &[&FetchRow]) -> Result<(), StoreError> {
+        for row in records {
+            check_row(&self.link.sim, row);
+        }
         let urls: Vec<String> = records.iter().map(|row| row.url.clone()).collect();
         let server = self.server.clone();
         let is_lost = self.link.sim.has_plant(Plant::LostRows);
@@ -72,6 +85,21 @@ impl Sink<FetchRow> for Rows {
             Ok(())
         });
         written.await
+    }
+}
+
+/// No URL is given up before it had as many attempts as `fetch` promises.
+fn check_row(sim: &Sim, row: &FetchRow) {
+    let promised = match row.outcome {
+        RowOutcome::SiteFailure => ATTEMPTS_FOR_ITS_SITE,
+        RowOutcome::RateLimited => ATTEMPTS_AFTER_A_429,
+        _ => return,
+    };
+    let fields = serde_json::to_value(row).unwrap_or_default();
+    let attempts = fields.get("attempts").and_then(serde_json::Value::as_u64).unwrap_or_default();
+    if attempts < promised {
+        let FetchRow { url, outcome, .. } = row;
+        sim.fail("rows", &format!("{url} ended as {outcome:?} after {attempts} attempts"));
     }
 }
 

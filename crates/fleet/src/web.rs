@@ -27,6 +27,15 @@ const ON_TIME: Duration = Duration::from_millis(2);
 /// What robots.txt may disallow. Every URL path of the workload begins with one of these, or with `/`.
 pub(crate) const SECTIONS: [&str; 3] = ["/a/", "/b/", "/c/"];
 
+/// The groups. A page that belongs to one has it in its path, as in `/a/page-x12`.
+pub(crate) const GROUPS: [&str; 3] = ["x", "y", "z"];
+
+/// The group that a page belongs to.
+pub(crate) fn group_of(path: &str) -> Option<&'static str> {
+    let name = path.rsplit_once('-')?.1;
+    GROUPS.into_iter().find(|group| name.starts_with(group))
+}
+
 /// What a site does during a part of the run.
 struct Era {
     from: Duration,

@@ -13,10 +13,9 @@ use crate::machine::Machine;
 use crate::queue::{LEASE_TTL, QueueServer};
 use crate::scenario::Feature;
 use crate::sim::Sim;
-use crate::web::{SECTIONS, page_kinds, site_name};
+use crate::web::{GROUPS, SECTIONS, group_of, page_kinds, site_name};
 
-/// The names of groups and parties.
-const NAMES: [&str; 3] = ["x", "y", "z"];
+const PARTIES: [&str; 3] = ["ann", "ben", "cem"];
 
 /// Queues the URLs of a scenario, in batches over the first half of the run.
 pub(crate) async fn queue_urls(sim: Arc<Sim>, server: Arc<QueueServer>) {
@@ -34,7 +33,9 @@ pub(crate) async fn queue_urls(sim: Arc<Sim>, server: Arc<QueueServer>) {
             let url = again.unwrap_or(fresh);
             queued.push(url.clone());
             sim.note("caller", "queue", format_args!("{} {url}", server.name));
-            server.enqueue(job(&sim, url, &mut dice));
+            if let Err(found) = server.enqueue(job(&sim, url, &mut dice)) {
+                sim.fail("jobs", &format!("{}: {found}", server.name));
+            }
         }
         sleep(dice.ms(0, half_ms / 4)).await;
     }
@@ -45,15 +46,18 @@ fn url(sim: &Sim, number: usize, dice: &mut Dice) -> String {
     let section = SECTIONS[dice.below(SECTIONS.len())];
     let kinds = page_kinds(&sim.scenario);
     let kind = dice.pick(&kinds).copied().unwrap_or("page");
-    format!("http://{site}{section}{kind}-{number}")
+    let group = GROUPS[dice.below(GROUPS.len())];
+    let group = if sim.has(Feature::Groups) { group } else { "" };
+    format!("http://{site}{section}{kind}-{group}{number}")
 }
 
 fn job(sim: &Sim, url: String, dice: &mut Dice) -> NewJob {
+    let group = group_of(&url).map(str::to_owned);
     let mut job = Job::new(url, Vec::new());
     let deadline = sim.clock.now() + dice.seconds(1, 600);
     let has_deadline = dice.happens(0.3) && sim.has(Feature::Deadlines);
-    let mut name = || dice.pick(&NAMES).map(|name| (*name).to_owned());
-    let lane = Lane { group: name(), party: name() };
+    let party = dice.pick(&PARTIES).map(|name| (*name).to_owned());
+    let lane = Lane { group, party };
     if sim.has(Feature::Groups) {
         job.lane = lane;
     }

@@ -1,11 +1,15 @@
 //! Checks that no job is lost or done twice, and that the ledger is right after every operation of the store.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use fetchwell_engine::pipeline::INTERNAL;
 use fetchwell_engine::ports::finish::{Settled, Settlement};
-use fetchwell_engine::ports::job::{Lease, LeaseId};
+use fetchwell_engine::ports::job::{Job, Lease, LeaseId};
 use fetchwell_engine::ports::queue::Ledger;
 use fetchwell_policy::time::Time;
+
+/// A URL is given up for a fault of the program if processes have died this many times while fetching it.
+const DEATHS_OF_A_CULPRIT: u32 = 4;
 
 /// How a lease ends.
 #[derive(Clone, Debug)]
@@ -43,6 +47,13 @@ pub(crate) struct JobChecks {
 #[derive(Default)]
 struct JobHistory {
     url: String,
+    deadline: Option<Time>,
+    /// It must not be handed out before this.
+    due: Time,
+    /// The holder of its lease is fetching it.
+    is_started: bool,
+    /// How often its holder died while fetching it.
+    deaths: u32,
     /// The process and epoch that holds its lease.
     holder: Option<String>,
     ended_as: Option<&'static str>,
@@ -53,10 +64,19 @@ struct JobHistory {
 type Checked = Result<(), String>;
 
 impl JobChecks {
-    /// A job was accepted. Ids count from 1.
-    pub(crate) fn on_accepted(&mut self, url: &str) {
-        let id = LeaseId::try_from(self.jobs.len()).unwrap_or(LeaseId::MAX).saturating_add(1);
-        self.jobs.insert(id, JobHistory { url: url.to_owned(), ..JobHistory::default() });
+    /// A job was offered. It must be accepted unless its URL is in the queue; a dead letter stays there. Ids count from 1.
+    pub(crate) fn on_offered(&mut self, job: &Job, is_accepted: bool) -> Checked {
+        let Job { url, deadline, .. } = job.clone();
+        let has_left = |known: &JobHistory| matches!(known.ended_as, Some("done" | "skipped"));
+        let is_known = self.jobs.values().any(|known| known.url == url && !has_left(known));
+        if is_accepted == is_known {
+            return Err(format!("{url} is in the queue: {is_known}; accepted: {is_accepted}"));
+        }
+        if is_accepted {
+            let id = LeaseId::try_from(self.jobs.len()).unwrap_or(LeaseId::MAX).saturating_add(1);
+            self.jobs.insert(id, JobHistory { url, deadline, ..JobHistory::default() });
+        }
+        Ok(())
     }
 
     pub(crate) fn on_taken(&mut self, holder: &str, leases: &[Lease], now: Time) -> Checked {
@@ -73,10 +93,24 @@ impl JobChecks {
                     "{holder} got job {id}, which {other} holds for {left:?} more"
                 ));
             }
+            if now < job.due && job.deadline.is_none_or(|deadline| now < deadline) {
+                let early_by = job.due.since(now);
+                return Err(format!("job {id} was handed out {early_by:?} before its time"));
+            }
             job.holder = Some(holder.to_owned());
+            job.is_started = false;
             self.held += 1;
         }
         Ok(())
+    }
+
+    /// A process is fetching these jobs.
+    pub(crate) fn on_started(&mut self, holder: &str, ids: &[LeaseId]) {
+        for id in ids {
+            if let Some(job) = self.jobs.get_mut(id) {
+                job.is_started |= job.holder.as_deref() == Some(holder);
+            }
+        }
     }
 
     /// An instance renewed its lease. That rescues the jobs of the instances whose leases have expired.
@@ -85,8 +119,11 @@ impl JobChecks {
         let expired: Vec<String> = expired.map(|(holder, _)| holder).collect();
         if !expired.is_empty() {
             for job in self.jobs.values_mut() {
-                let rescued = job.holder.take_if(|holder| expired.contains(holder));
-                self.held -= i64::from(rescued.is_some());
+                if job.holder.take_if(|holder| expired.contains(holder)).is_some() {
+                    self.held -= 1;
+                    job.deaths += u32::from(job.is_started);
+                    job.due = Time::EPOCH;
+                }
             }
         }
         self.valid_until.insert(holder.to_owned(), until);
@@ -120,12 +157,20 @@ impl JobChecks {
             (Settled::Confirmed, true) => job.holder = None,
         }
         self.held -= 1;
-        if matches!(ending.settlement, Settlement::Retry { .. } | Settlement::HandBack { .. }) {
+        if let Settlement::Retry { at, .. } | Settlement::HandBack { at } = ending.settlement {
+            job.due = at;
             return Ok(());
         }
         job.ended_as = Some(word);
         *self.ended.entry(word).or_default() += 1;
         let is_dead = matches!(ending.settlement, Settlement::Dead { .. });
+        if let Settlement::Dead { reason } = &ending.settlement
+            && reason == INTERNAL
+            && job.deaths < DEATHS_OF_A_CULPRIT
+        {
+            let deaths = job.deaths;
+            return Err(format!("job {id} was given up after {deaths} interruptions"));
+        }
         if is_dead && self.letters_have_details && !ending.has_details {
             return Err(format!("the dead letter of job {id} has no details"));
         }
@@ -156,9 +201,38 @@ impl JobChecks {
         Err(format!("the ledger says {told:?} ({names}), but the jobs are {found:?}"))
     }
 
+    /// A process stopped in an orderly way, so it holds nothing.
+    pub(crate) fn on_stopped(&self, process: &str) -> Checked {
+        let is_its = |holder: &String| holder.split_once('/').is_some_and(|(of, _)| of == process);
+        match self.jobs.iter().find(|(_, job)| job.holder.as_ref().is_some_and(is_its)) {
+            Some((id, _)) => Err(format!("{process} stopped, and holds job {id}")),
+            None => Ok(()),
+        }
+    }
+
+    /// No job has waited since before `time` although its deadline had passed.
+    pub(crate) fn no_deadline_is_before(&self, time: Time) -> Checked {
+        let is_late = |job: &JobHistory| {
+            job.ended_as.is_none() && job.deadline.is_some_and(|deadline| deadline < time)
+        };
+        match self.jobs.iter().find(|(_, job)| is_late(job)) {
+            Some((id, JobHistory { url, holder, deadline, .. })) => Err(format!(
+                "the deadline of job {id} ({url}) passed at {deadline:?}; holder: {holder:?}"
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// The sites of the jobs that have not ended and need not wait any longer.
+    pub(crate) fn sites_with_work(&self, now: Time) -> BTreeSet<String> {
+        let has_work = |job: &&JobHistory| job.ended_as.is_none() && job.due <= now;
+        let site = |job: &JobHistory| job.url.split('/').nth(2).map(str::to_owned);
+        self.jobs.values().filter(has_work).filter_map(site).collect()
+    }
+
     /// At the end: every job has ended, with as many records as promised.
     pub(crate) fn at_the_end(&self, has_one_record: bool) -> Checked {
-        for (id, JobHistory { url, holder, ended_as, records }) in &self.jobs {
+        for (id, JobHistory { url, holder, ended_as, records, .. }) in &self.jobs {
             if ended_as.is_none() {
                 return Err(format!("job {id} ({url}) has not ended; holder: {holder:?}"));
             }
@@ -193,8 +267,8 @@ mod tests {
     /// Two jobs; `a` holds the first one until second 20.
     fn two_jobs() -> JobChecks {
         let mut checks = JobChecks::default();
-        checks.on_accepted("http://a.test/1");
-        checks.on_accepted("http://a.test/2");
+        checks.on_offered(&lease(1).job, true).unwrap();
+        checks.on_offered(&lease(2).job, true).unwrap();
         checks.on_renewed("a", at(0), at(20)).unwrap();
         checks.on_taken("a", &[lease(1)], at(1)).unwrap();
         checks
@@ -258,5 +332,61 @@ mod tests {
         let mut checks = JobChecks { letters_have_details: true, ..two_jobs() };
         let settled = checks.on_settled("a", &lease(1), &ending, Settled::Confirmed, at(2));
         assert!(settled.unwrap_err().contains("no details"));
+    }
+
+    #[test]
+    fn a_url_is_accepted_once_until_it_has_ended() {
+        let mut checks = two_jobs();
+        assert!(checks.on_offered(&lease(1).job, true).unwrap_err().contains("in the queue: true"));
+        checks.on_offered(&lease(1).job, false).unwrap();
+        checks.on_settled("a", &lease(1), &done(), Settled::Confirmed, at(2)).unwrap();
+        assert!(checks.on_offered(&lease(1).job, false).unwrap_err().contains("accepted: false"));
+        checks.on_offered(&lease(1).job, true).unwrap();
+    }
+
+    #[test]
+    fn a_job_that_was_put_off_waits_for_its_time_or_its_deadline() {
+        let mut checks = two_jobs();
+        let ending = Ending { settlement: Settlement::HandBack { at: at(9) }, ..done() };
+        checks.on_settled("a", &lease(1), &ending, Settled::Confirmed, at(2)).unwrap();
+        assert!(checks.on_taken("a", &[lease(1)], at(8)).unwrap_err().contains("1s before"));
+        checks.on_taken("a", &[lease(1)], at(9)).unwrap();
+        let mut checks = two_jobs();
+        let mut late = lease(3);
+        late.job.deadline = Some(at(5));
+        checks.on_offered(&late.job, true).unwrap();
+        checks.on_taken("a", &[late.clone()], at(3)).unwrap();
+        checks.on_settled("a", &late, &ending, Settled::Confirmed, at(4)).unwrap();
+        checks.no_deadline_is_before(at(5)).unwrap();
+        assert!(checks.no_deadline_is_before(at(6)).unwrap_err().contains("deadline of job 3"));
+        checks.on_taken("a", &[late], at(5)).unwrap();
+    }
+
+    #[test]
+    fn a_url_is_to_blame_only_after_four_deaths() {
+        let settlement = Settlement::Dead { reason: INTERNAL.to_owned() };
+        let ending = Ending { settlement, has_details: true };
+        for (deaths, is_right) in [(3, false), (4, true)] {
+            let mut checks = two_jobs();
+            for death in 0..deaths {
+                let now = 20 * (death + 1);
+                checks.on_started("a", &[1]);
+                checks.on_renewed("a", at(now), at(now + 20)).unwrap();
+                checks.on_taken("a", &[lease(1)], at(now)).unwrap();
+            }
+            let settled =
+                checks.on_settled("a", &lease(1), &ending, Settled::Confirmed, at(20 * deaths + 1));
+            assert_eq!(settled.is_ok(), is_right, "{settled:?}");
+        }
+    }
+
+    #[test]
+    fn a_process_that_stopped_holds_nothing() {
+        let mut checks = JobChecks::default();
+        checks.on_offered(&lease(1).job, true).unwrap();
+        checks.on_renewed("m1.1/0", at(0), at(20)).unwrap();
+        checks.on_taken("m1.1/0", &[lease(1)], at(1)).unwrap();
+        checks.on_stopped("m1.2").unwrap();
+        assert!(checks.on_stopped("m1.1").unwrap_err().contains("holds job 1"));
     }
 }

@@ -1,9 +1,10 @@
 //! Checks that no site gets more requests than it allows, by when request heads arrive at the site.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::web::{Head, HeadKind, SECTIONS};
+use crate::machine::GROUP_INTERVAL;
+use crate::web::{Head, HeadKind, SECTIONS, group_of};
 
 /// After the store has recorded a penalty, a pause or an open breaker, a head may still leave under a permission that
 /// was given before: the store's answer may take 2 s, and the head may be up to 250 ms late.
@@ -13,6 +14,16 @@ const PROBES_APART: Duration = Duration::from_secs(30);
 /// A new copy of robots.txt takes this long to replace the previous one at every process: the store is asked for it,
 /// and requests that wait for their slots have already been checked.
 const NEW_COPY_TAKES: Duration = Duration::from_secs(25);
+
+/// A copy of robots.txt is fresh for at least this long.
+const LEAST_FRESH: Duration = Duration::from_mins(1);
+/// A robots.txt that cannot be read is tried again after this at the latest.
+const ROBOTS_TRIED_EVERY: Duration = Duration::from_mins(5);
+/// After this many failures in a row, the breaker of a site must have opened. It opens after five, but failures of
+/// requests that were sent before the site asked for a wait do not count.
+const MAX_FAILURES: u32 = 80;
+/// How many pages of a group may leave together.
+const PAGES_TOGETHER: u32 = 8;
 
 /// How closely heads may follow each other.
 #[derive(Clone, Copy, Debug)]
@@ -39,9 +50,23 @@ impl PaceRule {
     }
 }
 
+/// A report on the health of a site, as the store records it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Health {
+    Failed,
+    /// A page was served, which does not close an open breaker.
+    Served,
+    /// A probe was answered, or an operator says that the site is up.
+    Recovered,
+    Unknown,
+}
+
 /// How long it may take until every process knows of a change.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Patience {
+    /// How long a copy of robots.txt is fresh; `None` if machines are suspended. A page that was ready to be sent is
+    /// sent when its machine goes on, after however long a time.
+    pub(crate) fresh_for: Option<Duration>,
     /// How long a copy of robots.txt may be used.
     pub(crate) copies_last: Duration,
     /// How long it may take until the store knows that a site asked for a wait.
@@ -51,12 +76,13 @@ pub(crate) struct Patience {
 /// What the sites saw.
 pub(crate) struct RequestChecks {
     pace: PaceRule,
-    copies_last: Duration,
+    patience: Patience,
     max_in_flight: usize,
-    reports_take: Duration,
     sites: BTreeMap<String, SiteHistory>,
     /// The number of requests in flight, by process.
     in_flight: BTreeMap<String, usize>,
+    /// When the next page of each group is due, if each of them left in its turn.
+    groups: BTreeMap<&'static str, Duration>,
     pub(crate) heads: u64,
 }
 
@@ -68,6 +94,14 @@ struct SiteHistory {
     ordered: Vec<(Duration, Option<Duration>)>,
     /// What robots.txt disallowed whenever a process read it, oldest first.
     robots_read: Vec<(Duration, Vec<&'static str>)>,
+    /// When a process last failed to read it.
+    robots_failed_at: Option<Duration>,
+    /// When an operator ordered to read it again.
+    robots_forgotten_at: Option<Duration>,
+    /// When its breaker last closed.
+    recovered_at: Option<Duration>,
+    /// The failures that the store recorded since the site last served a page.
+    failures: u32,
     paused_since: Option<Duration>,
     blocked_since: Option<Duration>,
     /// When the store recorded that the site asks for a wait, and when that wait ends.
@@ -84,11 +118,11 @@ impl RequestChecks {
     pub(crate) fn new(pace: PaceRule, patience: Patience, max_in_flight: usize) -> RequestChecks {
         RequestChecks {
             pace,
-            copies_last: patience.copies_last,
+            patience,
             max_in_flight,
-            reports_take: patience.reports_take,
             sites: BTreeMap::new(),
             in_flight: BTreeMap::new(),
+            groups: BTreeMap::new(),
             heads: 0,
         }
     }
@@ -107,23 +141,53 @@ impl RequestChecks {
             return Err(format!("{process} has {in_flight} requests in flight"));
         }
         let pace = self.pace;
-        let copies_last = self.copies_last;
-        let reports_take = self.reports_take;
+        let patience = self.patience;
+        let in_turn = self.keeps_groups_pace(head, now);
         let Some(site) = self.sites.get_mut(head.site) else {
             return Err(format!("a request to the unknown site {}", head.site));
         };
         let last = site.last_head.replace((now, head.kind));
-        let checked = site
-            .keeps_pace(last, head.kind, pace, now)
-            .and_then(|()| site.obeys_robots(head, copies_last, now))
+        let checked = in_turn
+            .and_then(|()| site.keeps_pace(last, head.kind, pace, now))
+            .and_then(|()| site.obeys_robots(head, patience.copies_last, now))
+            .and_then(|()| site.knows_robots(head, patience, now))
             .and_then(|()| site.may_be_asked(head.kind, now))
             .and_then(|()| site.is_only_probe(head.kind, now))
-            .and_then(|()| site.has_no_secrets(reports_take, now));
+            .and_then(|()| site.has_no_secrets(patience.reports_take, now));
         if head.kind == HeadKind::Probe {
             site.probes.insert(process.to_owned(), now);
         }
         let Head { site, path, kind, .. } = head;
         checked.map_err(|wrong| format!("{process} sent {kind:?} {site}{path}, but {wrong}"))
+    }
+
+    /// A group takes its turn before the site does, so some of its pages may leave together.
+    fn keeps_groups_pace(&mut self, head: &Head<'_>, now: Duration) -> Checked {
+        let Some(group) = group_of(head.path).filter(|_| head.kind == HeadKind::Page) else {
+            return Ok(());
+        };
+        let due = self.groups.entry(group).or_default();
+        let ahead = due.saturating_sub(now);
+        *due = now + ahead + GROUP_INTERVAL;
+        match ahead > GROUP_INTERVAL * PAGES_TOGETHER {
+            true => Err(format!("group {group} is ahead of its pace by {ahead:?}")),
+            false => Ok(()),
+        }
+    }
+
+    /// Each of these sites got a request at `since` or later.
+    pub(crate) fn all_had_a_head_since(
+        &self,
+        since: Duration,
+        sites: &BTreeSet<String>,
+    ) -> Checked {
+        for name in sites {
+            let last = self.sites.get(name).and_then(|site| site.last_head).map(|(at, _)| at);
+            if last.is_none_or(|at| at < since) {
+                return Err(format!("{name} waits, and got its last request at {last:?}"));
+            }
+        }
+        Ok(())
     }
 
     /// A request ended, in whatever way.
@@ -143,6 +207,20 @@ impl RequestChecks {
         }
     }
 
+    /// A process could not read a robots.txt.
+    pub(crate) fn on_robots_failed(&mut self, head: &Head<'_>, now: Duration) {
+        if let Some(site) = self.sites.get_mut(head.site) {
+            site.robots_failed_at = Some(now);
+        }
+    }
+
+    /// An operator orders to read the robots.txt of a site again.
+    pub(crate) fn on_robots_forgotten(&mut self, site: &str, now: Duration) {
+        if let Some(site) = self.sites.get_mut(site) {
+            site.robots_forgotten_at = Some(now);
+        }
+    }
+
     /// The store knows of an order to pause or resume a site.
     pub(crate) fn on_paused(&mut self, site: &str, is_paused: bool, now: Duration) {
         if let Some(site) = self.sites.get_mut(site) {
@@ -158,12 +236,34 @@ impl RequestChecks {
         }
     }
 
-    /// The breaker of a site is open or closed.
-    pub(crate) fn on_breaker(&mut self, site: &str, is_open: bool, now: Duration) {
-        if let Some(site) = self.sites.get_mut(site) {
-            let since = site.blocked_since.unwrap_or(now);
-            site.blocked_since = is_open.then_some(since);
+    /// The store recorded a report, or an order. The breaker of the site is open or closed now.
+    pub(crate) fn on_breaker(
+        &mut self,
+        name: &str,
+        health: Health,
+        is_open: bool,
+        now: Duration,
+    ) -> Checked {
+        let Some(site) = self.sites.get_mut(name) else { return Ok(()) };
+        let was_open = site.blocked_since.is_some();
+        let since = site.blocked_since.unwrap_or(now);
+        site.blocked_since = is_open.then_some(since);
+        match health {
+            Health::Failed => site.failures += 1,
+            Health::Served | Health::Recovered => site.failures = 0,
+            Health::Unknown => {}
         }
+        let failures = site.failures;
+        if !is_open && failures > MAX_FAILURES {
+            return Err(format!("{name} failed {failures} times, but its breaker is not open"));
+        }
+        if was_open && !is_open {
+            site.recovered_at = Some(now);
+            if health != Health::Recovered {
+                return Err(format!("the breaker of {name} closed without a probe"));
+            }
+        }
+        Ok(())
     }
 
     /// A site told a process to wait.
@@ -179,11 +279,15 @@ impl RequestChecks {
         }
     }
 
-    /// A process ended. What it has not reported is lost.
-    pub(crate) fn on_process_over(&mut self, process: &str) {
-        for site in self.sites.values_mut() {
-            site.unreported.remove(process);
+    /// A process ended. What it has not reported is lost, and an error if it ended in an orderly way.
+    pub(crate) fn on_process_over(&mut self, process: &str, now: Duration) -> Checked {
+        let mut checked = Ok(());
+        for (name, site) in &mut self.sites {
+            if site.unreported.remove(process).is_some_and(|(_, until)| now < until) {
+                checked = Err(format!("{process} has not reported that {name} asks for a wait"));
+            }
         }
+        checked
     }
 
     /// The store recorded that a site asks for a wait, as this process reported.
@@ -263,6 +367,37 @@ impl SiteHistory {
         }
     }
 
+    /// A page needs a copy of robots.txt that is fresh, or an attempt to read it since then: not long ago, and after the
+    /// last recovery of the site. After an order to read it again, it needs an attempt that began after the order.
+    fn knows_robots(&self, head: &Head<'_>, patience: Patience, now: Duration) -> Checked {
+        if head.kind != HeadKind::Page || head.path == "/robots.txt" {
+            return Ok(());
+        }
+        let Some(fresh_for) = patience.fresh_for else { return Ok(()) };
+        let Some((read_at, _)) = self.robots_read.last() else { return Ok(()) };
+        let slack = NEW_COPY_TAKES + patience.reports_take;
+        let is_over = |at: Duration, lasts: Duration| now > at + lasts + slack;
+        let failed_at = self.robots_failed_at.filter(|at| at > read_at);
+        let tried_at = failed_at.unwrap_or(*read_at);
+        let order = self.robots_forgotten_at.filter(|at| is_over(*at, Duration::ZERO));
+        if order.is_some_and(|at| tried_at < at) {
+            return Err(format!("its robots.txt was last read {:?} ago", now - tried_at));
+        }
+        if !is_over(*read_at, fresh_for.max(LEAST_FRESH)) {
+            return Ok(());
+        }
+        let Some(failed_at) = failed_at.filter(|at| !is_over(*at, ROBOTS_TRIED_EVERY)) else {
+            return Err(format!("its robots.txt was last read {:?} ago", now - *read_at));
+        };
+        match self.recovered_at.filter(|at| is_over(*at, Duration::ZERO)) {
+            Some(at) if failed_at < at => Err(format!(
+                "its robots.txt was not read since the site recovered {:?} ago",
+                now - at
+            )),
+            _ => Ok(()),
+        }
+    }
+
     /// Neither a pause, nor a wait that the site asked for, nor an open breaker forbids it.
     fn may_be_asked(&self, kind: HeadKind, now: Duration) -> Checked {
         let is_over = |since: Duration| now <= since + ON_ITS_WAY;
@@ -316,7 +451,9 @@ mod tests {
 
     fn checks() -> RequestChecks {
         let pace = PaceRule { interval: SECOND, has_slow_store: false, has_late_heads: false };
-        let patience = Patience { copies_last: 60 * SECOND, reports_take: 20 * SECOND };
+        let copies_last = 60 * SECOND;
+        let fresh_for = Some(copies_last);
+        let patience = Patience { fresh_for, copies_last, reports_take: 20 * SECOND };
         let mut checks = RequestChecks::new(pace, patience, 2);
         checks.add_site("a.test", Duration::ZERO);
         checks.add_site("slow.test", 5 * SECOND);
@@ -404,7 +541,7 @@ mod tests {
         checks.on_wait_asked("m0", "a.test", 60 * SECOND, 8 * SECOND);
         assert!(page(&mut checks, 20_000).unwrap_err().contains("asked for a wait"));
         page(&mut checks, 68_000).unwrap();
-        checks.on_breaker("a.test", true, 70 * SECOND);
+        checks.on_breaker("a.test", Health::Failed, true, 70 * SECOND).unwrap();
         assert!(page(&mut checks, 75_000).unwrap_err().contains("breaker"));
         send(&mut checks, "a.test", "/", HeadKind::Probe, 80_000).unwrap();
     }
@@ -417,7 +554,10 @@ mod tests {
         page(&mut checks, 20_000).unwrap();
         assert!(page(&mut checks, 22_000).unwrap_err().contains("not reported"));
         checks.on_wait_asked("m0", "a.test", SECOND, 22 * SECOND);
-        checks.on_process_over("m1");
+        assert!(
+            checks.on_process_over("m1", 23 * SECOND).unwrap_err().contains("has not reported")
+        );
+        checks.on_process_over("m0", 23 * SECOND).unwrap();
         page(&mut checks, 24_000).unwrap();
     }
 
@@ -430,5 +570,63 @@ mod tests {
         checks.on_head("m0", &head("slow.test", "/", HeadKind::Probe), SECOND).unwrap();
         let third = head("slow.test", "/robots.txt", HeadKind::Robots);
         assert!(checks.on_head("m0", &third, 60 * SECOND).unwrap_err().contains("in flight"));
+    }
+
+    #[test]
+    fn a_site_with_work_gets_requests() {
+        let mut checks = known();
+        page(&mut checks, 5_000).unwrap();
+        let sites = BTreeSet::from(["a.test".to_owned()]);
+        checks.all_had_a_head_since(5 * SECOND, &sites).unwrap();
+        assert!(checks.all_had_a_head_since(6 * SECOND, &sites).unwrap_err().contains("a.test"));
+    }
+
+    #[test]
+    fn only_a_probe_closes_a_breaker_and_failures_open_it() {
+        let mut checks = checks();
+        let mut report = |health, is_open| checks.on_breaker("a.test", health, is_open, SECOND);
+        report(Health::Failed, true).unwrap();
+        report(Health::Recovered, false).unwrap();
+        report(Health::Failed, true).unwrap();
+        assert!(report(Health::Served, false).unwrap_err().contains("without a probe"));
+        for _ in 0..MAX_FAILURES {
+            report(Health::Failed, false).unwrap();
+        }
+        assert!(report(Health::Failed, false).unwrap_err().contains("failed 81 times"));
+    }
+
+    #[test]
+    fn a_copy_of_robots_txt_is_replaced_when_it_is_old_or_its_site_has_recovered() {
+        let robots = head("a.test", "/robots.txt", HeadKind::Robots);
+        let mut checks = known();
+        page(&mut checks, 104_000).unwrap();
+        assert!(page(&mut checks, 106_000).unwrap_err().contains("last read 106s ago"));
+        checks.on_robots_failed(&robots, 107 * SECOND);
+        page(&mut checks, 108_000).unwrap();
+        checks.on_breaker("a.test", Health::Failed, true, 109 * SECOND).unwrap();
+        checks.on_breaker("a.test", Health::Recovered, false, 110 * SECOND).unwrap();
+        page(&mut checks, 154_000).unwrap();
+        assert!(page(&mut checks, 156_000).unwrap_err().contains("recovered 46s ago"));
+        checks.on_robots_failed(&robots, 157 * SECOND);
+        page(&mut checks, 158_000).unwrap();
+        checks.on_robots_forgotten("a.test", 157 * SECOND);
+        page(&mut checks, 204_000).unwrap();
+        checks.on_robots_forgotten("a.test", 158 * SECOND);
+        assert!(page(&mut checks, 206_000).unwrap_err().contains("last read 49s ago"));
+    }
+
+    #[test]
+    fn a_group_keeps_its_pace_over_all_sites() {
+        let mut checks = known();
+        checks.add_site("b.test", Duration::ZERO);
+        send(&mut checks, "b.test", "/robots.txt", HeadKind::Robots, 0).unwrap();
+        let mut send = |number: u64, at_ms| {
+            let site = if number.is_multiple_of(2) { "a.test" } else { "b.test" };
+            send(&mut checks, site, "/a/page-x1", HeadKind::Page, at_ms)
+        };
+        for number in 0..16 {
+            send(number, 1_000 * number + 1).unwrap();
+        }
+        assert!(send(16, 16_001).and_then(|()| send(17, 17_001)).unwrap_err().contains("group x"));
     }
 }

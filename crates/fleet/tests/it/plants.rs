@@ -33,8 +33,11 @@ fn every_planted_bug_is_found() {
         (Plant::LostRows, &[Feature::SeparateSink], "jobs"),
         (Plant::LostPages, &[], "pages"),
         (Plant::TooManyLeases, &[], "memory"),
-        (Plant::EndlessRequest, &[], "liveness"),
+        (Plant::EndlessRequest, &[], "waits"),
         (Plant::BrokenStore, &[], "processes"),
+        (Plant::LossNotTold, &[Feature::Partitions, Feature::SlowSites], "leases"),
+        (Plant::EmptyTakes, &[], "calls"),
+        (Plant::ClosedSite, &[], "waits"),
     ] {
         assert_eq!(found_by(plant, features), check, "{plant:?}");
     }
