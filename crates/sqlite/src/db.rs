@@ -57,7 +57,14 @@ pub enum Durability {
 type Reply = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
 /// Takes the transaction, or the error that kept it from starting. Returns whether it succeeded, and how to report the
 /// commit.
-type Work = Box<dyn FnOnce(Result<&Connection, StoreError>) -> (bool, Reply) + Send>;
+type Run = Box<dyn FnOnce(Result<&Connection, StoreError>) -> (bool, Reply) + Send>;
+
+/// A closure for the thread.
+struct Work {
+    /// Whether it only reads, so that it needs no lock.
+    reads_only: bool,
+    run: Run,
+}
 
 /// A handle to the connection. Cheap to clone; the thread ends with the last handle.
 #[derive(Clone)]
@@ -151,9 +158,26 @@ impl Db {
         &self,
         work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, StoreError> {
+        self.run(false, work).await
+    }
+
+    /// Runs `work`, which must not write, in a transaction. It does not wait for other processes that write, and they
+    /// do not wait for it.
+    pub async fn read<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.run(true, work).await
+    }
+
+    async fn run<T: Send + 'static>(
+        &self,
+        reads_only: bool,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, StoreError> {
         let (sender, receiver) = oneshot::channel();
         let path = self.path.clone();
-        let work: Work = Box::new(move |transaction| {
+        let run: Run = Box::new(move |transaction| {
             let result = transaction.and_then(|transaction| {
                 work(transaction).map_err(|error| store_error(&path, error))
             });
@@ -167,7 +191,7 @@ impl Db {
         });
         // While a handle exists, only a panic ends the thread.
         let gone = || StoreError::bug("the SQLite thread has ended");
-        self.work.send(work).await.map_err(|_| gone())?;
+        self.work.send(Work { reads_only, run }).await.map_err(|_| gone())?;
         receiver.await.map_err(|_| gone())?
     }
 }
@@ -261,11 +285,15 @@ fn serve(
             group.push_back(next);
         }
         let mut replies = Vec::with_capacity(group.len());
+        let behaviour = match group.iter().all(|work| work.reads_only) {
+            true => TransactionBehavior::Deferred,
+            false => behaviour,
+        };
         let committed = commit(connection, behaviour, &mut group, &mut replies)
             .map_err(|error| store_error(path, error));
         if let Err(error) = &committed {
             // Closures that were not reached.
-            replies.extend(group.into_iter().map(|work| work(Err(error.clone())).1));
+            replies.extend(group.into_iter().map(|work| (work.run)(Err(error.clone())).1));
         }
         for reply in replies {
             reply(committed.clone());
@@ -284,13 +312,13 @@ fn commit(
     if group.len() == 1
         && let Some(work) = group.pop_front()
     {
-        let (worked, reply) = work(Ok(&transaction));
+        let (worked, reply) = (work.run)(Ok(&transaction));
         replies.push(reply);
         return if worked { transaction.commit() } else { transaction.rollback() };
     }
     while let Some(work) = group.pop_front() {
         let savepoint = transaction.savepoint()?;
-        let (worked, reply) = work(Ok(&savepoint));
+        let (worked, reply) = (work.run)(Ok(&savepoint));
         replies.push(reply);
         if worked {
             savepoint.commit()?;
@@ -375,6 +403,22 @@ mod tests {
         });
         inserted.unwrap();
         released.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_read_does_not_wait_for_another_writer() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.db");
+        let db = open(&path);
+        db.write(|tx| tx.execute("INSERT INTO t VALUES (1)", [])).await.unwrap();
+        let holder = Connection::open(&path).unwrap();
+        holder.execute_batch("BEGIN IMMEDIATE; INSERT INTO t VALUES (2)").unwrap();
+        let count = |tx: &Connection| tx.query_row("SELECT count(*) FROM t", [], |row| row.get(0));
+        let counted: i64 = db.read(count).await.unwrap();
+        assert_eq!(counted, 1);
+        holder.execute_batch("COMMIT").unwrap();
+        let counted: i64 = db.read(count).await.unwrap();
+        assert_eq!(counted, 2);
     }
 
     #[test]

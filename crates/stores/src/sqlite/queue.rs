@@ -121,6 +121,15 @@ impl SqliteQueue {
         .await
     }
 
+    /// Runs `work`, which must not write, in one transaction. It gets the id of the queue.
+    pub(super) async fn read<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Connection, i64) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let queue = self.queue;
+        self.db.read(move |tx| work(tx, queue)).await
+    }
+
     /// Runs `work` unless an instance is using the queue. Returns whether it did.
     async fn unless_in_use(
         &self,

@@ -314,6 +314,21 @@ async fn a_budget_is_spent_when_its_last_page_has_ended() {
     assert!(crawl.frontier.is_budget_finished().await.unwrap());
 }
 
+/// A crawl asks this every second, for its limit and its progress.
+#[tokio::test]
+async fn a_look_at_a_crawl_does_not_wait_for_a_writer() {
+    let crawl = Crawl::new(CrawlBudget { pages: 1, pages_per_site: None }).await;
+    crawl.start(&["http://a.test/", "http://a.test/1"]).await;
+    let other = rusqlite::Connection::open(crawl.folder.path().join("store.db")).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    // A writer that waits for the lock gives up after 20 s.
+    assert!(!crawl.frontier.is_budget_finished().await.unwrap());
+    assert_eq!(crawl.counts().await.known, 2);
+    assert_eq!(crawl.frontier.waiting_sites(9).await.unwrap().len(), 1);
+    assert!(crawl.cut_off().await.is_empty());
+    other.execute_batch("COMMIT").unwrap();
+}
+
 /// A random graph, random ends and random budgets: the pages that a walk on paper gets, each once.
 #[tokio::test]
 async fn a_random_crawl_fetches_what_can_be_reached_and_meets_its_budget() {

@@ -16,6 +16,7 @@ use fetchwell_engine::ports::frontier::{
 use fetchwell_engine::ports::job::LeaseId;
 use fetchwell_policy::url::Site;
 use fetchwell_sqlite::statements::Statements;
+use rusqlite::Connection;
 
 use self::crawl::Crawl;
 use super::files::OutputFile;
@@ -77,50 +78,46 @@ impl Frontier for SqliteFrontier {
                  (SELECT coalesce(max(waiting + open), 0)
                   FROM (SELECT waiting, open FROM crawl_site WHERE queue = ?1 LIMIT ?2))
              FROM crawl WHERE queue = ?1";
-        let queue = self.queue.queue;
-        let read = move |moves: &mut Moves<'_>| {
-            moves.tx.find(select, (queue, SITES_IN_ESTIMATE), |row| {
+        let read = move |tx: &Connection, queue: i64| {
+            tx.find(select, (queue, SITES_IN_ESTIMATE), |row| {
                 let (known, admitted, waiting, sites, longest) = <(_, _, _, _, _)>::try_from(row)?;
                 Ok(CrawlCounts { known, admitted, waiting, sites, longest })
             })
         };
-        Ok(self.queue.transact(read).await?.unwrap_or_default())
+        Ok(self.queue.read(read).await?.unwrap_or_default())
     }
 
     async fn is_budget_finished(&self) -> Result<bool, StoreError> {
         let select = "SELECT pages >= ?2 AND NOT EXISTS
                  (SELECT 1 FROM crawl_site WHERE queue = ?1 AND open > 0)
              FROM crawl WHERE queue = ?1";
-        let queue = self.queue.queue;
         let pages = self.budget.pages;
         let read =
-            move |moves: &mut Moves<'_>| moves.tx.find(select, (queue, pages), |row| row.get(0));
-        Ok(self.queue.transact(read).await?.unwrap_or(false))
+            move |tx: &Connection, queue: i64| tx.find(select, (queue, pages), |row| row.get(0));
+        Ok(self.queue.read(read).await?.unwrap_or(false))
     }
 
     async fn waiting_sites(&self, most: usize) -> Result<Vec<WaitingSite>, StoreError> {
         let select = "SELECT site, waiting FROM crawl_site WHERE queue = ?1 AND waiting > 0
              ORDER BY waiting DESC, site LIMIT ?2";
-        let queue = self.queue.queue;
-        let read = move |moves: &mut Moves<'_>| {
-            moves.tx.list(select, (queue, most), |row| {
+        let read = move |tx: &Connection, queue: i64| {
+            tx.list(select, (queue, most), |row| {
                 Ok(WaitingSite { site: row.get(0)?, pages: row.get(1)? })
             })
         };
-        self.queue.transact(read).await
+        self.queue.read(read).await
     }
 
     async fn cut_off(&self, most: usize) -> Result<Vec<CutOff>, StoreError> {
         let select = "SELECT reason, site, links, example FROM crawl_cut WHERE queue = ?1
              ORDER BY links DESC, reason, site LIMIT ?2";
-        let queue = self.queue.queue;
-        let read = move |moves: &mut Moves<'_>| {
-            moves.tx.list(select, (queue, most), |row| {
+        let read = move |tx: &Connection, queue: i64| {
+            tx.list(select, (queue, most), |row| {
                 let (reason, site, links, example) = <(_, _, _, _)>::try_from(row)?;
                 Ok(CutOff { reason, site, links, example })
             })
         };
-        self.queue.transact(read).await
+        self.queue.read(read).await
     }
 }
 
