@@ -115,13 +115,13 @@ pub struct WaitingSite {
     pub pages: u64,
 }
 
-/// Links to one site that were not followed for one reason.
+/// Links to one site, or to several, that were not followed for one reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CutOff {
     /// A name of [`CutReason`](fetchwell_policy::crawl::CutReason).
     pub reason: String,
-    /// The site that they lead to.
-    pub site: String,
+    /// The site that they lead to; `None` for all sites that are not counted apart, because there are too many.
+    pub site: Option<String>,
     /// How many were found; a link that is found again counts again.
     pub links: u64,
     /// The first of them.

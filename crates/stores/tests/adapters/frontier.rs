@@ -92,9 +92,10 @@ impl Crawl {
         self.frontier.counts().await.unwrap()
     }
 
+    /// The reasons, sites and numbers of links that were cut off.
     async fn cut_off(&self) -> Vec<(String, String, u64)> {
         let cut = self.frontier.cut_off(100).await.unwrap();
-        cut.into_iter().map(|cut| (cut.reason, cut.site, cut.links)).collect()
+        cut.into_iter().map(|cut| (cut.reason, cut.site.unwrap_or_default(), cut.links)).collect()
     }
 }
 
@@ -264,6 +265,37 @@ async fn the_hosts_of_a_farm_are_bounded_and_not_their_pages() {
     crawl.frontier.add(Discoveries { pages, ..Discoveries::default() }).await.unwrap();
     assert_eq!(crawl.counts().await.known, 3);
     assert_eq!(crawl.cut_off().await, [("hosts".to_owned(), "c.x.test".to_owned(), 1)]);
+}
+
+/// Each host of a farm is a site of its own, and there is no end of them.
+#[tokio::test]
+async fn links_to_endless_sites_are_counted_in_few_rows() {
+    const SITES: u64 = 2_500;
+    let crawl = Crawl::new(NO_LIMIT).await;
+    let never = |reason, url: &str| {
+        let bounds = vec![Bound::never(reason)];
+        FoundPage { bounds, ..page(url, 1) }
+    };
+    let farm = |round: u64| {
+        let url = move |n| format!("http://x{n}.farm.test/{round}");
+        let pages = (0..SITES).map(|n| never(CutReason::Depth, &url(n))).collect();
+        Discoveries { pages, ..Discoveries::default() }
+    };
+    // In several transactions, because a crawl is resumed, too.
+    for round in 0..2 {
+        crawl.frontier.add(farm(round)).await.unwrap();
+    }
+    let pages = vec![never(CutReason::Download, "http://a.test/x.zip")];
+    crawl.frontier.add(Discoveries { pages, ..Discoveries::default() }).await.unwrap();
+    let cut = crawl.frontier.cut_off(10_000).await.unwrap();
+    assert_eq!(cut.len(), 1_000 + 1 + 1);
+    assert_eq!(cut.iter().map(|cut| cut.links).sum::<u64>(), 2 * SITES + 1);
+    let others = &cut[0];
+    assert_eq!((others.site.as_deref(), others.links), (None, 2 * (SITES - 1_000)));
+    assert_eq!(others.example, "http://x1000.farm.test/0");
+    // The farm does not hide what other rules cut off.
+    let download = cut.iter().find(|cut| cut.reason == "download").unwrap();
+    assert_eq!(download.site.as_deref(), Some("a.test"));
 }
 
 #[tokio::test]

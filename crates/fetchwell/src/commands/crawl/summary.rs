@@ -47,6 +47,7 @@ pub(super) async fn tell_cut_off(frontier: &impl Frontier) -> Result<(), StoreEr
 fn line(cut: &CutOff) -> String {
     let CutOff { reason, site, links, example } = cut;
     let links = quantity(*links, "link", "links");
+    let site = site.as_deref().unwrap_or("other sites");
     let why = CutReason::named(reason).map_or_else(|| reason.clone(), CutReason::in_words);
     format!("{links} to {site} not followed: {why}, such as {example}")
 }
@@ -59,7 +60,7 @@ mod tests {
     fn a_line_says_how_many_where_and_why() {
         let cut = |reason: &str, links| CutOff {
             reason: reason.to_owned(),
-            site: "a.test".to_owned(),
+            site: Some("a.test".to_owned()),
             links,
             example: "http://a.test/x".to_owned(),
         };
@@ -67,6 +68,10 @@ mod tests {
             line(&cut("calendar", 2)),
             "2 links to a.test not followed: a calendar with more than 500 pages, such as \
              http://a.test/x"
+        );
+        assert_eq!(
+            line(&CutOff { site: None, ..cut("depth", 7) }),
+            "7 links to other sites not followed: deeper than --depth, such as http://a.test/x"
         );
         // A newer version may have stored a reason that this one does not know.
         assert_eq!(

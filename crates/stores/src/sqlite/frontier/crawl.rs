@@ -33,6 +33,12 @@ const MAX_OPEN_PER_SITE: u64 = 16;
 /// The maximum number of further sites to look at in one step, if some of the budget is left.
 const SITES_PER_LOOK: u64 = 1_024;
 
+/// The maximum number of sites whose links are counted apart, per reason. Those to all other sites are counted together,
+/// because a farm of hosts has endless sites.
+const MAX_CUT_SITES: u64 = 1_000;
+/// The row of all other sites. No link leads to a site with an empty name.
+pub(super) const OTHER_SITES: &str = "";
+
 /// A crawl in a transaction. It caches what it reads, and writes the changes at the end.
 pub(super) struct Crawl<'a> {
     tx: &'a Connection,
@@ -45,6 +51,8 @@ pub(super) struct Crawl<'a> {
     site_count: u64,
     sites: BTreeMap<String, SiteCounts>,
     buckets: BTreeMap<i64, Bucket>,
+    /// The number of sites whose links are counted apart, up to the maximum.
+    cut_sites: BTreeMap<&'static str, u64>,
     /// Whether sites without changes may get jobs, too.
     looks_everywhere: bool,
 }
@@ -89,6 +97,7 @@ impl<'a> Crawl<'a> {
             site_count,
             sites: BTreeMap::new(),
             buckets: BTreeMap::new(),
+            cut_sites: BTreeMap::new(),
             looks_everywhere: false,
         })
     }
@@ -226,13 +235,43 @@ impl<'a> Crawl<'a> {
         Ok(())
     }
 
-    fn cut(&self, url: &str, reason: CutReason) -> rusqlite::Result<()> {
+    /// Counts a link that is not followed.
+    fn cut(&mut self, url: &str, reason: CutReason) -> rusqlite::Result<()> {
+        let reason = reason.word();
+        let own_site = site_of(url);
+        if self.count_cut(reason, &own_site)? {
+            return Ok(());
+        }
+        let sites = self.cut_sites(reason)?;
+        let site = if *sites < MAX_CUT_SITES { own_site.as_str() } else { OTHER_SITES };
+        *sites += 1;
+        if site == OTHER_SITES && self.count_cut(reason, site)? {
+            return Ok(());
+        }
         self.tx.run(
-            "INSERT INTO crawl_cut (queue, reason, site, links, example) VALUES (?1, ?2, ?3, 1, ?4)
-             ON CONFLICT (queue, reason, site) DO UPDATE SET links = links + 1",
-            (self.queue, reason.word(), site_of(url), url),
+            "INSERT INTO crawl_cut (queue, reason, site, links, example) VALUES (?1, ?2, ?3, 1, ?4)",
+            (self.queue, reason, site, url),
         )?;
         Ok(())
+    }
+
+    /// Counts a link in the row of this site. Returns whether there is one.
+    fn count_cut(&self, reason: &str, site: &str) -> rusqlite::Result<bool> {
+        let update = "UPDATE crawl_cut SET links = links + 1
+             WHERE queue = ?1 AND reason = ?2 AND site = ?3";
+        Ok(self.tx.run(update, (self.queue, reason, site))? == 1)
+    }
+
+    fn cut_sites(&mut self, reason: &'static str) -> rusqlite::Result<&mut u64> {
+        Ok(match self.cut_sites.entry(reason) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(unknown) => {
+                let select = "SELECT count(*) FROM (
+                         SELECT 1 FROM crawl_cut WHERE queue = ?1 AND reason = ?2 LIMIT ?3)";
+                let values = (self.queue, reason, MAX_CUT_SITES);
+                unknown.insert(self.tx.one(select, values, |row| row.get(0))?)
+            }
+        })
     }
 
     fn add_parent(&self, page: &ParentPage) -> rusqlite::Result<i64> {

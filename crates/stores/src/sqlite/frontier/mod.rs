@@ -18,7 +18,7 @@ use fetchwell_policy::url::Site;
 use fetchwell_sqlite::statements::Statements;
 use rusqlite::Connection;
 
-use self::crawl::Crawl;
+use self::crawl::{Crawl, OTHER_SITES};
 use super::files::OutputFile;
 use super::moves::Moves;
 use super::queue::settle_batch;
@@ -113,7 +113,8 @@ impl Frontier for SqliteFrontier {
              ORDER BY links DESC, reason, site LIMIT ?2";
         let read = move |tx: &Connection, queue: i64| {
             tx.list(select, (queue, most), |row| {
-                let (reason, site, links, example) = <(_, _, _, _)>::try_from(row)?;
+                let (reason, site, links, example) = <(_, String, _, _)>::try_from(row)?;
+                let site = (site != OTHER_SITES).then_some(site);
                 Ok(CutOff { reason, site, links, example })
             })
         };
