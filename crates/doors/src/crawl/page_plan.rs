@@ -20,7 +20,7 @@ use url::Url;
 use super::links::LinkContext;
 use super::record::CrawlRecord;
 use super::rules::CrawlRules;
-use super::sitemap_plan::robots_job;
+use super::sitemap_plan::redirected_robots_job;
 use crate::fetch::{CrawlFields, FetchRow, PageFetch, RowOutcome, settlement};
 
 /// How many times the URLs of the links are in memory: twice while they are read, and once parsed.
@@ -144,7 +144,9 @@ impl PagePlan {
             if leaves { Some(final_url.as_str().to_owned()) } else { self.place.root.clone() };
         let reads_sitemaps = leaves && self.rules.reads_sitemaps();
         let jobs: Vec<NewJob> = match &root {
-            Some(root) if reads_sitemaps => vec![robots_job(&final_url.origin(), Some(root))],
+            Some(root) if reads_sitemaps => {
+                vec![redirected_robots_job(&final_url.origin(), root, self.rules.scope.kind())]
+            }
             _ => Vec::new(),
         };
         let follows = !read.directives.nofollow && self.rules.follows_links();

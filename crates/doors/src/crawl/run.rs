@@ -33,7 +33,7 @@ pub fn starts<'a>(urls: impl IntoIterator<Item = &'a String>, reads_robots: bool
         let url = url.clone();
         pages.push(FoundPage { url, key, depth: 0, bounds: Vec::new(), site_bound: None });
     }
-    let jobs = origins.iter().map(|origin| robots_job(origin, None)).collect();
+    let jobs = origins.iter().map(robots_job).collect();
     Discoveries { pages, jobs, ..Discoveries::default() }
 }
 

@@ -11,7 +11,7 @@ use fetchwell_engine::ports::plan::Plan;
 use fetchwell_engine::web::Answer;
 use fetchwell_extract::decode;
 use fetchwell_feed::sitemap::{Sitemap, read_any_site};
-use fetchwell_policy::crawl::{Bound, CutReason, sitemap_bound};
+use fetchwell_policy::crawl::{Bound, CutReason, ScopeKind, sitemap_bound};
 use fetchwell_policy::outcome::FetchOutcome;
 use fetchwell_policy::retry::RetryRule;
 use fetchwell_policy::robots::Robots;
@@ -56,14 +56,18 @@ enum SitemapKind {
 
 impl SitemapJob {
     /// A job in a lane of its own, so that it does not count as a page.
-    fn at(&self, url: &WebUrl) -> NewJob {
+    fn at(&self, url: &WebUrl, scope: ScopeKind) -> NewJob {
         let payload = serde_json::to_vec(self).unwrap_or_default();
         let lane = Lane { group: None, party: Some("sitemaps".to_owned()) };
         let job = Job { lane, ..Job::new(url.as_str().to_owned(), payload) };
+        let root = self.root.as_deref().and_then(|root| WebUrl::parse(root).ok());
         // A page at the same URL has another key.
-        // One that was read for the scope of the start pages is read again for that of a start page that redirects.
-        let scope = if self.root.is_some() { "redirected sitemap" } else { "sitemap" };
-        let key = job_key(job.site.as_ref(), &format!("{scope} {url}"));
+        // A sitemap that was read for one scope is read again for another: that of each start page that redirects.
+        let name = match root.and_then(|root| scope.part(&root)) {
+            Some(part) => format!("sitemap for {part} {url}"),
+            None => format!("sitemap {url}"),
+        };
+        let key = job_key(job.site.as_ref(), &name);
         NewJob { key: Some(key), ..NewJob::now(job) }
     }
 
@@ -100,7 +104,7 @@ fn record(
     let answer = answer.filter(|_| matches!(fetch_end.happened, FetchOutcome::Answered(200..=299)));
     let found = match (sitemap_job.kind, answer) {
         _ if !rules.reads_sitemaps() => Ok(Discoveries::default()),
-        (SitemapKind::Robots, answer) => Ok(in_robots(url, sitemap_job, answer)),
+        (SitemapKind::Robots, answer) => Ok(in_robots(url, sitemap_job, answer, rules)),
         (SitemapKind::DefaultPath, None) => Ok(Discoveries::default()),
         (SitemapKind::Named { .. }, None) => {
             Err(SitemapError::NotFetched(fetch_end.happened.clone()))
@@ -116,16 +120,22 @@ fn record(
 }
 
 /// The sitemaps that a robots.txt names, or else the one at the default path.
-fn in_robots(url: &WebUrl, sitemap_job: &SitemapJob, answer: Option<&Answer>) -> Discoveries {
+fn in_robots(
+    url: &WebUrl,
+    sitemap_job: &SitemapJob,
+    answer: Option<&Answer>,
+    rules: &CrawlRules,
+) -> Discoveries {
+    let scope = rules.scope.kind();
     let robots = answer.map(|answer| Robots::parse(&answer.body, ""));
     let named = robots.as_ref().map(Robots::sitemaps).unwrap_or_default();
     let named = named.iter().filter_map(|sitemap| url.join(sitemap).ok());
     let named_job = sitemap_job.of_kind(SitemapKind::Named { nesting: 0 });
     let mut jobs: Vec<NewJob> =
-        named.take(MAX_SITEMAPS).map(|sitemap| named_job.at(&sitemap)).collect();
+        named.take(MAX_SITEMAPS).map(|sitemap| named_job.at(&sitemap, scope)).collect();
     if jobs.is_empty() {
         let default_path = sitemap_job.of_kind(SitemapKind::DefaultPath);
-        jobs.extend(url.join("/sitemap.xml").ok().map(|url| default_path.at(&url)));
+        jobs.extend(url.join("/sitemap.xml").ok().map(|url| default_path.at(&url, scope)));
     }
     sitemaps(jobs, sitemap_job)
 }
@@ -155,7 +165,8 @@ fn in_sitemap(
         };
         let named = named.take(if nesting > MAX_NESTING { 0 } else { MAX_SITEMAPS });
         let named_job = sitemap_job.of_kind(SitemapKind::Named { nesting });
-        return sitemaps(named.map(|sitemap| named_job.at(&sitemap)).collect(), sitemap_job);
+        let scope = rules.scope.kind();
+        return sitemaps(named.map(|sitemap| named_job.at(&sitemap, scope)).collect(), sitemap_job);
     }
     let root = sitemap_job.root.clone();
     let context = LinkContext::new(rules, root.as_deref(), DEPTH);
@@ -170,10 +181,47 @@ fn in_sitemap(
     }
 }
 
-/// The job that reads the robots.txt of an origin. `root` is the URL that puts the origin in scope, if the start pages
-/// do not.
-pub(super) fn robots_job(origin: &Origin, root: Option<&str>) -> NewJob {
-    let root = root.map(str::to_owned);
+/// The job that reads the robots.txt of an origin of a start page.
+pub(super) fn robots_job(origin: &Origin) -> NewJob {
+    // Without a root, the scope does not matter.
+    SitemapJob { kind: SitemapKind::Robots, listed_by: origin.site(), root: None }
+        .at(&origin.robots_url(), ScopeKind::Any)
+}
+
+/// The job that reads the robots.txt of an origin to which a start page redirects. `root` is the URL that puts the
+/// origin in scope.
+pub(super) fn redirected_robots_job(origin: &Origin, root: &str, scope: ScopeKind) -> NewJob {
+    let root = Some(root.to_owned());
     SitemapJob { kind: SitemapKind::Robots, listed_by: origin.site(), root }
-        .at(&origin.robots_url())
+        .at(&origin.robots_url(), scope)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sitemap_is_read_once_per_scope() {
+        let key = |root: Option<&str>, scope| {
+            let origin = WebUrl::parse("http://a.test/").unwrap().origin();
+            let job = match root {
+                Some(root) => redirected_robots_job(&origin, root, scope),
+                None => robots_job(&origin),
+            };
+            job.key.unwrap()
+        };
+        let one = Some("http://a.test/one/start");
+        let beside = Some("http://a.test/one/other");
+        let two = Some("http://a.test/two/start");
+        for (scope, other, is_same) in [
+            (ScopeKind::Path, beside, true),
+            (ScopeKind::Path, two, false),
+            (ScopeKind::Host, two, true),
+            (ScopeKind::Domain, two, true),
+            (ScopeKind::Path, None, false),
+            (ScopeKind::Host, None, false),
+        ] {
+            assert_eq!(key(one, scope) == key(other, scope), is_same, "{scope:?} {other:?}");
+        }
+    }
 }

@@ -318,6 +318,35 @@ async fn the_sitemaps_of_a_host_that_is_redirected_to_are_read_for_it() {
     assert_eq!(urls, ["http://a.test/", "http://www.a.test/mapped"], "{}", ended.stderr);
 }
 
+/// Each start page has a scope of its own, even if all redirect to one host.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_sitemaps_of_a_host_are_read_for_every_start_page_that_redirects_there() {
+    let bare = SiteScript::new("a.test")
+        .status("/sitemap.xml", 404)
+        .redirect("/one", "http://www.a.test/one/")
+        .redirect("/two", "http://www.a.test/two/");
+    let paths = ["/one/mapped", "/two/mapped", "/three/mapped"];
+    let entries = paths.map(|path| format!("<url><loc>http://www.a.test{path}</loc></url>"));
+    let map = format!("<urlset>{}</urlset>", entries.concat());
+    let www = site("www.a.test", &[("/one/", &[]), ("/two/", &[])])
+        .robots("Sitemap: /map.xml\n")
+        .text("/map.xml", "application/xml", &map)
+        .text("/one/mapped", HTML, &page("one", &[]))
+        .text("/two/mapped", HTML, &page("two", &[]));
+    let (_origin, program) = on([bare, www]);
+    let starts = ["http://a.test/one", "http://a.test/two", "--scope", "path"];
+    let ended = crawl(&program, &starts).await.expect_code(0);
+    let rows = rows(&ended);
+    let urls: Vec<&str> = rows.keys().map(String::as_str).collect();
+    let expected = [
+        "http://a.test/one",
+        "http://a.test/two",
+        "http://www.a.test/one/mapped",
+        "http://www.a.test/two/mapped",
+    ];
+    assert_eq!(urls, expected, "{}", ended.stderr);
+}
+
 /// The limits are met exactly, and no site uses up what the others should have.
 #[tokio::test(flavor = "multi_thread")]
 async fn limits_are_exact_and_sites_share_them() {

@@ -19,6 +19,19 @@ pub enum ScopeKind {
     Any,
 }
 
+impl ScopeKind {
+    /// The part of the web that this start page adds: its folder, site or domain. `None` if that does not depend on the
+    /// start page.
+    pub fn part(self, start: &WebUrl) -> Option<String> {
+        match self {
+            ScopeKind::Page | ScopeKind::Any => None,
+            ScopeKind::Path => Some(format!("{}{}", start.site(), folder(path(start)))),
+            ScopeKind::Host => Some(String::from(start.site())),
+            ScopeKind::Domain => Some(own_domain(start.host()).to_owned()),
+        }
+    }
+}
+
 /// The URLs that belong to a crawl. The time of a lookup depends only on the length of the URL, not on the number of
 /// start pages.
 #[derive(Clone, Debug)]
@@ -33,13 +46,8 @@ pub struct Scope {
 impl Scope {
     /// The scope of these start pages.
     pub fn new<'a>(kind: ScopeKind, starts: impl IntoIterator<Item = &'a WebUrl>) -> Scope {
-        let names = starts.into_iter().filter_map(|start| match kind {
-            ScopeKind::Page | ScopeKind::Any => None,
-            ScopeKind::Path => Some(format!("{}{}", start.site(), folder(path(start)))),
-            ScopeKind::Host => Some(String::from(start.site())),
-            ScopeKind::Domain => Some(own_domain(start.host()).to_owned()),
-        });
-        let names: HashSet<String> = names.collect();
+        let names: HashSet<String> =
+            starts.into_iter().filter_map(|start| kind.part(start)).collect();
         let longest_bytes = names.iter().map(String::len).max().unwrap_or(0);
         Scope { kind, names, longest_bytes }
     }
