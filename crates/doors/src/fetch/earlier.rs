@@ -20,38 +20,36 @@ const MAX_ROW_BYTES: u64 = 4 << 20;
 /// Reads the next result, of at most this many bytes. `None`: what follows is not a complete result of this program.
 type NextResult = fn(&mut BufReader<File>, u64) -> io::Result<Option<Part>>;
 
-/// The rows in an output file, as far as they have been read.
+/// Reads the results in an output file one by one. It holds one result in memory at a time.
 #[derive(Debug)]
-pub struct Earlier {
+pub struct EarlierRows {
     file: BufReader<File>,
     next: NextResult,
     /// The first byte of every file in this format.
     first_byte: u8,
     read: u64,
-    urls: HashSet<String>,
-    /// The outcome of each row that was read.
-    pub outcomes: Vec<RowOutcome>,
-    /// The URLs that were given up because of an internal error, with the byte ranges of their results.
-    pub given_up: Vec<(String, Range<u64>)>,
 }
 
-impl Earlier {
+/// A result in an output file.
+#[derive(Debug, PartialEq, Eq)]
+pub struct EarlierRow {
+    pub url: String,
+    pub outcome: RowOutcome,
+    /// Whether the URL was given up because of an internal error.
+    pub is_internal: bool,
+    /// Its place in the file.
+    pub bytes: Range<u64>,
+}
+
+impl EarlierRows {
     /// Opens a file, without reading it yet.
-    pub fn open(path: &Path, format: OutputFormat) -> io::Result<Earlier> {
+    pub fn open(path: &Path, format: OutputFormat) -> io::Result<EarlierRows> {
         let file = BufReader::new(File::open(path)?);
         let (next, first_byte): (NextResult, u8) = match format {
             OutputFormat::Warc => (next_capture, 0x1f),
             _ => (next_line, b'{'),
         };
-        Ok(Earlier {
-            file,
-            next,
-            first_byte,
-            read: 0,
-            urls: HashSet::new(),
-            outcomes: Vec::new(),
-            given_up: Vec::new(),
-        })
+        Ok(EarlierRows { file, next, first_byte, read: 0 })
     }
 
     /// Whether the file starts with a byte that this format never starts with.
@@ -60,27 +58,54 @@ impl Earlier {
         Ok(self.file.fill_buf()?.first().is_some_and(|byte| *byte != self.first_byte))
     }
 
-    /// Whether the URL has a row.
-    pub fn has(&self, url: &str) -> bool {
-        self.urls.contains(url)
-    }
-
-    /// Reads on, up to `trusted` bytes or the first thing that is not a complete result of this program. Returns where
-    /// the last complete result ends.
-    pub fn read_to(&mut self, trusted: u64) -> io::Result<u64> {
+    /// The next result within the first `trusted` bytes. `None`: what follows is not a complete result of this program.
+    pub fn next(&mut self, trusted: u64) -> io::Result<Option<EarlierRow>> {
         while self.read < trusted {
             let Some(part) = (self.next)(&mut self.file, trusted - self.read)? else { break };
             let start = self.read;
             self.read += part.bytes;
             if let Some(row) = part.row {
-                if row.is_internal() {
-                    self.given_up.push((row.url.clone(), start..self.read));
-                }
-                self.urls.insert(row.url);
-                self.outcomes.push(row.outcome);
+                let is_internal = row.is_internal();
+                let Seen { url, outcome, .. } = row;
+                return Ok(Some(EarlierRow { url, outcome, is_internal, bytes: start..self.read }));
             }
         }
-        Ok(self.read)
+        Ok(None)
+    }
+
+    /// Where the last complete result ends, as far as the file has been read.
+    pub fn end(&self) -> u64 {
+        self.read
+    }
+}
+
+/// The URLs that have a row in an output file, as far as it has been read.
+#[derive(Debug)]
+pub struct Earlier {
+    rows: EarlierRows,
+    urls: HashSet<String>,
+    /// The outcome of each row that was read.
+    pub outcomes: Vec<RowOutcome>,
+}
+
+impl Earlier {
+    /// Nothing is read yet.
+    pub fn new(rows: EarlierRows) -> Earlier {
+        Earlier { rows, urls: HashSet::new(), outcomes: Vec::new() }
+    }
+
+    /// Whether the URL has a row.
+    pub fn has(&self, url: &str) -> bool {
+        self.urls.contains(url)
+    }
+
+    /// Reads on, up to `trusted` bytes or the first thing that is not a complete result of this program.
+    pub fn read_to(&mut self, trusted: u64) -> io::Result<()> {
+        while let Some(row) = self.rows.next(trusted)? {
+            self.urls.insert(row.url);
+            self.outcomes.push(row.outcome);
+        }
+        Ok(())
     }
 }
 
@@ -150,11 +175,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("rows");
         std::fs::write(&path, content).unwrap();
-        let mut earlier = Earlier::open(&path, format).unwrap();
-        let whole = earlier.read_to(trusted).unwrap();
-        let mut urls: Vec<String> = earlier.urls.into_iter().collect();
-        urls.sort();
-        (urls, whole)
+        let mut rows = EarlierRows::open(&path, format).unwrap();
+        let mut urls = Vec::new();
+        while let Some(row) = rows.next(trusted).unwrap() {
+            urls.push(row.url);
+        }
+        (urls, rows.end())
     }
 
     fn row(url: &str) -> String {

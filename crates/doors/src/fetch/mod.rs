@@ -16,7 +16,7 @@ pub(crate) use plan::{PageFetch, settlement};
 pub(crate) use row::CrawlFields;
 
 pub use capture::Archived;
-pub use earlier::Earlier;
+pub use earlier::{Earlier, EarlierRow, EarlierRows};
 pub use format::OutputFormat;
 pub use plan::FetchRules;
 pub use printed::{markdown_page, text_page, under_url};

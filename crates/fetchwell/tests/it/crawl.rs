@@ -1,9 +1,11 @@
 //! `fetchwell crawl` as its users meet it: the built program, on a simulated web with a known graph.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use fetchwell_simweb::{HitKind, SiteScript};
-use fetchwell_testkit::crash::{ProcessEnd, Program, TestWeb};
+use fetchwell_testkit::DEADLINE;
+use fetchwell_testkit::crash::{Process, ProcessEnd, Program, TestWeb};
 use serde_json::Value;
 
 const HTML: &str = "text/html; charset=utf-8";
@@ -569,6 +571,40 @@ async fn a_crawl_is_not_resumed_from_half_of_its_memory() {
     assert!(refused.stderr.contains("--store"), "{}", refused.stderr);
     crawl(&program, &resume).await.expect_code(0);
     assert_eq!(origin.repeated_pages(), 0);
+}
+
+/// The most memory that a process had, and its end.
+async fn peak_of(mut process: Process) -> (u64, ProcessEnd) {
+    let mut peak_bytes = 0;
+    while process.is_running() {
+        peak_bytes = process.peak_bytes().unwrap_or(peak_bytes);
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    (peak_bytes, process.wait(DEADLINE).await)
+}
+
+/// What a resumed crawl reads of its output does not stay in memory.
+#[tokio::test(flavor = "multi_thread")]
+async fn memory_does_not_grow_with_the_output_of_a_resumed_crawl() {
+    const ROWS: usize = 60_000;
+    const MAX_GROWTH_BYTES: u64 = 24 << 20;
+    let (_origin, program) = on([]);
+    let resume = async |rows: usize| {
+        let path = "x".repeat(1_000);
+        let row = |n| format!("{{\"url\":\"http://a.test/{n}/{path}\",\"outcome\":\"fetched\"}}\n");
+        let text: String = (0..rows).map(row).collect();
+        let name = format!("{rows}.jsonl");
+        std::fs::write(program.file(&name), text).unwrap();
+        let arguments = ["crawl", "http://a.test/", "--output", &name, "--resume"];
+        // It reads all rows before it finds that its store does not know them.
+        let (peak_bytes, ended) = peak_of(program.start(&arguments)).await;
+        assert!(ended.expect_code(2).stderr.contains("this store does not know the crawl"));
+        peak_bytes
+    };
+    let few_bytes = resume(1).await;
+    let many_bytes = resume(ROWS).await;
+    let grown_bytes = many_bytes.saturating_sub(few_bytes);
+    assert!(grown_bytes <= MAX_GROWTH_BYTES, "{} MiB", grown_bytes >> 20);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -214,11 +214,15 @@ impl Crawl<'_> {
         }
         // The queue knows the pages whose rows are removed here.
         output.resume(queue).await?;
-        let mut rows = output.earlier()?;
-        rows.read_to(u64::MAX).map_err(|error| cannot_use(path, &error))?;
-        self.progress.count_earlier(&rows);
+        let mut rows = output.rows()?;
+        let mut next_row = || rows.next(u64::MAX).map_err(|error| cannot_use(path, &error));
+        let mut has_rows = false;
+        while let Some(row) = next_row()? {
+            self.progress.count(row.outcome);
+            has_rows = true;
+        }
         let counts = self.place(queue, self.args.budget()).frontier.counts().await?;
-        if counts.known == 0 && !rows.outcomes.is_empty() {
+        if counts.known == 0 && has_rows {
             return Err(Exit::Usage(format!(
                 "this store does not know the crawl that wrote {}; use the --store of that crawl, \
                  or crawl again without --resume",

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use fetchwell_doors::fetch::{self, FetchRow, OutputFormat, jobs, renderer};
+use fetchwell_doors::fetch::{self, Earlier, FetchRow, OutputFormat, jobs, renderer};
 use fetchwell_engine::finish::{Observed, SinkThenSettle};
 use fetchwell_engine::pipeline;
 use fetchwell_engine::ports::error::StoreError;
@@ -156,14 +156,14 @@ impl Run<'_> {
         let queue = open_queue(self.settings, db.clone(), &name).await?;
         let output = OutputRun { settings: self.settings, path, format: self.format };
         if resume {
-            let given_up = output.resume(&queue).await?;
+            let given_up = output.resume_list(&queue).await?;
             let given_up: Vec<String> =
                 given_up.into_iter().filter(|url| !urls.contains(url)).collect();
             urls.extend(given_up);
         } else {
             output.begin(&db, &queue).await?;
         }
-        let rows = Arc::new(Mutex::new(output.earlier()?));
+        let rows = Arc::new(Mutex::new(Earlier::new(output.rows()?)));
         for some in urls.chunks(CHUNK).map(<[String]>::to_vec) {
             let rows = rows.clone();
             let missing = move |confirmed| {

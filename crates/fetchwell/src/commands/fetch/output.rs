@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use fetchwell_doors::fetch::{Earlier, FetchRow, OutputFormat};
+use fetchwell_doors::fetch::{EarlierRows, FetchRow, OutputFormat};
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::Sink;
 use fetchwell_sqlite::db::Db;
@@ -64,22 +64,24 @@ pub(super) async fn begin(db: &Db, path: &Path, preamble: Vec<u8>) -> Result<(),
 pub(super) struct Repaired {
     /// The file holds no rows of ours, and was left unchanged.
     is_foreign: bool,
-    /// The URLs whose rows were removed. They were given up because of an internal error, and are retried.
+    /// The URLs whose rows were removed, if they are wanted. They were given up because of an internal error, and are
+    /// retried.
     pub(super) given_up: Vec<String>,
 }
 
 /// Cuts off unconfirmed and torn rows, and removes the rows of URLs that were given up because of an internal error.
-/// `None`: nothing was done, because another process is using the output.
+/// `None`: nothing was done, because another process is using the output. Only `lists_given_up` takes memory for rows.
 pub(super) async fn repair(
     queue: &SqliteQueue,
     path: &Path,
     format: OutputFormat,
     preamble: Vec<u8>,
+    lists_given_up: bool,
 ) -> Result<Option<Repaired>, Exit> {
     let mut to_open = OpenOptions::new();
     to_open.create(true).truncate(false).write(true);
     to_open.open(path).map_err(|error| cannot_use(path, &error))?;
-    let is_other = Earlier::open(path, format).and_then(|mut rows| rows.is_of_another_format());
+    let is_other = EarlierRows::open(path, format).and_then(|mut rows| rows.is_of_another_format());
     if is_other.map_err(|error| cannot_use(path, &error))? {
         return Err(not_ours(path));
     }
@@ -89,10 +91,18 @@ pub(super) async fn repair(
     let revise = move |confirmed: Option<u64>| {
         // Opened only now: another process may have replaced the file before our turn came.
         let file = to_open.open(&output)?;
-        let mut rows = Earlier::open(&output, format)?;
+        let mut rows = EarlierRows::open(&output, format)?;
         let present = file.metadata()?.len();
-        let whole = rows.read_to(confirmed.map_or(present, |confirmed| confirmed.min(present)))?;
+        let trusted = confirmed.map_or(present, |confirmed| confirmed.min(present));
         let mut noted = noted.lock();
+        let mut has_given_up = false;
+        while let Some(row) = rows.next(trusted)? {
+            has_given_up |= row.is_internal;
+            if row.is_internal && lists_given_up {
+                noted.given_up.push(row.url);
+            }
+        }
+        let whole = rows.end();
         if confirmed.is_none() && whole == 0 && present > 0 {
             noted.is_foreign = true;
             return Err(io::Error::other("no rows of ours"));
@@ -102,9 +112,7 @@ pub(super) async fn repair(
         }
         file.set_len(whole)?;
         file.sync_all()?;
-        let (urls, parts): (Vec<String>, Vec<Range<u64>>) = rows.given_up.drain(..).unzip();
-        noted.given_up = urls;
-        if parts.is_empty() { Ok(whole) } else { write_without(&output, &parts) }
+        if has_given_up { write_without_given_up(&output, format) } else { Ok(whole) }
     };
     let revised = queue.revise_length_unless_in_use(path, revise).await;
     let repaired = std::mem::take(&mut *repaired.lock());
@@ -114,23 +122,26 @@ pub(super) async fn repair(
     Ok(revised?.then_some(repaired))
 }
 
-/// Replaces a file with a copy that lacks these parts, and returns the new length. After a crash, either the old or the
-/// new file is there, complete.
-fn write_without(path: &Path, parts: &[Range<u64>]) -> io::Result<u64> {
+/// Replaces a file with a copy that lacks the rows of URLs that were given up because of an internal error, and returns
+/// the new length. After a crash, either the old or the new file is there, complete.
+fn write_without_given_up(path: &Path, format: OutputFormat) -> io::Result<u64> {
     // Replace the target of a symbolic link, not the link.
     let path = path.canonicalize()?;
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".resume");
     let beside = path.with_file_name(name);
+    let mut rows = EarlierRows::open(&path, format)?;
     let mut old = File::open(&path)?;
     let mut new = File::create(&beside)?;
     let end = old.metadata()?.len();
     let mut from = 0;
-    for part in parts.iter().chain([&(end..end)]) {
-        old.seek(SeekFrom::Start(from))?;
-        io::copy(&mut (&old).take(part.start - from), &mut new)?;
-        from = part.end;
+    while let Some(row) = rows.next(end)? {
+        if row.is_internal {
+            copy(&mut old, from..row.bytes.start, &mut new)?;
+            from = row.bytes.end;
+        }
     }
+    copy(&mut old, from..end, &mut new)?;
     new.set_permissions(old.metadata()?.permissions())?;
     new.sync_all()?;
     std::fs::rename(&beside, &path)?;
@@ -139,6 +150,13 @@ fn write_without(path: &Path, parts: &[Range<u64>]) -> io::Result<u64> {
         File::open(folder)?.sync_all()?;
     }
     Ok(new.metadata()?.len())
+}
+
+/// Appends a part of a file to another.
+fn copy(from: &mut File, part: Range<u64>, to: &mut File) -> io::Result<()> {
+    from.seek(SeekFrom::Start(part.start))?;
+    io::copy(&mut from.take(part.end - part.start), to)?;
+    Ok(())
 }
 
 fn write_preamble(file: &File, preamble: &[u8]) -> io::Result<u64> {
@@ -186,13 +204,16 @@ mod tests {
         {
             let before = [&first, &a, &b, &c, &d].map(Vec::as_slice).concat();
             std::fs::write(&path, &before).unwrap();
-            let mut earlier = Earlier::open(&path, format).unwrap();
-            assert_eq!(earlier.read_to(u64::MAX).unwrap(), before.len() as u64);
-            let (urls, parts): (Vec<String>, Vec<Range<u64>>) =
-                earlier.given_up.into_iter().unzip();
-            assert_eq!(urls, ["b", "d"]);
+            let mut rows = EarlierRows::open(&path, format).unwrap();
+            let mut given_up = Vec::new();
+            while let Some(row) = rows.next(u64::MAX).unwrap() {
+                if row.is_internal {
+                    given_up.push(row.url);
+                }
+            }
+            assert_eq!((given_up, rows.end()), (vec!["b".into(), "d".into()], before.len() as u64));
             let after = [&first, &a, &c].map(Vec::as_slice).concat();
-            assert_eq!(write_without(&path, &parts).unwrap(), after.len() as u64);
+            assert_eq!(write_without_given_up(&path, format).unwrap(), after.len() as u64);
             assert_eq!(std::fs::read(&path).unwrap(), after);
             assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
         }

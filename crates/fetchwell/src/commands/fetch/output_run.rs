@@ -1,10 +1,11 @@
 //! A run that writes to a file: how it begins, and how it continues earlier ones.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use fetchwell_doors::fetch::{Earlier, OutputFormat, preamble};
+use fetchwell_doors::fetch::{EarlierRows, OutputFormat, preamble};
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::dead_letters::{DeadLetters, LETTERS_PER_PAGE, Revision};
 use fetchwell_engine::ports::job::LeaseId;
@@ -21,6 +22,9 @@ use crate::console::exit::Exit;
 use crate::console::output::cannot_use;
 use crate::wiring::user_agent;
 
+/// The maximum number of URLs that were given up to look for in the output at once.
+const MAX_GIVEN_UP_AT_ONCE: usize = 10_000;
+
 /// The output of a run.
 pub(crate) struct OutputRun<'a> {
     pub(crate) settings: &'a Settings,
@@ -30,9 +34,24 @@ pub(crate) struct OutputRun<'a> {
 
 impl OutputRun<'_> {
     /// Resumes earlier runs. URLs that failed with an internal error are retried: their rows are removed, and their
-    /// jobs revived. Returns the URLs whose rows were removed.
-    pub(crate) async fn resume(&self, queue: &SqliteQueue) -> Result<Vec<String>, Exit> {
-        let repaired = output::repair(queue, self.path, self.format, self.preamble()).await?;
+    /// jobs revived. Memory use does not depend on the size of the output.
+    pub(crate) async fn resume(&self, queue: &SqliteQueue) -> Result<(), Exit> {
+        self.resume_and_list(queue, false).await.map(drop)
+    }
+
+    /// The same. Returns the URLs whose rows were removed.
+    pub(crate) async fn resume_list(&self, queue: &SqliteQueue) -> Result<Vec<String>, Exit> {
+        self.resume_and_list(queue, true).await
+    }
+
+    async fn resume_and_list(
+        &self,
+        queue: &SqliteQueue,
+        lists_given_up: bool,
+    ) -> Result<Vec<String>, Exit> {
+        let preamble = self.preamble();
+        let repaired =
+            output::repair(queue, self.path, self.format, preamble, lists_given_up).await?;
         let Some(repaired) = repaired else {
             info!("another process is working on {}; joining it", self.path.display());
             return Ok(Vec::new());
@@ -55,30 +74,51 @@ impl OutputRun<'_> {
         Ok(lacks.load(Ordering::Relaxed))
     }
 
-    /// Retries every URL that was given up and has no row. The letters are read before the rows, so that one that
-    /// another process gives up meanwhile keeps its row and is not fetched again.
+    /// Retries every URL that was given up and has no row.
     async fn revive(&self, queue: &SqliteQueue) -> Result<(), Exit> {
-        let mut dead = Vec::new();
         let mut from = None;
         loop {
-            let page = queue.dead_letters(from.as_deref(), LETTERS_PER_PAGE).await?;
-            dead.extend(page.letters);
-            from = page.next;
+            let mut given_up: BTreeMap<String, Vec<LeaseId>> = BTreeMap::new();
+            while given_up.len() < MAX_GIVEN_UP_AT_ONCE {
+                let page = queue.dead_letters(from.as_deref(), LETTERS_PER_PAGE).await?;
+                for letter in page.letters {
+                    given_up.entry(letter.url).or_default().push(letter.id);
+                }
+                from = page.next;
+                if from.is_none() {
+                    break;
+                }
+            }
+            self.revive_some(queue, given_up).await?;
             if from.is_none() {
-                break;
+                return Ok(());
             }
         }
-        let rows = Arc::new(Mutex::new(self.earlier()?));
-        let read = rows.clone();
+    }
+
+    /// Retries those of these URLs that have no row. The letters were read before the rows, so that a URL that another
+    /// process gives up meanwhile keeps its row and is not fetched again.
+    async fn revive_some(
+        &self,
+        queue: &SqliteQueue,
+        given_up: BTreeMap<String, Vec<LeaseId>>,
+    ) -> Result<(), Exit> {
+        if given_up.is_empty() {
+            return Ok(());
+        }
+        let mut rows = self.rows()?;
+        let without_row = Arc::new(Mutex::new(given_up));
+        let left = without_row.clone();
         let read_rows = move |confirmed| {
-            read.lock().read_to(confirmed)?;
+            let mut left = left.lock();
+            while let Some(row) = rows.next(confirmed)? {
+                left.remove(&row.url);
+            }
             Ok(Vec::new())
         };
         queue.enqueue_beside(self.path, read_rows).await?;
-        let without_row: Vec<LeaseId> = {
-            let rows = rows.lock();
-            dead.iter().filter(|letter| !rows.has(&letter.url)).map(|letter| letter.id).collect()
-        };
+        let without_row = std::mem::take(&mut *without_row.lock());
+        let without_row: Vec<LeaseId> = without_row.into_values().flatten().collect();
         for some in without_row.chunks(LETTERS_PER_PAGE) {
             queue.take_off(some, Revision::Retry).await?;
         }
@@ -108,8 +148,8 @@ impl OutputRun<'_> {
     }
 
     /// The rows in the output file.
-    pub(crate) fn earlier(&self) -> Result<Earlier, Exit> {
-        Earlier::open(self.path, self.format).map_err(|error| cannot_use(self.path, &error))
+    pub(crate) fn rows(&self) -> Result<EarlierRows, Exit> {
+        EarlierRows::open(self.path, self.format).map_err(|error| cannot_use(self.path, &error))
     }
 
     /// The first bytes of the output.

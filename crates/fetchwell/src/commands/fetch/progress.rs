@@ -108,7 +108,8 @@ impl FetchProgress {
         }
     }
 
-    fn count(&self, outcome: RowOutcome) {
+    /// Counts a row.
+    pub(crate) fn count(&self, outcome: RowOutcome) {
         let rows = RowOutcome::ALL.into_iter().zip(&self.counts);
         for (_, count) in rows.filter(|(other, _)| *other == outcome) {
             count.fetch_add(1, Ordering::Relaxed);
