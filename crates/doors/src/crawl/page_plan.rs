@@ -226,7 +226,7 @@ mod tests {
     use std::time::Duration;
 
     use fetchwell_engine::plan::redirect_chain::Patience;
-    use fetchwell_policy::crawl::{Scope, ScopeKind};
+    use fetchwell_policy::crawl::{Scope, ScopeKind, bounds, site_bound};
     use fetchwell_testkit::samples::{MOMENT, end_with, lease, outcome};
     use serde_json::Value;
 
@@ -297,6 +297,30 @@ mod tests {
             assert_eq!(row["links_found"], 3);
             assert_eq!(row["outcome"], "fetched");
         }
+    }
+
+    /// Without these, a crawl would follow traps and farms of hosts forever.
+    #[test]
+    fn links_have_the_bounds_of_their_kind() {
+        let mut any = rules(OutputFormat::Json);
+        any.scope = Scope::new(ScopeKind::Any, []);
+        let links = "<a href=/calendar/2031-05>1</a><a href=http://x.farm.test/>2</a>";
+        let mut page = outcome(FetchOutcome::Answered(200), links);
+        let headers = &mut page.answer.as_mut().unwrap().headers;
+        headers.insert("content-type", "text/html".parse().unwrap());
+        let (records, _) = end_with(plan(any, 1), page);
+        let found = &records[0].found;
+        let urls = ["http://a.test/calendar/2031-05", "http://x.farm.test/"];
+        for (page, url) in found.pages.iter().zip(urls) {
+            let url = WebUrl::parse(url).unwrap();
+            assert_eq!(page.url, url.as_str());
+            assert_eq!((&page.bounds, page.site_bound), (&bounds(&url), site_bound(&url)), "{url}");
+        }
+        assert_eq!(found.pages.len(), urls.len());
+        assert_eq!(
+            found.content,
+            Some(content_bound(&lease("http://a.test/x", "").job.site.unwrap(), links.as_bytes()))
+        );
     }
 
     #[test]

@@ -198,7 +198,58 @@ pub(super) fn redirected_robots_job(origin: &Origin, root: &str, scope: ScopeKin
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use fetchwell_engine::plan::redirect_chain::Patience;
+    use fetchwell_policy::crawl::Scope;
+    use fetchwell_policy::time::Time;
+
     use super::*;
+    use crate::crawl::rules::Sitemaps;
+    use crate::fetch::{FetchRules, OutputFormat};
+    use crate::read_limits::READING;
+
+    fn rules() -> CrawlRules {
+        let patience = Patience { since: Time::EPOCH, lasts: Duration::ZERO };
+        let fetch = FetchRules {
+            format: OutputFormat::Json,
+            links: false,
+            reading: READING,
+            max_redirects: 5,
+            patience,
+        };
+        CrawlRules {
+            fetch,
+            scope: Scope::new(ScopeKind::Any, []),
+            include: Vec::new(),
+            exclude: Vec::new(),
+            max_depth: None,
+            sitemaps: Sitemaps::Auto,
+            since: None,
+            with_downloads: false,
+            bot: "Fetchwell".to_owned(),
+        }
+    }
+
+    /// Indexes may name others forever.
+    #[test]
+    fn sitemaps_count_against_the_site_that_lists_them_and_are_nested_only_so_deep() {
+        let url = WebUrl::parse("http://a.test/index.xml").unwrap();
+        let bound = Some(sitemap_bound(&url.site()));
+        let index =
+            "<sitemapindex><sitemap><loc>http://b.test/map.xml</loc></sitemap></sitemapindex>";
+        let index = read_any_site(index, MAX_PAGES, None).unwrap();
+        for (nesting, count) in [(0, 1), (1, 1), (2, 0)] {
+            let kind = SitemapKind::Named { nesting };
+            let job = SitemapJob { kind, listed_by: url.site(), root: None };
+            let found = in_sitemap(&url, &job, &index, &rules());
+            assert_eq!((found.jobs.len(), found.job_bound), (count, bound), "{nesting}");
+        }
+        let kind = SitemapKind::Robots;
+        let job = SitemapJob { kind, listed_by: url.site(), root: None };
+        let found = in_robots(&url, &job, None, &rules());
+        assert_eq!((found.jobs.len(), found.job_bound), (1, bound));
+    }
 
     #[test]
     fn a_sitemap_is_read_once_per_scope() {

@@ -424,6 +424,8 @@ mod tests {
             ("/calendar/2024-05", vec![Calendar, Numbers]),
             ("/calendar/about", vec![]),
             ("/events?date=2031-01-01", vec![Calendar, Numbers]),
+            ("/list?month=2031-01", vec![Calendar, Numbers]),
+            ("/agenda?x=2031-01-01", vec![Calendar, Numbers]),
             ("/blog/2024/05/", vec![Calendar, Numbers]),
             ("/blog/2024/05/17", vec![Calendar, Numbers]),
             ("/blog/2024/05/17/title", vec![Numbers]),
@@ -431,6 +433,7 @@ mod tests {
             ("/shop?color=red&size=m", vec![Filters]),
             ("/shop?color=red", vec![]),
             ("/shop?f[a]=red&x", vec![Filters]),
+            ("/shop?f%5Ba%5D=red&x", vec![Filters, Numbers]),
             ("/?option=x&view_id=y&id=1&Itemid=2", vec![Numbers]),
             ("/?a&b&c&d&e", vec![Filters]),
             ("/list?page=7", vec![List, Numbers]),
@@ -442,10 +445,37 @@ mod tests {
         }
     }
 
-    fn bucket(path: &str, reason: CutReason) -> i64 {
+    /// The bound of this page for this reason.
+    fn bound(path: &str, reason: CutReason) -> Bound {
         let url = WebUrl::parse(&format!("http://a.test{path}")).unwrap();
         let bounds = bounds(&url);
-        bounds.iter().find(|bound| bound.reason == reason).map(|bound| bound.bucket).unwrap()
+        let bound = bounds.into_iter().find(|bound| bound.reason == reason);
+        bound.unwrap_or_else(|| panic!("{path}: no {reason:?}"))
+    }
+
+    fn bucket(path: &str, reason: CutReason) -> i64 {
+        bound(path, reason).bucket
+    }
+
+    /// As docs/crawl.md says.
+    #[test]
+    fn each_kind_of_trap_has_its_limit() {
+        use CutReason::*;
+        let url = WebUrl::parse("http://a.test/").unwrap();
+        let long = format!("/{}", "x".repeat(2_000));
+        for (bound, most) in [
+            (bound(&long, LongUrl), 0),
+            (bound("/x/x/x/", RepeatedPath), 0),
+            (bound("/calendar/2024-05", Calendar), 500),
+            (bound("/shop?color=red&size=m", Filters), 300),
+            (bound("/list?page=7", List), 1_000),
+            (bound("/article/7", Numbers), 10_000),
+            (content_bound(&url.site(), b"x"), 20),
+            (site_bound(&url).unwrap(), 1_000),
+            (sitemap_bound(&url.site()), 10_000),
+        ] {
+            assert_eq!(bound.most, most, "{:?}", bound.reason);
+        }
     }
 
     #[test]
@@ -486,7 +516,12 @@ mod tests {
         ] {
             assert_eq!(likely_domain(host), domain, "{host}");
         }
-        assert!(site_bound(&WebUrl::parse("http://127.0.0.1/").unwrap()).is_none());
+        let bound = |url: &str| site_bound(&WebUrl::parse(url).unwrap());
+        assert!(bound("http://127.0.0.1/").is_none());
+        let farm = bound("http://a.farm.example/");
+        assert!(farm.is_some());
+        assert_eq!(farm, bound("https://b.farm.example:81/x"));
+        assert_ne!(farm, bound("http://a.other.example/"));
     }
 
     #[test]
@@ -513,6 +548,25 @@ mod tests {
             let names: Vec<String> = (0..length).map(|n| format!("f{n}")).collect();
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
             prop_assert!(!repeats(&names));
+        }
+
+        /// A calendar links to the next day forever, a shop to another combination, a list to its next page.
+        #[test]
+        fn a_trap_is_one_bucket_however_far_it_is_followed(
+            year in 1900..2300, month in 1..=12, day in 1..=31, value in "[a-z]{1,8}", number: u64,
+            word in prop::sample::select(&["calendar", "events", "blog/archive"][..]),
+        ) {
+            use CutReason::*;
+            for (reason, first, later) in [
+                (Calendar, format!("/{word}/2024/05/17"), format!("/{word}/{year}/{month}/{day:02}")),
+                (Calendar, format!("/{word}?date=2024-05"), format!("/{word}?date={year}-{month}")),
+                (Filters, "/shop?sort=x&color=y".into(), format!("/shop?color={value}&sort={number}")),
+                (List, format!("/{value}?page=2"), format!("/{value}?page={number}")),
+                (List, format!("/{value}/page/2"), format!("/{value}/page/{number}")),
+                (Numbers, format!("/{value}/7/x"), format!("/{value}/{number}/x")),
+            ] {
+                prop_assert_eq!(bound(&first, reason), bound(&later, reason), "{}", later);
+            }
         }
 
         #[test]
