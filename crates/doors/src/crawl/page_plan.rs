@@ -9,7 +9,7 @@ use fetchwell_engine::ports::finish::Settlement;
 use fetchwell_engine::ports::frontier::{Discoveries, PagePlace, ParentPage};
 use fetchwell_engine::ports::job::{Lease, NewJob};
 use fetchwell_engine::ports::plan::{Moment, Plan, Step};
-use fetchwell_engine::web::{Answer, Outcome, Request};
+use fetchwell_engine::web::{Answer, Outcome, Phases, Request, Why};
 use fetchwell_extract::{crawl_links_within, decode, is_html, max_crawl_link_bytes};
 use fetchwell_policy::crawl::{Directives, PageKey, content_bound, page_key, plain_url};
 use fetchwell_policy::outcome::FetchOutcome;
@@ -19,6 +19,7 @@ use url::Url;
 
 use super::links::LinkContext;
 use super::record::CrawlRecord;
+use super::rows::KnownRows;
 use super::rules::CrawlRules;
 use super::sitemap_plan::redirected_robots_job;
 use crate::fetch::{CrawlFields, FetchRow, PageFetch, RowOutcome, settlement};
@@ -31,6 +32,11 @@ pub(super) struct PagePlan {
     page: PageFetch,
     place: PagePlace,
     rules: Arc<CrawlRules>,
+    /// The key of the page, unless its URL is invalid.
+    key: Option<PageKey>,
+    known_rows: Arc<KnownRows>,
+    /// The failures before this attempt.
+    failures: u32,
     /// The size of the finished record.
     held_bytes: Option<usize>,
 }
@@ -47,8 +53,18 @@ struct Read {
 }
 
 impl PagePlan {
-    pub(super) fn new(lease: &Lease, place: PagePlace, rules: Arc<CrawlRules>) -> PagePlan {
-        PagePlan { page: PageFetch::new(lease, &rules.fetch), place, rules, held_bytes: None }
+    pub(super) fn new(
+        lease: &Lease,
+        place: PagePlace,
+        rules: Arc<CrawlRules>,
+        known_rows: Arc<KnownRows>,
+    ) -> PagePlan {
+        let page = PageFetch::new(lease, &rules.fetch);
+        let key = WebUrl::parse(&lease.job.url).ok().map(|url| key_of(&url));
+        // However it ends, it gets a row.
+        key.into_iter().for_each(|key| known_rows.add(key));
+        let failures = lease.history.failures();
+        PagePlan { page, place, rules, key, known_rows, failures, held_bytes: None }
     }
 
     fn context(&self) -> LinkContext<'_> {
@@ -59,6 +75,39 @@ impl PagePlan {
     /// scope.
     fn leads_out(&self, next: &Request) -> bool {
         self.place.depth > 0 && !self.context().is_in_scope(&next.url)
+    }
+
+    /// Whether a redirect leads to another page that has or gets a row. What a start page redirects to is fetched even
+    /// then, because it may add to the scope.
+    fn leads_to_known(&self, next: &Request) -> bool {
+        let key = key_of(&next.url);
+        self.place.depth > 0 && self.key != Some(key) && self.known_rows.has(&key)
+    }
+
+    /// The end of a page whose redirect is not followed, because another row has its target.
+    fn redirected(
+        &mut self,
+        redirect: Redirected,
+        target: &WebUrl,
+        moment: Moment,
+    ) -> Step<CrawlRecord> {
+        let Redirected { status, why, phases } = redirect;
+        let fetch_end = FetchEnd {
+            final_url: target.clone(),
+            redirects: Vec::new(),
+            happened: FetchOutcome::Answered(status),
+            answer: None,
+            was_sent: true,
+            attempts: self.failures.saturating_add(1),
+            why,
+            phases,
+        };
+        let rules = &self.rules.fetch;
+        let mut row = FetchRow::redirected(self.page.url(), &fetch_end, status, rules, moment.wall);
+        row.archived = self.page.archived();
+        let record = CrawlRecord::of_row(placed(row, &self.place, 0));
+        self.held_bytes = Some(record.weight());
+        Step::Finish(vec![record], Settlement::Done)
     }
 
     /// The end of a page that was not fetched.
@@ -83,11 +132,15 @@ impl PagePlan {
             Ok(_) => None,
         };
         let read = read.unwrap_or_default();
+        let redirected = self.row_if_redirected(fetch_end, moment.wall);
         let mut row = self.row(fetch_end, &read, moment.wall);
+        let redirected = redirected.filter(|_| row.outcome == RowOutcome::Fetched);
         let reasons: Vec<String> = [row.reason, unread].into_iter().flatten().collect();
         row.reason = (!reasons.is_empty()).then(|| reasons.join("; "));
-        let found = Arc::new(self.found(fetch_end, &read));
-        let record = CrawlRecord { row: Some(row), found, failure: None };
+        let mut found = self.found(fetch_end, &read);
+        found.takes = redirected.is_some().then(|| key_of(&fetch_end.final_url));
+        let found = Arc::new(found);
+        let record = CrawlRecord { row: Some(row), redirected, found, ..CrawlRecord::default() };
         self.held_bytes = Some(record.weight());
         Step::Finish(vec![record], settlement(fetch_end))
     }
@@ -132,12 +185,25 @@ impl PagePlan {
         placed(row, &self.place, read.links_found)
     }
 
+    /// The row of a page that was reached by a redirect, if another row has it; `None` if there was no redirect to
+    /// another page.
+    fn row_if_redirected(&self, fetch_end: &FetchEnd, now: Time) -> Option<FetchRow> {
+        let status = fetch_end.redirects.last()?.status;
+        if self.key == Some(key_of(&fetch_end.final_url)) {
+            return None;
+        }
+        let rules = &self.rules.fetch;
+        let mut row = FetchRow::redirected(self.page.url(), fetch_end, status, rules, now);
+        row.archived = self.page.archived_redirects();
+        Some(placed(row, &self.place, 0))
+    }
+
     fn found(&self, fetch_end: &FetchEnd, read: &Read) -> Discoveries {
         let FetchEnd { final_url, redirects, answer, .. } = fetch_end;
         let hops = redirects.iter().filter_map(|hop| WebUrl::parse(&hop.url).ok());
         let also_known: Vec<PageKey> = match redirects.as_slice() {
             [] => Vec::new(),
-            _ => hops.chain([final_url.clone()]).map(|url| page_key(&plain_url(&url))).collect(),
+            _ => hops.chain([final_url.clone()]).map(|url| key_of(&url)).collect(),
         };
         let leaves = self.place.depth == 0 && !self.rules.scope.contains(final_url);
         let root =
@@ -159,14 +225,32 @@ impl PagePlan {
             content: answer.as_ref().map(|answer| content_bound(&final_url.site(), &answer.body)),
             parent: Some(ParentPage { url: self.page.url().to_owned(), root }),
             also_known,
+            takes: None,
             jobs,
             job_bound: None,
         }
     }
 }
 
+/// An answer that redirects.
+struct Redirected {
+    status: u16,
+    why: Why,
+    phases: Phases,
+}
+
+impl Redirected {
+    /// `None` if it does not redirect.
+    fn by(outcome: &Outcome) -> Option<Redirected> {
+        let answer = outcome.answer.as_ref().filter(|answer| answer.redirect().is_some())?;
+        let Outcome { why, phases, .. } = outcome;
+        Some(Redirected { status: answer.status, why: why.clone(), phases: *phases })
+    }
+}
+
 impl Plan<CrawlRecord> for PagePlan {
     fn step(&mut self, last: Option<Outcome>, moment: Moment) -> Step<CrawlRecord> {
+        let redirect = last.as_ref().and_then(Redirected::by);
         let stage = match self.page.step(last, moment) {
             Ok(stage) => stage,
             Err(fault) => {
@@ -179,7 +263,12 @@ impl Plan<CrawlRecord> for PagePlan {
                 let reason = format!("a redirect leads out of the crawl, to {}", request.url);
                 self.refused(&reason, moment)
             }
-            Stage::Fetch(request) => Step::Fetch(vec![request]),
+            Stage::Fetch(request) => match redirect {
+                Some(redirect) if self.leads_to_known(&request) => {
+                    self.redirected(redirect, &request.url, moment)
+                }
+                _ => Step::Fetch(vec![request]),
+            },
             Stage::Retry { at, history } => {
                 Step::Finish(Vec::new(), Settlement::retry(at, history))
             }
@@ -208,6 +297,10 @@ pub(super) fn given_up(
 ) -> CrawlRecord {
     let row = FetchRow::given_up(lease, cause, error, &rules.fetch, now);
     CrawlRecord::of_row(placed(row, &place_of(lease), 0))
+}
+
+fn key_of(url: &WebUrl) -> PageKey {
+    page_key(&plain_url(url))
 }
 
 /// The place of a page in the crawl.
@@ -260,9 +353,17 @@ mod tests {
     }
 
     fn plan(rules: CrawlRules, depth: u32) -> Box<dyn Plan<CrawlRecord>> {
+        plan_beside(rules, depth, &[])
+    }
+
+    /// The plan of a page of a crawl that has or gets rows of these pages, too.
+    fn plan_beside(rules: CrawlRules, depth: u32, others: &[&str]) -> Box<dyn Plan<CrawlRecord>> {
+        let known_rows: Arc<KnownRows> = Arc::default();
+        others.iter().for_each(|url| known_rows.add(key_of(&WebUrl::parse(url).unwrap())));
         let parent = (depth > 0).then(|| "http://a.test/".to_owned());
         let place = PagePlace { depth, parent, root: None };
-        Box::new(PagePlan::new(&lease("http://a.test/x", ""), place, Arc::new(rules)))
+        let lease = lease("http://a.test/x", "");
+        Box::new(PagePlan::new(&lease, place, Arc::new(rules), known_rows))
     }
 
     /// The row and the pages that are found on this page, if it is answered with this header.
@@ -357,7 +458,11 @@ mod tests {
     }
 
     fn redirected(depth: u32, location: &str) -> Step<CrawlRecord> {
-        let mut plan = plan(rules(OutputFormat::Json), depth);
+        redirect(&mut *plan(rules(OutputFormat::Json), depth), location)
+    }
+
+    /// The step of a new plan after an answer that redirects.
+    fn redirect(plan: &mut dyn Plan<CrawlRecord>, location: &str) -> Step<CrawlRecord> {
         let mut outcome = outcome(FetchOutcome::Answered(302), "");
         let answer = outcome.answer.as_mut().unwrap();
         answer.headers.insert("location", location.parse().unwrap());
@@ -375,5 +480,60 @@ mod tests {
         let row = records[0].row.as_ref().unwrap();
         assert_eq!(row.outcome, RowOutcome::Refused);
         assert!(row.reason.as_ref().unwrap().ends_with("to http://www.a.test/"));
+    }
+
+    fn as_json(row: &FetchRow) -> Value {
+        serde_json::from_slice(&renderer(OutputFormat::Json, true)(row)).unwrap()
+    }
+
+    #[test]
+    fn a_redirect_to_a_page_that_has_a_row_is_not_followed() {
+        let step = |depth, location| {
+            let mut plan = plan_beside(rules(OutputFormat::Json), depth, &["http://a.test/y"]);
+            redirect(&mut *plan, location)
+        };
+        let Step::Finish(records, Settlement::Done) = step(1, "/y?utm_source=x") else {
+            panic!("it goes on")
+        };
+        let row = as_json(records[0].row().unwrap());
+        assert_eq!(row["outcome"], "redirected");
+        assert_eq!((&row["status"], &row["attempts"]), (&302.into(), &1.into()));
+        assert_eq!(row["final_url"], "http://a.test/y?utm_source=x");
+        assert_eq!(row["depth"], 1);
+        for (depth, location) in [(1, "/z"), (0, "/y"), (1, "/x?PHPSESSID=1")] {
+            assert!(matches!(step(depth, location), Step::Fetch(_)), "{depth} {location}");
+        }
+    }
+
+    #[test]
+    fn a_row_of_a_redirect_leaves_out_what_another_row_has() {
+        let end = |location, status| {
+            let mut plan = plan(rules(OutputFormat::Json), 1);
+            assert!(matches!(redirect(&mut *plan, location), Step::Fetch(_)));
+            let page = outcome(FetchOutcome::Answered(status), LINKS);
+            match plan.step(Some(page), MOMENT) {
+                Step::Finish(mut records, _) => records.remove(0),
+                _ => panic!("it goes on"),
+            }
+        };
+        let record = end("/y", 200);
+        assert_eq!(record.found.takes, Some(key_of(&WebUrl::parse("http://a.test/y").unwrap())));
+        let whole = as_json(record.row().unwrap());
+        record.set_elsewhere(true);
+        let row = as_json(record.row().unwrap());
+        assert_eq!((&whole["outcome"], &row["outcome"]), (&"fetched".into(), &"redirected".into()));
+        assert_eq!((&whole["status"], &row["status"]), (&200.into(), &302.into()));
+        assert_eq!(row["final_url"], "http://a.test/y");
+        for field in ["text", "title", "content_hash", "content_length", "content_type"] {
+            assert!(row[field].is_null(), "{field}");
+        }
+        assert!(!whole["content_hash"].is_null());
+        // A failure, and a page that redirects to itself, has no other row.
+        for (location, status) in [("/y", 404), ("/x?PHPSESSID=1", 200)] {
+            let record = end(location, status);
+            record.set_elsewhere(true);
+            assert_eq!(record.found.takes, None, "{location}");
+            assert_ne!(as_json(record.row().unwrap())["outcome"], "redirected", "{location}");
+        }
     }
 }

@@ -7,7 +7,7 @@ use fetchwell_engine::clock::Clock;
 use fetchwell_engine::pipeline::Door;
 use fetchwell_engine::plan::immediate::{dead, decode_payload};
 use fetchwell_engine::ports::finish::Finish;
-use fetchwell_engine::ports::frontier::{Discoveries, FoundPage, PagePlace};
+use fetchwell_engine::ports::frontier::{Discoveries, FoundPage, Frontier, PagePlace};
 use fetchwell_engine::ports::job::{Lease, job_key};
 use fetchwell_engine::ports::plan::Plan;
 use fetchwell_engine::ports::source::Source;
@@ -16,6 +16,7 @@ use fetchwell_policy::url::{Origin, WebUrl};
 
 use super::page_plan::{PagePlan, given_up, place_of};
 use super::record::CrawlRecord;
+use super::rows::{KnownRows, OneRowPerPage};
 use super::rules::CrawlRules;
 use super::sitemap_plan::{self, robots_job};
 
@@ -41,15 +42,18 @@ pub fn starts<'a>(urls: impl IntoIterator<Item = &'a String>, reads_robots: bool
 pub fn door(
     source: Arc<dyn Source>,
     finish: Arc<dyn Finish<CrawlRecord>>,
+    frontier: Arc<dyn Frontier>,
     rules: CrawlRules,
     clock: Clock,
 ) -> Door<CrawlRecord> {
     let rules = Arc::new(rules);
     let planned_by = rules.clone();
+    let known_rows: Arc<KnownRows> = Arc::default();
+    let finish = OneRowPerPage { frontier, rows: known_rows.clone(), inner: finish };
     Door {
         source,
-        planner: Arc::new(move |lease| plan(lease, &planned_by)),
-        finish,
+        planner: Arc::new(move |lease| plan(lease, &planned_by, &known_rows)),
+        finish: Arc::new(finish),
         give_up_record: Arc::new(move |lease, cause, reason| {
             let is_page = PagePlace::is_of(&lease.job);
             let record = is_page.then(|| given_up(lease, cause, reason, &rules, clock.wall()));
@@ -58,9 +62,14 @@ pub fn door(
     }
 }
 
-fn plan(lease: &Lease, rules: &Arc<CrawlRules>) -> Box<dyn Plan<CrawlRecord>> {
+fn plan(
+    lease: &Lease,
+    rules: &Arc<CrawlRules>,
+    known_rows: &Arc<KnownRows>,
+) -> Box<dyn Plan<CrawlRecord>> {
     if PagePlace::is_of(&lease.job) {
-        return Box::new(PagePlan::new(lease, place_of(lease), rules.clone()));
+        let place = place_of(lease);
+        return Box::new(PagePlan::new(lease, place, rules.clone(), known_rows.clone()));
     }
     match WebUrl::parse(&lease.job.url) {
         Ok(url) => decode_payload(lease, |job| sitemap_plan::plan(lease, url, job, rules.clone())),

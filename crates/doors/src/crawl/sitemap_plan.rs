@@ -116,7 +116,7 @@ fn record(
     let is_guess = sitemap_job.kind == SitemapKind::DefaultPath;
     let failure = found.as_ref().err().filter(|_| !is_guess);
     let failure = failure.map(|error| format!("could not read the sitemap {url}: {error}"));
-    CrawlRecord { row: None, found: Arc::new(found.unwrap_or_default()), failure }
+    CrawlRecord { found: Arc::new(found.unwrap_or_default()), failure, ..CrawlRecord::default() }
 }
 
 /// The sitemaps that a robots.txt names, or else the one at the default path.

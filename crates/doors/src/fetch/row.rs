@@ -29,6 +29,8 @@ pub enum RowOutcome {
     SkippedByRobots,
     /// The page asks not to be kept. Only `crawl` obeys that.
     Noindex,
+    /// It redirects to a page whose content another row has. Only `crawl` compares rows.
+    Redirected,
     UrlFailure,
     SiteFailure,
     RateLimited,
@@ -40,10 +42,11 @@ pub enum RowOutcome {
 
 impl RowOutcome {
     /// All outcomes, in the order of a summary.
-    pub const ALL: [RowOutcome; 8] = [
+    pub const ALL: [RowOutcome; 9] = [
         RowOutcome::Fetched,
         RowOutcome::SkippedByRobots,
         RowOutcome::Noindex,
+        RowOutcome::Redirected,
         RowOutcome::UrlFailure,
         RowOutcome::SiteFailure,
         RowOutcome::RateLimited,
@@ -57,6 +60,7 @@ impl RowOutcome {
             RowOutcome::Fetched
             | RowOutcome::SkippedByRobots
             | RowOutcome::Noindex
+            | RowOutcome::Redirected
             | RowOutcome::Refused => false,
             RowOutcome::UrlFailure
             | RowOutcome::SiteFailure
@@ -76,6 +80,7 @@ impl RowOutcome {
             RowOutcome::Fetched => "fetched",
             RowOutcome::SkippedByRobots => "skipped by robots.txt",
             RowOutcome::Noindex => "not kept (noindex)",
+            RowOutcome::Redirected => "redirected to other rows",
             RowOutcome::UrlFailure => "failed",
             RowOutcome::SiteFailure => "given up (site failure)",
             RowOutcome::RateLimited => "rate limited",
@@ -153,6 +158,25 @@ impl FetchRow {
             links: rules.links.then(Vec::new),
             reason: Some(reason.to_owned()),
             ..FetchRow::default()
+        }
+    }
+
+    /// The row of a URL that redirects to a page whose content another row has.
+    pub(crate) fn redirected(
+        url: &str,
+        fetch_end: &FetchEnd,
+        status: u16,
+        rules: &FetchRules,
+        now: Time,
+    ) -> FetchRow {
+        FetchRow {
+            outcome: RowOutcome::Redirected,
+            status: Some(status),
+            content_type: None,
+            content_length: None,
+            content_hash: None,
+            reason: Some("another row has the page that it redirects to".to_owned()),
+            ..FetchRow::without_content(url, fetch_end, rules, now)
         }
     }
 

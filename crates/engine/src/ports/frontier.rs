@@ -39,6 +39,9 @@ pub struct Discoveries {
     pub pages: Vec<FoundPage>,
     /// Pages that need not be fetched, because this one redirects to them.
     pub also_known: Vec<PageKey>,
+    /// The last of them, if the row of this page has its content. It is *taken*: it is not queued, even if it is known
+    /// already.
+    pub takes: Option<PageKey>,
     /// If this is exceeded, none of its links is followed.
     pub content: Option<Bound>,
     /// Jobs that are not pages, such as sitemaps. They are queued unless the crawl has had one with the same key, or
@@ -142,6 +145,10 @@ pub trait Frontier: Send + Sync {
 
     /// The sites with the most pages that are not queued yet; those with the most first.
     async fn waiting_sites(&self, most: usize) -> Result<Vec<WaitingSite>, StoreError>;
+
+    /// Whether each of these pages is *taken*: it has been queued, so it has or gets a row of its own, or the row of a
+    /// page that redirects to it has its content.
+    async fn are_taken(&self, pages: Vec<PageKey>) -> Result<Vec<bool>, StoreError>;
 
     /// The links that were cut off, most frequent first.
     async fn cut_off(&self, most: usize) -> Result<Vec<CutOff>, StoreError>;

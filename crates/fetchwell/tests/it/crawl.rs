@@ -181,6 +181,53 @@ async fn every_page_is_fetched_once_and_what_a_site_forbids_is_not() {
     assert!(ended.stderr.contains("1 link to a.test not followed: not pages"), "{}", ended.stderr);
 }
 
+/// Whichever comes first, the redirect or the link: one row has the content of a page.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_that_others_redirect_to_has_its_content_in_one_row() {
+    let fillers: Vec<String> = (0..60).map(|n| format!("/filler-{n}")).collect();
+    let redirects = ["/home", "/old", "/older", "/to-late", "/to-nowhere"];
+    let mut links = redirects.to_vec();
+    links.push("/new");
+    links.extend(fillers.iter().map(String::as_str));
+    links.push("/late");
+    let pages = ["/new", "/late"].into_iter().chain(fillers.iter().map(String::as_str));
+    let pages: Vec<(&str, &[&str])> = pages.map(|path| (path, &[][..])).collect();
+    let script = site("a.test", &pages)
+        .text("/", HTML, &page("/", &links))
+        .redirect("/home", "/")
+        .redirect("/old", "/new")
+        .redirect("/older", "/new")
+        .redirect("/to-late", "/late")
+        .redirect("/to-nowhere", "/nowhere")
+        .status("/nowhere", 404);
+    let (origin, program) = on([script]);
+    let check = |rows: &BTreeMap<String, Value>| {
+        for path in ["/", "/new", "/late"] {
+            let url = format!("http://a.test{path}");
+            let has_it = |row: &&Value| row["final_url"] == *url && row["outcome"] == "fetched";
+            let with_content: Vec<&Value> = rows.values().filter(has_it).collect();
+            assert_eq!(with_content.len(), 1, "{path}: {rows:?}");
+            assert!(with_content[0]["text"].as_str().unwrap().contains(path));
+        }
+        let redirected = rows.values().filter(|row| row["outcome"] == "redirected");
+        for row in redirected.clone() {
+            assert!(row["text"].is_null() && row["content_hash"].is_null(), "{row}");
+            assert_eq!(row["status"], 302, "{row}");
+        }
+        // Whether the page at the end is reached by its link or by the redirect to it depends on the timing.
+        assert!((3..=4).contains(&redirected.count()));
+        assert_eq!(rows["http://a.test/home"]["final_url"], "http://a.test/");
+        assert_eq!(rows["http://a.test/to-nowhere"]["outcome"], "url_failure");
+    };
+    let ended = crawl(&program, &["http://a.test/"]).await.expect_code(4);
+    check(&rows(&ended));
+    // The start page has its row before any other page is requested.
+    assert_eq!(requested(&origin).iter().filter(|path| *path == "/").count(), 1);
+    let ended = crawl(&program, &["http://a.test/", "--output", "rows.jsonl"]).await;
+    check(&rows_of(&std::fs::read_to_string(program.file("rows.jsonl")).unwrap()));
+    assert!(ended.expect_code(4).stderr.contains("redirected to other rows"));
+}
+
 /// Each trap alone would have more pages than the limit.
 #[tokio::test(flavor = "multi_thread")]
 async fn traps_are_bounded_and_named() {

@@ -501,7 +501,13 @@ const STEPS: &[&str] = &["
         example TEXT NOT NULL,
         PRIMARY KEY (queue, reason, site)
     ) STRICT, WITHOUT ROWID;
-"];
+",
+    "
+    -- Whether the page has or gets a row: it was queued, or one that redirects to it was fetched. NULL if not; also for
+    -- pages that were queued by a version without this column.
+    ALTER TABLE crawl_seen ADD COLUMN taken INTEGER;
+",
+];
 
 /// The version of a file that has all steps: its `user_version`.
 pub(super) const NEWEST: i64 = STEPS.len() as i64;
@@ -602,6 +608,18 @@ mod tests {
                 assert!(!step.contains(word), "{word}in: {step}");
             }
         }
+    }
+
+    /// A crawl of an older file goes on: what it knows is not taken, whether it was fetched or waits.
+    #[test]
+    fn pages_that_an_older_file_knows_are_known_and_not_taken() {
+        let mut connection = before("ADD COLUMN taken");
+        connection.execute_batch("INSERT INTO crawl_seen (queue, key) VALUES (1, x'01')").unwrap();
+        migrate(&mut connection).unwrap();
+        assert_eq!(user_version(&connection).unwrap(), NEWEST);
+        let select = "SELECT taken FROM crawl_seen WHERE queue = 1 AND key = x'01'";
+        let taken: Option<i64> = connection.query_row(select, [], |row| row.get(0)).unwrap();
+        assert_eq!(taken, None);
     }
 
     #[test]

@@ -204,6 +204,65 @@ async fn what_a_redirect_leads_to_is_known() {
     assert!(crawl.take(9).await.is_none());
 }
 
+/// A page that waits is not queued after the row of a redirect has got its content.
+#[tokio::test]
+async fn a_page_that_a_redirect_has_taken_is_not_queued() {
+    let crawl = Crawl::new(NO_LIMIT).await;
+    let far: Vec<String> = (0..30).map(|n| format!("http://a.test/far{n}")).collect();
+    let links: Vec<&str> = ["http://a.test/old", "http://a.test/other"]
+        .into_iter()
+        .chain(far.iter().map(|url| &**url))
+        .collect();
+    crawl.start(&links).await;
+    let key = |url| page(url, 0).key;
+    let pages = vec![key("http://a.test/old"), key("http://a.test/far29"), key("http://a.test/no")];
+    let taken = || crawl.frontier.are_taken(pages.clone());
+    assert_eq!(taken().await.unwrap(), [true, false, false]);
+    let lease = crawl.take(1).await.unwrap().remove(0);
+    assert_eq!(lease.job.url, "http://a.test/old");
+    let takes = Some(key("http://a.test/far29"));
+    let found =
+        Discoveries { also_known: takes.into_iter().collect(), takes, ..Discoveries::default() };
+    crawl.end(lease, Settlement::Done, found).await;
+    assert_eq!(taken().await.unwrap(), [true, true, false]);
+    let mut fetched = 1;
+    while let Some(leases) = crawl.take(99).await {
+        for lease in leases {
+            assert_ne!(lease.job.url, "http://a.test/far29");
+            fetched += 1;
+            crawl.done(lease, &[]).await;
+        }
+    }
+    assert_eq!(fetched, 31);
+    let counts = crawl.counts().await;
+    assert_eq!((counts.known, counts.admitted, counts.waiting), (32, 31, 0));
+    crawl.queue.audit().await.unwrap().unwrap();
+}
+
+/// Even if all that is left of many sites is taken, the others get their turn.
+#[tokio::test]
+async fn a_site_whose_pages_are_all_taken_holds_up_no_other() {
+    const SITES: usize = 50;
+    let crawl = Crawl::new(CrawlBudget { pages: 1, pages_per_site: None }).await;
+    crawl.start(&["http://start.test/"]).await;
+    let url = |n: usize| format!("http://s{n}.test/");
+    let urls: Vec<String> = (0..SITES).map(url).collect();
+    crawl.start(&urls.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    let lease = crawl.take(1).await.unwrap().remove(0);
+    let found = |n: usize| {
+        let takes = Some(page(&url(n), 0).key);
+        Discoveries { also_known: takes.into_iter().collect(), takes, ..Discoveries::default() }
+    };
+    for n in 0..SITES - 1 {
+        crawl.frontier.add(found(n)).await.unwrap();
+    }
+    crawl.end(lease, Settlement::Done, found(0)).await;
+    let budget = CrawlBudget { pages: 2, pages_per_site: None };
+    let frontier = SqliteFrontier::new(crawl.queue.clone(), budget);
+    frontier.add(Discoveries::default()).await.unwrap();
+    assert_eq!(self::urls(&crawl.take(9).await.unwrap()), [url(SITES - 1)]);
+}
+
 #[tokio::test]
 async fn a_site_has_few_jobs_at_a_time_and_its_nearest_pages_come_first() {
     let crawl = Crawl::new(NO_LIMIT).await;

@@ -197,7 +197,7 @@ impl Crawl<'_> {
             place.frontier.clone(),
             place.instance.clone(),
             Some(file),
-            move |record: &CrawlRecord| record.row.as_ref().map(render).unwrap_or_default(),
+            move |record: &CrawlRecord| record.row().map(render).unwrap_or_default(),
         );
         self.flow(place, finish, true).await
     }
@@ -290,7 +290,9 @@ impl Crawl<'_> {
             frontier.add(crawl::starts(some, reads_robots)).await?;
         }
         let clock = parts.clock.clone();
-        let door = crawl::door(instance.clone(), self.observed(finish), rules, clock);
+        let finish = self.observed(finish);
+        let known = Arc::new(frontier.clone());
+        let door = crawl::door(instance.clone(), finish, known, rules, clock);
         let give_up_after = self.settings.values.fetch_give_up_after;
         let rules = gate_rules(&with_own_defaults(self.settings), Some(give_up_after));
         let gate = parts.gate_by(fetch::gate_rules(rules));
@@ -323,9 +325,9 @@ impl Crawl<'_> {
                 if settled != Settled::Confirmed {
                     return;
                 }
-                for CrawlRecord { row, failure, .. } in &finished.records {
-                    row.iter().for_each(|row| progress.advance(row, format));
-                    failure.iter().for_each(|failure| warn!("{failure}"));
+                for record in &finished.records {
+                    record.row().into_iter().for_each(|row| progress.advance(row, format));
+                    record.failure.iter().for_each(|failure| warn!("{failure}"));
                 }
             }),
         })

@@ -19,7 +19,7 @@ pub(super) struct Printed {
 impl Finish<CrawlRecord> for Printed {
     async fn finish(&self, batch: &[Finished<CrawlRecord>]) -> Result<Vec<Settled>, StoreError> {
         let records = batch.iter().flat_map(|finished| &finished.records);
-        let rows: Vec<&FetchRow> = records.filter_map(|record| record.row.as_ref()).collect();
+        let rows: Vec<&FetchRow> = records.filter_map(CrawlRecord::row).collect();
         if !rows.is_empty() {
             self.stdout.write(&rows).await?;
         }

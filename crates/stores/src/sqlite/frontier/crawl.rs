@@ -8,7 +8,7 @@ use fetchwell_engine::ports::frontier::{
     CrawlBudget, Discoveries, FoundPage, PagePlace, ParentPage,
 };
 use fetchwell_engine::ports::job::{Job, NewJob};
-use fetchwell_policy::crawl::{Bound, CutReason, PageKey};
+use fetchwell_policy::crawl::{Bound, CutReason, PageKey, page_key, plain_url};
 use fetchwell_policy::url::WebUrl;
 use fetchwell_sqlite::statements::Statements;
 use rusqlite::{Connection, Row};
@@ -134,6 +134,9 @@ impl<'a> Crawl<'a> {
     ) -> rusqlite::Result<()> {
         for key in &found.also_known {
             self.see(key)?;
+        }
+        if let Some(key) = &found.takes {
+            self.take(key)?;
         }
         for job in &found.jobs {
             self.add_job(moves, job, found.job_bound.as_ref())?;
@@ -293,6 +296,12 @@ impl<'a> Crawl<'a> {
         Ok(self.tx.run(insert, (self.queue, key.as_slice()))? == 1)
     }
 
+    fn take(&self, key: &PageKey) -> rusqlite::Result<()> {
+        let update = "UPDATE crawl_seen SET taken = 1 WHERE queue = ?1 AND key = ?2";
+        self.tx.run(update, (self.queue, key.as_slice()))?;
+        Ok(())
+    }
+
     /// The reason of the first bound that is reached.
     fn exceeded(&mut self, bounds: &[Bound]) -> rusqlite::Result<Option<CutReason>> {
         for bound in bounds {
@@ -348,11 +357,11 @@ impl<'a> Crawl<'a> {
             self.queue_pages_of(moves, site)?;
         }
         while self.looks_everywhere && self.left() > 0 {
-            let before = self.pages;
+            let before = self.waiting;
             for site in self.sites_with_room()? {
                 self.queue_pages_of(moves, &site)?;
             }
-            self.looks_everywhere = self.pages > before;
+            self.looks_everywhere = self.waiting < before;
         }
         Ok(())
     }
@@ -391,28 +400,50 @@ impl<'a> Crawl<'a> {
         let room = most_open.saturating_sub(counts_before.open);
         let room = room.min(per_site.saturating_sub(counts_before.pages)).min(left);
         let room = room.min(counts_before.waiting);
-        if room == 0 {
-            return Ok(());
+        let mut queued = 0;
+        let mut removed = 0;
+        while queued < room {
+            let links = self.first_links(counts_before.id, room - queued)?;
+            if links.is_empty() {
+                break;
+            }
+            for link in &links {
+                queued += u64::from(self.queue_page(moves, link)?);
+                removed += self.remove_link(counts_before.id, link)?;
+            }
         }
-        let links = self.first_links(counts_before.id, room)?;
-        for link in &links {
-            let place = self.place_of(link)?;
-            let payload = serde_json::to_vec(&place).unwrap_or_default();
-            moves.accept(&NewJob::now(Job::new(link.url.clone(), payload)))?;
-            self.tx.run(
-                "DELETE FROM crawl_link WHERE queue = ?1 AND site = ?2 AND depth = ?3 AND number = ?4",
-                (self.queue, counts_before.id, link.depth, link.number),
-            )?;
-        }
-        let queued = links.len() as u64;
         self.pages += queued;
-        self.waiting = self.waiting.saturating_sub(queued);
+        self.waiting = self.waiting.saturating_sub(removed);
         if let Some(counts) = self.site(site)? {
             counts.pages += queued;
             counts.open += queued;
-            counts.waiting = counts.waiting.saturating_sub(queued);
+            counts.waiting = counts.waiting.saturating_sub(removed);
         }
         Ok(())
+    }
+
+    /// Queues a page, unless the row of another page has its content. Returns whether it did.
+    fn queue_page(&self, moves: &mut Moves<'_>, link: &WaitingLink) -> rusqlite::Result<bool> {
+        // No redirect leads to an invalid URL.
+        if let Ok(url) = WebUrl::parse(&link.url) {
+            let key = page_key(&plain_url(&url));
+            if is_taken(self.tx, self.queue, &key)? {
+                return Ok(false);
+            }
+            self.take(&key)?;
+        }
+        let place = self.place_of(link)?;
+        let payload = serde_json::to_vec(&place).unwrap_or_default();
+        moves.accept(&NewJob::now(Job::new(link.url.clone(), payload)))?;
+        Ok(true)
+    }
+
+    fn remove_link(&self, site: i64, link: &WaitingLink) -> rusqlite::Result<u64> {
+        let removed = self.tx.run(
+            "DELETE FROM crawl_link WHERE queue = ?1 AND site = ?2 AND depth = ?3 AND number = ?4",
+            (self.queue, site, link.depth, link.number),
+        )?;
+        Ok(removed as u64)
     }
 
     /// The next waiting pages of a site: those closest to a start page first, then those that have waited longest.
@@ -467,6 +498,12 @@ impl<'a> Crawl<'a> {
         }
         Ok(())
     }
+}
+
+/// Whether a page has been queued, or the row of another page has its content.
+pub(super) fn is_taken(tx: &Connection, queue: i64, key: &PageKey) -> rusqlite::Result<bool> {
+    let select = "SELECT 1 FROM crawl_seen WHERE queue = ?1 AND key = ?2 AND taken = 1";
+    tx.has(select, (queue, key.as_slice()))
 }
 
 fn site_counts(row: &Row<'_>) -> rusqlite::Result<SiteCounts> {

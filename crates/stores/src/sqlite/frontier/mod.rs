@@ -14,11 +14,12 @@ use fetchwell_engine::ports::frontier::{
     CrawlBudget, CrawlCounts, CutOff, Discoveries, Discovers, Frontier, PagePlace, WaitingSite,
 };
 use fetchwell_engine::ports::job::LeaseId;
+use fetchwell_policy::crawl::PageKey;
 use fetchwell_policy::url::Site;
 use fetchwell_sqlite::statements::Statements;
 use rusqlite::Connection;
 
-use self::crawl::{Crawl, OTHER_SITES};
+use self::crawl::{Crawl, OTHER_SITES, is_taken};
 use super::files::OutputFile;
 use super::moves::Moves;
 use super::queue::settle_batch;
@@ -104,6 +105,13 @@ impl Frontier for SqliteFrontier {
             tx.list(select, (queue, most), |row| {
                 Ok(WaitingSite { site: row.get(0)?, pages: row.get(1)? })
             })
+        };
+        self.queue.read(read).await
+    }
+
+    async fn are_taken(&self, pages: Vec<PageKey>) -> Result<Vec<bool>, StoreError> {
+        let read = move |tx: &Connection, queue: i64| {
+            pages.iter().map(|key| is_taken(tx, queue, key)).collect()
         };
         self.queue.read(read).await
     }
