@@ -151,7 +151,13 @@ impl Politeness for Elsewhere {
     async fn robots(&self, _: &Origin) -> Result<Option<RobotsRecord>, StoreError> {
         let fetched_at = self.0.now();
         let body = Some(b"User-agent: *\nDisallow: /private/\n".to_vec());
-        Ok(Some(RobotsRecord { body, status: Some(200), fetched_at, unreachable: None }))
+        Ok(Some(RobotsRecord {
+            body,
+            status: Some(200),
+            fetched_at,
+            unreachable: None,
+            robots_forgotten: None,
+        }))
     }
 
     async fn keep_robots(&self, _: &Origin, _: &RobotsRecord) -> Result<(), StoreError> {
