@@ -21,7 +21,7 @@ use tokio::time::timeout;
 use super::place::{Pages, program, send, serve, web};
 use super::visit::Visitor;
 
-const PATIENCE: Duration = Duration::from_secs(600);
+const PATIENCE: Duration = Duration::from_secs(900);
 /// The first takes half as much CPU time as the others.
 const BROWSERS: [&str; 4] = [
     "/usr/bin/chromium-headless-shell",
