@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How long each page of the dashboard takes, where 10,000 sites and 1,000,000 messages are.
 
-    cargo build --profile dist -p fetchwell
+    cargo build-dist
     bench/dashboard/measure.py target/dist/fetchwell
 
 It starts `fetchwell serve` in a folder of its own, fills it by its API (every site is paused, so that all

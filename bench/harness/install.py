@@ -9,7 +9,8 @@ from .places import ENGINE, PEERS, TOP, WORK
 
 def fetchwell():
     """Fetchwell and the simulated web with its judge."""
-    cargo_dist("--package", "fetchwell", "--package", "fetchwell-simweb")
+    cargo_dist("--package", "fetchwell-simweb")
+    call(["cargo", "--quiet", "build-dist"])
 
 
 def engine():

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What is in the program: its sections, and code and constants by library.
 
-    CARGO_PROFILE_DIST_STRIP=none cargo build --profile dist -p fetchwell
+    CARGO_PROFILE_DIST_STRIP=none cargo build-dist
     bench/size/measure.py target/dist/fetchwell
 
 The program must have its symbols; `scripts/package --program target/dist/fetchwell` strips it afterwards. Prints Markdown.

@@ -35,7 +35,7 @@ impl Program {
     /// Starts it on a store, with a web where every `*.test` is that origin.
     pub(super) fn start(store: &Store, origin: &Origin, fetching: &Fetching) -> Result<Program> {
         let path = std::env::current_exe()?.with_file_name("fetchwell");
-        let build = "build it with `cargo build --profile dist -p fetchwell`";
+        let build = "build it with `cargo build-dist`";
         ensure!(path.exists(), "there is no {}; {build}", path.display());
         Program::start_this(&path, store, origin, fetching)
     }
