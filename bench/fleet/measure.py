@@ -110,7 +110,7 @@ def run(target: Path, seeds: int, limit_s: int) -> Outcome:
 def describe(plants: dict[str, Path], outcomes: dict[str, Outcome], unpatched: Outcome, seeds: int, commit: str) -> list[str]:
     found = sum(outcome.failure is not None for outcome in outcomes.values())
     lines = [
-        f"Made by `bench/fleet/measure.py` on {datetime.date.today()}, at {commit}, with seeds from 0 on, at most {seeds:,} per bug.",
+        f"Made by `bench/fleet/measure.py` on {datetime.date.today()}, at {commit}, with seeds from 0 upwards, at most {seeds:,} per bug.",
         f"{found} of {len(plants)} bugs were found. " + without_a_bug(unpatched),
         "",
         "| bug | seeds | check that found it |",

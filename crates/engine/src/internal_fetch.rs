@@ -30,7 +30,7 @@ pub struct RobotsFetch {
     pub origin: Origin,
     /// How many times the site of `origin` had recovered when the file was last requested.
     recoveries: u32,
-    /// When an operator had ordered to read the file again, as of its first request.
+    /// When an operator had last ordered a re-read of the file, as known at its first request.
     robots_forgotten: Option<Time>,
     /// The previous record, if there is one.
     known: Option<RobotsRecord>,

@@ -150,7 +150,7 @@ pub enum Plant {
     BrokenStore,
     /// Processes are not told that they lost their leases.
     LossNotTold,
-    /// Takes find nothing, and may be repeated at once.
+    /// Calls that take jobs find nothing, and may be repeated at once.
     EmptyTakes,
     /// The first site stays closed in the queues.
     ClosedSite,

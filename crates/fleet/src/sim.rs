@@ -36,9 +36,9 @@ pub(crate) const BEGINS_AT: Time = Time::from_secs(1_800_000_000);
 /// The interval of sites that ask for no other.
 pub(crate) const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Nobody has so much to do at one moment that the clocks are read this often.
+/// No correct run reads the clocks this often at one simulated instant.
 const MAX_CLOCK_READS: u32 = 1_000_000;
-/// How a process ends that was told to.
+/// How a process that was told to stop ends.
 pub(crate) const STOPPED: &str = "stopped";
 
 /// A check that failed.
@@ -72,7 +72,7 @@ pub(crate) struct Sim {
     clock_reads: Mutex<(Time, u32)>,
     /// Every call to a store is answered at once.
     has_quiet_network: bool,
-    /// Besides, no process ends before the run does.
+    /// In addition, no process ends before the run does.
     pub(crate) has_quiet_machines: bool,
     trace: Mutex<Trace>,
     requests: Mutex<RequestChecks>,

@@ -88,7 +88,7 @@ impl Sink<FetchRow> for Rows {
     }
 }
 
-/// No URL is given up before it had as many attempts as `fetch` promises.
+/// No URL is given up on before it has had as many attempts as `fetch` promises.
 fn check_row(sim: &Sim, row: &FetchRow) {
     let promised = match row.outcome {
         RowOutcome::SiteFailure => ATTEMPTS_FOR_ITS_SITE,

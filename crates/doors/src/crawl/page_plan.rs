@@ -400,7 +400,7 @@ mod tests {
         }
     }
 
-    /// Without these, a crawl would follow traps and farms of hosts forever.
+    /// Without these, a crawl would follow traps and host farms forever.
     #[test]
     fn links_have_the_bounds_of_their_kind() {
         let mut any = rules(OutputFormat::Json);
@@ -528,7 +528,7 @@ mod tests {
             assert!(row[field].is_null(), "{field}");
         }
         assert!(!whole["content_hash"].is_null());
-        // A failure, and a page that redirects to itself, has no other row.
+        // A failure, or a page that redirects to itself, has no other row.
         for (location, status) in [("/y", 404), ("/x?PHPSESSID=1", 200)] {
             let record = end(location, status);
             record.set_elsewhere(true);

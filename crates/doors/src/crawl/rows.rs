@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 
 use super::record::CrawlRecord;
 
-/// The maximum number of pages to remember, twice. With more, redirects to old ones are followed.
+/// The size of each of the two generations of remembered pages. Redirects to forgotten pages are followed.
 const MAX_REMEMBERED: usize = 100_000;
 
 /// Pages that have or get a row, as far as this process knows. A redirect to one of them need not be followed.

@@ -231,7 +231,7 @@ mod tests {
         }
     }
 
-    /// Indexes may name others forever.
+    /// Sitemap indexes may name further indexes without end.
     #[test]
     fn sitemaps_count_against_the_site_that_lists_them_and_are_nested_only_so_deep() {
         let url = WebUrl::parse("http://a.test/index.xml").unwrap();

@@ -72,13 +72,13 @@ impl PageFetch {
         Ok(chain.step(outcome, moment))
     }
 
-    /// The exchanges of this attempt up to the last redirect; empty for other formats than WARC.
+    /// The exchanges of this attempt up to the last redirect; empty for formats other than WARC.
     pub(crate) fn archived_redirects(&self) -> Archived {
         let redirects = self.captures.split_last().map_or(&[][..], |(_, redirects)| redirects);
         Archived::of(redirects)
     }
 
-    /// The exchanges of this attempt; empty for other formats than WARC.
+    /// The exchanges of this attempt; empty for formats other than WARC.
     pub(crate) fn archived(&mut self) -> Archived {
         Archived::of(&std::mem::take(&mut self.captures))
     }

@@ -80,7 +80,7 @@ pub enum RobotsView {
         until: Time,
         /// The rules replace a file that could not be read when its site had recovered this many times.
         unread_as_of: Option<u32>,
-        /// When an operator had last ordered to read the file again, as of the request for it.
+        /// When an operator had last ordered a re-read of the file, as known when it was requested.
         robots_forgotten: Option<Time>,
     },
     /// The origin must not be connected to, or does not exist: its pages get this outcome.
@@ -94,7 +94,7 @@ pub enum RobotsView {
         unread_as_of: u32,
         /// The site itself asked for this wait.
         is_asked_for: bool,
-        /// When an operator had last ordered to read the file again, as of the request for it.
+        /// When an operator had last ordered a re-read of the file, as known when it was requested.
         robots_forgotten: Option<Time>,
     },
 }

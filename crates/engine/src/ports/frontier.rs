@@ -123,7 +123,7 @@ pub struct WaitingSite {
 pub struct CutOff {
     /// A name of [`CutReason`](fetchwell_policy::crawl::CutReason).
     pub reason: String,
-    /// The site that they lead to; `None` for all sites that are not counted apart, because there are too many.
+    /// The site that they lead to; `None` for all sites that are not counted separately, because there are too many.
     pub site: Option<String>,
     /// How many were found; a link that is found again counts again.
     pub links: u64,

@@ -55,7 +55,7 @@ pub struct RobotsRecord {
     pub fetched_at: Time,
     /// Since when it cannot be reached, and why; `None` if the last request for it succeeded.
     pub unreachable: Option<Unreachable>,
-    /// When an operator had last ordered to read it again, as of the request for it, by the store's clock.
+    /// When an operator had last ordered a re-read, as known when it was requested, by the store's clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub robots_forgotten: Option<Time>,
 }

@@ -620,7 +620,7 @@ async fn a_crawl_is_not_resumed_from_half_of_its_memory() {
     assert_eq!(origin.repeated_pages(), 0);
 }
 
-/// The most memory that a process had, and its end.
+/// The peak memory of a process, and how it ended.
 async fn peak_of(mut process: Process) -> (u64, ProcessEnd) {
     let mut peak_bytes = 0;
     while process.is_running() {

@@ -65,7 +65,7 @@ pub(crate) enum Health {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Patience {
     /// How long a copy of robots.txt is fresh; `None` if machines are suspended. A page that was ready to be sent is
-    /// sent when its machine goes on, after however long a time.
+    /// sent when its machine resumes, however much later that is.
     pub(crate) fresh_for: Option<Duration>,
     /// How long a copy of robots.txt may be used.
     pub(crate) copies_last: Duration,
@@ -214,7 +214,7 @@ impl RequestChecks {
         }
     }
 
-    /// An operator orders to read the robots.txt of a site again.
+    /// An operator orders a re-read of the robots.txt of a site.
     pub(crate) fn on_robots_forgotten(&mut self, site: &str, now: Duration) {
         if let Some(site) = self.sites.get_mut(site) {
             site.robots_forgotten_at = Some(now);
@@ -279,7 +279,7 @@ impl RequestChecks {
         }
     }
 
-    /// A process ended. What it has not reported is lost, and an error if it ended in an orderly way.
+    /// A process ended. What it has not reported is lost; if it ended in an orderly way, that is an error.
     pub(crate) fn on_process_over(&mut self, process: &str, now: Duration) -> Checked {
         let mut checked = Ok(());
         for (name, site) in &mut self.sites {

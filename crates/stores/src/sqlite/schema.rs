@@ -610,7 +610,7 @@ mod tests {
         }
     }
 
-    /// A crawl of an older file goes on: what it knows is not taken, whether it was fetched or waits.
+    /// A crawl in an older file continues: no page that it knows counts as taken, fetched or not.
     #[test]
     fn pages_that_an_older_file_knows_are_known_and_not_taken() {
         let mut connection = before("ADD COLUMN taken");

@@ -64,7 +64,7 @@ pub(super) async fn begin(db: &Db, path: &Path, preamble: Vec<u8>) -> Result<(),
 pub(super) struct Repaired {
     /// The file holds no rows of ours, and was left unchanged.
     is_foreign: bool,
-    /// The URLs whose rows were removed, if they are wanted. They were given up because of an internal error, and are
+    /// The URLs whose rows were removed, if the caller wants them. They were given up because of an internal error, and are
     /// retried.
     pub(super) given_up: Vec<String>,
 }

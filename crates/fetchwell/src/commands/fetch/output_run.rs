@@ -22,7 +22,7 @@ use crate::console::exit::Exit;
 use crate::console::output::cannot_use;
 use crate::wiring::user_agent;
 
-/// The maximum number of URLs that were given up to look for in the output at once.
+/// The maximum number of given-up URLs to look for in the output at once.
 const MAX_GIVEN_UP_AT_ONCE: usize = 10_000;
 
 /// The output of a run.
@@ -96,8 +96,8 @@ impl OutputRun<'_> {
         }
     }
 
-    /// Retries those of these URLs that have no row. The letters were read before the rows, so that a URL that another
-    /// process gives up meanwhile keeps its row and is not fetched again.
+    /// Retries these URLs, except for those that have a row. The dead letters were read before the rows, so that a URL
+    /// that another process gives up on in the meantime keeps its row and is not fetched again.
     async fn revive_some(
         &self,
         queue: &SqliteQueue,

@@ -33,8 +33,8 @@ const MAX_OPEN_PER_SITE: u64 = 16;
 /// The maximum number of further sites to look at in one step, if some of the budget is left.
 const SITES_PER_LOOK: u64 = 1_024;
 
-/// The maximum number of sites whose links are counted apart, per reason. Those to all other sites are counted together,
-/// because a farm of hosts has endless sites.
+/// The maximum number of sites whose links are counted separately, per reason. Those to all other sites are counted
+/// together, because a host farm has endless sites.
 const MAX_CUT_SITES: u64 = 1_000;
 /// The row of all other sites. No link leads to a site with an empty name.
 pub(super) const OTHER_SITES: &str = "";
@@ -51,7 +51,7 @@ pub(super) struct Crawl<'a> {
     site_count: u64,
     sites: BTreeMap<String, SiteCounts>,
     buckets: BTreeMap<i64, Bucket>,
-    /// The number of sites whose links are counted apart, up to the maximum.
+    /// The number of sites whose links are counted separately, up to the maximum.
     cut_sites: BTreeMap<&'static str, u64>,
     /// Whether sites without changes may get jobs, too.
     looks_everywhere: bool,
