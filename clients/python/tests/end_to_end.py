@@ -179,6 +179,8 @@ def a_batch_is_sent_waited_for_and_read(fetchwell: Fetchwell) -> None:
     cursors = [int(result.cursor) for result in results]
     assert cursors == sorted(set(cursors)), cursors
     assert list(fetchwell.batch_results(sent.batch_id, after=results[5].cursor)) == results[6:]
+    listed = fetchwell.messages(batch=sent.batch_id, status="completed").messages
+    assert [one.correlation_id for one in listed] == [f"b-{n}" for n in reversed(range(12))], listed
     batch = fetchwell.wait_for_batch(sent.batch_id)
     assert (batch.counts.total, batch.counts.completed, batch.skipped) == (12, 12, 1), batch
     assert batch.ended_at is not None and batch.created_at <= batch.ended_at, batch

@@ -70,7 +70,13 @@ export function cancel(id: string): Call {
   return { method: "DELETE", path: `/messages/${encodeURIComponent(id)}` };
 }
 
-export function sent(query: { correlation_id?: string; status?: string; after?: string; limit?: number }): Call {
+export function sent(query: {
+  correlation_id?: string;
+  status?: string;
+  batch?: string;
+  after?: string;
+  limit?: number;
+}): Call {
   return { method: "GET", path: "/messages", query };
 }
 

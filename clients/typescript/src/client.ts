@@ -199,7 +199,9 @@ export class Fetchwell {
   }
 
   /** Your messages, newest first. Pass `next` as `after` to get the next page; a page may be empty before the end. */
-  messages(options: ListOptions & { correlation_id?: string; status?: MessageStatus } = {}): Promise<SentPage> {
+  messages(
+    options: ListOptions & { correlation_id?: string; status?: MessageStatus; batch?: string } = {},
+  ): Promise<SentPage> {
     const { signal, ...query } = options;
     return this.#json(calls.sent(query), { signal });
   }

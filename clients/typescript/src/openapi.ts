@@ -2945,6 +2945,11 @@ export interface operations {
                 correlation_id?: string;
                 /** @description only messages with this status: queued, processing, completed or failed */
                 status?: string;
+                /**
+                 * @description only messages of this batch: the batch_id that /fetch/batch returned
+                 * @example batch_018bcfe56800ffffffffffffffffffff
+                 */
+                batch?: string;
                 /** @description continue a list here: `next` of the last response (default: from the newest message) */
                 after?: string;
                 /** @description maximum number of messages, 1 to 200 (default 50) */
@@ -6149,7 +6154,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description the delivery is sent again, ten times over about two days */
+            /** @description the delivery is sent again, up to nine times over about 21 hours (41 at most) */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6203,7 +6208,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description the delivery is sent again, ten times over about two days */
+            /** @description the delivery is sent again, up to nine times over about 21 hours (41 at most) */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6257,7 +6262,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description the delivery is sent again, ten times over about two days */
+            /** @description the delivery is sent again, up to nine times over about 21 hours (41 at most) */
             default: {
                 headers: {
                     [name: string]: unknown;

@@ -118,6 +118,8 @@ async function aBatchIsSentWaitedForAndRead(fetchwell: Fetchwell): Promise<void>
   const results = await collect(fetchwell.batchResults(sent.batch_id));
   const ids = (all: OutboxMessage[]) => all.map((one) => one.inbox_message_id).sort();
   assert.deepEqual(ids(results), sent.messages.map((one) => one.message_id).sort());
+  const listed = await fetchwell.messages({ batch: sent.batch_id });
+  assert.deepEqual(listed.messages.map((one) => one.id).reverse(), sent.messages.map((one) => one.message_id));
   const cursor = results[5]?.cursor;
   assert(cursor);
   assert.deepEqual(await collect(fetchwell.batchResults(sent.batch_id, { after: cursor })), results.slice(6));

@@ -147,11 +147,12 @@ class AsyncFetchwell:
         *,
         correlation_id: str | None = None,
         status: str | None = None,
+        batch: str | None = None,
         after: str | None = None,
         limit: int = 50,
     ) -> SentPage:
         """Your messages, newest first. Pass `next` as `after` for the next page; a page may be empty before the end."""
-        return read_sent(await self._call(calls.sent(correlation_id, status, after, limit)))
+        return read_sent(await self._call(calls.sent(correlation_id, status, batch, after, limit)))
 
     async def outbox(self, after: str | None = None, *, limit: int = 100, wait: int = 0) -> Page:
         """Results after a cursor, in the order in which they were stored."""

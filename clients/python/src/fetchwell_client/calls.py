@@ -103,9 +103,12 @@ def cancel(message_id: str) -> Call:
     return Call("DELETE", f"/messages/{message_id}")
 
 
-def sent(correlation_id: str | None, status: str | None, after: str | None, limit: int) -> Call:
+def sent(
+    correlation_id: str | None, status: str | None, batch: str | None, after: str | None, limit: int
+) -> Call:
     params = {"limit": str(limit)}
-    for name, value in [("correlation_id", correlation_id), ("status", status), ("after", after)]:
+    given = {"correlation_id": correlation_id, "status": status, "batch": batch, "after": after}
+    for name, value in given.items():
         if value is not None:
             params[name] = value
     return Call("GET", "/messages", params=params)

@@ -16,7 +16,7 @@ use crate::problem::Problem;
 use crate::views::sent::SentPageView;
 
 const DEFAULT_LIMIT: u32 = 50;
-const KNOWN: [&str; 4] = ["correlation_id", "status", "after", "limit"];
+const KNOWN: [&str; 5] = ["correlation_id", "status", "batch", "after", "limit"];
 
 /// List your messages
 ///
@@ -30,6 +30,7 @@ const KNOWN: [&str; 4] = ["correlation_id", "status", "after", "limit"];
     params(
         ("correlation_id" = Option<String>, Query, description = "only messages with this correlation id", min_length = 1, max_length = 256, pattern = r"^[^\u0000-\u001f\u007f-\u009f]*$"),
         ("status" = Option<String>, Query, description = "only messages with this status: queued, processing, completed or failed", pattern = "^(queued|processing|completed|failed)$"),
+        ("batch" = Option<String>, Query, description = "only messages of this batch: the batch_id that /fetch/batch returned", example = "batch_018bcfe56800ffffffffffffffffffff", pattern = "^batch_[0-9a-f]{32}$"),
         ("after" = Option<String>, Query, description = "continue a list here: `next` of the last response (default: from the newest message)", pattern = "^[0-9]+$"),
         ("limit" = Option<u32>, Query, description = "maximum number of messages, 1 to 200 (default 50)", minimum = 1, maximum = 200),
     ),
@@ -73,6 +74,7 @@ impl Asked {
                 self.filter.correlation_id = Some(name);
             }
             "status" => self.filter.status = Some(status(value).ok_or(("status", STATUSES))?),
+            "batch" => self.filter.batch = Some(value.parse().map_err(|_| ("batch", BATCH))?),
             "after" => self.after = Some(cursor(value).ok_or(("after", CURSOR))?),
             _ => self.limit = limit(value, MOST_SENT).ok_or(("limit", "must be 1 to 200"))?,
         }
@@ -82,6 +84,7 @@ impl Asked {
 
 const NAMES: &str = "must have 1 to 256 characters, and no control characters";
 const STATUSES: &str = "must be queued, processing, completed or failed";
+const BATCH: &str = "must be the id of a batch: batch_ and 32 lowercase hexadecimal digits";
 
 fn status(word: &str) -> Option<MessageStatus> {
     match word {
@@ -95,13 +98,19 @@ fn status(word: &str) -> Option<MessageStatus> {
 
 #[cfg(test)]
 mod tests {
+    use fetchwell_engine::ports::inbox::BatchId;
+
     use super::*;
 
     #[test]
     fn a_query_is_read_strictly() {
-        let asked = Asked::read("correlation_id=order%2017&status=failed&after=9&limit=200");
+        let batch: BatchId = "batch_018bcfe56800ffffffffffffffffffff".parse().unwrap();
+        let query =
+            format!("correlation_id=order%2017&status=failed&batch={batch}&after=9&limit=200");
+        let asked = Asked::read(&query);
         let correlation_id = Some("order 17".to_owned());
-        let filter = SentFilter { correlation_id, status: Some(MessageStatus::Failed) };
+        let filter =
+            SentFilter { correlation_id, status: Some(MessageStatus::Failed), batch: Some(batch) };
         assert_eq!(asked.unwrap(), Asked { filter, after: Some(9), limit: 200 });
         assert_eq!(Asked::read("").unwrap().limit, DEFAULT_LIMIT);
         for wrong in [
@@ -109,6 +118,8 @@ mod tests {
             "correlation_id=a%00",
             "status=cancelled",
             "status=",
+            "batch=",
+            "batch=018bcfe56800ffffffffffffffffffff",
             "after=-1",
             "limit=0",
             "limit=201",

@@ -15,7 +15,7 @@ use crate::shared::job_state::JobState;
 /// The maximum number of messages that one page reads to find those that match.
 const MOST_READ: i64 = 50_000;
 
-/// The caller's messages up to an id. The bounds are written so that only the index of callers gives this order:
+/// The caller's messages between two ids. The bounds are written so that only the index of callers gives this order:
 /// PostgreSQL would otherwise expect to find enough of them among the newest messages of all callers.
 macro_rules! own {
     ($columns:literal, $rest:literal) => {
@@ -23,7 +23,7 @@ macro_rules! own {
             "SELECT ",
             $columns,
             " FROM fetchwell_job
-             WHERE caller IS NOT NULL AND (caller, id) <= ($1, $2) AND (caller, id) >= ($1, 0)
+             WHERE caller IS NOT NULL AND (caller, id) <= ($1, $2) AND (caller, id) >= ($1, $3)
              ORDER BY caller DESC, id DESC ",
             $rest
         )
@@ -36,18 +36,23 @@ const FOUND: &str = concat!(
              AS requests,
          outbox.status AS result_status
      FROM (SELECT id FROM (",
-    own!("caller, id, correlation_id, state", "LIMIT $6"),
+    own!("caller, id, correlation_id, state, batch", "LIMIT $7"),
     ") AS own
-           WHERE ($3::TEXT IS NULL OR correlation_id = $3)
-               AND ($4::SMALLINT IS NULL OR state = $4 OR state = $5)
-           ORDER BY caller DESC, id DESC LIMIT $7) AS found
+           WHERE ($4::TEXT IS NULL OR correlation_id = $4)
+               AND ($5::SMALLINT IS NULL OR state = $5 OR state = $6)
+               AND ($8::BYTEA IS NULL OR batch = $8)
+           ORDER BY caller DESC, id DESC LIMIT $9) AS found
      JOIN fetchwell_job AS job ON job.id = found.id
      LEFT JOIN fetchwell_outbox AS outbox ON outbox.job = job.id
      ORDER BY job.id DESC"
 );
 
 /// The first of the caller's messages that a page did not read.
-const UNREAD: &str = own!("id", "OFFSET $3 LIMIT 1");
+const UNREAD: &str = own!("id", "OFFSET $4 LIMIT 1");
+
+/// A batch's messages are among the jobs from the first to the last of these.
+const BATCH: &str =
+    "SELECT first_job, last_job FROM fetchwell_message_batch WHERE id = $1 AND caller = $2";
 
 /// Messages of the caller that match, from the newest one or from the `next` of another page on.
 pub(super) async fn list(
@@ -58,15 +63,28 @@ pub(super) async fn list(
     most: u32,
 ) -> Result<SentPage, StoreError> {
     let most = most.clamp(1, MOST_SENT) as usize;
-    let from = from.unwrap_or(LeaseId::MAX);
+    let batch = filter.batch.map(|batch| batch.0.to_vec());
+    let range: Option<(LeaseId, LeaseId)> = match &batch {
+        Some(batch) => {
+            let query = sqlx::query(BATCH).bind(batch).bind(caller);
+            queue.db.read_as(query).await?.pop()
+        }
+        None => Some((0, LeaseId::MAX)),
+    };
+    let Some((oldest, newest)) = range else {
+        return Ok(SentPage { messages: Vec::new(), next: None });
+    };
+    let from = from.map_or(newest, |from| from.min(newest));
     let states = filter.status.map(JobState::of_status);
     let query = sqlx::query(FOUND)
         .bind(caller)
         .bind(from)
+        .bind(oldest)
         .bind(&filter.correlation_id)
         .bind(states.map(|(one, _)| one.number()))
         .bind(states.map(|(_, other)| other.number()))
         .bind(MOST_READ)
+        .bind(&batch)
         .bind(i64::try_from(most + 1).unwrap_or(i64::MAX));
     let mut found = queue.db.read(query, sent_of).await?;
     let next = match found.get(most) {
@@ -74,7 +92,7 @@ pub(super) async fn list(
         // Without a filter, all that were read were found.
         None if *filter == SentFilter::default() => None,
         None => {
-            let query = sqlx::query(UNREAD).bind(caller).bind(from).bind(MOST_READ);
+            let query = sqlx::query(UNREAD).bind(caller).bind(from).bind(oldest).bind(MOST_READ);
             let unread: Vec<(LeaseId,)> = queue.db.read_as(query).await?;
             unread.first().map(|(id,)| *id)
         }

@@ -21,6 +21,9 @@ const NEWEST: &str = "
                 ORDER BY id DESC LIMIT 1))
     FROM lane WHERE queue = ?1 AND party = ?2";
 
+/// A batch's messages are among the jobs from the first to the last of these.
+const BATCH: &str = "SELECT first_job, last_job FROM message_batch WHERE id = ?1 AND caller = ?2";
+
 /// CROSS JOIN makes SQLite read the caller's lanes first, then their messages by the index.
 const FOUND: &str = "
      SELECT job.id, job.key, job.url, lane.grp, job.correlation_id, lane.party, job.state, job.created_at,
@@ -32,7 +35,8 @@ const FOUND: &str = "
            WHERE lane.queue = ?1 AND lane.party = ?2 AND job.id BETWEEN ?3 AND ?4
                AND job.correlation_id IS NOT NULL AND (?5 IS NULL OR job.correlation_id = ?5)
                AND (?6 IS NULL OR job.state = ?6 OR job.state = ?7)
-           ORDER BY job.id DESC LIMIT ?8) AS found
+               AND (?8 IS NULL OR job.batch = ?8)
+           ORDER BY job.id DESC LIMIT ?9) AS found
      CROSS JOIN job ON job.id = found.id JOIN lane ON lane.id = job.lane
      LEFT JOIN outbox ON outbox.job = job.id
      ORDER BY job.id DESC";
@@ -48,8 +52,16 @@ pub(super) fn list(
 ) -> rusqlite::Result<SentPage> {
     let most = most.clamp(1, MOST_SENT) as usize;
     let states = filter.status.map(JobState::of_status);
+    let batch = filter.batch.map(|batch| batch.0);
     let mut found: Vec<(LeaseId, SentMessage)> = Vec::new();
-    let mut next = Some(from.unwrap_or(LeaseId::MAX));
+    let range: Option<(LeaseId, LeaseId)> = match batch {
+        Some(batch) => tx.find(BATCH, (batch, caller), |row| row.try_into())?,
+        None => Some((0, LeaseId::MAX)),
+    };
+    let Some((oldest, newest)) = range else {
+        return Ok(SentPage { messages: Vec::new(), next: None });
+    };
+    let mut next = Some(from.map_or(newest, |from| from.min(newest)));
     for _ in 0..MOST_WINDOWS {
         let Some(from) = next else { break };
         let last: Option<LeaseId> = tx.one(NEWEST, (queue, caller, from), |row| row.get(0))?;
@@ -57,7 +69,7 @@ pub(super) fn list(
             next = None;
             break;
         };
-        let first = (last - WINDOW + 1).max(0);
+        let first = (last - WINDOW + 1).max(oldest);
         let wanted = most + 1 - found.len();
         let rows = tx.list(
             FOUND,
@@ -69,6 +81,7 @@ pub(super) fn list(
                 &filter.correlation_id,
                 states.map(|(one, _)| one),
                 states.map(|(_, other)| other),
+                batch,
                 wanted,
             ),
             sent_of,
@@ -78,7 +91,7 @@ pub(super) fn list(
             next = Some(*id);
             break;
         }
-        next = (first > 0).then_some(first - 1);
+        next = (first > oldest).then_some(first - 1);
     }
     found.truncate(most);
     Ok(SentPage { messages: found.into_iter().map(|(_, message)| message).collect(), next })
@@ -147,7 +160,7 @@ mod tests {
         let mut connection = Connection::open_in_memory().unwrap();
         schema::migrate(&mut connection).unwrap();
         let mut explain = connection.prepare(&format!("EXPLAIN QUERY PLAN {FOUND}")).unwrap();
-        let nothing = rusqlite::params_from_iter([rusqlite::types::Null; 8]);
+        let nothing = rusqlite::params_from_iter([rusqlite::types::Null; 9]);
         let plan: Vec<String> =
             explain.query_map(nothing, |row| row.get(3)).unwrap().map(Result::unwrap).collect();
         let plan = plan.join("\n");

@@ -1,6 +1,6 @@
 //! The messages that a caller sent, as a list.
 
-use super::{Message, MessageStatus};
+use super::{BatchId, Message, MessageStatus};
 
 /// The maximum number of messages per page.
 pub const MOST_SENT: u32 = 200;
@@ -12,6 +12,8 @@ pub struct SentFilter {
     pub correlation_id: Option<String>,
     /// Their status.
     pub status: Option<MessageStatus>,
+    /// The batch with which they were submitted.
+    pub batch: Option<BatchId>,
 }
 
 /// A message in the list.

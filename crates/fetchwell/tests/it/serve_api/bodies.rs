@@ -185,5 +185,13 @@ async fn a_body_is_for_its_caller_alone() {
     let cookie = cookie.split(';').next().unwrap().to_owned();
     let page = service.send("GET", "/dashboard/sites", &[("cookie", &cookie)], "").await;
     assert_eq!(page.status, 200, "the session is good");
-    service.send("GET", &path, &[("cookie", &cookie)], "").await.expect(401);
+    for (method, path) in [
+        ("GET", &*path),
+        ("GET", "/r/http://shop.test/photo"),
+        ("POST", "/v1/scrape"),
+        ("POST", "/v2/scrape"),
+    ] {
+        let answer = service.send(method, path, &[("cookie", &cookie)], "{}").await;
+        assert_eq!(answer.status, 401, "{method} {path}: {answer:?}");
+    }
 }

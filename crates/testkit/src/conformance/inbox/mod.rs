@@ -108,6 +108,7 @@ macro_rules! inbox_conformance {
                 a_caller_lists_its_own_messages,
                 a_list_has_only_what_was_asked_for,
                 a_list_follows_what_becomes_of_messages,
+                a_list_of_a_batch_has_all_of_its_messages_and_no_others,
             ],
             deliveries: [
                 a_callback_is_delivered_once,

@@ -2,12 +2,14 @@
 
 use fetchwell_engine::ports::finish::Settlement;
 use fetchwell_engine::ports::inbox::sent::{SentFilter, SentPage};
-use fetchwell_engine::ports::inbox::{Message, MessageId, MessageStatus, NewMessage};
+use fetchwell_engine::ports::inbox::{
+    BatchId, Message, MessageId, MessageStatus, NewBatch, NewMessage, Submission,
+};
 use fetchwell_engine::ports::oversight::{Action, ActionResult};
 use fetchwell_policy::retry::History;
 
 use super::InboxStore;
-use super::trial::{ANNA, BERTA, Trial, failure, finished, message, secs, success};
+use super::trial::{ANNA, BERTA, Trial, failure, finished, message, secs, submission, success};
 
 async fn page(trial: &Trial, filter: &SentFilter, from: Option<i64>, most: u32) -> SentPage {
     trial.store.inbox.sent(ANNA, filter, from, most).await.expect("the list can be read")
@@ -91,7 +93,7 @@ pub async fn a_list_has_only_what_was_asked_for(place: &dyn InboxStore) {
         (Some("other"), Some(MessageStatus::Completed), vec![]),
     ] {
         let correlation_id = correlation_id.map(str::to_owned);
-        let filter = SentFilter { correlation_id, status };
+        let filter = SentFilter { correlation_id, status, batch: None };
         for most in [1, 100] {
             assert_eq!(ids_of_all(&trial, &filter, most).await, expected, "{filter:?} by {most}");
         }
@@ -120,4 +122,38 @@ pub async fn a_list_follows_what_becomes_of_messages(place: &dyn InboxStore) {
     let pruned = trial.store.inbox.prune(secs(50), 100).await;
     assert_eq!(pruned.expect("the store prunes"), 1);
     assert!(page(&trial, &SentFilter::default(), None, 10).await.messages.is_empty());
+}
+
+/// Whatever was sent before, after and meanwhile, whoever asks, and whatever becomes of them.
+pub async fn a_list_of_a_batch_has_all_of_its_messages_and_no_others(place: &dyn InboxStore) {
+    let trial = Trial::new(place).await;
+    let mut batches = Vec::new();
+    for number in 0..3 {
+        trial.send(ANNA, message("http://a.test/alone")).await;
+        let urls = (0..5).map(|page| message(&format!("http://a{page}.test/{number}")));
+        let new =
+            Submission { batch: Some(NewBatch::default()), ..submission(ANNA, urls.collect()) };
+        let mut ids: Vec<MessageId> = new.messages.iter().map(|message| message.id).collect();
+        let id = BatchId::of(ids.iter().copied()).expect("it has messages");
+        trial.try_to_submit(new).await.expect("the batch is accepted");
+        ids.reverse();
+        batches.push((id, ids));
+    }
+    trial.end_all(&success("page")).await;
+    trial.send(ANNA, message("http://a.test/alone")).await;
+    for (id, ids) in &batches {
+        let filter = SentFilter { batch: Some(*id), ..SentFilter::default() };
+        for most in [1, 2, 5, 100] {
+            assert_eq!(&ids_of_all(&trial, &filter, most).await, ids, "{id} by {most}");
+        }
+        let ended = SentFilter { status: Some(MessageStatus::Completed), ..filter.clone() };
+        assert_eq!(&ids_of_all(&trial, &ended, 2).await, ids);
+        let waiting = SentFilter { status: Some(MessageStatus::Queued), ..filter.clone() };
+        assert!(ids_of_all(&trial, &waiting, 2).await.is_empty());
+        let of_berta = trial.store.inbox.sent(BERTA, &filter, None, 100).await;
+        let nothing = SentPage { messages: Vec::new(), next: None };
+        assert_eq!(of_berta.expect("the list can be read"), nothing);
+    }
+    let unknown = SentFilter { batch: Some(BatchId([9; 16])), ..SentFilter::default() };
+    assert!(ids_of_all(&trial, &unknown, 100).await.is_empty());
 }
