@@ -13,13 +13,14 @@ const DAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
 /// Time zones with a name, in hours from UTC: those of North America and their short forms, UTC, and those of Central
 /// Europe. Most other abbreviations are ambiguous.
 #[rustfmt::skip]
-const ZONES: [(&str, i8); 22] = [
+const ZONES: [(&str, i8); 25] = [
     ("z", 0), ("ut", 0), ("utc", 0), ("gmt", 0),
     ("ast", -4), ("adt", -3),
     ("et", -5), ("est", -5), ("edt", -4),
     ("ct", -6), ("cst", -6), ("cdt", -5),
     ("mt", -7), ("mst", -7), ("mdt", -6),
     ("pt", -8), ("pst", -8), ("pdt", -7),
+    ("akst", -9), ("akdt", -8), ("hst", -10),
     ("cet", 1), ("met", 1), ("cest", 2), ("mest", 2),
 ];
 
@@ -216,6 +217,12 @@ mod tests {
             ("2023-11-15 12:00:00.0", NOON),
             ("Wed, 2023/11/15 07:00:00 EST", NOON),
         ];
+        // Zones of the United States that RFC 822 does not name.
+        let zones = [
+            ("15 Nov 2023 03:00:00 AKST", NOON),
+            ("15 Nov 2023 04:00:00 AKDT", NOON),
+            ("15 Nov 2023 02:00:00 HST", NOON),
+        ];
         let lenient = [
             ("Mon, 15 Nov 2023 12:00:00 +0000", NOON), // a wrong day of the week
             ("Wednesday, 15 Nov 2023 12:00:00 GMT", NOON),
@@ -233,7 +240,8 @@ mod tests {
             ("Wed, 15 Nov 2023 12:00:00 XYZ", NOON), // an unknown zone
             ("Wed, 15 Nov 2023 11:59:60 GMT", NOON - Duration::from_secs(1)),
         ];
-        for (text, time) in rfc_822.into_iter().chain(rfc_3339).chain(feedparser).chain(lenient) {
+        let documented = rfc_822.into_iter().chain(rfc_3339);
+        for (text, time) in documented.chain(feedparser).chain(zones).chain(lenient) {
             assert_eq!(read(text), Some(time), "{text}");
         }
     }

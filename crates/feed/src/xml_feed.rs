@@ -187,6 +187,10 @@ impl<'a> Reader<'a> {
         let name = local(name).to_ascii_lowercase();
         match &self.draft {
             Some((_, outside)) if depth == outside + 1 => entry_field(&name, is_own, attributes),
+            // `media:group` has one file in several formats, and its title stands in for that of the entry.
+            Some((_, outside)) if depth == outside + 2 && is_group(parent.name) => {
+                (name == "title").then_some(Field::Title { is_own: false })
+            }
             None if is_feed(parent.name) => match name.as_str() {
                 "title" => Some(Field::FeedTitle { is_own }),
                 "link" if is_own && attributes.get("href").is_none() => Some(Field::FeedPage),
@@ -226,6 +230,10 @@ fn is_feed(name: &str) -> bool {
     ["channel", "feed"].iter().any(|feed| local(name).eq_ignore_ascii_case(feed))
 }
 
+fn is_group(name: &str) -> bool {
+    local(name).eq_ignore_ascii_case("group")
+}
+
 fn entry_field(name: &str, is_own: bool, attributes: Attributes<'_>) -> Option<Field> {
     Some(match name {
         "title" => Field::Title { is_own },
@@ -252,13 +260,17 @@ fn keep(draft: &mut Draft, field: Field, text: String, found: Option<WebUrl>) {
         Field::Link => draft.page = draft.page.take().or(found),
         Field::OriginalLink => draft.original = found,
         // Some GUIDs and IDs are not URLs but would parse as relative ones.
-        Field::Guid { .. } | Field::Id if !text.trim_start().starts_with("http") => {}
+        Field::Guid { .. } | Field::Id if !is_web_address(&text) => {}
         Field::Guid { is_link: true } => draft.otherwise = draft.otherwise.take().or(found),
         Field::Guid { is_link: false } => {}
         Field::Id => draft.id = found,
         Field::Published => draft.published = draft.published.or_else(|| date::read(&text)),
         Field::Updated => draft.updated = draft.updated.or_else(|| date::read(&text)),
     }
+}
+
+fn is_web_address(text: &str) -> bool {
+    text.trim_start().get(..4).is_some_and(|scheme| scheme.eq_ignore_ascii_case("http"))
 }
 
 fn from_base64(text: &str) -> Option<String> {
