@@ -3,9 +3,10 @@
 use std::borrow::Cow;
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
-use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};
+use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252, X_USER_DEFINED};
 
 use crate::media_type::parameter;
+use crate::page::parse_attributes;
 
 /// How far into the body a charset declaration may be; the limit of the HTML standard.
 const DECLARATION_BYTES: usize = 1024;
@@ -114,19 +115,49 @@ fn decoded_utf_32(body: &[u8]) -> Option<Decoded<'_>> {
 fn declared(body: &[u8]) -> Option<&'static Encoding> {
     let head = body.get(..DECLARATION_BYTES).unwrap_or(body).to_ascii_lowercase();
     let head = String::from_utf8_lossy(&head);
-    let encoding = |tag: &str, key| {
-        let label = label_after(tag.split('>').next()?, key)?;
-        Encoding::for_label_no_replacement(label.as_bytes())
-    };
-    let in_xml = head.strip_prefix("<?xml").and_then(|rest| encoding(rest, "encoding"));
+    let in_xml = head.strip_prefix("<?xml").and_then(|rest| {
+        let declaration = rest.split('>').next()?;
+        encoding_named(label_after(declaration, "encoding")?)
+    });
     let in_meta = || {
         outside_comments(&head)
             .flat_map(|markup| markup.split("<meta").skip(1))
-            .find_map(|rest| encoding(rest, "charset"))
+            .filter_map(|rest| rest.split('>').next())
+            .find_map(|attributes| encoding_named(label_in_meta(attributes)?))
     };
-    let encoding = in_xml.or_else(in_meta)?;
-    // The declaration was readable as ASCII, so the body is not UTF-16.
-    Some(if encoding == UTF_16LE || encoding == UTF_16BE { UTF_8 } else { encoding })
+    in_xml.or_else(in_meta)
+}
+
+/// The encoding with this label in a document.
+fn encoding_named(label: &str) -> Option<&'static Encoding> {
+    let encoding = Encoding::for_label_no_replacement(label.as_bytes())?;
+    Some(if encoding == UTF_16LE || encoding == UTF_16BE {
+        // The label was readable as ASCII.
+        UTF_8
+    } else if encoding == X_USER_DEFINED {
+        // So the HTML standard says; it stands for any encoding of one byte per character.
+        WINDOWS_1252
+    } else {
+        encoding
+    })
+}
+
+/// The label in a `meta` element. Its `content` counts only if it stands for a `Content-Type` header: elsewhere it is
+/// text.
+fn label_in_meta(attributes: &str) -> Option<&str> {
+    // `<metadata>` is another element.
+    if !attributes.starts_with(|c: char| c.is_ascii_whitespace() || c == '/') {
+        return None;
+    }
+    let value = |wanted: &str| {
+        let found = parse_attributes(attributes).find(|(name, _)| *name == wanted);
+        found.map(|(_, value)| value)
+    };
+    let in_header = || {
+        let is_type = value("http-equiv")?.trim() == "content-type";
+        label_after(value("content")?, "charset").filter(|_| is_type)
+    };
+    value("charset").map_or_else(in_header, first_label)
 }
 
 /// The markup between comments. An unclosed comment extends to the end of the input.
@@ -143,7 +174,10 @@ fn outside_comments(markup: &str) -> impl Iterator<Item = &str> {
 
 fn label_after<'t>(tag: &'t str, key: &str) -> Option<&'t str> {
     let (_, after_key) = tag.split_once(key)?;
-    let value = after_key.trim_start().strip_prefix('=')?;
+    first_label(after_key.trim_start().strip_prefix('=')?)
+}
+
+fn first_label(value: &str) -> Option<&str> {
     value
         .split(|c: char| c.is_ascii_whitespace() || matches!(c, '"' | '\'' | ';' | '/' | '?'))
         .find(|part| !part.is_empty())
@@ -212,8 +246,29 @@ mod tests {
         assert_eq!(decode(b"<meta charset=utf-16>", None).charset, "UTF-8");
     }
 
-    /// As the HTML standard prescribes ("prescan a byte stream to determine its encoding"): comments are skipped, and
-    /// unknown labels are ignored.
+    /// As the HTML standard prescribes ("prescan a byte stream to determine its encoding"): the `content` of a `meta`
+    /// element counts only if it stands for a `Content-Type` header.
+    #[test]
+    fn only_a_declaration_of_the_content_type_declares_a_charset() {
+        for (head, charset) in [
+            ("<meta http-equiv=Content-Type content='text/html; charset=koi8-r'>", "KOI8-R"),
+            ("<meta content='text/html; charset = koi8-r' HTTP-EQUIV='content-type'/>", "KOI8-R"),
+            ("<meta/charset=koi8-r>", "KOI8-R"),
+            ("<meta name=description content='charset=utf-8'><meta charset=koi8-r>", "KOI8-R"),
+            ("<meta property=og:title charset=koi8-r content='charset=utf-8'>", "KOI8-R"),
+            ("<meta http-equiv=content-type content='charset=utf-8' charset=koi8-r>", "KOI8-R"),
+            ("<meta name=description content='How to declare charset=koi8-r'>", "UTF-8"),
+            ("<meta http-equiv=refresh content='0; url=/?charset=koi8-r'>", "UTF-8"),
+            ("<meta name=x data-charset=koi8-r>", "UTF-8"),
+            ("<metadata charset=koi8-r>", "UTF-8"),
+            ("<meta charset=x-user-defined>", "windows-1252"),
+            ("<meta http-equiv=content-type content='charset=x-user-defined'>", "windows-1252"),
+        ] {
+            assert_eq!(decode(head.as_bytes(), None).charset, charset, "{head}");
+        }
+    }
+
+    /// From the same part of the standard: comments are skipped, and unknown labels are ignored.
     #[test]
     fn declarations_in_comments_and_unknown_labels_are_skipped() {
         for (head, charset) in [

@@ -3,7 +3,7 @@
 use memchr::memchr;
 
 /// The names and raw values in the source after a tag's name. Any input is accepted.
-pub(super) fn parse(source: &str) -> impl Iterator<Item = (&str, &str)> {
+pub(crate) fn parse(source: &str) -> impl Iterator<Item = (&str, &str)> {
     let bytes = source.as_bytes();
     let mut at = 0;
     let slice = |start: usize, end: usize| source.get(start..end).unwrap_or_default();

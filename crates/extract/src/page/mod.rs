@@ -5,6 +5,7 @@ mod builder;
 mod tag;
 mod tokenizer;
 
+pub(crate) use attributes::parse as parse_attributes;
 pub(crate) use tag::Tag;
 
 use std::borrow::Cow;
