@@ -67,15 +67,15 @@ const NOT_NAMES: &str = "
 /// Words that end a list of names.
 const ENDS: &str = "at for from in last on posted published updated";
 
-/// The names from the first source that has any. The site's name does not count, unless the linked data says that
-/// it is a person.
+/// The names from the first source that has any. The site's name does not count, unless the linked data says that it is
+/// a person and no source has another name.
 pub(super) fn authors(sources: &Sources<'_, '_>) -> Vec<String> {
     let Sources { page, metas, json_ld, url, site_name, .. } = sources;
     let is_site = |name: &str| is_site_name(name, *site_name, url);
+    let is_same_as_site = |name: &String| site_name.is_some_and(|site| plain(site) == plain(name));
     // Many people have a site under their name, so a name of several words may be part of the URL.
     let may_be_person = |name: &String| {
-        let is_same = || site_name.is_some_and(|site| plain(site) == plain(name));
-        if name.contains(' ') { !is_same() } else { !is_site(name) }
+        if name.contains(' ') { !is_same_as_site(name) } else { !is_site(name) }
     };
     let persons = |names: Vec<String>| {
         let names = names.into_iter().map(|name| match name.rsplit_once(", ") {
@@ -90,18 +90,19 @@ pub(super) fn authors(sources: &Sources<'_, '_>) -> Vec<String> {
         let found = page.elements().filter(move |(_, element)| fits(element)).take(MAX_ELEMENTS);
         found.map(|(index, _)| names_in(page, index, names)).find_map(persons)
     };
-    let people = json_ld.authors(true).into_iter().filter_map(|name| stated_name(&name));
+    let people = || json_ld.authors(true).into_iter().filter_map(|name| stated_name(&name));
     let others = || {
         let names = json_ld.authors(false).into_iter().filter_map(|name| stated_name(&name));
         persons(names.filter(|name| !is_site(name)).collect())
     };
-    distinct(people)
+    distinct(people().filter(|name| !is_same_as_site(name)))
         .or_else(others)
         .or_else(|| AUTHOR_KEYS.split_whitespace().map(in_metas).find_map(persons))
         .or_else(|| in_elements(is_stated_author, stated_names))
         .or_else(|| in_elements(is_byline, likely_names))
         .or_else(|| in_elements(is_link_to_author, likely_names))
         .or_else(|| near_headline(page).find_map(persons))
+        .or_else(|| distinct(people()))
         .unwrap_or_default()
 }
 
@@ -128,14 +129,21 @@ fn distinct(names: impl Iterator<Item = String>) -> Option<Vec<String>> {
     (!kept.is_empty()).then_some(kept)
 }
 
-/// A name that the page states as such. `None` for the URL of a profile, for the name of an account, and for anything
-/// that is too long.
+/// A name that the page states as such, without the name of an account after it: `Ada Keeper (@ada)`. `None` for the
+/// URL of a profile, for the name of an account, and for anything that is too long.
 pub(crate) fn stated_name(value: &str) -> Option<String> {
     let value = one_line(value);
-    let name = without_lead(&value).unwrap_or(&value).trim_matches(is_mark);
-    let is_account = name.starts_with('@') || name.contains("://") || name.contains(".com/");
-    let is_name = !name.is_empty() && !is_account && name.chars().count() <= MAX_NAME_CHARS;
+    let value = value.split_once("(@").map_or(value.as_str(), |(name, _)| name);
+    let name = without_lead(value).unwrap_or(value).trim_matches(is_mark);
+    let is_name = !name.is_empty() && !is_account(name) && name.chars().count() <= MAX_NAME_CHARS;
     is_name.then(|| name.to_owned())
+}
+
+/// Whether this has the name of an account, a mail address or the address of a page in it: `t.me/ada`.
+fn is_account(text: &str) -> bool {
+    let is_host = |host: &str| host.rsplit_once('.').is_some_and(|(_, end)| end.len() >= 2);
+    let is_address = |word: &str| word.split_once('/').is_some_and(|(host, _)| is_host(host));
+    text.contains('@') || text.contains("://") || text.split(' ').any(is_address)
 }
 
 fn is_mark(c: char) -> bool {
@@ -376,6 +384,7 @@ fn is_likely_name(text: &str) -> bool {
     words.len() <= MAX_LIKELY_NAME_WORDS
         && text.chars().count() <= MAX_LIKELY_NAME_CHARS
         && !is_month(text)
+        && !is_account(text)
         && words.iter().all(|word| is_word(word) && !is_one_of(NOT_NAMES, word))
 }
 
@@ -389,6 +398,14 @@ mod tests {
             ("By Ada Keeper", Some("Ada Keeper")),
             ("Author: Ada Keeper", Some("Ada Keeper")),
             (" @ada ", None),
+            ("Ada Keeper (@ada)", Some("Ada Keeper")),
+            ("Ada Keeper @ada", None),
+            ("ada@site.test", None),
+            ("t.me/ada", None),
+            ("mastodon.social/@ada", None),
+            ("www.social.test/ada", None),
+            ("Ada K./The Hive", Some("Ada K./The Hive")),
+            ("AC/DC", Some("AC/DC")),
             ("Bypass Editors", Some("Bypass Editors")),
             ("https://a.test/ada", None),
             ("", None),
@@ -412,6 +429,8 @@ mod tests {
             ("Top 10 Hives", vec![]),
             ("View all posts", vec![]),
             ("by the numbers", vec![]),
+            ("By @Ada", vec![]),
+            ("Ada Keeper (@ada)", vec!["Ada Keeper"]),
         ] {
             assert_eq!(likely_names(line), want, "{line}");
         }

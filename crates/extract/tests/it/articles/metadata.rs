@@ -285,6 +285,28 @@ fn neither_an_account_nor_the_site_is_an_author() {
 }
 
 #[test]
+fn a_person_named_like_the_site_is_the_author_only_if_nobody_else_is_named() {
+    let linked = |names: &[&str]| {
+        let person = |name: &&str| format!(r#"{{"@type": "Person", "name": "{name}"}}"#);
+        let people = names.iter().map(person).collect::<Vec<_>>().join(", ");
+        let article = format!(r#"{{"@type": "Article", "author": [{people}]}}"#);
+        format!("<script type='application/ld+json'>{article}</script>")
+    };
+    let site = linked(&["The Hive"]);
+    for other in [
+        "<meta name=author content='Ada Keeper'>",
+        "<h1>Bees</h1><a rel=author href=/x>Ada Keeper</a>",
+        "<h1>Bees</h1><p class=byline>By Ada Keeper</p>",
+        "<h1>Bees</h1><p>By Ada Keeper</p>",
+    ] {
+        assert_eq!(authors(&format!("{site}{other}")), ["Ada Keeper"], "{other}");
+    }
+    // Many people have a site under their name.
+    assert_eq!(authors(&site), ["The Hive"]);
+    assert_eq!(authors(&linked(&["Ada Keeper", "The Hive"])), ["Ada Keeper"]);
+}
+
+#[test]
 fn a_page_declares_its_own_url_only_if_it_is_absolute() {
     let canonical = r#"<link rel="canonical" href=" https://a.test/one ">"#;
     let shared = r#"<meta property="og:url" content="https://a.test/shared">"#;
