@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::page::{NodeKind, Page, Tag};
+use crate::page::{Node, NodeKind, Page, Tag};
 use crate::text_stats::TextStats;
 
 /// A block is a list of links if more than this share of its text is linked.
@@ -14,7 +14,11 @@ const MAX_OWN_BYTES: usize = 80;
 /// A list within an article is followed by at least this much prose. At the end, lists lead to other articles.
 const MIN_PROSE_AFTER_BYTES: usize = 100;
 
-/// Drops the link lists in the content. In an article, those that its text announces are kept.
+/// The item that a block begins is not searched for behind more nodes than this.
+const MAX_WRAPPERS: usize = 8;
+
+/// Drops the link lists in the content, except for items of other lists. In an article, those that its text announces
+/// are kept, too.
 pub(super) fn drop(
     page: &Page<'_>,
     kept: &TextStats,
@@ -37,7 +41,7 @@ pub(super) fn drop(
                 false
             }
         };
-        let is_item = is_list && is_article && begins_item(page, index);
+        let is_item = is_list && begins_item(page, index);
         let is_within = is_list && is_article && !is_item && {
             let prose_after = kept.prose_bytes(&(node.end..root.end));
             prose_after >= MIN_PROSE_AFTER_BYTES && announces(last_text) && is_set(page, &nodes)
@@ -75,20 +79,21 @@ fn is_set(page: &Page<'_>, nodes: &Range<usize>) -> bool {
     is_second_item && !address.is_some_and(|address| address.starts_with('#'))
 }
 
-/// Whether this is the first paragraph of an item. It stays with the other items of its list.
+/// Whether this is the first block of an item or of a cell. It stays with its neighbours in the list or the row.
 fn begins_item(page: &Page<'_>, index: usize) -> bool {
-    let tag_of = |index: usize| match page.nodes.get(index).map(|node| &node.kind) {
-        Some(NodeKind::Element(element)) => Some(element.tag),
-        _ => None,
+    let tag_of = |node: &Node<'_>| match &node.kind {
+        NodeKind::Element(element) => Some(element.tag),
+        NodeKind::Text(_) => None,
     };
-    let before = [index.checked_sub(1), index.checked_sub(2)];
-    let mut before = before.into_iter().flatten().map(tag_of);
+    let is_around = |node: &Node<'_>, tags: &[Tag]| {
+        node.end > index && tag_of(node).is_some_and(|tag| tags.contains(&tag))
+    };
+    let is_block = |node: &Node<'_>| is_around(node, &[Tag::Div, Tag::P]);
+    let before = page.nodes.get(..index).unwrap_or_default().iter().rev().take(MAX_WRAPPERS);
     // White space may separate them.
-    let is_in_item = match before.next() {
-        Some(Some(tag)) => tag == Tag::Li,
-        _ => before.next() == Some(Some(Tag::Li)),
-    };
-    tag_of(index) == Some(Tag::P) && is_in_item
+    let mut around = before.skip_while(|node| tag_of(node).is_none() || is_block(node));
+    page.nodes.get(index).is_some_and(is_block)
+        && around.next().is_some_and(|node| is_around(node, &[Tag::Dd, Tag::Li, Tag::Td, Tag::Th]))
 }
 
 fn holds_links(tag: Tag) -> bool {

@@ -318,6 +318,53 @@ fn an_item_stays_in_its_list_if_its_link_is_a_paragraph() {
 }
 
 #[test]
+fn a_link_stays_with_its_neighbours_whatever_holds_them() {
+    let wax = "Wax for candles and for the floor";
+    let bees = "Bees, of course, and what they need";
+    let honey = "<a href=/b>Honey</a>";
+    let list = |open: &str, close: &str| {
+        let item = |inner: &str| format!("<li>{open}{inner}{close}</li>");
+        format!("<ul>{}{}{}</ul>", item(wax), item(honey), item(bees))
+    };
+    let story = paragraphs("story", 4);
+    let article_page = |list: &str| format!("<article>{story}{list}</article>");
+    let small: String = (0..20).map(|number| format!("<h3>Hive {number}</h3>")).collect();
+    let other_page = |list: &str| format!("<main>{small}{list}</main>");
+    let lists = [
+        list("", ""),
+        list("<p>", "</p>"),
+        list("<div>", "</div>"),
+        list("\n<div>\n<div>", "</div></div>"),
+        list("<div><p>", "</p></div>"),
+        format!(
+            "<dl><dt>For<dd><p>{wax}</p><dt>Sweet<dd><p>{honey}</p><dt>Alive<dd><p>{bees}</p></dl>"
+        ),
+        format!(
+            "<table><tr><th><p><a href=/x>Thing</a></p></th><th>Where</th></tr>\
+             <tr><td>{wax}</td><td><p>{honey}</p></td></tr>\
+             <tr><td>{bees}</td><td><div><a href=/c>Hive</a></div></td></tr></table>"
+        ),
+    ];
+    for list in lists {
+        for page in [article_page(&list), other_page(&list)] {
+            let got = article(&page).text;
+            let has_thing = got.contains("Thing") || !list.contains("Thing");
+            assert!(got.contains("Honey") && got.contains("floor") && has_thing, "{page}: {got}");
+        }
+    }
+    // A link after a list is not in it.
+    let got =
+        article(&article_page(&format!("<ul><li>{bees}</ul><p><a href=/c>Wasps</a></p>"))).text;
+    assert!(!got.contains("Wasps"), "{got}");
+    // A list of links in an item is not the item.
+    let links = "<ul><li><a href=/c>Wasps are next</a><li><a href=/d>Hornets</a></ul>";
+    for inner in [links.to_owned(), format!("<p>{wax}</p><div><a href=/c>Wasps</a></div>")] {
+        let got = article(&article_page(&format!("<ul><li>{bees}<li>{inner}</ul>"))).text;
+        assert!(!got.contains("Wasps"), "{inner}: {got}");
+    }
+}
+
+#[test]
 fn a_box_about_the_author_is_left_out_of_articles() {
     let story = paragraphs("story", 12);
     let life = paragraphs("life", 4);
