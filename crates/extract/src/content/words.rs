@@ -35,26 +35,25 @@ pub(super) enum Meaning {
     Body,
 }
 
-/// These words, separated by spaces, have the same meaning anywhere in a name.
+/// These words, separated by spaces, have the same meaning anywhere in a name: site generators join words, as in
+/// `sphinxsidebar`.
 const ANYWHERE: &[(Meaning, &str)] = &[
     (Meaning::Frame, "copyright footer rodape"),
     (Meaning::Consent, "consent cookie gdpr onetrust"),
-    (Meaning::Navigation, "breadcrumb dropdown navbar navigation pager paginat toolbar"),
+    (Meaning::Navigation, "breadcrumb dropdown navbar navigation paginat toolbar"),
     (
         Meaning::Noise,
-        "advert adslot lightbox login masthead modal newsletter outbrain overlay popup
-         screen-reader sharebar sharedaddy sharing sidebar signin signup sign-up skip-link skiplink
-         social sponsor taboola tooltip visually-hidden visuallyhidden addtoany addthis sr-only
-         condition-invisible",
+        "advert adslot lightbox masthead newsletter outbrain overlay popup screen-reader sharebar
+         sharedaddy sharing sidebar signin signup sign-up skip-link skiplink taboola tooltip
+         visually-hidden visuallyhidden addtoany addthis sr-only condition-invisible",
     ),
     (
         Meaning::Aside,
-        "also-like banner follow-us more-from more-stories mostpopular popular promo readmore
-         read-more read-next recommend teaser trending widget-area slideshow subscri
+        "also-like banner follow-us more-from more-stories mostpopular readmore read-more
+         read-next recommend teaser trending widget-area slideshow subscri
          gallery disclaimer paywall headlines author-bio authorbio about-author breaking-news
          see-also blog-listing swiper next-prev prev-next next-post prev-post previous-post",
     ),
-    (Meaning::Related, "related"),
     (Meaning::Comment, "comment disqus livefyre"),
     (Meaning::Review, "bazaarvoice judgeme okendo trustpilot yotpo"),
     (
@@ -69,7 +68,7 @@ const ANYWHERE: &[(Meaning, &str)] = &[
     ),
     (
         Meaning::Detail,
-        "byline caption credit dateline entry-meta entrymeta post-meta postmeta article-meta
+        "byline caption dateline entry-meta entrymeta post-meta postmeta article-meta
          articlemeta posted-on pubdate publish-date published-date read-time reading-time taglist
          tag-list timestamp attribution author-info author-name",
     ),
@@ -83,11 +82,23 @@ const ANYWHERE: &[(Meaning, &str)] = &[
     ),
 ];
 
-/// These are also parts of other words, so they count only as whole words.
+/// These are also the ends of other words, such as `multimodal` or `blogInner`, so they count only at the start of a
+/// word.
+const STARTING: &[(Meaning, &str)] = &[
+    (Meaning::Noise, "login modal social sponsor"),
+    (Meaning::Aside, "popular promot"),
+    (Meaning::Related, "related"),
+    (Meaning::Detail, "credit"),
+];
+
+/// These are also parts of other words, such as `promontory` or `pageRow`, so they count only as whole words.
 const ALONE: &[(Meaning, &str)] = &[
-    (Meaning::Navigation, "crumbs menu nav"),
+    (Meaning::Navigation, "crumbs menu nav pager"),
     (Meaning::Noise, "ad ads share dialog notice signature"),
-    (Meaning::Aside, "btn button buttons cta latest posts print rail respond tags toc"),
+    (
+        Meaning::Aside,
+        "btn button buttons cta latest posts print promo promos rail respond tags toc",
+    ),
     (Meaning::Comment, "replies"),
     (Meaning::Review, "rating ratings review reviews"),
     (Meaning::Shop, "cart checkout financing payment payments wishlist"),
@@ -99,21 +110,32 @@ const ALONE: &[(Meaning, &str)] = &[
 /// quadratic time.
 const MAX_CONDITION_BYTES: usize = 200;
 
+/// Where in a name a word counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Anywhere,
+    /// At the start of a word.
+    Start,
+    /// As a whole word.
+    Alone,
+}
+
 struct Words {
     automaton: AhoCorasick,
-    /// The meaning of each pattern, and whether it must be a whole word.
-    entries: Vec<(Meaning, bool)>,
+    /// The meaning of each pattern, and where it counts.
+    entries: Vec<(Meaning, Place)>,
 }
 
 static WORDS: LazyLock<Option<Words>> = LazyLock::new(|| {
-    let lists =
-        ANYWHERE.iter().map(|list| (list, false)).chain(ALONE.iter().map(|list| (list, true)));
+    let lists = [(ANYWHERE, Place::Anywhere), (STARTING, Place::Start), (ALONE, Place::Alone)];
     let mut patterns = Vec::new();
     let mut entries = Vec::new();
-    for ((meaning, words), is_alone) in lists {
-        for word in words.split_whitespace() {
-            patterns.push(word);
-            entries.push((*meaning, is_alone));
+    for (list, place) in lists {
+        for (meaning, words) in list {
+            for word in words.split_whitespace() {
+                patterns.push(word);
+                entries.push((*meaning, place));
+            }
         }
     }
     let automaton = AhoCorasickBuilder::new()
@@ -128,8 +150,8 @@ static WORDS: LazyLock<Option<Words>> = LazyLock::new(|| {
 pub(super) fn meanings(name: &str, mut found: impl FnMut(Meaning)) {
     let Some(words) = WORDS.as_ref() else { return };
     for hit in words.automaton.find_overlapping_iter(name) {
-        if let Some((meaning, is_alone)) = words.entries.get(hit.pattern().as_usize())
-            && (!is_alone || stands_alone(name.as_bytes(), hit.start(), hit.end()))
+        if let Some((meaning, place)) = words.entries.get(hit.pattern().as_usize())
+            && place.has(name.as_bytes(), hit.start(), hit.end())
             && !is_condition(name.as_bytes(), hit.start(), hit.end())
             && !is_modifier(name.as_bytes(), hit.start())
         {
@@ -164,13 +186,68 @@ fn is_modifier(names: &[u8], start: usize) -> bool {
     has_separator && first.take(1).any(|word| MODIFIERS.contains(&word))
 }
 
-/// Whether the word is bounded on both sides. `topAd` consists of two words; `jXK9ad` is one generated word.
-fn stands_alone(name: &[u8], start: usize, end: usize) -> bool {
-    let byte = |at: usize| name.get(at).copied().unwrap_or(b' ');
-    let before = start.checked_sub(1).map_or(b' ', byte);
-    let begins = !before.is_ascii_alphanumeric()
-        || (before.is_ascii_lowercase() && byte(start).is_ascii_uppercase());
-    let ends = !byte(end).is_ascii_alphanumeric()
-        || (byte(end - 1).is_ascii_lowercase() && byte(end).is_ascii_uppercase());
-    begins && ends
+impl Place {
+    /// Whether the part of a name from `start` to `end` is bounded as required. `topAd` consists of two words; `jXK9ad`
+    /// is one generated word.
+    fn has(self, name: &[u8], start: usize, end: usize) -> bool {
+        let byte = |at: usize| name.get(at).copied().unwrap_or(b' ');
+        let is_bound = |before: u8, after: u8| {
+            let is_within = before.is_ascii_alphanumeric() && after.is_ascii_alphanumeric();
+            !is_within || (before.is_ascii_lowercase() && after.is_ascii_uppercase())
+        };
+        let begins = || is_bound(start.checked_sub(1).map_or(b' ', byte), byte(start));
+        let ends = || is_bound(byte(end - 1), byte(end));
+        match self {
+            Place::Anywhere => true,
+            Place::Start => begins(),
+            Place::Alone => begins() && ends(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(name: &str) -> Vec<Meaning> {
+        let mut found = Vec::new();
+        meanings(name, |meaning| found.push(meaning));
+        found
+    }
+
+    #[test]
+    fn a_word_within_another_word_means_nothing() {
+        for name in [
+            "multimodal",
+            "BIMODAL",
+            "correlated",
+            "Unrelated",
+            "promontory",
+            "antisocial",
+            "unpopular",
+            "accreditation",
+            "unsponsored",
+            "blogInner",
+            "homepageRow",
+        ] {
+            assert_eq!(all(name), [], "{name}");
+        }
+        for (name, meaning) in [
+            ("modal", Meaning::Noise),
+            ("page-modal", Meaning::Noise),
+            ("pageModal", Meaning::Noise),
+            ("PAGE_MODAL", Meaning::Noise),
+            ("modalWindow", Meaning::Noise),
+            ("modals", Meaning::Noise),
+            ("promo-box", Meaning::Aside),
+            ("promoBlock", Meaning::Aside),
+            ("promoted", Meaning::Aside),
+            ("pager-items", Meaning::Navigation),
+            ("sphinxsidebar", Meaning::Noise),
+            ("related2", Meaning::Related),
+            ("block relatedItems", Meaning::Related),
+        ] {
+            assert_eq!(all(name), [meaning], "{name}");
+        }
+    }
 }
