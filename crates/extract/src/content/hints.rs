@@ -14,6 +14,8 @@ pub(super) struct Hints {
     pub(super) is_consent: bool,
     pub(super) is_navigation: bool,
     pub(super) is_noise: bool,
+    /// Its role says that it is noise; this is not inferred from a name.
+    pub(super) is_stated_noise: bool,
     pub(super) is_aside: bool,
     pub(super) is_related: bool,
     pub(super) is_comment: bool,
@@ -62,6 +64,26 @@ impl Hints {
         hints
     }
 
+    /// The hints that count if names are not trusted: those that do not come from a name, and the names of what is
+    /// never the content, requests for consent and what readers or buyers wrote.
+    pub(super) fn without_names(self) -> Hints {
+        Hints {
+            is_consent: self.is_consent,
+            is_comment: self.is_comment,
+            is_review: self.is_review,
+            is_noise: self.is_stated_noise,
+            is_stated_noise: self.is_stated_noise,
+            is_body: self.is_body,
+            is_stated_body: self.is_stated_body,
+            is_product: self.is_product,
+            is_main: self.is_main,
+            is_hidden: self.is_hidden,
+            is_aria_hidden: self.is_aria_hidden,
+            is_tab_panel: self.is_tab_panel,
+            ..Hints::default()
+        }
+    }
+
     /// WordPress writes the subjects of an entry into its class: `hentry category-advertising tag-newsletter`. They do
     /// not say what the element is.
     fn add_class(&mut self, names: &str) {
@@ -105,8 +127,9 @@ impl Hints {
         let role = role.trim();
         self.is_main |= role.eq_ignore_ascii_case("main");
         self.is_tab_panel |= role.eq_ignore_ascii_case("tabpanel");
-        self.is_noise |=
+        self.is_stated_noise |=
             NOISE_ROLES.split_whitespace().any(|noise| role.eq_ignore_ascii_case(noise));
+        self.is_noise |= self.is_stated_noise;
     }
 }
 

@@ -83,7 +83,8 @@ fn has_article(page: &Page<'_>, kept: &TextStats, pruned: &Pruned) -> bool {
     let min_percent =
         if is_shared_as(page, "article") { SHARED_PROSE_PERCENT } else { ARTICLE_PROSE_PERCENT };
     let all_prose = kept.prose_bytes(&(0..page.nodes.len()));
-    let page_prose = all_prose - comment_prose_bytes(page, kept, pruned);
+    let comment_prose: usize = pruned.comments().iter().map(|nodes| kept.prose_bytes(nodes)).sum();
+    let page_prose = all_prose - comment_prose;
     // A page without any prose is a list of links.
     let has_prose = all_prose > 0;
     has_prose
@@ -91,17 +92,6 @@ fn has_article(page: &Page<'_>, kept: &TextStats, pruned: &Pruned) -> bool {
             (element.tag == Tag::Article || pruned.hints(index).is_body)
                 && kept.prose_bytes(&page.subtree(index)) * 100 >= page_prose * min_percent
         })
-}
-
-fn comment_prose_bytes(page: &Page<'_>, kept: &TextStats, pruned: &Pruned) -> usize {
-    let mut bytes = 0;
-    let mut index = 0;
-    while let Some(node) = page.nodes.get(index) {
-        let is_comment = pruned.hints(index).is_comment && !pruned.holds_body(&(index..node.end));
-        bytes += if is_comment { kept.prose_bytes(&(index..node.end)) } else { 0 };
-        index = if is_comment { node.end } else { index + 1 };
-    }
-    bytes
 }
 
 /// Whether this is the page's type for sharing (`og:type`).

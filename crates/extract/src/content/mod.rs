@@ -22,7 +22,7 @@ use crate::metadata::{StatedKind, without_frame};
 use crate::page::{Page, Tag};
 use crate::text_stats::TextStats;
 use kind::{Kind, is_like_article};
-use prune::Pruned;
+use prune::{Pruned, Trust};
 
 /// A result below both limits is suspect: the article may be outside of the element that looked like it. The whole page
 /// is used instead if that gives half as much again.
@@ -32,6 +32,13 @@ const SHORT_PERCENT: usize = 10;
 /// Pruning by name must leave at least this much, else the names are not trusted.
 const MIN_KEPT_PROSE_BYTES: usize = 150;
 const MIN_KEPT_PROSE_PERCENT: usize = 5;
+
+/// With less than this share of the prose left, the names of several elements together may have erased the page…
+const FEW_PROSE_PERCENT: usize = 25;
+
+/// …and they have if this share of its prose, and this many times as much text, is left without regard to them.
+const MIN_GAIN_PERCENT: usize = 25;
+const MIN_GAIN_FACTOR: usize = 5;
 
 /// The part of a page that is written.
 pub(crate) struct Content {
@@ -54,7 +61,7 @@ pub(crate) fn choose(
     authors: &[String],
 ) -> Content {
     let stats = TextStats::of(page);
-    let mut pruned = Pruned::new(page);
+    let mut pruned = Pruned::new(page, &stats);
     let mut kept = prune(&mut pruned, page, &stats, Kind::Other);
     let kind = Kind::of(page, &kept, &pruned, found_at, stated);
     if kind != Kind::Other {
@@ -77,10 +84,45 @@ pub(crate) fn choose(
     Content { text_bytes: kept.text_bytes(&root), root, more: Vec::new(), dropped }
 }
 
-/// Prunes the page, and more cautiously if that leaves too little.
+/// Prunes the page, more cautiously if that leaves too little, and without regard to names if they erase the page.
 fn prune(pruned: &mut Pruned, page: &Page<'_>, stats: &TextStats, kind: Kind) -> TextStats {
-    let kept = pruned.prune(page, stats, kind, false);
-    if is_enough(page, stats, &kept) { kept } else { pruned.prune(page, stats, kind, true) }
+    let mut trust = Trust::Full;
+    let mut kept = pruned.prune(page, stats, kind, trust);
+    if !is_enough(page, stats, &kept) {
+        trust = Trust::Guarded;
+        kept = pruned.prune(page, stats, kind, trust);
+    }
+    let left = Written::of(page, &kept, pruned, kind);
+    if left.prose * 100 >= Written::of(page, stats, pruned, kind).prose * FEW_PROSE_PERCENT {
+        return kept;
+    }
+    let unnamed = pruned.prune(page, stats, kind, Trust::None);
+    let without_names = Written::of(page, &unnamed, pruned, kind);
+    let gained = without_names.prose.saturating_sub(left.prose);
+    let page_prose = stats.prose_bytes(&(0..page.nodes.len()));
+    let is_much = gained >= MIN_KEPT_PROSE_BYTES && gained * 100 >= page_prose * MIN_GAIN_PERCENT;
+    if is_much && without_names.text > left.text * MIN_GAIN_FACTOR {
+        return unnamed;
+    }
+    pruned.prune(page, stats, kind, trust)
+}
+
+/// The bytes outside of comments, except in a forum, whose content they are.
+struct Written {
+    text: usize,
+    prose: usize,
+}
+
+impl Written {
+    fn of(page: &Page<'_>, stats: &TextStats, pruned: &Pruned, kind: Kind) -> Written {
+        let whole = 0..page.nodes.len();
+        let comments: &[_] = if kind == Kind::Forum { &[] } else { pruned.comments() };
+        let outside = |bytes: fn(&TextStats, &Range<usize>) -> usize| {
+            let in_comments: usize = comments.iter().map(|nodes| bytes(stats, nodes)).sum();
+            bytes(stats, &whole) - in_comments
+        };
+        Written { text: outside(TextStats::text_bytes), prose: outside(TextStats::prose_bytes) }
+    }
 }
 
 fn is_enough(page: &Page<'_>, all: &TextStats, kept: &TextStats) -> bool {

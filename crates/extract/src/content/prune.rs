@@ -23,6 +23,9 @@ const MAX_NOISE_PROSE_PERCENT: usize = 40;
 /// The same for a request for consent, which may be longer than the page itself.
 const MAX_CONSENT_PROSE_PERCENT: usize = 95;
 
+/// Comments with this share of the page's prose are its content.
+const MAX_COMMENT_PROSE_PERCENT: usize = 95;
+
 /// Navigation consists of links. An element with this much prose is something else, whatever its name…
 const MIN_NOT_NAVIGATION_PROSE_BYTES: usize = 150;
 const MIN_NOT_NAVIGATION_PROSE_PERCENT: usize = 50;
@@ -40,6 +43,17 @@ const FOLDED_PROSE_BYTES: usize = 200;
 /// least this much text; icons and copies of labels have less.
 const MIN_SLIDE_BYTES: usize = 80;
 
+/// How far the names of elements are trusted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Trust {
+    /// Even an element with most of the prose may be a frame, comments or hidden.
+    Full,
+    /// What has most of the prose is content.
+    Guarded,
+    /// Names say nothing, except a few.
+    None,
+}
+
 /// What is left out of the page, and the hints of its elements.
 pub(super) struct Pruned {
     /// For each node, whether its subtree is left out.
@@ -51,13 +65,15 @@ pub(super) struct Pruned {
     articles: Vec<usize>,
     /// The indexes of the `time` elements.
     times: Vec<usize>,
+    /// The outermost elements that readers wrote; none if these are all there is.
+    comments: Vec<Range<usize>>,
     /// How many elements describe a product.
     products: usize,
 }
 
 impl Pruned {
     /// Reads the hints of the elements; nothing is left out yet.
-    pub(super) fn new(page: &Page<'_>) -> Self {
+    pub(super) fn new(page: &Page<'_>, stats: &TextStats) -> Self {
         let may_be_named = |tag: Tag| tag.is_block() || matches!(tag, Tag::Other | Tag::Span);
         let hints = page.nodes.iter().map(|node| match &node.kind {
             NodeKind::Element(element) if may_be_named(element.tag) => Hints::of(element),
@@ -65,7 +81,8 @@ impl Pruned {
         });
         let hints: Vec<Hints> = hints.collect();
         let bodies = hints.iter().enumerate().filter(|(_, hints)| hints.is_stated_body);
-        let stated_bodies = bodies.map(|(index, _)| index).collect();
+        let stated_bodies: Vec<usize> = bodies.map(|(index, _)| index).collect();
+        let comments = comments(page, stats, &hints, &stated_bodies);
         let products = hints.iter().filter(|hints| hints.is_product).count();
         let indexes_of = |tag: Tag| {
             let found = page.elements().filter(move |(_, element)| element.tag == tag);
@@ -73,7 +90,13 @@ impl Pruned {
         };
         let articles = indexes_of(Tag::Article);
         let times = indexes_of(Tag::Time);
-        Pruned { dropped: Vec::new(), hints, stated_bodies, articles, times, products }
+        let dropped = Vec::new();
+        Pruned { dropped, hints, stated_bodies, articles, times, comments, products }
+    }
+
+    /// The outermost elements that readers wrote.
+    pub(super) fn comments(&self) -> &[Range<usize>] {
+        &self.comments
     }
 
     /// Whether one of these nodes states that it is the article's body.
@@ -94,15 +117,16 @@ impl Pruned {
         self.hints.get(index).copied().unwrap_or_default()
     }
 
-    /// Marks the topmost node of each subtree to leave out, from scratch; nodes inside one are not examined. If
-    /// guarded, even frame elements are kept if they have most of the prose. Returns the measures of the rest.
+    /// Marks the topmost node of each subtree to leave out, from scratch; nodes inside one are not examined. Returns
+    /// the measures of the rest.
     pub(super) fn prune(
         &mut self,
         page: &Page<'_>,
         stats: &TextStats,
         kind: Kind,
-        is_guarded: bool,
+        trust: Trust,
     ) -> TextStats {
+        let is_guarded = trust == Trust::Guarded;
         let judge = Judge { pruned: self, stats, whole: 0..page.nodes.len(), kind, is_guarded };
         let mut dropped = vec![false; page.nodes.len()];
         let mut index = 0;
@@ -112,6 +136,10 @@ impl Pruned {
             if let NodeKind::Element(element) = &node.kind {
                 let nodes = index..node.end;
                 let mut hints = self.hints(index);
+                if trust == Trust::None {
+                    hints = hints.without_names();
+                    hints.is_comment &= !self.comments.is_empty();
+                }
                 hints.is_frame &= !(index < main_end && judge.is_prose(&nodes));
                 *mark = judge.drops(element, hints, &nodes, index < article_end);
                 if element.tag == Tag::Article {
@@ -126,6 +154,26 @@ impl Pruned {
         self.dropped = dropped;
         stats.without(page, &self.dropped)
     }
+}
+
+/// The outermost elements with the name of comments, unless nearly all prose is in them: then the name misleads.
+fn comments(
+    page: &Page<'_>,
+    stats: &TextStats,
+    hints: &[Hints],
+    stated_bodies: &[usize],
+) -> Vec<Range<usize>> {
+    let mut comments: Vec<Range<usize>> = Vec::new();
+    for (index, _) in hints.iter().enumerate().filter(|(_, hints)| hints.is_comment) {
+        let nodes = page.subtree(index);
+        let is_inner = comments.last().is_some_and(|last| index < last.end);
+        if !is_inner && !has_one_within(stated_bodies, &nodes) {
+            comments.push(nodes);
+        }
+    }
+    let prose: usize = comments.iter().map(|nodes| stats.prose_bytes(nodes)).sum();
+    let page_prose = stats.prose_bytes(&(0..page.nodes.len()));
+    if prose * 100 >= page_prose * MAX_COMMENT_PROSE_PERCENT { Vec::new() } else { comments }
 }
 
 /// Whether one of the sorted indexes is in the range.

@@ -88,6 +88,74 @@ fn a_name_of_navigation_does_not_erase_prose() {
     }
 }
 
+/// One container of everything, three of a third each, and one beside comments that are twice as long.
+#[test]
+fn no_name_erases_a_page() {
+    let holding = |tag: &str, name: &str, inner: &str| {
+        format!("<{tag} class='{name}'>{inner}</{tag}><{tag} id='{name}'></{tag}>")
+    };
+    for name in [
+        "Page-Sidebar",
+        "page-overlay",
+        "section--overlay",
+        "gallery-part",
+        "post-paywall",
+        "pager",
+        "story-Ads",
+        "paginated-text",
+        "related-content",
+        "site-footer",
+        "comment-text",
+        "author-text",
+    ] {
+        for tag in ["div", "section", "article"] {
+            let part = |word: &str| holding(tag, name, &paragraphs(word, 3));
+            let siblings = [part("one"), part("two"), part("three")].concat();
+            let remarks = paragraphs("remark", 6);
+            for page in [
+                holding(tag, name, &siblings),
+                siblings.clone(),
+                format!("<meta property=og:type content=article>{siblings}"),
+                format!("<main><h1>Bees</h1>{siblings}</main>"),
+            ] {
+                let got = article(&page).text;
+                for word in ["one number 2", "two number 2", "three number 2"] {
+                    assert!(got.contains(word), "{page}: {got}");
+                }
+            }
+            if name != "comment-text" {
+                let page = format!("{}<div id=comments>{remarks}</div>", part("one"));
+                let got = article(&page).text;
+                assert!(got.contains("one number 2"), "{page}: {got}");
+            }
+        }
+    }
+}
+
+/// What is beside the content stays out, and so does what is no content at all.
+#[test]
+fn a_name_counts_where_content_is_left_without_it() {
+    let posts: String =
+        (0..9).map(|_| format!("<div class=comment>{}</div>", paragraphs("post", 3))).collect();
+    let html = format!("<h1>Bees</h1>{posts}<div class=sidebar>{}</div>", paragraphs("rule", 4));
+    let got = article(&html).text;
+    assert!(got.contains("post number 2") && !got.contains("rule"), "{got}");
+    let part = format!("<div class=sidebar>{}</div>", paragraphs("aside", 3)).repeat(2);
+    let html = format!("<div>{}</div>{part}", paragraphs("story", 3));
+    let got = article(&html).text;
+    assert!(got.contains("story number 1") && !got.contains("aside"), "{got}");
+    let hidden = format!("<div hidden>{}</div>", paragraphs("copy", 1));
+    let consent = format!("<div class=cookie-note>{}</div>", paragraphs("cookie", 2));
+    let nav = format!("<nav>{}</nav>", paragraphs("menu", 2));
+    let parts = format!("<div class=page-overlay>{}</div>", paragraphs("story", 2)).repeat(3);
+    let html = format!("<meta property=og:type content=article>{parts}{hidden}{consent}{nav}");
+    let got = article(&html).text;
+    assert!(got.contains("story number 1"), "{got}");
+    for word in ["copy", "cookie", "menu"] {
+        assert!(!got.contains(word), "{word}: {got}");
+    }
+}
+
 /// A shop has hardly any prose.
 #[test]
 fn a_name_of_navigation_does_not_erase_most_of_a_page() {
