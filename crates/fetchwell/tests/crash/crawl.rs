@@ -87,7 +87,7 @@ impl CrawlRun {
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_at_any_instant_a_crawl_has_every_page_once() {
     let mut chance = Chance::seeded(seed());
-    let kills: usize = count_or("FETCHWELL_TEST_CRAWL_KILLS", 3);
+    let kills: usize = count_or("FETCHWELL_TEST_CRAWL_KILLS", 2);
     let run = CrawlRun::new();
     let ledger = OutsideLedger::of(urls());
     let crawls = kills.div_ceil(KILLS_PER_CRAWL);
@@ -105,7 +105,7 @@ async fn killed_at_any_instant_a_crawl_has_every_page_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_at_any_instant_a_crawl_keeps_its_limits_exactly() {
     let mut chance = Chance::seeded(seed());
-    let kills: usize = count_or("FETCHWELL_TEST_CRAWL_KILLS", 3).min(KILLS_PER_CRAWL);
+    let kills: usize = count_or("FETCHWELL_TEST_CRAWL_KILLS", 2).min(KILLS_PER_CRAWL);
     let run = CrawlRun::new();
     let limits = ["--limit", "100", "--limit-per-site", "11"];
     run.kill_and_resume("rows.jsonl", &limits, kills, &mut chance).await;
