@@ -37,7 +37,7 @@ const MIN_KEPT_PROSE_PERCENT: usize = 5;
 const FEW_PROSE_PERCENT: usize = 25;
 
 /// …and they have if this share of its prose, and this many times as much text, is left without regard to them.
-const MIN_GAIN_PERCENT: usize = 25;
+const MIN_GAIN_PERCENT: usize = 15;
 const MIN_GAIN_FACTOR: usize = 5;
 
 /// The part of a page that is written.

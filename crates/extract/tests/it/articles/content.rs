@@ -88,7 +88,7 @@ fn a_name_of_navigation_does_not_erase_prose() {
     }
 }
 
-/// One container of everything, three of a third each, and one beside comments that are twice as long.
+/// One container of everything, three of a third each, and one beside comments that are four times as long.
 #[test]
 fn no_name_erases_a_page() {
     let holding = |tag: &str, name: &str, inner: &str| {
@@ -111,7 +111,7 @@ fn no_name_erases_a_page() {
         for tag in ["div", "section", "article"] {
             let part = |word: &str| holding(tag, name, &paragraphs(word, 3));
             let siblings = [part("one"), part("two"), part("three")].concat();
-            let remarks = paragraphs("remark", 6);
+            let remarks = paragraphs("remark", 12);
             for page in [
                 holding(tag, name, &siblings),
                 siblings.clone(),
