@@ -6,7 +6,7 @@ use whatlang::Lang;
 const SAMPLE_BYTES: usize = 1_000;
 
 /// So much is enough to see that the page declares the right language, as most pages do.
-const FIRST_SAMPLE_BYTES: usize = 300;
+const FIRST_SAMPLE_BYTES: usize = 200;
 
 /// A shorter text is not reliable.
 const MIN_SAMPLE_BYTES: usize = 100;

@@ -16,16 +16,24 @@ const AUTHOR_KEYS: &str = "
     dcterms.creator citation_author article_author byl";
 
 /// Words in the class or ID of elements that contain names.
-const BYLINE_WORDS: &str = "author authors byline writer contributor";
+#[rustfmt::skip]
+const BYLINE_WORDS: [&str; 5] = [
+    "author", "authors", "byline", "writer", "contributor",
+];
 
 /// Elements whose names also contain one of these words describe the author or link to other articles.
-const OTHER_WORDS: &str = "
-    about avatar bio box card comment date desc description image img links list related social
-    role title";
+#[rustfmt::skip]
+const OTHER_WORDS: [&str; 17] = [
+    "about", "avatar", "bio", "box", "card", "comment", "date", "desc", "description", "image",
+    "img", "links", "list", "related", "social", "role", "title",
+];
 
 /// Folders of pages about authors.
-const AUTHOR_FOLDERS: &str =
-    "author authors contributor contributors writer writers journalist journalists";
+#[rustfmt::skip]
+const AUTHOR_FOLDERS: [&str; 8] = [
+    "author", "authors", "contributor", "contributors", "writer", "writers", "journalist",
+    "journalists",
+];
 
 /// Words before a name.
 #[rustfmt::skip]
@@ -56,16 +64,26 @@ const MAX_TEXT_BYTES: usize = 2_000;
 const MAX_BYLINE_CHARS: usize = 120;
 
 /// Words of names that are not capitalized.
-const PARTICLES: &str = "al bin da das de del den der di dos du el la le van von";
+#[rustfmt::skip]
+const PARTICLES: [&str; 16] = [
+    "al", "bin", "da", "das", "de", "del", "den", "der", "di", "dos", "du", "el", "la", "le", "van",
+    "von",
+];
 
 /// Words that appear next to names but are never part of one.
-const NOT_NAMES: &str = "
-    about all article articles author authors blog by contact contributor contributors follow
-    home more our posts profile read share view website writers written us
-    monday tuesday wednesday thursday friday saturday sunday";
+#[rustfmt::skip]
+const NOT_NAMES: [&str; 31] = [
+    "about", "all", "article", "articles", "author", "authors", "blog", "by", "contact",
+    "contributor", "contributors", "follow", "home", "more", "our", "posts", "profile", "read",
+    "share", "view", "website", "writers", "written", "us", "monday", "tuesday", "wednesday",
+    "thursday", "friday", "saturday", "sunday",
+];
 
 /// Words that end a list of names.
-const ENDS: &str = "at for from in last on posted published updated";
+#[rustfmt::skip]
+const ENDS: [&str; 9] = [
+    "at", "for", "from", "in", "last", "on", "posted", "published", "updated",
+];
 
 /// The names from the first source that has any. The site's name does not count, unless the linked data says that it is
 /// a person and no source has another name.
@@ -113,9 +131,9 @@ pub(crate) fn stated_authors(metas: &Metas, json_ld: &JsonLd<'_>) -> Vec<String>
     distinct(people).or_else(|| distinct(in_metas())).unwrap_or_default()
 }
 
-/// Whether a word is one of these, which are separated by white space.
-fn is_one_of(words: &str, word: &str) -> bool {
-    words.split_whitespace().any(|known| known.eq_ignore_ascii_case(word))
+/// Whether a word is one of these, in upper or lower case.
+fn is_one_of(words: &[&str], word: &str) -> bool {
+    words.iter().any(|known| known.eq_ignore_ascii_case(word))
 }
 
 /// The names, each once; `None` if there is none.
@@ -176,8 +194,8 @@ fn is_byline(element: &Element<'_>) -> bool {
 }
 
 fn is_byline_name(name: &str) -> bool {
-    let has = |words: &str| name_words(name).any(|word| is_one_of(words, word));
-    has(BYLINE_WORDS) && !has(OTHER_WORDS)
+    let has = |words: &[&str]| name_words(name).any(|word| is_one_of(words, word));
+    has(&BYLINE_WORDS) && !has(&OTHER_WORDS)
 }
 
 /// The words of a class name: `post-authorName` has three.
@@ -201,7 +219,7 @@ fn is_link_to_author(element: &Element<'_>) -> bool {
             let mut folders = path.rsplit('/');
             // The last part names the author; a link to the list of authors has no folder.
             let has_page = folders.next().is_some_and(|page| !page.is_empty());
-            has_page && folders.take(2).any(|folder| is_one_of(AUTHOR_FOLDERS, folder))
+            has_page && folders.take(2).any(|folder| is_one_of(&AUTHOR_FOLDERS, folder))
         })
 }
 
@@ -238,7 +256,7 @@ fn stated_names(line: &str) -> Vec<String> {
         return likely;
     }
     match words_before_end(without_lead(line).unwrap_or(line)).as_slice() {
-        [user] if !is_one_of(NOT_NAMES, user) => stated_name(user).into_iter().collect(),
+        [user] if !is_one_of(&NOT_NAMES, user) => stated_name(user).into_iter().collect(),
         _ => Vec::new(),
     }
 }
@@ -328,7 +346,7 @@ fn words_before_end(line: &str) -> Vec<&str> {
     let mut words = line.split(' ').peekable();
     while let Some(word) = words.next() {
         let is_date = is_month(word) && words.peek().is_some_and(|next| begins_with_digit(next));
-        if is_date || is_one_of(ENDS, word) || word.starts_with(|c: char| is_mark(c) || c == '(') {
+        if is_date || is_one_of(&ENDS, word) || word.starts_with(|c: char| is_mark(c) || c == '(') {
             break;
         }
         if begins_with_digit(word) {
@@ -379,13 +397,13 @@ fn is_likely_name(text: &str) -> bool {
         let mut letters = word.chars().filter(|c| c.is_alphabetic());
         letters.next().is_some_and(|first| !first.is_lowercase())
     };
-    let is_word = |word: &str| is_capitalized(word) || is_one_of(PARTICLES, word);
+    let is_word = |word: &str| is_capitalized(word) || is_one_of(&PARTICLES, word);
     let words: Vec<&str> = text.split(' ').collect();
     words.len() <= MAX_LIKELY_NAME_WORDS
         && text.chars().count() <= MAX_LIKELY_NAME_CHARS
         && !is_month(text)
         && !is_account(text)
-        && words.iter().all(|word| is_word(word) && !is_one_of(NOT_NAMES, word))
+        && words.iter().all(|word| is_word(word) && !is_one_of(&NOT_NAMES, word))
 }
 
 #[cfg(test)]
