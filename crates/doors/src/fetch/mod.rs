@@ -7,6 +7,7 @@
 mod capture;
 mod earlier;
 mod format;
+mod json_text;
 mod plan;
 mod printed;
 mod row;

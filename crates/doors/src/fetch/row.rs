@@ -18,6 +18,7 @@ use url::Url;
 
 use super::capture::{Archived, warcinfo};
 use super::format::OutputFormat;
+use super::json_text;
 use super::plan::FetchRules;
 use super::printed::{markdown_page, text_page, under_url};
 
@@ -105,7 +106,11 @@ pub struct FetchRow {
     waited_ms: u64,
     elapsed_ms: u64,
     title: Option<String>,
+    /// Written last.
+    #[serde(skip)]
     text: Option<String>,
+    /// Written last.
+    #[serde(skip)]
     markdown: Option<String>,
     image: Option<String>,
     lang: Option<String>,
@@ -328,7 +333,11 @@ impl FetchRow {
     fn as_json(&self) -> Vec<u8> {
         // Escaping rarely adds more than an eighth, and the short fields fit into the rest.
         let mut json = Vec::with_capacity(self.text_bytes() / 8 * 9 + 1_024);
-        serde_json::to_writer(&mut json, self).map(|()| json).unwrap_or_default()
+        if serde_json::to_writer(&mut json, self).is_ok() {
+            json_text::push_field(&mut json, "text", self.text.as_deref());
+            json_text::push_field(&mut json, "markdown", self.markdown.as_deref());
+        }
+        json
     }
 
     fn as_json_line(&self) -> Vec<u8> {
