@@ -437,11 +437,16 @@ impl QueueState {
     fn rescue(&mut self, now: Time) -> usize {
         let expired = self.instances.extract_if(.., |_, expires| *expires <= now);
         let dead: BTreeSet<u64> = expired.map(|(epoch, _)| epoch).collect();
+        self.orphan(&dead, true, now)
+    }
+
+    /// Makes the leases of these instances wait again. If `interrupted`, fetches in progress count as interrupted.
+    fn orphan(&mut self, epochs: &BTreeSet<u64>, interrupted: bool, now: Time) -> usize {
         let orphans: Vec<(LeaseId, bool)> = self
             .jobs
             .iter()
             .filter_map(|(id, stored)| match stored.standing {
-                Standing::Leased { epoch, started } if dead.contains(&epoch) => {
+                Standing::Leased { epoch, started } if epochs.contains(&epoch) => {
                     Some((*id, started))
                 }
                 _ => None,
@@ -450,7 +455,7 @@ impl QueueState {
         for (id, started) in &orphans {
             self.ledger.in_flight -= 1;
             let Some(stored) = self.jobs.get_mut(id) else { continue };
-            stored.lease.interruptions += u32::from(*started);
+            stored.lease.interruptions += u32::from(interrupted && *started);
             self.wait(*id, now, false);
         }
         orphans.len()
@@ -571,6 +576,16 @@ impl Source for MemoryInstance {
         queue.instances.insert(current, now + self.queue.lease_ttl);
         let kept = held.is_some() || is_first;
         Ok(if kept { Renewal::Held { ttl: self.queue.lease_ttl } } else { Renewal::Lost })
+    }
+
+    async fn leave(&self) -> Result<(), StoreError> {
+        let now = self.queue.clock.now();
+        let mut queue = self.queue.state.lock();
+        if let Some(epoch) = self.epoch.lock().take() {
+            queue.instances.remove(&epoch);
+            queue.orphan(&BTreeSet::from([epoch]), false, now);
+        }
+        Ok(())
     }
 
     fn rescued(&self) -> u64 {

@@ -114,6 +114,25 @@ pub async fn a_dead_instance_loses_its_leases_to_another(store: &dyn QueueStore)
     assert_eq!(urls(&living.lease(10).await), ["http://a.test/1", "http://a.test/2"]);
 }
 
+/// Nothing was interrupted. If it joins again, it has lost nothing.
+pub async fn an_instance_that_leaves_hands_on_its_leases_at_once(store: &dyn QueueStore) {
+    let trial = Trial::new(store).await;
+    trial.add(&["http://a.test/1", "http://a.test/2"]).await;
+    let leaving = trial.worker().await;
+    let other = trial.worker().await;
+    let held = leaving.lease(1).await;
+    leaving.start(&held).await;
+    leaving.leave().await;
+    assert_eq!(trial.ledger().await, Ledger { accepted: 2, queued: 2, ..Ledger::default() });
+    assert_eq!(leaving.settle(&held[0], Settlement::Done).await, Settled::Stale);
+    assert!(leaving.lease(1).await.is_empty(), "it is no instance any more");
+    let leases = other.lease(10).await;
+    assert_eq!((leases.len(), leases[0].interruptions, leases[1].interruptions), (2, 0, 0));
+    assert_eq!((other.rescued(), leaving.rescued()), (0, 0));
+    leaving.leave().await;
+    assert_eq!(leaving.renew().await, Renewal::Held { ttl: LEASE_TTL });
+}
+
 /// A process that slept past its lease must not write, even if no other instance noticed.
 pub async fn settlements_of_the_dead_are_stale_before_any_rescue(store: &dyn QueueStore) {
     let trial = Trial::new(store).await;

@@ -100,6 +100,7 @@ macro_rules! queue_conformance {
                 what_another_holds_is_not_ours_to_settle,
                 an_instance_that_renews_keeps_its_leases,
                 a_dead_instance_loses_its_leases_to_another,
+                an_instance_that_leaves_hands_on_its_leases_at_once,
                 settlements_of_the_dead_are_stale_before_any_rescue,
                 a_dead_instance_comes_back_under_a_new_epoch,
                 interruptions_count_only_what_was_started,

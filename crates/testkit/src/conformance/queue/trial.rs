@@ -117,6 +117,11 @@ impl Worker<'_> {
         renewal
     }
 
+    pub(super) async fn leave(&self) {
+        self.instance.leave().await.expect("an instance leaves");
+        self.trial.ledger().await;
+    }
+
     pub(super) fn rescued(&self) -> u64 {
         self.instance.rescued()
     }
