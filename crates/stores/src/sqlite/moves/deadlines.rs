@@ -50,11 +50,11 @@ impl Moves<'_> {
         epoch: i64,
         most: usize,
     ) -> rusqlite::Result<Vec<Lease>> {
-        let mut found = Vec::new();
+        let mut leases = Vec::new();
         let mut rooms = Vec::new();
         let mut to_look_at = MAX_LOOKED_AT;
         while let Some(run) = self.first_run()?.filter(|run| run.deadline <= self.now) {
-            let left = most - found.len();
+            let left = most - leases.len();
             if left == 0 || to_look_at == 0 {
                 break;
             }
@@ -68,12 +68,11 @@ impl Moves<'_> {
             };
             to_look_at -= seen - run.first + 1;
             self.shorten(&run, seen + 1)?;
-            for (job, room) in late {
-                found.push(job);
-                rooms.push(room);
-            }
+            let (found, found_in): (Vec<_>, Vec<_>) = late.into_iter().unzip();
+            // At once, because runs overlap: the next one must not find the same jobs.
+            leases.extend(self.take(epoch, found)?);
+            rooms.extend(found_in);
         }
-        let leases = self.take(epoch, found)?;
         for (site, lane) in rooms {
             self.close_room_after_lease(&site, lane)?;
         }

@@ -95,6 +95,19 @@ pub async fn what_comes_back_late_is_overdue(store: &dyn QueueStore) {
     assert_eq!(urls(&worker, 10).await.len(), 1, "what the dead instance held");
 }
 
+/// For example after an outage: each job comes once, whichever deadlines the jobs around it have.
+pub async fn several_deadlines_that_have_passed_give_each_job_once(store: &dyn QueueStore) {
+    let trial = Trial::new(store).await;
+    let jobs = [("http://a.test/1", 10), ("http://a.test/2", 20), ("http://a.test/3", 10)];
+    trial.enqueue(jobs.iter().map(|(url, in_s)| until(&trial, url, *in_s)).collect()).await;
+    let worker = trial.worker().await;
+    close(&trial, &worker).await;
+    pass(&trial, &worker, 30).await;
+    let mut came = urls(&worker, 10).await;
+    came.sort();
+    assert_eq!(came, jobs.map(|(url, _)| url));
+}
+
 /// An idle queue reports the next deadline, and not the deadlines of finished jobs.
 pub async fn idle_until_the_first_deadline_of_what_waits(store: &dyn QueueStore) {
     let trial = Trial::new(store).await;
