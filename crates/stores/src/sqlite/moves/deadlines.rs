@@ -35,11 +35,7 @@ impl Moves<'_> {
     /// Writes the runs of jobs that were accepted here.
     pub(super) fn enter_runs(&mut self) -> rusqlite::Result<()> {
         for (deadline, (first, last)) in std::mem::take(&mut self.runs) {
-            self.tx.run(
-                "INSERT INTO expiry VALUES (?1, ?2, ?3, ?4)
-                 ON CONFLICT DO UPDATE SET last = max(last, excluded.last)",
-                (self.queue, deadline.as_micros(), first, last),
-            )?;
+            self.insert_run(&Run { deadline, first, last })?;
         }
         Ok(())
     }
@@ -114,22 +110,28 @@ impl Moves<'_> {
         })
     }
 
-    /// Makes a run begin at `first`, or deletes it if it ends before that. A run that begins there already belongs to a
-    /// job that was requeued late, and is part of this one.
+    /// Makes a run begin at `first`, or deletes it if it ends before that.
     fn shorten(&self, run: &Run, first: LeaseId) -> rusqlite::Result<()> {
-        let deadline = run.deadline.as_micros();
-        if first > run.last {
-            self.tx.run(
-                "DELETE FROM expiry WHERE queue = ?1 AND deadline = ?2 AND first = ?3",
-                (self.queue, deadline, run.first),
-            )?;
-        } else if first > run.first {
-            self.tx.run(
-                "UPDATE OR REPLACE expiry SET first = ?4
-                 WHERE queue = ?1 AND deadline = ?2 AND first = ?3",
-                (self.queue, deadline, run.first, first),
-            )?;
+        if first == run.first {
+            return Ok(());
         }
+        self.tx.run(
+            "DELETE FROM expiry WHERE queue = ?1 AND deadline = ?2 AND first = ?3",
+            (self.queue, run.deadline.as_micros(), run.first),
+        )?;
+        if first <= run.last {
+            self.insert_run(&Run { first, ..*run })?;
+        }
+        Ok(())
+    }
+
+    /// Where a run begins that was there before, such as that of jobs that were requeued late, the two become one.
+    fn insert_run(&self, run: &Run) -> rusqlite::Result<()> {
+        self.tx.run(
+            "INSERT INTO expiry VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT DO UPDATE SET last = max(last, excluded.last)",
+            (self.queue, run.deadline.as_micros(), run.first, run.last),
+        )?;
         Ok(())
     }
 

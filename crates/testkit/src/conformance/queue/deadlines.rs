@@ -95,6 +95,26 @@ pub async fn what_comes_back_late_is_overdue(store: &dyn QueueStore) {
     assert_eq!(urls(&worker, 10).await.len(), 1, "what the dead instance held");
 }
 
+/// Jobs of one deadline that come back apart: while an earlier one is handed out, no other is forgotten.
+pub async fn what_comes_back_late_beside_others_is_overdue(store: &dyn QueueStore) {
+    let trial = Trial::new(store).await;
+    let named: Vec<String> = (0..4).map(|n| format!("http://a.test/{n}")).collect();
+    trial.enqueue(named.iter().map(|url| until(&trial, url, 3)).collect()).await;
+    let worker = trial.worker().await;
+    let held = worker.lease(10).await;
+    pass(&trial, &worker, 4).await;
+    assert!(urls(&worker, 10).await.is_empty());
+    let back = Settlement::HandBack { at: trial.now() + secs(1_000) };
+    for some in [[0, 2], [1, 3]] {
+        let batch: Vec<_> = some.iter().map(|n| (&held[*n], &back)).collect();
+        worker.settle_all(&batch).await;
+    }
+    let mut came = urls(&worker, 1).await;
+    came.extend(urls(&worker, 10).await);
+    came.sort();
+    assert_eq!(came, named);
+}
+
 /// For example after an outage: each job comes once, whichever deadlines the jobs around it have.
 pub async fn several_deadlines_that_have_passed_give_each_job_once(store: &dyn QueueStore) {
     let trial = Trial::new(store).await;

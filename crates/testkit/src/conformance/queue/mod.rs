@@ -78,6 +78,7 @@ macro_rules! queue_conformance {
                 each_comes_when_its_own_deadline_passes,
                 many_that_are_overdue_come_in_turn,
                 what_comes_back_late_is_overdue,
+                what_comes_back_late_beside_others_is_overdue,
                 several_deadlines_that_have_passed_give_each_job_once,
                 idle_until_the_first_deadline_of_what_waits,
             ],
