@@ -22,19 +22,28 @@ impl Moves<'_> {
                     "UPDATE job SET reason = NULL, details = NULL, interruptions = 0, batch = NULL,
                          ended_at = NULL, url_failures = 0, site_failures = 0, paced = 0,
                          first_site_failure = NULL
-                     WHERE id = ?1 AND queue = ?2 AND state = {dead}"
+                     WHERE id = ?1 AND queue = ?2 AND state = {dead} RETURNING deadline"
                 )
             }
             Revision::Drop => {
-                sql!("DELETE FROM job WHERE id = ?1 AND queue = ?2 AND state = {dead}")
+                sql!(
+                    "DELETE FROM job WHERE id = ?1 AND queue = ?2 AND state = {dead}
+                     RETURNING deadline"
+                )
             }
         };
-        if self.tx.run(sql, (id, self.queue))? == 0 {
-            return Ok(false);
-        }
+        let deadline: Option<Option<i64>> =
+            self.tx.find(sql, (id, self.queue), |row| row.get(0))?;
+        let Some(deadline) = deadline else { return Ok(false) };
         self.change.dead -= 1;
         match revision {
-            Revision::Retry => self.wait(id, self.now)?,
+            Revision::Retry => {
+                // Its run may have been deleted while it was dead.
+                if let Some(deadline) = deadline {
+                    self.expires(id, Time::from_micros(deadline));
+                }
+                self.wait(id, self.now)?;
+            }
             Revision::Drop => self.change.skipped += 1,
         }
         Ok(true)

@@ -4,6 +4,7 @@ use fetchwell_engine::ports::dead_letters::{LETTERS_PER_PAGE, Letters, Revision}
 use fetchwell_engine::ports::finish::Settlement;
 use fetchwell_engine::ports::job::NewJob;
 use fetchwell_engine::ports::queue::Ledger;
+use fetchwell_engine::ports::source::{Demand, Taken};
 use fetchwell_policy::retry::History;
 
 use super::LettersStore;
@@ -45,6 +46,26 @@ pub async fn what_is_retried_waits_in_the_order_it_came_in(store: &dyn LettersSt
     trial.kill(&urls_in.map(|url| (url, GONE))).await;
     assert_eq!(trial.revise(&Letters::All, Revision::Retry).await, 3);
     assert_eq!(urls(&trial.take().await), urls_in);
+}
+
+/// It is handed out when that passes, although its site is closed.
+pub async fn what_is_retried_keeps_its_deadline(store: &dyn LettersStore) {
+    let trial = Trial::new(store).await;
+    let deadline = trial.clock.now() + LEASE_TTL / 2;
+    let mut urgent = job("http://a.test/");
+    urgent.job.deadline = Some(deadline);
+    assert_eq!(trial.queue.enqueue(vec![urgent]).await.expect("it is accepted"), 1);
+    let lease = trial.take().await.remove(0);
+    trial.settle(&lease, dead(GONE), None).await;
+    assert!(trial.take().await.is_empty(), "a look for jobs while there are none");
+    assert_eq!(trial.revise(&Letters::All, Revision::Retry).await, 1);
+    let site = lease.job.site.expect("it has a site");
+    let closed = vec![(site, deadline + LEASE_TTL)];
+    let closing = Demand { most: 10, most_per_site: 10, closed, ..Demand::default() };
+    let taken = trial.worker.take(&closing).await.expect("a take is answered");
+    assert!(matches!(taken, Taken::Idle { until } if until <= deadline), "{taken:?}");
+    trial.clock.set(deadline);
+    assert_eq!(urls(&trial.take().await), ["http://a.test/"]);
 }
 
 /// Even those that died for another reason.
