@@ -65,21 +65,21 @@ impl PostgresQueue {
         PostgresInstance::new(self.clone())
     }
 
-    /// When the oldest waiting job (delayed or not) was accepted, by the engine's clock. `id + 0` keeps PostgreSQL from
-    /// scanning all ended jobs for the first one that waits.
+    /// When the oldest waiting job (delayed or not) was accepted, by the engine's clock. Its id need not be the smallest
+    /// one, because each process has a stock of ids.
     pub async fn oldest_waiting(&self) -> Result<Option<Time>, StoreError> {
         const OLDEST: &str = sql!(concat!(
-            "SELECT accepted_at, ",
+            "SELECT min(accepted_at), ",
             now_or!("$2"),
-            " FROM fetchwell_job WHERE id = (
-                 SELECT min(id + 0) FROM fetchwell_job WHERE queue = $1 AND state < {leased})"
+            " FROM fetchwell_job WHERE queue = $1 AND state < {leased}"
         ));
         let query = sqlx::query(OLDEST).bind(self.id).bind(self.clock.given());
         let accepted = |row: &PgRow| {
             let moment = self.clock.moment(row.try_get(1)?);
-            Ok(moment.to_local(Time::from_micros(row.try_get(0)?)))
+            let accepted_at: Option<i64> = row.try_get(0)?;
+            Ok(accepted_at.map(|micros| moment.to_local(Time::from_micros(micros))))
         };
-        Ok(self.db.read(query, accepted).await?.pop())
+        Ok(self.db.read(query, accepted).await?.pop().flatten())
     }
 
     /// Dead jobs with their reasons, oldest first.

@@ -140,13 +140,12 @@ impl Oversight for PostgresRetriever {
         Ok(ledgers)
     }
 
-    /// Ids are in order of acceptance. `id + 0` keeps PostgreSQL from scanning all ended jobs for the first one that
-    /// waits.
+    /// Ids are not in order of acceptance, because each process has a stock of them.
     async fn oldest_waiting(&self) -> Result<BTreeMap<String, Duration>, StoreError> {
         let query = sqlx::query(sql!(
-            "SELECT queue.name, job.accepted_at FROM fetchwell_queue AS queue
-             JOIN fetchwell_job AS job ON job.id = (
-                 SELECT min(id + 0) FROM fetchwell_job WHERE queue = queue.id AND state < {leased})"
+            "SELECT queue.name, min(job.accepted_at) FROM fetchwell_queue AS queue
+             JOIN fetchwell_job AS job ON job.queue = queue.id AND job.state < {leased}
+             GROUP BY queue.name"
         ));
         let since: Vec<(String, i64)> = self.messages.db.read_as(query).await?;
         let now = self.moment().await?;

@@ -73,6 +73,7 @@ macro_rules! queue_conformance {
                 a_queue_that_goes_on_is_never_exhausted,
                 what_is_overdue_comes_although_its_site_is_closed,
                 the_oldest_that_waits_counts_however_long_it_is_delayed,
+                the_oldest_that_waits_counts_whichever_process_added_it,
             ],
             deadlines: [
                 each_comes_when_its_own_deadline_passes,

@@ -307,3 +307,20 @@ pub async fn the_oldest_that_waits_counts_however_long_it_is_delayed(store: &dyn
     worker.settle(&lease, Settlement::Dead { reason: "so".to_owned() }).await;
     assert_eq!(worker.oldest_waiting().await, None);
 }
+
+/// The order of the ids of two processes says nothing.
+pub async fn the_oldest_that_waits_counts_whichever_process_added_it(store: &dyn QueueStore) {
+    let here = Trial::new(store).await;
+    let there = here.beside(store).await;
+    here.add(&["http://a.test/done"]).await;
+    there.add(&["http://a.test/done-too"]).await;
+    let worker = here.worker().await;
+    for lease in worker.lease(2).await {
+        worker.settle(&lease, Settlement::Done).await;
+    }
+    let first = here.now();
+    there.add(&["http://a.test/older"]).await;
+    here.clock.advance(secs(10));
+    here.add(&["http://a.test/younger"]).await;
+    assert_eq!(worker.oldest_waiting().await, Some(first));
+}
