@@ -44,14 +44,13 @@ const ANYWHERE: &[(Meaning, &str)] = &[
     (
         Meaning::Noise,
         "advert adslot lightbox masthead newsletter outbrain overlay popup screen-reader sharebar
-         sharedaddy sharing sidebar signin signup sign-up skip-link skiplink taboola tooltip
-         visually-hidden visuallyhidden addtoany addthis sr-only condition-invisible",
+         sharedaddy sharing sidebar sign-up skip-link skiplink taboola tooltip visually-hidden
+         visuallyhidden addtoany addthis sr-only condition-invisible",
     ),
     (
         Meaning::Aside,
-        "also-like banner follow-us more-from more-stories mostpopular readmore read-more
-         read-next recommend teaser trending widget-area slideshow subscri
-         gallery disclaimer paywall headlines author-bio authorbio about-author breaking-news
+        "also-like banner follow-us more-from more-stories mostpopular recommend teaser trending
+         widget-area slideshow subscri gallery disclaimer paywall headlines author-bio authorbio about-author breaking-news
          see-also blog-listing swiper next-prev prev-next next-post prev-post previous-post",
     ),
     (Meaning::Comment, "comment disqus livefyre"),
@@ -69,8 +68,8 @@ const ANYWHERE: &[(Meaning, &str)] = &[
     (
         Meaning::Detail,
         "byline caption dateline entry-meta entrymeta post-meta postmeta article-meta
-         articlemeta posted-on pubdate publish-date published-date read-time reading-time taglist
-         tag-list timestamp attribution author-info author-name",
+         articlemeta posted-on pubdate publish-date published-date reading-time taglist tag-list
+         timestamp attribution author-info author-name",
     ),
     (
         Meaning::Body,
@@ -82,13 +81,12 @@ const ANYWHERE: &[(Meaning, &str)] = &[
     ),
 ];
 
-/// These are also the ends of other words, such as `multimodal` or `blogInner`, so they count only at the start of a
-/// word.
+/// These also occur inside other words (`multimodal`, `blogInner`), so they count only at the start of a word.
 const STARTING: &[(Meaning, &str)] = &[
-    (Meaning::Noise, "login modal social sponsor"),
-    (Meaning::Aside, "popular promot"),
+    (Meaning::Noise, "login modal signin signup social sponsor"),
+    (Meaning::Aside, "popular promot readmore read-more read-next"),
     (Meaning::Related, "related"),
-    (Meaning::Detail, "credit"),
+    (Meaning::Detail, "credit read-time"),
 ];
 
 /// These are also parts of other words, such as `promontory` or `pageRow`, so they count only as whole words.
@@ -112,7 +110,7 @@ const MAX_CONDITION_BYTES: usize = 200;
 
 /// Where in a name a word counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum MatchPosition {
     Anywhere,
     /// At the start of a word.
     Start,
@@ -123,18 +121,22 @@ enum Place {
 struct Words {
     automaton: AhoCorasick,
     /// The meaning of each pattern, and where it counts.
-    entries: Vec<(Meaning, Place)>,
+    entries: Vec<(Meaning, MatchPosition)>,
 }
 
 static WORDS: LazyLock<Option<Words>> = LazyLock::new(|| {
-    let lists = [(ANYWHERE, Place::Anywhere), (STARTING, Place::Start), (ALONE, Place::Alone)];
+    let lists = [
+        (ANYWHERE, MatchPosition::Anywhere),
+        (STARTING, MatchPosition::Start),
+        (ALONE, MatchPosition::Alone),
+    ];
     let mut patterns = Vec::new();
     let mut entries = Vec::new();
-    for (list, place) in lists {
+    for (list, position) in lists {
         for (meaning, words) in list {
             for word in words.split_whitespace() {
                 patterns.push(word);
-                entries.push((*meaning, place));
+                entries.push((*meaning, position));
             }
         }
     }
@@ -150,8 +152,8 @@ static WORDS: LazyLock<Option<Words>> = LazyLock::new(|| {
 pub(super) fn meanings(name: &str, mut found: impl FnMut(Meaning)) {
     let Some(words) = WORDS.as_ref() else { return };
     for hit in words.automaton.find_overlapping_iter(name) {
-        if let Some((meaning, place)) = words.entries.get(hit.pattern().as_usize())
-            && place.has(name.as_bytes(), hit.start(), hit.end())
+        if let Some((meaning, position)) = words.entries.get(hit.pattern().as_usize())
+            && position.has(name.as_bytes(), hit.start(), hit.end())
             && !is_condition(name.as_bytes(), hit.start(), hit.end())
             && !is_modifier(name.as_bytes(), hit.start())
         {
@@ -186,21 +188,25 @@ fn is_modifier(names: &[u8], start: usize) -> bool {
     has_separator && first.take(1).any(|word| MODIFIERS.contains(&word))
 }
 
-impl Place {
-    /// Whether the part of a name from `start` to `end` is bounded as required. `topAd` consists of two words; `jXK9ad`
-    /// is one generated word.
+impl MatchPosition {
+    /// Whether the part of a name from `start` to `end` is bounded as required. `topAd`, `UIModal` and `col2Modal`
+    /// consist of two words; `jXK9ad` is one generated word.
     fn has(self, name: &[u8], start: usize, end: usize) -> bool {
         let byte = |at: usize| name.get(at).copied().unwrap_or(b' ');
-        let is_bound = |before: u8, after: u8| {
+        let is_bound = |at: usize| {
+            let before = at.checked_sub(1).map_or(b' ', byte);
+            let after = byte(at);
             let is_within = before.is_ascii_alphanumeric() && after.is_ascii_alphanumeric();
-            !is_within || (before.is_ascii_lowercase() && after.is_ascii_uppercase())
+            let is_camel = after.is_ascii_uppercase()
+                && (!before.is_ascii_uppercase() || byte(at + 1).is_ascii_lowercase());
+            !is_within || is_camel
         };
-        let begins = || is_bound(start.checked_sub(1).map_or(b' ', byte), byte(start));
-        let ends = || is_bound(byte(end - 1), byte(end));
+        let begins = || is_bound(start);
+        let ends = || is_bound(end);
         match self {
-            Place::Anywhere => true,
-            Place::Start => begins(),
-            Place::Alone => begins() && ends(),
+            MatchPosition::Anywhere => true,
+            MatchPosition::Start => begins(),
+            MatchPosition::Alone => begins() && ends(),
         }
     }
 }
@@ -229,6 +235,12 @@ mod tests {
             "unsponsored",
             "blogInner",
             "homepageRow",
+            "designing",
+            "designInner",
+            "designUpload",
+            "thread-next",
+            "thread-timer",
+            "MULTIMODAL2",
         ] {
             assert_eq!(all(name), [], "{name}");
         }
@@ -238,6 +250,12 @@ mod tests {
             ("pageModal", Meaning::Noise),
             ("PAGE_MODAL", Meaning::Noise),
             ("modalWindow", Meaning::Noise),
+            ("UIModal", Meaning::Noise),
+            ("col2Modal", Meaning::Noise),
+            ("page-signin", Meaning::Noise),
+            ("userSignup", Meaning::Noise),
+            ("post-read-times", Meaning::Detail),
+            ("linkReadMore", Meaning::Aside),
             ("modals", Meaning::Noise),
             ("promo-box", Meaning::Aside),
             ("promoBlock", Meaning::Aside),
