@@ -14,11 +14,11 @@ const MAX_OWN_BYTES: usize = 80;
 /// A list within an article is followed by at least this much prose. At the end, lists lead to other articles.
 const MIN_PROSE_AFTER_BYTES: usize = 100;
 
-/// The item that a block begins is not searched for behind more nodes than this.
+/// How many preceding nodes are searched for the item that a block begins.
 const MAX_WRAPPERS: usize = 8;
 
-/// Drops the link lists in the content, except for items of other lists. In an article, those that its text announces
-/// are kept, too.
+/// Drops link lists, except for blocks that begin an item or a cell. In articles, also keeps lists that the text
+/// announces.
 pub(super) fn drop(
     page: &Page<'_>,
     kept: &TextStats,
@@ -41,7 +41,7 @@ pub(super) fn drop(
                 false
             }
         };
-        let is_item = is_list && begins_item(page, index);
+        let is_item = is_list && begins_item(page, kept, index);
         let is_within = is_list && is_article && !is_item && {
             let prose_after = kept.prose_bytes(&(node.end..root.end));
             prose_after >= MIN_PROSE_AFTER_BYTES && announces(last_text) && is_set(page, &nodes)
@@ -79,8 +79,9 @@ fn is_set(page: &Page<'_>, nodes: &Range<usize>) -> bool {
     is_second_item && !address.is_some_and(|address| address.starts_with('#'))
 }
 
-/// Whether this is the first block of an item or of a cell. It stays with its neighbours in the list or the row.
-fn begins_item(page: &Page<'_>, index: usize) -> bool {
+/// Whether this is the first block of an item or a cell; it is kept with its neighbors. A block with several links is a
+/// menu; links without text, such as portraits and icons, do not count.
+fn begins_item(page: &Page<'_>, kept: &TextStats, index: usize) -> bool {
     let tag_of = |node: &Node<'_>| match &node.kind {
         NodeKind::Element(element) => Some(element.tag),
         NodeKind::Text(_) => None,
@@ -92,8 +93,12 @@ fn begins_item(page: &Page<'_>, index: usize) -> bool {
     let before = page.nodes.get(..index).unwrap_or_default().iter().rev().take(MAX_WRAPPERS);
     // White space may separate them.
     let mut around = before.skip_while(|node| tag_of(node).is_none() || is_block(node));
+    let has_text = |at: &usize| kept.text_bytes(&page.subtree(*at)) > 0;
+    let is_link = |at: &usize| page.nodes.get(*at).and_then(tag_of) == Some(Tag::A);
+    let mut links = page.subtree(index).filter(|at| is_link(at) && has_text(at));
     page.nodes.get(index).is_some_and(is_block)
         && around.next().is_some_and(|node| is_around(node, &[Tag::Dd, Tag::Li, Tag::Td, Tag::Th]))
+        && links.nth(1).is_none()
 }
 
 fn holds_links(tag: Tag) -> bool {

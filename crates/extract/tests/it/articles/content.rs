@@ -386,7 +386,7 @@ fn an_item_stays_in_its_list_if_its_link_is_a_paragraph() {
 }
 
 #[test]
-fn a_link_stays_with_its_neighbours_whatever_holds_them() {
+fn a_link_in_an_item_or_cell_is_kept() {
     let wax = "Wax for candles and for the floor";
     let bees = "Bees, of course, and what they need";
     let honey = "<a href=/b>Honey</a>";
@@ -404,6 +404,7 @@ fn a_link_stays_with_its_neighbours_whatever_holds_them() {
         list("<div>", "</div>"),
         list("\n<div>\n<div>", "</div></div>"),
         list("<div><p>", "</p></div>"),
+        list("<div><a href=/b><img src=/b.png></a>", "</div>"),
         format!(
             "<dl><dt>For<dd><p>{wax}</p><dt>Sweet<dd><p>{honey}</p><dt>Alive<dd><p>{bees}</p></dl>"
         ),
@@ -429,6 +430,28 @@ fn a_link_stays_with_its_neighbours_whatever_holds_them() {
     for inner in [links.to_owned(), format!("<p>{wax}</p><div><a href=/c>Wasps</a></div>")] {
         let got = article(&article_page(&format!("<ul><li>{bees}<li>{inner}</ul>"))).text;
         assert!(!got.contains("Wasps"), "{inner}: {got}");
+    }
+}
+
+#[test]
+fn several_links_in_an_item_or_cell_are_a_menu() {
+    let links = "<a href=/c>Wasps</a> <a href=/d>Hornets</a> <a href=/e>Flies</a>";
+    let parts = "<div><a href=/c>Wasps</a></div><div><a href=/d>Hornets</a></div>";
+    let story = paragraphs("story", 4);
+    let headings: String = (0..20).map(|number| format!("<h3>Hive {number}</h3>")).collect();
+    for menu in [
+        format!("<ul><li><div>{links}</div><li>Wax and honey</ul>"),
+        format!("<ul><li> <p>{links}</p><li>Wax and honey</ul>"),
+        format!("<ul><li><div><div>{parts}</div></div><li>Wax and honey</ul>"),
+        format!("<table><tr><td><div>{links}</div></td><td>Wax and honey</td></tr></table>"),
+    ] {
+        for page in [
+            format!("<article>{story}{menu}{story}</article>"),
+            format!("<main>{headings}{menu}</main>"),
+        ] {
+            let got = article(&page).text;
+            assert!(got.contains("Wax and honey") && !got.contains("Wasps"), "{page}: {got}");
+        }
     }
 }
 
