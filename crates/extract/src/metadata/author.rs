@@ -131,7 +131,7 @@ pub(crate) fn stated_authors(metas: &Metas, json_ld: &JsonLd<'_>) -> Vec<String>
     distinct(people).or_else(|| distinct(in_metas())).unwrap_or_default()
 }
 
-/// Whether a word is one of these, in upper or lower case.
+/// Whether a word is in the list, ignoring case.
 fn is_one_of(words: &[&str], word: &str) -> bool {
     words.iter().any(|known| known.eq_ignore_ascii_case(word))
 }
@@ -147,19 +147,33 @@ fn distinct(names: impl Iterator<Item = String>) -> Option<Vec<String>> {
     (!kept.is_empty()).then_some(kept)
 }
 
-/// A name that the page states as such, without the name of an account after it: `Ada Keeper (@ada)`. `None` for the
-/// URL of a profile, for the name of an account, and for anything that is too long.
+/// A name that the page states as such, without trailing accounts (`Ada Keeper (@ada)`). `None` for the URL of a
+/// profile, for the name of an account, and for anything that is too long.
 pub(crate) fn stated_name(value: &str) -> Option<String> {
     let value = one_line(value);
-    let value = value.split_once("(@").map_or(value.as_str(), |(name, _)| name);
-    let name = without_lead(value).unwrap_or(value).trim_matches(is_mark);
+    let value = without_accounts(&value);
+    let name = without_lead(&value).unwrap_or(&value).trim_matches(is_mark);
     let is_name = !name.is_empty() && !is_account(name) && name.chars().count() <= MAX_NAME_CHARS;
     is_name.then(|| name.to_owned())
 }
 
+/// The text without the accounts in parentheses.
+fn without_accounts(text: &str) -> String {
+    let mut names = String::new();
+    let mut rest = text;
+    while let Some((name, account)) = rest.split_once("(@") {
+        names.push_str(name.trim_end());
+        rest = account.split_once(')').map_or("", |(_, after)| after);
+    }
+    names + rest
+}
+
 /// Whether this has the name of an account, a mail address or the address of a page in it: `t.me/ada`.
 fn is_account(text: &str) -> bool {
-    let is_host = |host: &str| host.rsplit_once('.').is_some_and(|(_, end)| end.len() >= 2);
+    // A capital after the dot begins a name: `J.Smith/AFP`.
+    let is_top_level =
+        |end: &str| end.len() >= 2 && end.bytes().all(|byte| byte.is_ascii_lowercase());
+    let is_host = |host: &str| host.rsplit_once('.').is_some_and(|(_, end)| is_top_level(end));
     let is_address = |word: &str| word.split_once('/').is_some_and(|(host, _)| is_host(host));
     text.contains('@') || text.contains("://") || text.split(' ').any(is_address)
 }
@@ -417,6 +431,9 @@ mod tests {
             ("Author: Ada Keeper", Some("Ada Keeper")),
             (" @ada ", None),
             ("Ada Keeper (@ada)", Some("Ada Keeper")),
+            ("Ada Keeper (@ada), Bob Miller (@bob)", Some("Ada Keeper, Bob Miller")),
+            ("Ada Keeper (@ada) and Bob Miller (@bob", Some("Ada Keeper and Bob Miller")),
+            ("(@ada)", None),
             ("Ada Keeper @ada", None),
             ("ada@site.test", None),
             ("t.me/ada", None),
@@ -424,6 +441,8 @@ mod tests {
             ("www.social.test/ada", None),
             ("Ada K./The Hive", Some("Ada K./The Hive")),
             ("AC/DC", Some("AC/DC")),
+            ("J.Smith/AFP", Some("J.Smith/AFP")),
+            ("St.John/Reuters", Some("St.John/Reuters")),
             ("Bypass Editors", Some("Bypass Editors")),
             ("https://a.test/ada", None),
             ("", None),
