@@ -132,10 +132,10 @@ fn declared(body: &[u8]) -> Option<&'static Encoding> {
 fn encoding_named(label: &str) -> Option<&'static Encoding> {
     let encoding = Encoding::for_label_no_replacement(label.as_bytes())?;
     Some(if encoding == UTF_16LE || encoding == UTF_16BE {
-        // The label was readable as ASCII.
+        // The declaration was readable as ASCII, so the body is not UTF-16.
         UTF_8
     } else if encoding == X_USER_DEFINED {
-        // So the HTML standard says; it stands for any encoding of one byte per character.
+        // The HTML standard requires this.
         WINDOWS_1252
     } else {
         encoding

@@ -187,7 +187,7 @@ impl<'a> Reader<'a> {
         let name = local(name).to_ascii_lowercase();
         match &self.draft {
             Some((_, outside)) if depth == outside + 1 => entry_field(&name, is_own, attributes),
-            // `media:group` has one file in several formats, and its title stands in for that of the entry.
+            // `media:group` holds one item in several formats; its title is used if the entry has none.
             Some((_, outside)) if depth == outside + 2 && is_group(parent.name) => {
                 (name == "title").then_some(Field::Title { is_own: false })
             }

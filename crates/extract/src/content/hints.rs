@@ -64,8 +64,8 @@ impl Hints {
         hints
     }
 
-    /// The hints that count if names are not trusted: those that do not come from a name, and the names of what is
-    /// never the content, requests for consent and what readers or buyers wrote.
+    /// The hints that count if names are not trusted: those from other attributes, and the names of bodies, comments,
+    /// reviews and consent requests.
     pub(super) fn without_names(self) -> Hints {
         Hints {
             is_consent: self.is_consent,

@@ -36,7 +36,8 @@ const MIN_KEPT_PROSE_PERCENT: usize = 5;
 /// With less than this share of the prose left, the names of several elements together may have erased the page…
 const FEW_PROSE_PERCENT: usize = 25;
 
-/// …and they have if this share of its prose, and this many times as much text, is left without regard to them.
+/// …and they have if ignoring names adds this share of the page's prose and leaves more than this many times as much
+/// text.
 const MIN_GAIN_PERCENT: usize = 15;
 const MIN_GAIN_FACTOR: usize = 5;
 
@@ -84,7 +85,7 @@ pub(crate) fn choose(
     Content { text_bytes: kept.text_bytes(&root), root, more: Vec::new(), dropped }
 }
 
-/// Prunes the page, more cautiously if that leaves too little, and without regard to names if they erase the page.
+/// Prunes the page: more cautiously if too little is left, and ignoring names if they erase the page.
 fn prune(pruned: &mut Pruned, page: &Page<'_>, stats: &TextStats, kind: Kind) -> TextStats {
     let mut trust = Trust::Full;
     let mut kept = pruned.prune(page, stats, kind, trust);
@@ -92,12 +93,12 @@ fn prune(pruned: &mut Pruned, page: &Page<'_>, stats: &TextStats, kind: Kind) ->
         trust = Trust::Guarded;
         kept = pruned.prune(page, stats, kind, trust);
     }
-    let left = Written::of(page, &kept, pruned, kind);
-    if left.prose * 100 >= Written::of(page, stats, pruned, kind).prose * FEW_PROSE_PERCENT {
+    let left = ContentSize::of(page, &kept, pruned, kind);
+    if left.prose * 100 >= ContentSize::of(page, stats, pruned, kind).prose * FEW_PROSE_PERCENT {
         return kept;
     }
-    let unnamed = pruned.prune(page, stats, kind, Trust::None);
-    let without_names = Written::of(page, &unnamed, pruned, kind);
+    let unnamed = pruned.prune(page, stats, kind, Trust::Ignored);
+    let without_names = ContentSize::of(page, &unnamed, pruned, kind);
     let gained = without_names.prose.saturating_sub(left.prose);
     let page_prose = stats.prose_bytes(&(0..page.nodes.len()));
     let is_much = gained >= MIN_KEPT_PROSE_BYTES && gained * 100 >= page_prose * MIN_GAIN_PERCENT;
@@ -108,20 +109,20 @@ fn prune(pruned: &mut Pruned, page: &Page<'_>, stats: &TextStats, kind: Kind) ->
 }
 
 /// The bytes outside of comments, except in a forum, whose content they are.
-struct Written {
+struct ContentSize {
     text: usize,
     prose: usize,
 }
 
-impl Written {
-    fn of(page: &Page<'_>, stats: &TextStats, pruned: &Pruned, kind: Kind) -> Written {
+impl ContentSize {
+    fn of(page: &Page<'_>, stats: &TextStats, pruned: &Pruned, kind: Kind) -> ContentSize {
         let whole = 0..page.nodes.len();
         let comments: &[_] = if kind == Kind::Forum { &[] } else { pruned.comments() };
         let outside = |bytes: fn(&TextStats, &Range<usize>) -> usize| {
             let in_comments: usize = comments.iter().map(|nodes| bytes(stats, nodes)).sum();
             bytes(stats, &whole) - in_comments
         };
-        Written { text: outside(TextStats::text_bytes), prose: outside(TextStats::prose_bytes) }
+        ContentSize { text: outside(TextStats::text_bytes), prose: outside(TextStats::prose_bytes) }
     }
 }
 

@@ -23,7 +23,7 @@ const MAX_NOISE_PROSE_PERCENT: usize = 40;
 /// The same for a request for consent, which may be longer than the page itself.
 const MAX_CONSENT_PROSE_PERCENT: usize = 95;
 
-/// Comments with this share of the page's prose are its content.
+/// If comments have at least this share of the page's prose, they are its content.
 const MAX_COMMENT_PROSE_PERCENT: usize = 95;
 
 /// Navigation consists of links. An element with this much prose is something else, whatever its name…
@@ -48,10 +48,10 @@ const MIN_SLIDE_BYTES: usize = 80;
 pub(super) enum Trust {
     /// Even an element with most of the prose may be a frame, comments or hidden.
     Full,
-    /// What has most of the prose is content.
+    /// An element with most of the prose is content.
     Guarded,
-    /// Names say nothing, except a few.
-    None,
+    /// Names are ignored, except for bodies, comments, reviews and consent requests.
+    Ignored,
 }
 
 /// What is left out of the page, and the hints of its elements.
@@ -82,7 +82,7 @@ impl Pruned {
         let hints: Vec<Hints> = hints.collect();
         let bodies = hints.iter().enumerate().filter(|(_, hints)| hints.is_stated_body);
         let stated_bodies: Vec<usize> = bodies.map(|(index, _)| index).collect();
-        let comments = comments(page, stats, &hints, &stated_bodies);
+        let comments = find_comments(page, stats, &hints, &stated_bodies);
         let products = hints.iter().filter(|hints| hints.is_product).count();
         let indexes_of = |tag: Tag| {
             let found = page.elements().filter(move |(_, element)| element.tag == tag);
@@ -94,7 +94,6 @@ impl Pruned {
         Pruned { dropped, hints, stated_bodies, articles, times, comments, products }
     }
 
-    /// The outermost elements that readers wrote.
     pub(super) fn comments(&self) -> &[Range<usize>] {
         &self.comments
     }
@@ -136,7 +135,7 @@ impl Pruned {
             if let NodeKind::Element(element) = &node.kind {
                 let nodes = index..node.end;
                 let mut hints = self.hints(index);
-                if trust == Trust::None {
+                if trust == Trust::Ignored {
                     hints = hints.without_names();
                     hints.is_comment &= !self.comments.is_empty();
                 }
@@ -157,7 +156,7 @@ impl Pruned {
 }
 
 /// The outermost elements with the name of comments, unless nearly all prose is in them: then the name misleads.
-fn comments(
+fn find_comments(
     page: &Page<'_>,
     stats: &TextStats,
     hints: &[Hints],

@@ -282,8 +282,8 @@ fn wide_characters_are_read_with_and_without_a_byte_order_mark() {
 }
 
 /// The titles that feedparser 6.0.14 finds: those of Dublin Core and of Media RSS stand in for a missing one, and Atom
-/// 0.3 may write text as Base64. There is one exception: feedparser takes the first of several titles, and we prefer
-/// the feed format's own.
+/// 0.3 may write text as Base64. One difference: of several titles, feedparser takes the first; we prefer the one in the
+/// feed's own format.
 #[test]
 fn titles_are_found_under_other_names() {
     let entry = |inner: &str| format!("<feed><entry>{inner}<link href='/1'/></entry></feed>");

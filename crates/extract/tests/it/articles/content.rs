@@ -88,7 +88,7 @@ fn a_name_of_navigation_does_not_erase_prose() {
     }
 }
 
-/// One container of everything, three of a third each, and one beside comments that are four times as long.
+/// One container for everything; three with a third each; one beside comments four times as long.
 #[test]
 fn no_name_erases_a_page() {
     let holding = |tag: &str, name: &str, inner: &str| {
@@ -132,9 +132,9 @@ fn no_name_erases_a_page() {
     }
 }
 
-/// What is beside the content stays out, and so does what is no content at all.
+/// Elements beside the content, and elements that are never content, stay out.
 #[test]
-fn a_name_counts_where_content_is_left_without_it() {
+fn names_still_drop_elements_if_content_is_left() {
     let posts: String =
         (0..9).map(|_| format!("<div class=comment>{}</div>", paragraphs("post", 3))).collect();
     let html = format!("<h1>Bees</h1>{posts}<div class=sidebar>{}</div>", paragraphs("rule", 4));

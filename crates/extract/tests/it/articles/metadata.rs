@@ -285,7 +285,7 @@ fn neither_an_account_nor_the_site_is_an_author() {
 }
 
 #[test]
-fn a_person_named_like_the_site_is_the_author_only_if_nobody_else_is_named() {
+fn a_person_with_the_sites_name_is_the_author_only_as_a_last_resort() {
     let linked = |names: &[&str]| {
         let person = |name: &&str| format!(r#"{{"@type": "Person", "name": "{name}"}}"#);
         let people = names.iter().map(person).collect::<Vec<_>>().join(", ");
