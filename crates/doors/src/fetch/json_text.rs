@@ -1,22 +1,11 @@
-//! Long texts in JSON. serde_json examines each byte of a text on its own; here, text without escapes is examined in
-//! blocks, which takes a fraction of the time.
+//! Writes long texts as JSON. serde_json checks one byte at a time; this checks blocks of 32, which is several times
+//! faster.
 
 const BLOCK_BYTES: usize = 32;
 
-/// Adds a last field to a JSON object.
-pub(super) fn push_field(object: &mut Vec<u8>, name: &str, text: Option<&str>) {
-    let end = object.pop();
-    object.push(b',');
-    push_text(object, name);
-    object.push(b':');
-    match text {
-        Some(text) => push_text(object, text),
-        None => object.extend_from_slice(b"null"),
-    }
-    object.extend(end);
-}
-
-fn push_text(json: &mut Vec<u8>, text: &str) {
+/// Appends a string, or `null`.
+pub(super) fn push(json: &mut Vec<u8>, text: Option<&str>) {
+    let Some(text) = text else { return json.extend_from_slice(b"null") };
     json.push(b'"');
     let mut rest = text.as_bytes();
     while let Some((plain, after)) = rest.split_at_checked(plain_bytes(rest)) {
@@ -38,7 +27,7 @@ fn plain_bytes(text: &[u8]) -> usize {
     at + rest.iter().position(|byte| !is_plain(*byte)).unwrap_or(rest.len())
 }
 
-/// There is no early exit, so that the compiler compares all bytes at once.
+/// No early exit, so that the compiler can vectorize the loop.
 fn is_plain_block(block: &[u8; BLOCK_BYTES]) -> bool {
     block.iter().fold(true, |all, byte| all & is_plain(*byte))
 }
@@ -71,12 +60,11 @@ mod tests {
         fn a_text_is_written_as_serde_json_writes_it(
             text in r#"(\PC{0,40}|["\\\n\t\r\x00-\x1f\x7f]{0,3}|[a-z ]{25,40}){0,6}"#,
         ) {
-            let mut json = b"{\"a\":1}".to_vec();
-            push_field(&mut json, "text", Some(&text));
-            push_field(&mut json, "none", None);
-            let expected = serde_json::to_string(&text).unwrap();
-            let expected = format!(r#"{{"a":1,"text":{expected},"none":null}}"#);
-            prop_assert_eq!(String::from_utf8(json).unwrap(), expected);
+            for text in [Some(text.as_str()), None] {
+                let mut json = Vec::new();
+                push(&mut json, text);
+                prop_assert_eq!(String::from_utf8(json).unwrap(), serde_json::to_string(&text).unwrap());
+            }
         }
     }
 }

@@ -13,7 +13,7 @@ use fetchwell_policy::digest::sha256_hex;
 use fetchwell_policy::outcome::{Blame, FetchOutcome};
 use fetchwell_policy::rfc3339::rfc3339;
 use fetchwell_policy::time::Time;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use url::Url;
 
 use super::capture::{Archived, warcinfo};
@@ -106,11 +106,11 @@ pub struct FetchRow {
     waited_ms: u64,
     elapsed_ms: u64,
     title: Option<String>,
-    /// Written last.
-    #[serde(skip)]
+    /// `as_json` inserts it.
+    #[serde(serialize_with = "as_null")]
     text: Option<String>,
-    /// Written last.
-    #[serde(skip)]
+    /// `as_json` inserts it.
+    #[serde(serialize_with = "as_null")]
     markdown: Option<String>,
     image: Option<String>,
     lang: Option<String>,
@@ -134,6 +134,13 @@ pub struct FetchRow {
     /// The exchanges as WARC records; empty for other formats.
     #[serde(skip)]
     pub(crate) archived: Archived,
+}
+
+/// What stands for the texts until `as_json` inserts them. In a string, its quotes would be escaped.
+const NO_TEXTS: &str = r#""text":null,"markdown":null"#;
+
+fn as_null<S: Serializer>(_: &Option<String>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_none()
 }
 
 /// The fields that only rows of a crawl have.
@@ -331,12 +338,16 @@ impl FetchRow {
 
     /// Serializing a row cannot fail.
     fn as_json(&self) -> Vec<u8> {
-        // Escaping rarely adds more than an eighth, and the short fields fit into the rest.
-        let mut json = Vec::with_capacity(self.text_bytes() / 8 * 9 + 1_024);
-        if serde_json::to_writer(&mut json, self).is_ok() {
-            json_text::push_field(&mut json, "text", self.text.as_deref());
-            json_text::push_field(&mut json, "markdown", self.markdown.as_deref());
-        }
+        let short = serde_json::to_string(self).unwrap_or_default();
+        let Some((before, after)) = short.split_once(NO_TEXTS) else { return short.into_bytes() };
+        // Escaping rarely adds more than an eighth.
+        let mut json = Vec::with_capacity(short.len() + self.text_bytes() / 8 * 9);
+        json.extend_from_slice(before.as_bytes());
+        json.extend_from_slice(b"\"text\":");
+        json_text::push(&mut json, self.text.as_deref());
+        json.extend_from_slice(b",\"markdown\":");
+        json_text::push(&mut json, self.markdown.as_deref());
+        json.extend_from_slice(after.as_bytes());
         json
     }
 
