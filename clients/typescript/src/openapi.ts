@@ -6154,7 +6154,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description the delivery is sent again, up to nine times over about 21 hours (41 at most) */
+            /** @description the delivery is retried up to nine times, over about 21 hours */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6208,7 +6208,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description the delivery is sent again, up to nine times over about 21 hours (41 at most) */
+            /** @description the delivery is retried up to nine times, over about 21 hours */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6262,7 +6262,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description the delivery is sent again, up to nine times over about 21 hours (41 at most) */
+            /** @description the delivery is retried up to nine times, over about 21 hours */
             default: {
                 headers: {
                     [name: string]: unknown;

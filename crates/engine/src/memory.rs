@@ -440,7 +440,7 @@ impl QueueState {
         self.orphan(&dead, true, now)
     }
 
-    /// Makes the leases of these instances wait again. If `interrupted`, fetches in progress count as interrupted.
+    /// Requeues the leases of these instances. If `interrupted`, counts started fetches as interrupted.
     fn orphan(&mut self, epochs: &BTreeSet<u64>, interrupted: bool, now: Time) -> usize {
         let orphans: Vec<(LeaseId, bool)> = self
             .jobs

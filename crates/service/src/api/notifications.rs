@@ -53,7 +53,7 @@ enum ReceiverResponses {
     /// the receiver wants no delivery of this result: it is not sent again
     #[response(status = 410)]
     Unwanted,
-    /// the delivery is sent again, up to nine times over about 21 hours (41 at most)
+    /// the delivery is retried up to nine times, over about 21 hours
     #[response(status = "default")]
     Failed,
 }

@@ -84,7 +84,7 @@ impl Asked {
 
 const NAMES: &str = "must have 1 to 256 characters, and no control characters";
 const STATUSES: &str = "must be queued, processing, completed or failed";
-const BATCH: &str = "must be the id of a batch: batch_ and 32 lowercase hexadecimal digits";
+const BATCH: &str = "must be a batch id: batch_ followed by 32 lowercase hexadecimal digits";
 
 fn status(word: &str) -> Option<MessageStatus> {
     match word {

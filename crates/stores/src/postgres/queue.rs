@@ -65,8 +65,8 @@ impl PostgresQueue {
         PostgresInstance::new(self.clone())
     }
 
-    /// When the oldest waiting job (delayed or not) was accepted, by the engine's clock. Its id need not be the smallest
-    /// one, because each process has a stock of ids.
+    /// When the oldest waiting job (delayed or not) was accepted, by the engine's clock. Ids do not follow the
+    /// order of acceptance, because each process reserves them in blocks.
     pub async fn oldest_waiting(&self) -> Result<Option<Time>, StoreError> {
         const OLDEST: &str = sql!(concat!(
             "SELECT min(accepted_at), ",

@@ -21,7 +21,7 @@ const NEWEST: &str = "
                 ORDER BY id DESC LIMIT 1))
     FROM lane WHERE queue = ?1 AND party = ?2";
 
-/// A batch's messages are among the jobs from the first to the last of these.
+/// The range of ids that contains the batch's messages. Other jobs may lie in between.
 const BATCH: &str = "SELECT first_job, last_job FROM message_batch WHERE id = ?1 AND caller = ?2";
 
 /// CROSS JOIN makes SQLite read the caller's lanes first, then their messages by the index.

@@ -140,7 +140,7 @@ impl Oversight for PostgresRetriever {
         Ok(ledgers)
     }
 
-    /// Ids are not in order of acceptance, because each process has a stock of them.
+    /// Ids do not follow the order of acceptance, because each process reserves them in blocks.
     async fn oldest_waiting(&self) -> Result<BTreeMap<String, Duration>, StoreError> {
         let query = sqlx::query(sql!(
             "SELECT queue.name, min(job.accepted_at) FROM fetchwell_queue AS queue

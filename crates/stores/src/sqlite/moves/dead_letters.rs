@@ -38,7 +38,7 @@ impl Moves<'_> {
         self.change.dead -= 1;
         match revision {
             Revision::Retry => {
-                // Its run may have been deleted while it was dead.
+                // The run may have been deleted while the job was dead.
                 if let Some(deadline) = deadline {
                     self.expires(id, Time::from_micros(deadline));
                 }

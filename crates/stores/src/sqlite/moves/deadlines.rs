@@ -65,7 +65,7 @@ impl Moves<'_> {
             to_look_at -= seen - run.first + 1;
             self.shorten(&run, seen + 1)?;
             let (found, found_in): (Vec<_>, Vec<_>) = late.into_iter().unzip();
-            // At once, because runs overlap: the next one must not find the same jobs.
+            // Leased now: runs overlap, so the next run would find the same jobs again.
             leases.extend(self.take(epoch, found)?);
             rooms.extend(found_in);
         }
@@ -125,7 +125,7 @@ impl Moves<'_> {
         Ok(())
     }
 
-    /// Where a run begins that was there before, such as that of jobs that were requeued late, the two become one.
+    /// If a run with this deadline already begins there (of jobs that were requeued late), the two are merged.
     fn insert_run(&self, run: &Run) -> rusqlite::Result<()> {
         self.tx.run(
             "INSERT INTO expiry VALUES (?1, ?2, ?3, ?4)

@@ -47,7 +47,7 @@ macro_rules! dead_letters_conformance {
             revising: [
                 a_retry_starts_with_a_clean_record_and_can_die_again,
                 what_is_retried_waits_in_the_order_it_came_in,
-                what_is_retried_keeps_its_deadline,
+                a_retried_dead_letter_keeps_its_deadline,
                 a_url_takes_all_its_letters_with_it,
                 canaries_go_before_the_rest_of_their_group,
                 a_group_is_exactly_its_reason_and_site,

@@ -48,8 +48,8 @@ pub async fn what_is_retried_waits_in_the_order_it_came_in(store: &dyn LettersSt
     assert_eq!(urls(&trial.take().await), urls_in);
 }
 
-/// It is handed out when that passes, although its site is closed.
-pub async fn what_is_retried_keeps_its_deadline(store: &dyn LettersStore) {
+/// The job is handed out at its deadline even if its site is closed.
+pub async fn a_retried_dead_letter_keeps_its_deadline(store: &dyn LettersStore) {
     let trial = Trial::new(store).await;
     let deadline = trial.clock.now() + LEASE_TTL / 2;
     let mut urgent = job("http://a.test/");
@@ -57,7 +57,7 @@ pub async fn what_is_retried_keeps_its_deadline(store: &dyn LettersStore) {
     assert_eq!(trial.queue.enqueue(vec![urgent]).await.expect("it is accepted"), 1);
     let lease = trial.take().await.remove(0);
     trial.settle(&lease, dead(GONE), None).await;
-    assert!(trial.take().await.is_empty(), "a look for jobs while there are none");
+    assert!(trial.take().await.is_empty(), "nothing is waiting");
     assert_eq!(trial.revise(&Letters::All, Revision::Retry).await, 1);
     let site = lease.job.site.expect("it has a site");
     let closed = vec![(site, deadline + LEASE_TTL)];

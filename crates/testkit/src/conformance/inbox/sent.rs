@@ -124,7 +124,7 @@ pub async fn a_list_follows_what_becomes_of_messages(place: &dyn InboxStore) {
     assert!(page(&trial, &SentFilter::default(), None, 10).await.messages.is_empty());
 }
 
-/// Whatever was sent before, after and meanwhile, whoever asks, and whatever becomes of them.
+/// A batch lists exactly its own messages, and only to its caller.
 pub async fn a_list_of_a_batch_has_all_of_its_messages_and_no_others(place: &dyn InboxStore) {
     let trial = Trial::new(place).await;
     let mut batches = Vec::new();

@@ -95,8 +95,8 @@ pub async fn what_comes_back_late_is_overdue(store: &dyn QueueStore) {
     assert_eq!(urls(&worker, 10).await.len(), 1, "what the dead instance held");
 }
 
-/// Jobs of one deadline that come back apart: while an earlier one is handed out, no other is forgotten.
-pub async fn what_comes_back_late_beside_others_is_overdue(store: &dyn QueueStore) {
+/// Jobs with one deadline that are requeued in two steps: leasing some must not lose the others.
+pub async fn jobs_requeued_after_their_shared_deadline_are_all_overdue(store: &dyn QueueStore) {
     let trial = Trial::new(store).await;
     let named: Vec<String> = (0..4).map(|n| format!("http://a.test/{n}")).collect();
     trial.enqueue(named.iter().map(|url| until(&trial, url, 3)).collect()).await;
@@ -115,8 +115,8 @@ pub async fn what_comes_back_late_beside_others_is_overdue(store: &dyn QueueStor
     assert_eq!(came, named);
 }
 
-/// For example after an outage: each job comes once, whichever deadlines the jobs around it have.
-pub async fn several_deadlines_that_have_passed_give_each_job_once(store: &dyn QueueStore) {
+/// Each job is leased once, even if several deadlines passed during an outage.
+pub async fn jobs_with_several_expired_deadlines_are_leased_once(store: &dyn QueueStore) {
     let trial = Trial::new(store).await;
     let jobs = [("http://a.test/1", 10), ("http://a.test/2", 20), ("http://a.test/3", 10)];
     trial.enqueue(jobs.iter().map(|(url, in_s)| until(&trial, url, *in_s)).collect()).await;

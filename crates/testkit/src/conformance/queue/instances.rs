@@ -114,8 +114,8 @@ pub async fn a_dead_instance_loses_its_leases_to_another(store: &dyn QueueStore)
     assert_eq!(urls(&living.lease(10).await), ["http://a.test/1", "http://a.test/2"]);
 }
 
-/// Nothing was interrupted. If it joins again, it has lost nothing.
-pub async fn an_instance_that_leaves_hands_on_its_leases_at_once(store: &dyn QueueStore) {
+/// Leaving is not an interruption; an instance that rejoins has lost nothing.
+pub async fn a_leaving_instance_releases_its_leases(store: &dyn QueueStore) {
     let trial = Trial::new(store).await;
     trial.add(&["http://a.test/1", "http://a.test/2"]).await;
     let leaving = trial.worker().await;
@@ -125,7 +125,7 @@ pub async fn an_instance_that_leaves_hands_on_its_leases_at_once(store: &dyn Que
     leaving.leave().await;
     assert_eq!(trial.ledger().await, Ledger { accepted: 2, queued: 2, ..Ledger::default() });
     assert_eq!(leaving.settle(&held[0], Settlement::Done).await, Settled::Stale);
-    assert!(leaving.lease(1).await.is_empty(), "it is no instance any more");
+    assert!(leaving.lease(1).await.is_empty(), "it has left the queue");
     let leases = other.lease(10).await;
     assert_eq!((leases.len(), leases[0].interruptions, leases[1].interruptions), (2, 0, 0));
     assert_eq!((other.rescued(), leaving.rescued()), (0, 0));

@@ -308,8 +308,8 @@ pub async fn the_oldest_that_waits_counts_however_long_it_is_delayed(store: &dyn
     assert_eq!(worker.oldest_waiting().await, None);
 }
 
-/// The order of the ids of two processes says nothing.
-pub async fn the_oldest_that_waits_counts_whichever_process_added_it(store: &dyn QueueStore) {
+/// The ids of two processes are not in order of acceptance.
+pub async fn the_oldest_waiting_job_is_found_across_processes(store: &dyn QueueStore) {
     let here = Trial::new(store).await;
     let there = here.beside(store).await;
     here.add(&["http://a.test/done"]).await;
