@@ -6154,7 +6154,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description the delivery is retried up to nine times, over about 21 hours */
+            /** @description the delivery is retried up to nine times, over about 21 hours on average */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6208,7 +6208,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description the delivery is retried up to nine times, over about 21 hours */
+            /** @description the delivery is retried up to nine times, over about 21 hours on average */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -6262,7 +6262,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description the delivery is retried up to nine times, over about 21 hours */
+            /** @description the delivery is retried up to nine times, over about 21 hours on average */
             default: {
                 headers: {
                     [name: string]: unknown;

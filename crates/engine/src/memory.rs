@@ -437,12 +437,17 @@ impl QueueState {
     fn rescue(&mut self, now: Time) -> usize {
         let expired = self.instances.extract_if(.., |_, expires| *expires <= now);
         let dead: BTreeSet<u64> = expired.map(|(epoch, _)| epoch).collect();
-        self.orphan(&dead, true, now)
+        self.requeue_leases(&dead, true, now)
     }
 
-    /// Requeues the leases of these instances. If `interrupted`, counts started fetches as interrupted.
-    fn orphan(&mut self, epochs: &BTreeSet<u64>, interrupted: bool, now: Time) -> usize {
-        let orphans: Vec<(LeaseId, bool)> = self
+    /// Requeues the leases of these instances. If `count_interruptions`, fetches in progress count as interrupted.
+    fn requeue_leases(
+        &mut self,
+        epochs: &BTreeSet<u64>,
+        count_interruptions: bool,
+        now: Time,
+    ) -> usize {
+        let leases: Vec<(LeaseId, bool)> = self
             .jobs
             .iter()
             .filter_map(|(id, stored)| match stored.standing {
@@ -452,13 +457,13 @@ impl QueueState {
                 _ => None,
             })
             .collect();
-        for (id, started) in &orphans {
+        for (id, started) in &leases {
             self.ledger.in_flight -= 1;
             let Some(stored) = self.jobs.get_mut(id) else { continue };
-            stored.lease.interruptions += u32::from(interrupted && *started);
+            stored.lease.interruptions += u32::from(count_interruptions && *started);
             self.wait(*id, now, false);
         }
-        orphans.len()
+        leases.len()
     }
 
     fn settle(&mut self, lease: &Lease, settlement: &Settlement, epoch: u64, now: Time) -> Settled {
@@ -583,7 +588,7 @@ impl Source for MemoryInstance {
         let mut queue = self.queue.state.lock();
         if let Some(epoch) = self.epoch.lock().take() {
             queue.instances.remove(&epoch);
-            queue.orphan(&BTreeSet::from([epoch]), false, now);
+            queue.requeue_leases(&BTreeSet::from([epoch]), false, now);
         }
         Ok(())
     }

@@ -135,15 +135,15 @@ fn encoding_named(label: &str) -> Option<&'static Encoding> {
         // The declaration was readable as ASCII, so the body is not UTF-16.
         UTF_8
     } else if encoding == X_USER_DEFINED {
-        // The HTML standard requires this.
+        // The HTML standard maps this label to windows-1252.
         WINDOWS_1252
     } else {
         encoding
     })
 }
 
-/// The label in a `meta` element. Its `content` counts only if it stands for a `Content-Type` header: elsewhere it is
-/// text.
+/// The charset label in a `meta` element. `content` counts only with `http-equiv="content-type"`; otherwise it is
+/// ordinary text.
 fn label_in_meta(attributes: &str) -> Option<&str> {
     // `<metadata>` is another element.
     if !attributes.starts_with(|c: char| c.is_ascii_whitespace() || c == '/') {
@@ -249,7 +249,7 @@ mod tests {
     /// As the HTML standard prescribes ("prescan a byte stream to determine its encoding"): the `content` of a `meta`
     /// element counts only if it stands for a `Content-Type` header.
     #[test]
-    fn only_a_declaration_of_the_content_type_declares_a_charset() {
+    fn charset_in_meta_content_counts_only_with_http_equiv() {
         for (head, charset) in [
             ("<meta http-equiv=Content-Type content='text/html; charset=koi8-r'>", "KOI8-R"),
             ("<meta content='text/html; charset = koi8-r' HTTP-EQUIV='content-type'/>", "KOI8-R"),

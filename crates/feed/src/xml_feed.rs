@@ -260,7 +260,7 @@ fn keep(draft: &mut Draft, field: Field, text: String, found: Option<WebUrl>) {
         Field::Link => draft.page = draft.page.take().or(found),
         Field::OriginalLink => draft.original = found,
         // Some GUIDs and IDs are not URLs but would parse as relative ones.
-        Field::Guid { .. } | Field::Id if !is_web_address(&text) => {}
+        Field::Guid { .. } | Field::Id if !begins_with_http(&text) => {}
         Field::Guid { is_link: true } => draft.otherwise = draft.otherwise.take().or(found),
         Field::Guid { is_link: false } => {}
         Field::Id => draft.id = found,
@@ -269,7 +269,7 @@ fn keep(draft: &mut Draft, field: Field, text: String, found: Option<WebUrl>) {
     }
 }
 
-fn is_web_address(text: &str) -> bool {
+fn begins_with_http(text: &str) -> bool {
     text.trim_start().get(..4).is_some_and(|scheme| scheme.eq_ignore_ascii_case("http"))
 }
 

@@ -136,8 +136,9 @@ pub struct FetchRow {
     pub(crate) archived: Archived,
 }
 
-/// What stands for the texts until `as_json` inserts them. In a string, its quotes would be escaped.
-const NO_TEXTS: &str = r#""text":null,"markdown":null"#;
+/// The placeholder that `as_json` replaces with the texts. The fields `text` and `markdown` must stay adjacent. The
+/// placeholder cannot occur inside a JSON string, because quotes are escaped there.
+const TEXTS_PLACEHOLDER: &str = r#""text":null,"markdown":null"#;
 
 fn as_null<S: Serializer>(_: &Option<String>, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_none()
@@ -339,8 +340,10 @@ impl FetchRow {
     /// Serializing a row cannot fail.
     fn as_json(&self) -> Vec<u8> {
         let short = serde_json::to_string(self).unwrap_or_default();
-        let Some((before, after)) = short.split_once(NO_TEXTS) else { return short.into_bytes() };
-        // Escaping rarely adds more than an eighth.
+        let Some((before, after)) = short.split_once(TEXTS_PLACEHOLDER) else {
+            return short.into_bytes();
+        };
+        // Escapes rarely make a text more than an eighth longer.
         let mut json = Vec::with_capacity(short.len() + self.text_bytes() / 8 * 9);
         json.extend_from_slice(before.as_bytes());
         json.extend_from_slice(b"\"text\":");
@@ -362,7 +365,7 @@ impl FetchRow {
         self.archived.with_row(&self.url, &self.fetched_at, &self.as_json())
     }
 
-    /// The size of the texts of the page.
+    /// The total size of the page's texts and links, in bytes.
     fn text_bytes(&self) -> usize {
         let texts = [
             &self.title,

@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 pub use signing::{WebhookSecret, WebhookSecrets};
 
 /// The number of attempts, including the first. The back-off spreads them over about 21 hours on average and 41 at
-/// most; `Retry-After` can extend this.
+/// most; `Retry-After` and the receiver's breaker can extend this.
 const MAX_ATTEMPTS: u32 = 10;
 const BACKOFF: Backoff =
     Backoff { base: Duration::from_secs(5), factor: 5.0, cap: Duration::from_secs(12 * 3_600) };

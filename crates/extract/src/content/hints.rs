@@ -64,8 +64,8 @@ impl Hints {
         hints
     }
 
-    /// The hints that count if names are not trusted: those from other attributes, and the names of bodies, comments,
-    /// reviews and consent requests.
+    /// The hints that remain if names are ignored: most hints from other attributes, and those from the names of
+    /// bodies, comments, reviews and consent requests.
     pub(super) fn without_names(self) -> Hints {
         Hints {
             is_consent: self.is_consent,

@@ -34,7 +34,7 @@ const MIN_KEPT_PROSE_BYTES: usize = 150;
 const MIN_KEPT_PROSE_PERCENT: usize = 5;
 
 /// With less than this share of the prose left, the names of several elements together may have erased the page…
-const FEW_PROSE_PERCENT: usize = 25;
+const LITTLE_PROSE_PERCENT: usize = 25;
 
 /// …and they have if ignoring names adds this share of the page's prose and leaves more than this many times as much
 /// text.
@@ -93,18 +93,20 @@ fn prune(pruned: &mut Pruned, page: &Page<'_>, stats: &TextStats, kind: Kind) ->
         trust = Trust::Guarded;
         kept = pruned.prune(page, stats, kind, trust);
     }
-    let left = ContentSize::of(page, &kept, pruned, kind);
-    if left.prose * 100 >= ContentSize::of(page, stats, pruned, kind).prose * FEW_PROSE_PERCENT {
+    let kept_size = ContentSize::of(page, &kept, pruned, kind);
+    let page_size = ContentSize::of(page, stats, pruned, kind);
+    if kept_size.prose * 100 >= page_size.prose * LITTLE_PROSE_PERCENT {
         return kept;
     }
-    let unnamed = pruned.prune(page, stats, kind, Trust::Ignored);
-    let without_names = ContentSize::of(page, &unnamed, pruned, kind);
-    let gained = without_names.prose.saturating_sub(left.prose);
+    let kept_ignoring_names = pruned.prune(page, stats, kind, Trust::Ignored);
+    let size_ignoring_names = ContentSize::of(page, &kept_ignoring_names, pruned, kind);
+    let gained = size_ignoring_names.prose.saturating_sub(kept_size.prose);
     let page_prose = stats.prose_bytes(&(0..page.nodes.len()));
     let is_much = gained >= MIN_KEPT_PROSE_BYTES && gained * 100 >= page_prose * MIN_GAIN_PERCENT;
-    if is_much && without_names.text > left.text * MIN_GAIN_FACTOR {
-        return unnamed;
+    if is_much && size_ignoring_names.text > kept_size.text * MIN_GAIN_FACTOR {
+        return kept_ignoring_names;
     }
+    // Restores the marks of the earlier pass.
     pruned.prune(page, stats, kind, trust)
 }
 

@@ -46,9 +46,9 @@ const MIN_SLIDE_BYTES: usize = 80;
 /// How far the names of elements are trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Trust {
-    /// Even an element with most of the prose may be a frame, comments or hidden.
+    /// Frames, comments and hidden elements may be left out even if they contain most of the prose.
     Full,
-    /// An element with most of the prose is content.
+    /// An element that contains most of the prose is kept, unless it asks for consent.
     Guarded,
     /// Names are ignored, except for bodies, comments, reviews and consent requests.
     Ignored,
@@ -65,7 +65,7 @@ pub(super) struct Pruned {
     articles: Vec<usize>,
     /// The indexes of the `time` elements.
     times: Vec<usize>,
-    /// The outermost elements that readers wrote; none if these are all there is.
+    /// The outermost comment elements; empty if they hold nearly all of the page's prose.
     comments: Vec<Range<usize>>,
     /// How many elements describe a product.
     products: usize,
@@ -155,7 +155,8 @@ impl Pruned {
     }
 }
 
-/// The outermost elements with the name of comments, unless nearly all prose is in them: then the name misleads.
+/// The outermost elements named as comments, except those that contain the article's body. Empty if they hold nearly
+/// all prose, because then the name is misleading.
 fn find_comments(
     page: &Page<'_>,
     stats: &TextStats,

@@ -50,8 +50,9 @@ const ANYWHERE: &[(Meaning, &str)] = &[
     (
         Meaning::Aside,
         "also-like banner follow-us more-from more-stories mostpopular recommend teaser trending
-         widget-area slideshow subscri gallery disclaimer paywall headlines author-bio authorbio about-author breaking-news
-         see-also blog-listing swiper next-prev prev-next next-post prev-post previous-post",
+         widget-area slideshow subscri gallery disclaimer paywall headlines author-bio authorbio
+         about-author breaking-news see-also blog-listing swiper next-prev prev-next next-post
+         prev-post previous-post",
     ),
     (Meaning::Comment, "comment disqus livefyre"),
     (Meaning::Review, "bazaarvoice judgeme okendo trustpilot yotpo"),
@@ -153,7 +154,7 @@ pub(super) fn meanings(name: &str, mut found: impl FnMut(Meaning)) {
     let Some(words) = WORDS.as_ref() else { return };
     for hit in words.automaton.find_overlapping_iter(name) {
         if let Some((meaning, position)) = words.entries.get(hit.pattern().as_usize())
-            && position.has(name.as_bytes(), hit.start(), hit.end())
+            && position.accepts(name.as_bytes(), hit.start(), hit.end())
             && !is_condition(name.as_bytes(), hit.start(), hit.end())
             && !is_modifier(name.as_bytes(), hit.start())
         {
@@ -191,7 +192,7 @@ fn is_modifier(names: &[u8], start: usize) -> bool {
 impl MatchPosition {
     /// Whether the part of a name from `start` to `end` is bounded as required. `topAd`, `UIModal` and `col2Modal`
     /// consist of two words; `jXK9ad` is one generated word.
-    fn has(self, name: &[u8], start: usize, end: usize) -> bool {
+    fn accepts(self, name: &[u8], start: usize, end: usize) -> bool {
         let byte = |at: usize| name.get(at).copied().unwrap_or(b' ');
         let is_bound = |at: usize| {
             let before = at.checked_sub(1).map_or(b' ', byte);
@@ -222,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_within_another_word_means_nothing() {
+    fn words_of_the_start_and_alone_lists_do_not_match_inside_a_word() {
         for name in [
             "multimodal",
             "BIMODAL",

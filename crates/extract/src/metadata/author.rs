@@ -147,8 +147,8 @@ fn distinct(names: impl Iterator<Item = String>) -> Option<Vec<String>> {
     (!kept.is_empty()).then_some(kept)
 }
 
-/// A name that the page states as such, without trailing accounts (`Ada Keeper (@ada)`). `None` for the URL of a
-/// profile, for the name of an account, and for anything that is too long.
+/// A name that the page marks as such, without account names in parentheses (`Ada Keeper (@ada)`). `None` for a profile
+/// URL, an account name, and a text that is empty or too long.
 pub(crate) fn stated_name(value: &str) -> Option<String> {
     let value = one_line(value);
     let value = without_accounts(&value);
@@ -168,7 +168,7 @@ fn without_accounts(text: &str) -> String {
     names + rest
 }
 
-/// Whether this has the name of an account, a mail address or the address of a page in it: `t.me/ada`.
+/// Whether the text contains an account name, an email address or a URL, even one without `https://` (`t.me/ada`).
 fn is_account(text: &str) -> bool {
     // A capital after the dot begins a name: `J.Smith/AFP`.
     let is_top_level =

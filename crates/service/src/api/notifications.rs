@@ -53,7 +53,7 @@ enum ReceiverResponses {
     /// the receiver wants no delivery of this result: it is not sent again
     #[response(status = 410)]
     Unwanted,
-    /// the delivery is retried up to nine times, over about 21 hours
+    /// the delivery is retried up to nine times, over about 21 hours on average
     #[response(status = "default")]
     Failed,
 }

@@ -50,7 +50,7 @@ const FOUND: &str = concat!(
 /// The first of the caller's messages that a page did not read.
 const UNREAD: &str = own!("id", "OFFSET $4 LIMIT 1");
 
-/// The range of ids that contains the batch's messages. Other jobs may lie in between.
+/// The range of ids that contains the batch's messages. It may also contain other jobs.
 const BATCH: &str =
     "SELECT first_job, last_job FROM fetchwell_message_batch WHERE id = $1 AND caller = $2";
 

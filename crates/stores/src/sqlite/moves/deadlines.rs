@@ -65,7 +65,7 @@ impl Moves<'_> {
             to_look_at -= seen - run.first + 1;
             self.shorten(&run, seen + 1)?;
             let (found, found_in): (Vec<_>, Vec<_>) = late.into_iter().unzip();
-            // Leased now: runs overlap, so the next run would find the same jobs again.
+            // Lease these jobs before reading the next run. Runs overlap, so it might contain the same jobs.
             leases.extend(self.take(epoch, found)?);
             rooms.extend(found_in);
         }
@@ -125,7 +125,8 @@ impl Moves<'_> {
         Ok(())
     }
 
-    /// If a run with this deadline already begins there (of jobs that were requeued late), the two are merged.
+    /// Stores a run. If jobs were requeued late, a run with the same deadline and first job may already exist; the two
+    /// are then merged.
     fn insert_run(&self, run: &Run) -> rusqlite::Result<()> {
         self.tx.run(
             "INSERT INTO expiry VALUES (?1, ?2, ?3, ?4)

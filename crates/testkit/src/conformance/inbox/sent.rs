@@ -124,7 +124,7 @@ pub async fn a_list_follows_what_becomes_of_messages(place: &dyn InboxStore) {
     assert!(page(&trial, &SentFilter::default(), None, 10).await.messages.is_empty());
 }
 
-/// A batch lists exactly its own messages, and only to its caller.
+/// The list of a batch contains exactly its messages, and only its caller can read it.
 pub async fn a_list_of_a_batch_has_all_of_its_messages_and_no_others(place: &dyn InboxStore) {
     let trial = Trial::new(place).await;
     let mut batches = Vec::new();

@@ -114,7 +114,7 @@ pub async fn a_dead_instance_loses_its_leases_to_another(store: &dyn QueueStore)
     assert_eq!(urls(&living.lease(10).await), ["http://a.test/1", "http://a.test/2"]);
 }
 
-/// Leaving is not an interruption; an instance that rejoins has lost nothing.
+/// Leaving is not an interruption, and the first renewal after leaving does not report `Lost`.
 pub async fn a_leaving_instance_releases_its_leases(store: &dyn QueueStore) {
     let trial = Trial::new(store).await;
     trial.add(&["http://a.test/1", "http://a.test/2"]).await;
