@@ -56,13 +56,16 @@ pub(super) fn prune(
              SELECT id FROM audit WHERE action <> 'submit' AND at < ?1 ORDER BY at LIMIT ?2)",
         wall - AUDIT_KEPT,
     )?;
-    // A batch goes when all of its results are gone. An earlier release leaves their entries behind.
+    // A batch goes when all of its messages are gone: the list of messages finds them by it. An earlier release leaves
+    // the entries of results behind.
     let batches: Vec<[u8; 16]> = tx.list(
         "DELETE FROM message_batch WHERE key IN (
              SELECT key FROM message_batch AS old WHERE ended_at < ?1
                  AND NOT EXISTS (SELECT 1 FROM message_batch_result AS entry
                                  CROSS JOIN outbox ON outbox.job = entry.job
                                  WHERE entry.batch = old.id)
+                 AND NOT EXISTS (SELECT 1 FROM job WHERE job.id BETWEEN old.first_job AND old.last_job
+                                     AND job.batch = old.id)
              ORDER BY ended_at LIMIT ?2)
          RETURNING id",
         ((wall - keep).as_micros(), most),

@@ -9,37 +9,39 @@ use rusqlite::{Connection, Row};
 
 use crate::shared::job_state::JobState;
 
-/// A page is read in windows of this many ids. A window costs no more than its rows, however many lanes the caller has.
+/// A page reads the jobs in windows of this many ids. A window costs at most its jobs, including those of other callers.
 const WINDOW: i64 = 5_000;
 /// The maximum number of windows that one page reads.
 const MOST_WINDOWS: u32 = 10;
 
-/// The newest message of the caller up to an id.
+/// The highest id, up to `?3`, where the caller may have a message: its newest message outside batches, or the end of its
+/// newest batch's job range. A later batch never has a lower range.
 const NEWEST: &str = "
-    SELECT max((SELECT id FROM job INDEXED BY job_sent
-                WHERE job.lane = lane.id AND job.id <= ?3 AND correlation_id IS NOT NULL
-                ORDER BY id DESC LIMIT 1))
-    FROM lane WHERE queue = ?1 AND party = ?2";
+    SELECT nullif(max(
+        coalesce((SELECT max((SELECT max(id) FROM job INDEXED BY job_alone
+                              WHERE job.lane = lane.id AND job.id <= ?3
+                                  AND batch IS NULL AND correlation_id IS NOT NULL))
+                  FROM lane WHERE queue = ?1 AND party = ?2), 0),
+        coalesce((SELECT min(last_job, ?3) FROM message_batch
+                  WHERE caller = ?2 AND first_job <= ?3 ORDER BY first_job DESC LIMIT 1), 0)
+    ), 0)";
 
 /// The range of ids that contains the batch's messages. Other jobs may lie in between.
 const BATCH: &str = "SELECT first_job, last_job FROM message_batch WHERE id = ?1 AND caller = ?2";
 
-/// CROSS JOIN makes SQLite read the caller's lanes first, then their messages by the index.
+/// CROSS JOIN makes SQLite read the jobs first, newest first, and stop when it has enough.
 const FOUND: &str = "
-     SELECT job.id, job.key, job.url, lane.grp, job.correlation_id, lane.party, job.state, job.created_at,
-         CASE WHEN outbox.job IS NULL
-              THEN job.attempts + job.url_failures + job.site_failures + job.paced
-              ELSE job.attempts END,
-         outbox.status
-     FROM (SELECT job.id AS id FROM lane CROSS JOIN job INDEXED BY job_sent ON job.lane = lane.id
-           WHERE lane.queue = ?1 AND lane.party = ?2 AND job.id BETWEEN ?3 AND ?4
-               AND job.correlation_id IS NOT NULL AND (?5 IS NULL OR job.correlation_id = ?5)
-               AND (?6 IS NULL OR job.state = ?6 OR job.state = ?7)
-               AND (?8 IS NULL OR job.batch = ?8)
-           ORDER BY job.id DESC LIMIT ?9) AS found
-     CROSS JOIN job ON job.id = found.id JOIN lane ON lane.id = job.lane
-     LEFT JOIN outbox ON outbox.job = job.id
-     ORDER BY job.id DESC";
+    SELECT job.id, job.key, job.url, lane.grp, job.correlation_id, lane.party, job.state, job.created_at,
+        CASE WHEN outbox.job IS NULL
+             THEN job.attempts + job.url_failures + job.site_failures + job.paced
+             ELSE job.attempts END,
+        outbox.status
+    FROM job NOT INDEXED CROSS JOIN lane ON lane.id = job.lane LEFT JOIN outbox ON outbox.job = job.id
+    WHERE lane.queue = ?1 AND lane.party = ?2 AND job.id BETWEEN ?3 AND ?4
+        AND job.correlation_id IS NOT NULL AND (?5 IS NULL OR job.correlation_id = ?5)
+        AND (?6 IS NULL OR job.state = ?6 OR job.state = ?7)
+        AND (?8 IS NULL OR job.batch = ?8)
+    ORDER BY job.id DESC LIMIT ?9";
 
 /// Messages of the caller that match, from the newest one or from the `next` of another page on.
 pub(super) fn list(
@@ -117,7 +119,8 @@ mod tests {
     use super::*;
     use crate::sqlite::schema;
 
-    /// A caller whose messages lie far apart has them all, page by page, and no page reads more than it may.
+    /// All messages of a caller are listed, page by page, even if they lie far apart and every third one is in a batch. No
+    /// page reads more than it may.
     #[test]
     fn messages_that_lie_far_apart_are_found_window_by_window() {
         let mut connection = Connection::open_in_memory().unwrap();
@@ -135,7 +138,10 @@ mod tests {
                  SELECT n * {every}, 3, randomblob(16), n, 'a.test', 7 + n % 2, 'c', x'', 0, 0, 0, 0 FROM n;
                  INSERT INTO job (id, queue, key, url, site, lane, correlation_id, payload, state, due, accepted_at,
                      created_at)
-                 SELECT id + 1, 3, randomblob(16), 'other', 'a.test', 9, 'c', x'', 0, 0, 0, 0 FROM job;"
+                 SELECT id + 1, 3, randomblob(16), 'other', 'a.test', 9, 'c', x'', 0, 0, 0, 0 FROM job;
+                 UPDATE job SET batch = key WHERE lane <> 9 AND id / {every} % 3 = 0;
+                 INSERT INTO message_batch (id, caller, created_at, expected_at, first_job, last_job, total)
+                 SELECT batch, 'anna', 0, 0, id, id + 1, 1 FROM job WHERE batch IS NOT NULL;"
             ))
             .unwrap();
         let mut urls = Vec::new();
@@ -156,18 +162,58 @@ mod tests {
     }
 
     #[test]
-    fn the_list_is_read_by_its_index() {
+    fn messages_of_an_older_file_are_listed() {
+        let mut connection = schema::before("INDEX job_alone");
+        connection
+            .execute_batch(
+                "INSERT INTO queue (id, name) VALUES (3, 'messages');
+                 INSERT INTO lane (id, queue, grp, party) VALUES (7, 3, 'a', 'anna');
+                 INSERT INTO job (queue, key, url, site, lane, correlation_id, payload, state, due, accepted_at,
+                     created_at, batch)
+                 VALUES (3, randomblob(16), 'alone', 'a.test', 7, 'c', x'', 0, 0, 0, 0, NULL),
+                     (3, randomblob(16), 'in a batch', 'a.test', 7, 'c', x'', 0, 0, 0, 0, zeroblob(16));
+                 INSERT INTO message_batch (id, caller, created_at, expected_at, first_job, last_job, total)
+                 VALUES (zeroblob(16), 'anna', 0, 0, 2, 2, 1);",
+            )
+            .unwrap();
+        schema::migrate(&mut connection).unwrap();
+        let page = list(&connection, 3, "anna", &SentFilter::default(), None, 10).unwrap();
+        let urls: Vec<_> = page.messages.iter().map(|one| one.message.url.as_str()).collect();
+        assert_eq!(urls, ["in a batch", "alone"]);
+    }
+
+    /// No part of the list reads more than a window of jobs, however many there are.
+    #[test]
+    fn the_list_scans_no_table() {
         let mut connection = Connection::open_in_memory().unwrap();
         schema::migrate(&mut connection).unwrap();
-        let mut explain = connection.prepare(&format!("EXPLAIN QUERY PLAN {FOUND}")).unwrap();
-        let nothing = rusqlite::params_from_iter([rusqlite::types::Null; 9]);
-        let plan: Vec<String> =
-            explain.query_map(nothing, |row| row.get(3)).unwrap().map(Result::unwrap).collect();
-        let plan = plan.join("\n");
-        for step in
-            ["SEARCH lane USING COVERING INDEX lane_party", "job_sent (lane=? AND id>? AND id<?)"]
-        {
-            assert!(plan.contains(step), "{step}:\n{plan}");
+        for (query, values, steps) in [
+            (
+                NEWEST,
+                3,
+                &[
+                    "job_alone (lane=? AND rowid<?)",
+                    "message_batch_jobs (caller=? AND first_job<?)",
+                ],
+            ),
+            (
+                FOUND,
+                9,
+                &[
+                    "job USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)",
+                    "lane USING INTEGER PRIMARY KEY",
+                ],
+            ),
+        ] {
+            let mut explain = connection.prepare(&format!("EXPLAIN QUERY PLAN {query}")).unwrap();
+            let nothing = rusqlite::params_from_iter(vec![rusqlite::types::Null; values]);
+            let plan: Vec<String> =
+                explain.query_map(nothing, |row| row.get(3)).unwrap().map(Result::unwrap).collect();
+            let plan = plan.join("\n");
+            for step in steps {
+                assert!(plan.contains(step), "{step}:\n{plan}");
+            }
+            assert!(!plan.contains("SCAN job") && !plan.contains("TEMP B-TREE"), "{plan}");
         }
     }
 }
