@@ -1,6 +1,7 @@
 //! Kafka, for the suites: a new topic on the cluster that an environment variable names.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use fetchwell_engine::ports::event_log::{EventLog, LogEvent};
@@ -9,6 +10,7 @@ use rdkafka::ClientConfig;
 use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
 use rdkafka::client::DefaultClientContext;
 use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::error::RDKafkaErrorCode;
 use rdkafka::message::{Headers, Message};
 use rdkafka::metadata::MetadataPartition;
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
@@ -93,8 +95,7 @@ fn read_to_the_end(config: &ClientConfig, topic: &str) -> Vec<LogEvent> {
 }
 
 fn read_partition(consumer: &BaseConsumer, topic: &str, partition: i32) -> Vec<LogEvent> {
-    let marks = consumer.fetch_watermarks(topic, partition, DEADLINE);
-    let (first, end) = marks.expect("the cluster answers");
+    let (first, end) = watermarks(consumer, topic, partition);
     let mut place = TopicPartitionList::new();
     place.add_partition_offset(topic, partition, Offset::Beginning).expect("an offset");
     consumer.assign(&place).expect("a partition");
@@ -106,6 +107,23 @@ fn read_partition(consumer: &BaseConsumer, topic: &str, partition: i32) -> Vec<L
         events.push(event_in(&message));
     }
     events
+}
+
+/// The first and the next offset of a partition. A broker that has just created the partition may not lead it yet.
+fn watermarks(consumer: &BaseConsumer, topic: &str, partition: i32) -> (i64, i64) {
+    let deadline = Instant::now() + DEADLINE;
+    loop {
+        let error = match consumer.fetch_watermarks(topic, partition, DEADLINE) {
+            Ok(marks) => return marks,
+            Err(error) => error,
+        };
+        let without_leader =
+            [RDKafkaErrorCode::NotLeaderForPartition, RDKafkaErrorCode::LeaderNotAvailable];
+        let may_change = error.rdkafka_error_code().is_some_and(|it| without_leader.contains(&it));
+        assert!(may_change && Instant::now() < deadline, "the offsets of {topic}: {error}");
+        // The partitions that are assigned were read to their ends, so this only waits.
+        drop(consumer.poll(Duration::from_millis(50)));
+    }
 }
 
 fn event_in(message: &impl Message) -> LogEvent {
