@@ -86,6 +86,10 @@ pub(super) struct SkippedMessage {
 
 /// Whether a body has so many values that no batch can have them. Strings count as one value each.
 pub(super) fn has_too_many_values(body: &[u8]) -> bool {
+    // Each value takes at least one byte.
+    if body.len() <= MAX_VALUES {
+        return false;
+    }
     let mut values = 0_usize;
     let mut in_string = false;
     let mut is_escaped = false;

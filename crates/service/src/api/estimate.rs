@@ -11,6 +11,8 @@ use fetchwell_policy::robots::Robots;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::Site;
 use futures::future::join_all;
+use parking_lot::Mutex;
+use tokio::time::Instant;
 
 use super::Api;
 use super::fields::FetchRequest;
@@ -19,11 +21,19 @@ use super::fields::FetchRequest;
 const MOST_SITES_READ: usize = 16;
 /// Counting what already waits for a site stops here.
 const MOST_COUNTED: u32 = 10_000;
+/// How long a count of waiting URLs is reused. Counting takes as long as accepting a hundred messages.
+const COUNTED_FOR: Duration = Duration::from_secs(1);
+/// No more counts than this are kept.
+const MOST_KEPT: usize = 16_384;
 /// An estimate must not delay its batch: after this, the settings alone decide.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// How many messages go to each site, by retailer.
 type Load<'a> = HashMap<&'a Site, HashMap<&'a str, u32>>;
+
+/// The number of URLs that wait for each site: the last count, plus the messages of batches since then, accepted or not.
+#[derive(Default)]
+pub(super) struct Backlogs(Mutex<HashMap<Site, (Instant, u64)>>);
 
 /// What the store knows about a site.
 struct SiteOutlook {
@@ -42,6 +52,7 @@ impl Api {
         let sites = slowest(&load, &self.on.gate_rules);
         let reading = tokio::time::timeout(PATIENCE, self.outlooks(&sites));
         let outlooks = reading.await.unwrap_or_default();
+        self.backlogs.add(&load);
         let longest = messages.iter().map(|message| message.deadline).max().unwrap_or_default();
         expected_in(&load, &self.on.gate_rules, &outlooks).map_or(longest, |span| span.min(longest))
     }
@@ -51,8 +62,7 @@ impl Api {
         let rules = &self.on.gate_rules;
         let service = &self.on.sites;
         let reading = join_all(sites.iter().map(|site| service.known_site(site)));
-        let (found, waiting) = tokio::join!(reading, service.waiting_for(sites, MOST_COUNTED));
-        let waiting = waiting.unwrap_or_else(|_| vec![0; sites.len()]);
+        let (found, waiting) = tokio::join!(reading, self.waiting_for(sites));
         let outlook = |(found, waiting): (Result<(KnownSite, Time), _>, u64)| {
             let (known, store_now) = found.ok()?;
             let delays = known.robots.iter().filter_map(|(_, record)| {
@@ -67,6 +77,52 @@ impl Api {
             Some((known.site.clone(), SiteOutlook { known, crawl_delay, starts_in, waiting }))
         };
         found.into_iter().zip(waiting).filter_map(outlook).collect()
+    }
+
+    /// How many URLs wait for each of these sites; 0 if they cannot be counted.
+    async fn waiting_for(&self, sites: &[Site]) -> Vec<u64> {
+        let mut known = self.backlogs.of(sites);
+        let uncounted: Vec<Site> =
+            sites.iter().filter(|site| !known.contains_key(*site)).cloned().collect();
+        if !uncounted.is_empty()
+            && let Ok(counts) = self.on.sites.waiting_for(&uncounted, MOST_COUNTED).await
+        {
+            let counted: Vec<(Site, u64)> = uncounted.into_iter().zip(counts).collect();
+            self.backlogs.keep(&counted);
+            known.extend(counted);
+        }
+        sites.iter().map(|site| known.get(site).copied().unwrap_or_default()).collect()
+    }
+}
+
+impl Backlogs {
+    /// The recent counts of these sites.
+    fn of(&self, sites: &[Site]) -> HashMap<Site, u64> {
+        let counts = self.0.lock();
+        let recent = |site: &Site| {
+            let (at, waiting) = counts.get(site)?;
+            (at.elapsed() < COUNTED_FOR).then(|| (site.clone(), *waiting))
+        };
+        sites.iter().filter_map(recent).collect()
+    }
+
+    fn keep(&self, counted: &[(Site, u64)]) {
+        let mut counts = self.0.lock();
+        if counts.len() + counted.len() > MOST_KEPT {
+            counts.clear();
+        }
+        let now = Instant::now();
+        counts.extend(counted.iter().map(|(site, waiting)| (site.clone(), (now, *waiting))));
+    }
+
+    /// Adds the messages of a batch to the counts of their sites.
+    fn add(&self, load: &Load<'_>) {
+        let mut counts = self.0.lock();
+        for (site, retailers) in load {
+            if let Some((_, waiting)) = counts.get_mut(*site) {
+                *waiting += retailers.values().map(|count| u64::from(*count)).sum::<u64>();
+            }
+        }
     }
 }
 
@@ -236,6 +292,24 @@ mod tests {
         ordered.known.state.obey(Order::SetInterval(SECOND * 3), "me", Time::from_secs(1));
         assert_eq!(with(ordered), Some(30.0));
         assert_eq!(with(SiteOutlook { starts_in: None, ..plain() }), None, "it is paused");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_waits_is_counted_once_a_second_and_later_batches_are_added() {
+        let backlogs = Backlogs::default();
+        let sites = [site("a.test"), site("b.test")];
+        assert!(backlogs.of(&sites).is_empty());
+        backlogs.keep(&[(site("a.test"), 7), (site("b.test"), 8)]);
+        let load = Load::from([(&sites[1], HashMap::from([("shop", 2), ("other", 3)]))]);
+        backlogs.add(&load);
+        let expected = HashMap::from([(site("a.test"), 7), (site("b.test"), 13)]);
+        assert_eq!(backlogs.of(&sites), expected);
+        tokio::time::advance(COUNTED_FOR).await;
+        assert!(backlogs.of(&sites).is_empty());
+        for number in 0..=MOST_KEPT {
+            backlogs.keep(&[(site(&format!("s{number}.test")), 1)]);
+        }
+        assert!(backlogs.0.lock().len() <= MOST_KEPT);
     }
 
     #[test]

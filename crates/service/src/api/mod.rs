@@ -136,6 +136,8 @@ pub struct Api {
     memory: Memory,
     readiness: public::Readiness,
     reads: CachedReads,
+    backlogs: estimate::Backlogs,
+    compression: compression::Compression,
 }
 
 /// The dependencies of an [`Api`].
@@ -174,6 +176,8 @@ impl Api {
             allowances: Allowances::new(rules.caller_rate, rules.caller_burst),
             memory: Memory::default(),
             readiness: public::Readiness::default(),
+            backlogs: estimate::Backlogs::default(),
+            compression: compression::Compression::default(),
             rules,
         })
     }

@@ -17,7 +17,7 @@ use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::compression::compressed;
+use super::compression::AcceptedEncodings;
 use super::{
     Api, batches, callers, cancel, docs, firecrawl, mcp, message_body, messages, notifications,
     openapi, outbox, oversight, public, reader, send_batch, sent, sites, submit, webhooks,
@@ -29,24 +29,20 @@ pub(crate) fn router(api: &Arc<Api>, pages: Router<Arc<Api>>, listens_on: Socket
     let (router, document) = documented().split_for_parts();
     let page = docs::Page::of(&document, listens_on);
     let document = Bytes::from(document.to_json().unwrap_or_default());
-    let router = router
+    router
         // Documented apart: OpenAPI has no parameters with slashes.
         .route("/r/{*url}", get(reader::read))
         // Its messages are those of another protocol.
-        .route("/mcp", post(mcp::post))
-        .route("/openapi.json", get(openapi_json))
+        .route("/mcp", post(mcp::post).layer(Extension(mcp::Endpoint::new(api))))
+        .route("/openapi.json", get(openapi_json).layer(Extension(document)))
         // Documented by Firecrawl.
-        .merge(firecrawl::routes());
-    compressed(router)
+        .merge(firecrawl::routes())
         .merge(pages)
-        .route("/docs", get(docs_page))
-        .layer(Extension(page))
-        .layer(Extension(document))
-        .layer(Extension(mcp::Endpoint::new(api)))
+        .route("/docs", get(docs_page).layer(Extension(page)))
         .fallback(async || Problem::new(ProblemKind::NOT_FOUND))
         .method_not_allowed_fallback(async || Problem::new(ProblemKind::METHOD_NOT_ALLOWED))
         .layer(CatchPanicLayer::custom(after_a_panic))
-        .layer(middleware::from_fn_with_state(api.clone(), count))
+        .layer(middleware::from_fn_with_state(api.clone(), count_and_compress))
         .with_state(api.clone())
 }
 
@@ -83,13 +79,15 @@ async fn docs_page(Extension(page): Extension<docs::Page>, request: Request) -> 
     page.read_by(&reader)
 }
 
-async fn count(State(api): State<Arc<Api>>, request: Request, next: Next) -> Response {
+/// One layer for both, because every layer of the router costs each request a microsecond.
+async fn count_and_compress(State(api): State<Arc<Api>>, request: Request, next: Next) -> Response {
     let method = request.method().clone();
     let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
+    let accepted = AcceptedEncodings::of(&request);
     let response = next.run(request).await;
     let route = route.as_deref().unwrap_or("unknown");
     api.on.metrics.answered(route, &method, response.status().as_u16());
-    response
+    api.compression.apply(response, accepted).await
 }
 
 /// Logs the message of a panic, which the caller must not see.

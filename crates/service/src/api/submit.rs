@@ -84,11 +84,11 @@ pub(super) async fn fetch(
         Err(_) => problem,
     })?;
     let whole = whole?;
-    let json = body::json(&whole.bytes)?;
+    let posted = body::json(&whole.bytes)?;
     let submitted = async {
         api.charge(&identity.caller, 1)?;
         let idempotency = idempotency(&parts.headers, "/fetch", &whole.bytes)?;
-        let message = FetchRequest::read(&json, &api.judge()).map_err(Problem::invalid)?;
+        let message = FetchRequest::read(&posted, &api.judge()).map_err(Problem::invalid)?;
         let is_shared = message.max_age.is_some();
         let url = message.url.clone();
         let retailer = message.retailer.clone();
@@ -107,12 +107,16 @@ pub(super) async fn fetch(
             attempts: 0,
             outbox: None,
         };
+        let wait = prefer::wait(&parts.headers);
         // A message that shares results may have ended at once, and one that was sent before at any time. All others
         // are answered without asking the store.
-        let may_differ = is_shared || committed.created_at.is_none();
-        Ok(answer(&api, &identity, sent, may_differ, prefer::wait(&parts.headers)).await)
+        if is_shared || committed.created_at.is_none() || wait.is_some() {
+            // Boxed, because most requests do not need this large future.
+            return Ok(Box::pin(respond_with_current_state(&api, &identity, sent, wait)).await);
+        }
+        Ok(json(&MessageView::from(sent)))
     };
-    submitted.await.map_err(|problem| about(problem, &json))
+    submitted.await.map_err(|problem| about(problem, &posted))
 }
 
 /// Adds the message to the problem.
@@ -121,20 +125,18 @@ fn about(problem: Problem, message: &Json<'_>) -> Problem {
     problem.about(url, correlation_id)
 }
 
-/// The response for an accepted message: as it was sent, or as it is now if that may differ. The message is already
-/// accepted, so an error here must not look like a refusal.
-async fn answer(
+/// The current state of an accepted message, or its result. The message is already accepted, so an error here must not
+/// look like a refusal: in that case, the response shows the message as it was sent.
+async fn respond_with_current_state(
     api: &Api,
     identity: &Identity,
     sent: Message,
-    may_differ: bool,
     wait: Option<Duration>,
 ) -> Response {
     let caller = &identity.caller.name;
     let found = match wait {
         Some(wait) => waiting::result_of(api, caller, sent.id, wait).await,
-        None if may_differ => api.message(sent.id, Some(caller)).await,
-        None => Ok(None),
+        None => api.message(sent.id, Some(caller)).await,
     };
     // The token may have been revoked while the request waited.
     let may_see = wait.is_none() || identity.check_again(api).await.is_ok();

@@ -83,6 +83,10 @@ impl Shared {
     }
 }
 
+/// The place of a request. Until it is dropped, the request counts against the limits of its connection and, behind a
+/// proxy, of the address that the proxy forwards for.
+type RequestPlace = (Busy, Option<Forwarded>);
+
 #[derive(Clone)]
 pub(super) struct Connection {
     shared: Arc<Shared>,
@@ -155,38 +159,41 @@ impl Connection {
     async fn answer(self, request: hyper::Request<Incoming>) -> Response {
         let under_way = self.usage.begin();
         let is_http_2 = request.version() == Version::HTTP_2;
-        let response = harden(self.admit(request).await);
-        // A request is in progress until its response body is sent.
-        match is_http_2 {
-            true => in_chunks(response, under_way),
+        let (response, place) = self.admit(request).await;
+        let response = harden(response);
+        // A request is in progress, and has its place, until its response body is sent.
+        match (is_http_2, place) {
+            (true, None) => in_chunks(response, under_way),
+            (true, Some(place)) => in_chunks(until_sent(response, place), under_way),
             // An HTTP/1.1 connection sends one response at a time, and counts as long as it is open.
-            false => until_sent(response, under_way),
+            (false, place) => until_sent(response, (place, under_way)),
         }
     }
 
-    async fn admit(&self, request: hyper::Request<Incoming>) -> Response {
+    /// Returns the response, and the request's place unless the request does not count against the limits.
+    async fn admit(&self, request: hyper::Request<Incoming>) -> (Response, Option<RequestPlace>) {
         if !has_one_host(&request) {
-            return bad_host();
+            return (bad_host(), None);
         }
         let peer = self.shared.proxies.peer(self.connected, request.headers());
         let mut request = request.map(Body::new);
         request.extensions_mut().insert(peer);
         if is_health_check(request.uri().path()) {
             self.place.touch();
-            return self.route(request).await;
+            return (self.route(request).await, None);
         }
         // A reserved place is for health checks only.
         if let Some(refusal) = self.place.refusal() {
-            return closing(over_limit(refusal));
+            return (closing(over_limit(refusal)), None);
         }
         match self.begin(peer) {
-            Ok(held) => until_sent(self.route(request).await, held),
-            Err(refusal) => over_limit(refusal),
+            Ok(place) => (self.route(request).await, Some(place)),
+            Err(refusal) => (over_limit(refusal), None),
         }
     }
 
     /// Counts a request against the limits until the returned value is dropped.
-    fn begin(&self, peer: Peer) -> Result<(Busy, Option<Forwarded>), Refusal> {
+    fn begin(&self, peer: Peer) -> Result<RequestPlace, Refusal> {
         let address = network_of(peer.address);
         let forwarded = self.is_proxy.then(|| self.shared.places.begin_for(address)).transpose()?;
         Ok((self.place.begin()?, forwarded))
