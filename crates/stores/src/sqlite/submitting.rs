@@ -93,8 +93,9 @@ fn accept(
         let created_at = Some(ending.wall);
         answers.push(Ok(Submitted::Accepted { ids, created_at }));
     }
-    // Sorted so that the index of ids grows at its end. The messages of one submission keep their order.
-    plain.sort_by_key(|row| row.new.id);
+    // Sorted so that the index of ids grows at its end: the id of a batch is that of its first message. The messages of one
+    // submission keep their order.
+    plain.sort_by_key(|row| (row.batch, row.new.id));
     moves.accept_plain(&plain, ending.wall)?;
     for submission in &fresh {
         moves.accept_batch(submission, first_job, ending.wall)?;

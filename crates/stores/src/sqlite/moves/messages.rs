@@ -78,8 +78,8 @@ impl Moves<'_> {
         };
         let lane = Lane { group: Some(new.retailer.clone()), party: Some(caller.to_owned()) };
         let lane = self.lane_id(&lane)?;
-        let beginning = Beginning { state, due, follows, shares: true };
-        let id = self.insert(&[Row { new, lane, deadline, batch }], &beginning, ending.wall)?;
+        let beginning = Beginning { state, due, follows, shares: true, batch };
+        let id = self.insert(&[Row { new, lane, deadline }], &beginning, ending.wall)?;
         self.change.accepted += 1;
         *self.messages.entry(lane).or_default() += 1;
         match stored {

@@ -22,20 +22,20 @@ static INSERT_MANY: LazyLock<String> = LazyLock::new(|| insert(ROWS));
 static INSERT_ONE: LazyLock<String> = LazyLock::new(|| insert(1));
 
 /// The number of parameters that are common to all rows, and of those of each row.
-const COMMON: usize = 7;
-const OWN: usize = 7 + message_row::COLUMN_COUNT;
+const COMMON: usize = 8;
+const OWN: usize = 6 + message_row::COLUMN_COUNT;
 
 fn insert(rows: usize) -> String {
     let row = |row: usize| {
         let own: Vec<String> =
             (0..OWN).map(|place| format!("?{}", COMMON + 1 + row * OWN + place)).collect();
-        format!("(?1, ?2, ?3, ?4, ?5, ?6, ?7, {})", own.join(", "))
+        format!("(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, {})", own.join(", "))
     };
     let rows: Vec<String> = (0..rows).map(row).collect();
     // `OR FAIL`, because the transaction is rolled back anyway: SQLite need not be able to undo the statement alone.
     format!(
-        "INSERT OR FAIL INTO job (queue, state, due, accepted_at, created_at, follows, shares, key, url,
-             site, lane, payload, deadline, batch, {COLUMNS})
+        "INSERT OR FAIL INTO job (queue, state, due, accepted_at, created_at, follows, shares, batch, key,
+             url, site, lane, payload, deadline, {COLUMNS})
          VALUES {}",
         rows.join(", ")
     )
@@ -54,7 +54,6 @@ pub(super) struct Row<'a> {
     pub(super) new: &'a NewMessage,
     pub(super) lane: LaneId,
     pub(super) deadline: Time,
-    pub(super) batch: Option<[u8; 16]>,
 }
 
 /// How the messages of one statement begin.
@@ -65,10 +64,12 @@ pub(super) struct Beginning {
     pub(super) follows: Option<LeaseId>,
     /// Whether they share results with others of their kind.
     pub(super) shares: bool,
+    /// The batch that they are in.
+    pub(super) batch: Option<[u8; 16]>,
 }
 
 impl Moves<'_> {
-    /// Inserts messages that share no results with others.
+    /// Inserts messages that share no results with others. Those of a batch should come one after the other.
     pub(in crate::sqlite) fn accept_plain(
         &mut self,
         messages: &[NewRow<'_>],
@@ -76,30 +77,37 @@ impl Moves<'_> {
     ) -> rusqlite::Result<()> {
         let mut lanes: HashMap<(&str, &str), LaneId> = HashMap::new();
         let mut rooms: HashSet<(&str, LaneId)> = HashSet::new();
-        let mut rows = Vec::with_capacity(messages.len());
-        for NewRow { new, caller, batch } in messages {
-            let lane = match lanes.entry((&new.retailer, caller)) {
-                Entry::Occupied(known) => *known.get(),
-                Entry::Vacant(unknown) => *unknown.insert(self.lane_id(&Lane {
-                    group: Some(new.retailer.clone()),
-                    party: Some((*caller).to_owned()),
-                })?),
+        for of_batch in messages.chunk_by(|one, other| one.batch == other.batch) {
+            let mut rows = Vec::with_capacity(of_batch.len());
+            for NewRow { new, caller, .. } in of_batch {
+                let lane = match lanes.entry((&new.retailer, caller)) {
+                    Entry::Occupied(known) => *known.get(),
+                    Entry::Vacant(unknown) => *unknown.insert(self.lane_id(&Lane {
+                        group: Some(new.retailer.clone()),
+                        party: Some((*caller).to_owned()),
+                    })?),
+                };
+                *self.messages.entry(lane).or_default() += 1;
+                rooms.insert((new.site.as_str(), lane));
+                rows.push(Row { new, lane, deadline: self.now + new.deadline_in });
+            }
+            let at_once = Beginning {
+                state: JobState::Queued,
+                due: self.now,
+                follows: None,
+                shares: false,
+                batch: of_batch.first().and_then(|row| row.batch),
             };
-            *self.messages.entry(lane).or_default() += 1;
-            rooms.insert((new.site.as_str(), lane));
-            rows.push(Row { new, lane, deadline: self.now + new.deadline_in, batch: *batch });
-        }
-        let at_once =
-            Beginning { state: JobState::Queued, due: self.now, follows: None, shares: false };
-        let (many, rest) = rows.as_chunks::<ROWS>();
-        for rows in many.iter().map(<[_; ROWS]>::as_slice).chain(rest.chunks(1)) {
-            // One statement assigns consecutive ids.
-            let mut id = self.insert(rows, &at_once, wall)?;
-            for row in rows.iter().rev() {
-                self.expires(id, row.deadline);
-                self.change.accepted += 1;
-                self.change.queued += 1;
-                id -= 1;
+            let (many, rest) = rows.as_chunks::<ROWS>();
+            for rows in many.iter().map(<[_; ROWS]>::as_slice).chain(rest.chunks(1)) {
+                // One statement assigns consecutive ids.
+                let mut id = self.insert(rows, &at_once, wall)?;
+                for row in rows.iter().rev() {
+                    self.expires(id, row.deadline);
+                    self.change.accepted += 1;
+                    self.change.queued += 1;
+                    id -= 1;
+                }
             }
         }
         for (site, lane) in rooms {
@@ -132,17 +140,10 @@ impl Moves<'_> {
             &wall_us,
             &beginning.follows,
             &beginning.shares,
+            &beginning.batch,
         ]);
-        for (Row { new, lane, batch, .. }, (site, options, deadline_us)) in rows.iter().zip(&own) {
-            values.extend([
-                &new.id.0 as &dyn ToSql,
-                &new.url,
-                site,
-                lane,
-                options,
-                deadline_us,
-                batch,
-            ]);
+        for (Row { new, lane, .. }, (site, options, deadline_us)) in rows.iter().zip(&own) {
+            values.extend([&new.id.0 as &dyn ToSql, &new.url, site, lane, options, deadline_us]);
             values.extend(message_row::values(new));
         }
         self.tx.run(sql, values.as_slice())?;
