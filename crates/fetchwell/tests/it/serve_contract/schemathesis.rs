@@ -102,6 +102,9 @@ async fn run(python: &Path, service: &Service, size: &Size, seed: u64) -> Value 
         // What reading a page returns depends on its site.
         .args(["--exclude-path", "/r/{url}"])
         .args(["--checks", "all", "--max-examples", size.examples, "--seed", &seed.to_string()])
+        // DELETE cancels a batch, which stays with the results that it has. The configuration cannot say so, because
+        // `all` includes what it disables.
+        .args(["--exclude-checks", "use_after_free"])
         .args(["--max-response-time", "120", "--report", "json", "--report-json-path"])
         .arg(&report)
         .current_dir(folder.path())
