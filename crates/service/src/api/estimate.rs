@@ -21,21 +21,23 @@ use super::fields::FetchRequest;
 const MOST_SITES_READ: usize = 16;
 /// Counting what already waits for a site stops here.
 const MOST_COUNTED: u32 = 10_000;
-/// How long a count of waiting URLs is reused. Counting takes as long as accepting a hundred messages.
-const COUNTED_FOR: Duration = Duration::from_secs(1);
-/// No more counts than this are kept.
-const MOST_KEPT: usize = 16_384;
+/// How long what was read of a site is reused. Reading it costs two trips to the store, and counting what waits takes as
+/// long as accepting a hundred messages.
+const READ_FOR: Duration = Duration::from_secs(1);
+/// No more sites than this are kept.
+const MOST_KEPT: usize = 4_096;
 /// An estimate must not delay its batch: after this, the settings alone decide.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// How many messages go to each site, by retailer.
 type Load<'a> = HashMap<&'a Site, HashMap<&'a str, u32>>;
 
-/// The number of URLs that wait for each site: the last count, plus the messages of batches since then, accepted or not.
+/// What was read of sites lately, with the messages of batches since then, accepted or not.
 #[derive(Default)]
-pub(super) struct Backlogs(Mutex<HashMap<Site, (Instant, u64)>>);
+pub(super) struct Outlooks(Mutex<HashMap<Site, (Instant, SiteOutlook)>>);
 
 /// What the store knows about a site.
+#[derive(Clone)]
 struct SiteOutlook {
     known: KnownSite,
     crawl_delay: Option<Duration>,
@@ -50,19 +52,32 @@ impl Api {
     pub(super) async fn expected_in(&self, messages: &[FetchRequest]) -> Duration {
         let load = load_of(messages);
         let sites = slowest(&load, &self.on.gate_rules);
-        let reading = tokio::time::timeout(PATIENCE, self.outlooks(&sites));
+        let reading = tokio::time::timeout(PATIENCE, self.read_outlooks(&sites));
         let outlooks = reading.await.unwrap_or_default();
-        self.backlogs.add(&load);
+        self.outlooks.add(&load);
         let longest = messages.iter().map(|message| message.deadline).max().unwrap_or_default();
         expected_in(&load, &self.on.gate_rules, &outlooks).map_or(longest, |span| span.min(longest))
     }
 
-    /// What the store knows about these sites. A site that cannot be read is left out.
-    async fn outlooks(&self, sites: &[Site]) -> HashMap<Site, SiteOutlook> {
+    /// What is known about these sites. A site that cannot be read is left out.
+    async fn read_outlooks(&self, sites: &[Site]) -> HashMap<Site, SiteOutlook> {
+        let mut known = self.outlooks.of(sites);
+        let unread: Vec<Site> =
+            sites.iter().filter(|site| !known.contains_key(*site)).cloned().collect();
+        if !unread.is_empty() {
+            let read = self.outlooks_in_store(&unread).await;
+            self.outlooks.keep(&read);
+            known.extend(read);
+        }
+        known
+    }
+
+    async fn outlooks_in_store(&self, sites: &[Site]) -> Vec<(Site, SiteOutlook)> {
         let rules = &self.on.gate_rules;
         let service = &self.on.sites;
         let reading = join_all(sites.iter().map(|site| service.known_site(site)));
-        let (found, waiting) = tokio::join!(reading, self.waiting_for(sites));
+        let (found, waiting) = tokio::join!(reading, service.waiting_for(sites, MOST_COUNTED));
+        let waiting = waiting.unwrap_or_else(|_| vec![0; sites.len()]);
         let outlook = |(found, waiting): (Result<(KnownSite, Time), _>, u64)| {
             let (known, store_now) = found.ok()?;
             let delays = known.robots.iter().filter_map(|(_, record)| {
@@ -74,53 +89,40 @@ impl Api {
             let records = known.robots.iter().map(|(_, record)| record);
             let times = (store_now, self.on.clock.now());
             let starts_in = rules.outlook(&known.state, rate, records, times).next_slot_in;
+            // The files are large, and no longer needed.
+            let known = KnownSite { robots: Vec::new(), ..known };
             Some((known.site.clone(), SiteOutlook { known, crawl_delay, starts_in, waiting }))
         };
         found.into_iter().zip(waiting).filter_map(outlook).collect()
     }
-
-    /// How many URLs wait for each of these sites; 0 if they cannot be counted.
-    async fn waiting_for(&self, sites: &[Site]) -> Vec<u64> {
-        let mut known = self.backlogs.of(sites);
-        let uncounted: Vec<Site> =
-            sites.iter().filter(|site| !known.contains_key(*site)).cloned().collect();
-        if !uncounted.is_empty()
-            && let Ok(counts) = self.on.sites.waiting_for(&uncounted, MOST_COUNTED).await
-        {
-            let counted: Vec<(Site, u64)> = uncounted.into_iter().zip(counts).collect();
-            self.backlogs.keep(&counted);
-            known.extend(counted);
-        }
-        sites.iter().map(|site| known.get(site).copied().unwrap_or_default()).collect()
-    }
 }
 
-impl Backlogs {
-    /// The recent counts of these sites.
-    fn of(&self, sites: &[Site]) -> HashMap<Site, u64> {
-        let counts = self.0.lock();
+impl Outlooks {
+    /// What was read of these sites lately.
+    fn of(&self, sites: &[Site]) -> HashMap<Site, SiteOutlook> {
+        let kept = self.0.lock();
         let recent = |site: &Site| {
-            let (at, waiting) = counts.get(site)?;
-            (at.elapsed() < COUNTED_FOR).then(|| (site.clone(), *waiting))
+            let (at, outlook) = kept.get(site)?;
+            (at.elapsed() < READ_FOR).then(|| (site.clone(), outlook.clone()))
         };
         sites.iter().filter_map(recent).collect()
     }
 
-    fn keep(&self, counted: &[(Site, u64)]) {
-        let mut counts = self.0.lock();
-        if counts.len() + counted.len() > MOST_KEPT {
-            counts.clear();
+    fn keep(&self, read: &[(Site, SiteOutlook)]) {
+        let mut kept = self.0.lock();
+        if kept.len() + read.len() > MOST_KEPT {
+            kept.clear();
         }
         let now = Instant::now();
-        counts.extend(counted.iter().map(|(site, waiting)| (site.clone(), (now, *waiting))));
+        kept.extend(read.iter().map(|(site, outlook)| (site.clone(), (now, outlook.clone()))));
     }
 
-    /// Adds the messages of a batch to the counts of their sites.
+    /// Adds the messages of a batch to those that wait for their sites.
     fn add(&self, load: &Load<'_>) {
-        let mut counts = self.0.lock();
+        let mut kept = self.0.lock();
         for (site, retailers) in load {
-            if let Some((_, waiting)) = counts.get_mut(*site) {
-                *waiting += retailers.values().map(|count| u64::from(*count)).sum::<u64>();
+            if let Some((_, outlook)) = kept.get_mut(*site) {
+                outlook.waiting += retailers.values().map(|count| u64::from(*count)).sum::<u64>();
             }
         }
     }
@@ -295,21 +297,22 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_waits_is_counted_once_a_second_and_later_batches_are_added() {
-        let backlogs = Backlogs::default();
+    async fn a_site_is_read_once_a_second_and_later_batches_are_added() {
+        let outlooks = Outlooks::default();
         let sites = [site("a.test"), site("b.test")];
-        assert!(backlogs.of(&sites).is_empty());
-        backlogs.keep(&[(site("a.test"), 7), (site("b.test"), 8)]);
+        assert!(outlooks.of(&sites).is_empty());
+        let with = |name: &str, waiting| (site(name), SiteOutlook { waiting, ..outlook(name) });
+        outlooks.keep(&[with("a.test", 7), with("b.test", 8)]);
         let load = Load::from([(&sites[1], HashMap::from([("shop", 2), ("other", 3)]))]);
-        backlogs.add(&load);
-        let expected = HashMap::from([(site("a.test"), 7), (site("b.test"), 13)]);
-        assert_eq!(backlogs.of(&sites), expected);
-        tokio::time::advance(COUNTED_FOR).await;
-        assert!(backlogs.of(&sites).is_empty());
+        outlooks.add(&load);
+        let known = outlooks.of(&sites);
+        assert_eq!((known[&sites[0]].waiting, known[&sites[1]].waiting), (7, 13));
+        tokio::time::advance(READ_FOR).await;
+        assert!(outlooks.of(&sites).is_empty());
         for number in 0..=MOST_KEPT {
-            backlogs.keep(&[(site(&format!("s{number}.test")), 1)]);
+            outlooks.keep(&[with(&format!("s{number}.test"), 1)]);
         }
-        assert!(backlogs.0.lock().len() <= MOST_KEPT);
+        assert!(outlooks.0.lock().len() <= MOST_KEPT);
     }
 
     #[test]

@@ -136,7 +136,7 @@ pub struct Api {
     memory: Memory,
     readiness: public::Readiness,
     reads: CachedReads,
-    backlogs: estimate::Backlogs,
+    outlooks: estimate::Outlooks,
     compression: compression::Compression,
 }
 
@@ -176,7 +176,7 @@ impl Api {
             allowances: Allowances::new(rules.caller_rate, rules.caller_burst),
             memory: Memory::default(),
             readiness: public::Readiness::default(),
-            backlogs: estimate::Backlogs::default(),
+            outlooks: estimate::Outlooks::default(),
             compression: compression::Compression::default(),
             rules,
         })

@@ -6,6 +6,7 @@ use axum::extract::{Request, State};
 use fetchwell_engine::ports::inbox::{BatchId, MessageId, NewBatch};
 use fetchwell_engine::ports::message_batches::MessageBatch;
 use fetchwell_policy::rfc3339::rfc3339;
+use fetchwell_policy::time::Time;
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -113,35 +114,42 @@ pub(super) async fn send_batch(
         skipped: u32::try_from(skipped.len()).unwrap_or(u32::MAX),
         skipped_told: (idempotency.is_some() && !skipped.is_empty()).then_some(told_text),
     };
-    let repeatable = idempotency.is_some();
-    let ids = api.submit(&identity, idempotency, messages, Some(new)).await?.ids;
-    let stored = api.stored_batch(&ids, repeatable).await;
-    let skipped = stored.as_ref().and_then(|(_, told)| told.clone()).unwrap_or(told);
-    let accepted = answer(&ids, stored.map(|(batch, _)| batch).as_ref(), skipped);
+    let expected_in = new.expected_in;
+    let committed = api.submit(&identity, idempotency, messages, Some(new)).await?;
+    let ids = committed.ids;
+    let accepted = match committed.created_at {
+        Some(created_at) => {
+            let id = BatchId::of(ids.iter().copied());
+            answer(&ids, id.map(|id| (id, created_at + expected_in)), told)
+        }
+        // It was sent before, under the same key.
+        None => {
+            let stored = api.stored_batch(&ids).await;
+            let told = stored.as_ref().and_then(|(_, told)| told.clone()).unwrap_or(told);
+            answer(&ids, stored.map(|(batch, _)| (batch.id, batch.expected_at)), told)
+        }
+    };
     Ok(until_sent(json(&accepted), share))
 }
 
-fn answer(ids: &[MessageId], stored: Option<&MessageBatch>, skipped: Value) -> AcceptedBatch {
+/// `batch` has the id of the batch, and when it is expected to end.
+fn answer(ids: &[MessageId], batch: Option<(BatchId, Time)>, skipped: Value) -> AcceptedBatch {
     let accepted = |id: &MessageId| Accepted { message_id: id.to_string(), status: "queued" };
     AcceptedBatch {
-        batch_id: stored.map(|batch| batch.id.to_string()),
+        batch_id: batch.map(|(id, _)| id.to_string()),
         messages: ids.iter().map(accepted).collect(),
         skipped,
-        estimated_end: stored.map(|batch| rfc3339(batch.expected_at)),
+        estimated_end: batch.map(|(_, expected_at)| rfc3339(expected_at)),
     }
 }
 
 impl Api {
     /// The batch with these messages as it was stored the first time, so that a repeated request gets the same answer,
     /// and the problems that were stored with it. The messages are accepted already, so an error here is no refusal.
-    async fn stored_batch(
-        &self,
-        ids: &[MessageId],
-        repeatable: bool,
-    ) -> Option<(MessageBatch, Option<Value>)> {
+    async fn stored_batch(&self, ids: &[MessageId]) -> Option<(MessageBatch, Option<Value>)> {
         let id = BatchId::of(ids.iter().copied())?;
         let batch = self.on.batches.batch(id, None).await.ok()??;
-        if !repeatable || batch.skipped == 0 {
+        if batch.skipped == 0 {
             return Some((batch, None));
         }
         let told = self.on.batches.skipped_told(id).await.ok()?;
