@@ -128,6 +128,7 @@ macro_rules! turns_queue_conformance {
                 groups_that_rest_give_nothing_this_time,
                 no_more_of_a_group_than_asked_for,
                 each_lane_of_a_site_gives_so_many,
+                a_random_history_in_lanes_follows_the_model,
             ],
         );
     };

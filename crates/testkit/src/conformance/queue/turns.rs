@@ -103,3 +103,8 @@ pub async fn each_lane_of_a_site_gives_so_many(store: &dyn QueueStore) {
     let leases = worker.lease_by(&demand).await;
     assert_eq!(count_by_lane(&leases), lanes.into_iter().map(|lane| (lane, 4)).collect());
 }
+
+/// As `random::a_random_history_follows_the_model`, with the order in each lane.
+pub async fn a_random_history_in_lanes_follows_the_model(store: &dyn QueueStore) {
+    super::random::histories(store, true).await;
+}
