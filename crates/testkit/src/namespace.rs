@@ -4,6 +4,7 @@
 
 use std::process::{Command, Output};
 
+use crate::DEADLINE;
 use crate::skip::skipped;
 
 /// Set for the test inside the namespace.
@@ -11,9 +12,6 @@ const INSIDE: &str = "FETCHWELL_IN_NAMESPACE";
 
 /// Set by users who cannot create namespaces.
 const SKIP: &str = "FETCHWELL_SKIP_NAMESPACES";
-
-/// How long a test may run inside, in seconds.
-const DEADLINE_SECS: &str = "120";
 
 /// Differs from the exit codes of a failed test.
 const NO_NETWORK: i32 = 97;
@@ -55,7 +53,7 @@ pub fn is_inside(test: &str) -> bool {
 fn run_inside(test: &str) -> std::io::Result<Output> {
     Command::new("unshare")
         .args(["--user", "--map-root-user", "--net", "--mount", "--"])
-        .args(["timeout", DEADLINE_SECS, "sh", "-c", SET_UP, "sh"])
+        .args(["timeout", &DEADLINE.as_secs().to_string(), "sh", "-c", SET_UP, "sh"])
         .arg(std::env::current_exe()?)
         .args(["--exact", test, "--nocapture", "--test-threads=1"])
         .env(INSIDE, "1")
