@@ -1,178 +1,22 @@
-//! Stores in memory, for runs that leave nothing behind and for tests. They behave like the durable ones.
+//! The queue in memory.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::ops::Bound;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use fetchwell_policy::breaker::{BreakerRule, Transition};
-use fetchwell_policy::chance::Chance;
-use fetchwell_policy::orders::Order;
-use fetchwell_policy::pace::Rate;
-use fetchwell_policy::site::{Permit, SiteState, Spend};
 use fetchwell_policy::time::Time;
-use fetchwell_policy::url::{Origin, Site};
+use fetchwell_policy::url::Site;
 use parking_lot::Mutex;
 
 use crate::clock::Clock;
+use crate::ports::dead_letters::Revision;
 use crate::ports::error::StoreError;
 use crate::ports::finish::{Settle, Settled, Settlement};
 use crate::ports::job::{Lane, Lease, LeaseId, NewJob};
-use crate::ports::politeness::{
-    ORDERS_AT_ONCE, ORDERS_TOLD_FOR, Politeness, RecentOrders, RobotsRecord, SiteAsk, SiteReport,
-    Turn,
-};
 use crate::ports::queue::{Instance, Ledger, LedgerMismatch, Queue};
-use crate::ports::sites::{KnownSite, PageInMaking, SiteQuery, Sites, SitesPage, origins_of};
 use crate::ports::source::{Demand, Renewal, Source, Taken};
-
-/// A politeness store in memory.
-pub struct MemoryPoliteness {
-    clock: Clock,
-    rule: BreakerRule,
-    state: Mutex<Shared>,
-}
-
-struct Shared {
-    sites: BTreeMap<Site, SiteState>,
-    robots: HashMap<Origin, RobotsRecord>,
-    ordered_at: HashMap<Site, Time>,
-    chance: Chance,
-}
-
-impl MemoryPoliteness {
-    pub fn new(clock: Clock, rule: BreakerRule, seed: u64) -> MemoryPoliteness {
-        let chance = Chance::seeded(seed);
-        let state = Shared {
-            sites: BTreeMap::new(),
-            robots: HashMap::new(),
-            ordered_at: HashMap::new(),
-            chance,
-        };
-        MemoryPoliteness { clock, rule, state: Mutex::new(state) }
-    }
-
-    pub fn sites_known(&self) -> usize {
-        self.state.lock().sites.len()
-    }
-}
-
-#[async_trait]
-impl Politeness for MemoryPoliteness {
-    async fn turn(&self, reports: &[SiteReport], asks: &[SiteAsk]) -> Result<Turn, StoreError> {
-        let now = self.clock.now();
-        let mut shared = self.state.lock();
-        let Shared { sites, chance, .. } = &mut *shared;
-        let mut turn = Turn { now, ..Turn::default() };
-        for SiteReport { site, report } in reports {
-            let state = sites.entry(site.clone()).or_default();
-            let transition = state.record(report, now, &self.rule, chance.unit());
-            if transition != Transition::None {
-                turn.transitions.push((site.clone(), transition));
-            }
-        }
-        for ask in asks {
-            let state = sites.entry(ask.site.clone()).or_default();
-            turn.verdicts.push(state.ask(now, ask.rate, ask.follows_robots, &self.rule));
-        }
-        Ok(turn)
-    }
-
-    async fn spend(
-        &self,
-        site: &Site,
-        permit: &Permit,
-        rate: Rate,
-    ) -> Result<(Spend, Time), StoreError> {
-        let now = self.clock.now();
-        let mut shared = self.state.lock();
-        let state = shared.sites.entry(site.clone()).or_default();
-        Ok((state.spend(permit, now, rate), now))
-    }
-
-    async fn robots(&self, origin: &Origin) -> Result<Option<RobotsRecord>, StoreError> {
-        Ok(self.state.lock().robots.get(origin).cloned())
-    }
-
-    async fn keep_robots(&self, origin: &Origin, record: &RobotsRecord) -> Result<(), StoreError> {
-        self.state.lock().robots.insert(origin.clone(), record.clone());
-        Ok(())
-    }
-
-    async fn look(&self, site: &Site) -> Result<(Option<SiteState>, Time), StoreError> {
-        Ok((self.state.lock().sites.get(site).cloned(), self.clock.now()))
-    }
-
-    async fn sweep(&self) -> Result<u64, StoreError> {
-        let now = self.clock.now();
-        let mut shared = self.state.lock();
-        let before = shared.sites.len();
-        shared.sites.retain(|_, state| !state.is_forgettable(now));
-        Ok((before - shared.sites.len()) as u64)
-    }
-
-    async fn orders_since(&self, since: Time) -> Result<RecentOrders, StoreError> {
-        let shared = self.state.lock();
-        let now = self.clock.now();
-        let lately = shared.ordered_at.iter().filter(|(_, at)| **at >= since);
-        let mut sites: Vec<(Site, Time)> = lately.map(|(site, at)| (site.clone(), *at)).collect();
-        sites.sort_unstable_by(|(a, at_a), (b, at_b)| (at_a, a).cmp(&(at_b, b)));
-        sites.truncate(ORDERS_AT_ONCE);
-        Ok(RecentOrders { now, sites })
-    }
-}
-
-#[async_trait]
-impl Sites for MemoryPoliteness {
-    async fn sites(&self, query: &SiteQuery) -> Result<SitesPage, StoreError> {
-        let shared = self.state.lock();
-        let mut making = PageInMaking::new(query, self.clock.now());
-        let after = making.after().to_owned();
-        let beyond = (Bound::Excluded(after.as_str()), Bound::Unbounded);
-        let mut known = shared.sites.range::<str, _>(beyond);
-        while !making.is_full() {
-            let Some((site, state)) = known.next() else { break };
-            making.offer(site.as_str(), || Some(state.clone()));
-        }
-        let at_end = known.next().is_none();
-        let mut page = making.finish(at_end);
-        for known in &mut page.sites {
-            known.robots = shared.robots_of(&known.site);
-        }
-        Ok(page)
-    }
-
-    async fn site(&self, site: &Site) -> Result<(KnownSite, Time), StoreError> {
-        let shared = self.state.lock();
-        let state = shared.sites.get(site).cloned().unwrap_or_default();
-        let known = KnownSite { site: site.clone(), state, robots: shared.robots_of(site) };
-        Ok((known, self.clock.now()))
-    }
-
-    async fn order(&self, site: &Site, order: Order, by: &str) -> Result<bool, StoreError> {
-        let now = self.clock.now();
-        let mut shared = self.state.lock();
-        if order == Order::ForgetRobots {
-            for origin in origins_of(site) {
-                shared.robots.remove(&origin);
-            }
-        }
-        if order.may_end_a_wait() {
-            shared.ordered_at.retain(|_, at| *at >= now - ORDERS_TOLD_FOR);
-            shared.ordered_at.insert(site.clone(), now);
-        }
-        Ok(shared.sites.entry(site.clone()).or_default().obey(order, by, now))
-    }
-}
-
-impl Shared {
-    fn robots_of(&self, site: &Site) -> Vec<(Origin, RobotsRecord)> {
-        let record = |origin: Origin| Some((origin.clone(), self.robots.get(&origin)?.clone()));
-        origins_of(site).into_iter().filter_map(record).collect()
-    }
-}
 
 /// A queue in memory that several instances can share.
 #[derive(Clone)]
@@ -190,8 +34,8 @@ struct QueueState {
     keys: BTreeSet<[u8; 16]>,
     /// Waiting jobs, by site and lane. No room is empty.
     rooms: BTreeMap<Place, Room>,
-    /// The rooms, by when they may next hand out a job.
-    agenda: BTreeSet<(Time, Place)>,
+    /// The sites of each lane, by when their rooms may next hand out a job. No lane is empty.
+    agenda: BTreeMap<Lane, BTreeSet<(Time, String)>>,
     /// Waiting jobs, by deadline.
     deadlines: BTreeSet<(Time, LeaseId)>,
     instances: BTreeMap<u64, Time>,
@@ -284,6 +128,50 @@ impl MemoryQueue {
         self.state.lock().ledger
     }
 
+    /// Ends a waiting job as done. Returns `false` if it does not wait.
+    pub fn end_waiting(&self, id: LeaseId) -> bool {
+        let mut queue = self.state.lock();
+        let waits = queue.stop_waiting(id);
+        if waits {
+            queue.ledger.done += 1;
+            queue.forget(id);
+        }
+        waits
+    }
+
+    /// Makes a delayed job due now. Returns `false` if it is not delayed.
+    pub fn hasten(&self, id: LeaseId) -> bool {
+        let now = self.clock.now();
+        let mut queue = self.state.lock();
+        let is_delayed =
+            queue.jobs.get(&id).is_some_and(|stored| stored.standing == Standing::Delayed);
+        if is_delayed && queue.stop_waiting(id) {
+            queue.wait(id, now, false);
+        }
+        is_delayed
+    }
+
+    /// Retries a dead job with an empty history, or drops it. Returns `false` if it is not dead.
+    pub fn revise(&self, id: LeaseId, revision: Revision) -> bool {
+        let now = self.clock.now();
+        let mut queue = self.state.lock();
+        let Some(stored) = queue.jobs.get_mut(&id) else { return false };
+        if !matches!(stored.standing, Standing::Dead(_)) {
+            return false;
+        }
+        stored.lease.history = Default::default();
+        stored.lease.interruptions = 0;
+        queue.ledger.dead -= 1;
+        match revision {
+            Revision::Retry => queue.wait(id, now, false),
+            Revision::Drop => {
+                queue.ledger.skipped += 1;
+                queue.forget(id);
+            }
+        }
+        true
+    }
+
     /// The URLs of dead jobs, with the reasons.
     pub fn dead(&self) -> Vec<(String, String)> {
         let queue = self.state.lock();
@@ -371,26 +259,35 @@ impl QueueState {
         if before == next {
             return;
         }
+        let (site, lane) = place;
+        let of_lane = self.agenda.entry(lane.clone()).or_default();
         if let Some(due) = before {
-            self.agenda.remove(&(due, place.clone()));
+            of_lane.remove(&(due, site.clone()));
         }
         if let Some(due) = next {
-            self.agenda.insert((due, place.clone()));
+            of_lane.insert((due, site.clone()));
+        }
+        if of_lane.is_empty() {
+            self.agenda.remove(lane);
         }
     }
 
-    /// The sites that may hand out jobs, by lane, starting with the lane after `turn`; without groups that rest.
-    fn due_by_lane(&self, demand: &Demand, turn: &Lane, now: Time) -> Vec<(Lane, Vec<String>)> {
-        let mut lanes: BTreeMap<Lane, Vec<String>> = BTreeMap::new();
-        for (_, (site, lane)) in self.agenda.iter().take_while(|(due, _)| *due <= now) {
-            if !rests(lane, demand) {
-                lanes.entry(lane.clone()).or_default().push(site.clone());
-            }
-        }
-        let mut lanes: Vec<_> = lanes.into_iter().collect();
-        let first = lanes.iter().position(|(lane, _)| lane > turn).unwrap_or(0);
+    /// The lanes that may hand out jobs, starting with the one after `turn`; without groups that rest.
+    fn due_lanes(&self, demand: &Demand, turn: &Lane, now: Time) -> Vec<Lane> {
+        let is_due =
+            |sites: &BTreeSet<(Time, String)>| sites.first().is_some_and(|(due, _)| *due <= now);
+        let due = self.agenda.iter().filter(|(lane, sites)| is_due(sites) && !rests(lane, demand));
+        let mut lanes: Vec<Lane> = due.map(|(lane, _)| lane.clone()).collect();
+        let first = lanes.iter().position(|lane| lane > turn).unwrap_or(0);
         lanes.rotate_left(first);
         lanes
+    }
+
+    /// At most `most` sites of a lane that may hand out jobs.
+    fn due_sites(&self, lane: &Lane, most: usize, now: Time) -> Vec<String> {
+        let sites = self.agenda.get(lane).into_iter().flatten();
+        let due = sites.take_while(|(due, _)| *due <= now).take(most);
+        due.map(|(_, site)| site.clone()).collect()
     }
 
     fn lease_from(&mut self, place: &Place, most: usize, epoch: u64, now: Time) -> Vec<Lease> {
@@ -412,6 +309,32 @@ impl QueueState {
             self.reschedule(&place_of(lease));
         }
         leases
+    }
+
+    /// Takes a job out of those that wait. Returns `false` if it does not wait.
+    fn stop_waiting(&mut self, id: LeaseId) -> bool {
+        let Some(stored) = self.jobs.get(&id) else { return false };
+        match stored.standing {
+            Standing::Queued => self.ledger.queued -= 1,
+            Standing::Delayed => self.ledger.delayed -= 1,
+            Standing::Leased { .. } | Standing::Dead(_) => return false,
+        }
+        let place = place_of(&stored.lease);
+        if let Some(deadline) = stored.lease.job.deadline {
+            self.deadlines.remove(&(deadline, id));
+        }
+        if let Some(room) = self.rooms.get_mut(&place) {
+            room.waiting.remove(&(stored.due, id));
+        }
+        self.reschedule(&place);
+        true
+    }
+
+    /// Removes a job that has ended.
+    fn forget(&mut self, id: LeaseId) {
+        if let Some(key) = self.jobs.remove(&id).and_then(|stored| stored.key) {
+            self.keys.remove(&key);
+        }
     }
 
     fn lease(&mut self, id: LeaseId, epoch: u64) -> Option<Lease> {
@@ -520,20 +443,21 @@ impl Source for MemoryInstance {
             return Ok(Taken::Idle { until: now + self.queue.lease_ttl / 4 });
         };
         let mut turn = self.turn.lock();
-        let lanes = queue.due_by_lane(demand, &turn, now);
-        if let Some((first, _)) = lanes.first() {
+        let lanes = queue.due_lanes(demand, &turn, now);
+        if let Some(first) = lanes.first() {
             turn.clone_from(first);
         }
         let mut leases = queue.lease_overdue(demand.most, epoch, now);
         let mut lanes_left = lanes.len();
-        for (lane, sites) in lanes {
+        for lane in lanes {
             let share = (demand.most - leases.len()).div_ceil(lanes_left);
             let share = match (&lane.group, demand.most_per_group) {
                 (Some(_), most @ 1..) => share.min(most),
                 _ => share,
             };
             let full = leases.len() + share;
-            for site in sites {
+            // Each of them hands out at least one.
+            for site in queue.due_sites(&lane, share, now) {
                 let most = demand.most_per_site.min(full - leases.len());
                 leases.extend(queue.lease_from(&(site, lane.clone()), most, epoch, now));
             }
@@ -547,8 +471,8 @@ impl Source for MemoryInstance {
             return Ok(Taken::Exhausted);
         }
         let poll = now + Duration::from_secs(1);
-        let may_give = |(_, (_, lane)): &&(Time, Place)| !rests(lane, demand);
-        let due = queue.agenda.iter().find(may_give).map(|(due, _)| *due);
+        let may_give = queue.agenda.iter().filter(|(lane, _)| !rests(lane, demand));
+        let due = may_give.filter_map(|(_, sites)| Some(sites.first()?.0)).min();
         let deadline = queue.deadlines.first().map(|(deadline, _)| *deadline);
         let next = due.into_iter().chain(deadline).min().unwrap_or(poll);
         Ok(Taken::Idle { until: next.max(now).min(poll) })
