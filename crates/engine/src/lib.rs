@@ -5,6 +5,7 @@
 
 pub mod budget;
 pub mod clock;
+pub mod coalescer;
 pub mod descriptors;
 pub mod finish;
 pub mod gate;
@@ -15,6 +16,7 @@ pub mod pipeline;
 pub mod plan;
 pub mod ports;
 pub mod seed;
+pub mod shared_politeness;
 pub mod store_health;
 pub mod web;
 pub mod workbench;

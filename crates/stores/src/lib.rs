@@ -8,8 +8,6 @@ pub mod kafka;
 #[cfg(feature = "postgres")]
 pub mod migrate;
 pub mod open;
-#[cfg(any(feature = "postgres", feature = "redis"))]
-pub mod politeness;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 #[cfg(feature = "rabbitmq")]

@@ -29,8 +29,6 @@ use crate::finding::{Finding, StoreUse};
 use crate::kafka::KafkaLog;
 #[cfg(feature = "postgres")]
 use crate::migrate::{Moved, move_retriever};
-#[cfg(any(feature = "postgres", feature = "redis"))]
-use crate::politeness::SharedPoliteness;
 #[cfg(feature = "postgres")]
 use crate::postgres::{self, Database, PostgresSiteStates};
 #[cfg(feature = "rabbitmq")]
@@ -44,6 +42,8 @@ use crate::sqlite::{
     self, SqliteArticles, SqliteEvents, SqliteFeeds, SqliteLinks, SqlitePages, SqlitePoliteness,
     SqliteQueue, SqliteWaiting,
 };
+#[cfg(any(feature = "postgres", feature = "redis"))]
+use fetchwell_engine::shared_politeness::SharedPoliteness;
 
 /// Why a store could not be opened.
 #[derive(Debug, thiserror::Error)]

@@ -26,8 +26,8 @@ use super::finish::MessageFinish;
 use super::moves::Moves;
 use super::queue::PostgresQueue;
 use super::{bodies, deliveries, message_row, reading, retention, sent, tokens};
-use crate::shared::coalescer::{BatchRule, Coalescer};
 use crate::shared::moment::StoreClock;
+use fetchwell_engine::coalescer::{BatchRule, Coalescer};
 
 /// Opens everything that a retriever needs in a PostgreSQL database. Checks every `poll` for jobs from other processes.
 pub async fn open_retriever(

@@ -14,7 +14,7 @@ use sqlx::postgres::PgRow;
 use super::connections::{ANSWER_WITHIN, PgConnections};
 use super::count;
 use super::database::{column, options_of};
-use crate::politeness::{Change, SiteStateStore, SiteStates, Texts};
+use fetchwell_engine::shared_politeness::{Change, SiteStateStore, SiteStates, Texts};
 
 /// A copy of robots.txt replaces an unreachable one for 30 days, so it is kept a little longer.
 const ROBOTS_KEPT: Duration = Duration::from_secs(31 * 86_400);

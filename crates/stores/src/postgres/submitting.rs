@@ -6,7 +6,7 @@ use fetchwell_engine::ports::inbox::{Submission, Submitted};
 use super::errors::refused_values;
 use super::inbox::PostgresRetriever;
 use super::moves::Moves;
-use crate::shared::coalescer::RunBatch;
+use fetchwell_engine::coalescer::RunBatch;
 
 impl RunBatch<Submission, Submitted> for PostgresRetriever {
     async fn run(&self, group: Vec<Submission>) -> Vec<Result<Submitted, StoreError>> {

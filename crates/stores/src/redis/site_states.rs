@@ -14,7 +14,7 @@ use fetchwell_policy::url::{Origin, Scheme, Site};
 use redis::Cmd;
 
 use super::link::RedisConnection;
-use crate::politeness::{Change, SiteStateStore, SiteStates, Texts};
+use fetchwell_engine::shared_politeness::{Change, SiteStateStore, SiteStates, Texts};
 
 /// The run of the server that has complete data, and since when.
 const RUN_KEY: &str = "fetchwell:politeness";

@@ -2,7 +2,6 @@
 
 pub(crate) mod batch_count;
 pub(crate) mod bodies;
-pub(crate) mod coalescer;
 pub(crate) mod conclusion;
 #[cfg(any(feature = "postgres", feature = "redis"))]
 pub(crate) mod held;

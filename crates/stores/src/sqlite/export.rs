@@ -17,8 +17,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::queue::is_in_use;
 use super::{SqliteQueue, meta};
-use crate::politeness::Texts;
 use crate::shared::transfer::{Column, ColumnKind, Differences, Part, Table};
+use fetchwell_engine::shared_politeness::Texts;
 
 /// The maximum number of rows in a part, and the number of bytes at which it ends.
 const MAX_ROWS: usize = 1_000;

@@ -30,7 +30,7 @@ use super::retriever_queues::RetrieverQueues;
 use super::{
     SqliteQueue, bodies, callers, deliveries, message_row, open, outbox, retention, sent, tokens,
 };
-use crate::shared::coalescer::{BatchRule, Coalescer};
+use fetchwell_engine::coalescer::{BatchRule, Coalescer};
 
 /// Opens everything that a retriever needs in a SQLite file. Checks every `poll` for jobs from other processes.
 pub async fn open_retriever(

@@ -13,8 +13,8 @@ use rusqlite::{Connection, ErrorCode};
 use super::callers;
 use super::moves::{MessageEnding, Moves, NewRow};
 use super::retriever_queues::RetrieverQueues;
-use crate::shared::coalescer::RunBatch;
 use crate::shared::submit_audit;
+use fetchwell_engine::coalescer::RunBatch;
 
 type Answer = Result<Submitted, StoreError>;
 

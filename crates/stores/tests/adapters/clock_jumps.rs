@@ -8,12 +8,14 @@ use async_trait::async_trait;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::politeness::{Politeness, RobotsRecord, SiteAsk};
+use fetchwell_engine::shared_politeness::{
+    Change, SharedPoliteness, SiteStateStore, SiteStates, Texts,
+};
 use fetchwell_policy::breaker::BreakerRule;
 use fetchwell_policy::pace::Rate;
 use fetchwell_policy::site::Verdict;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site};
-use fetchwell_stores::politeness::{Change, SharedPoliteness, SiteStateStore, SiteStates, Texts};
 use parking_lot::Mutex;
 use tokio::time::sleep;
 

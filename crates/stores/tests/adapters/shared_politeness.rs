@@ -5,13 +5,13 @@
 use std::time::Duration;
 
 use fetchwell_engine::ports::politeness::{Politeness, SiteAsk, SiteReport};
+use fetchwell_engine::shared_politeness::{SharedPoliteness, SiteStateStore};
 use fetchwell_policy::breaker::BreakerRule;
 use fetchwell_policy::outcome::Mark;
 use fetchwell_policy::pace::Rate;
 use fetchwell_policy::site::{Permit, Report, Spend, Verdict};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::Site;
-use fetchwell_stores::politeness::{SharedPoliteness, SiteStateStore};
 use fetchwell_stores::postgres::PostgresSiteStates;
 use fetchwell_stores::redis::RedisSiteStates;
 use fetchwell_testkit::conformance::servers::{redis_connection, unused_redis};

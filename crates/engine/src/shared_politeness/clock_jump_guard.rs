@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fetchwell_engine::ports::error::StoreError;
+use crate::ports::error::StoreError;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::Site;
 use parking_lot::Mutex;

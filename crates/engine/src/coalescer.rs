@@ -7,8 +7,8 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fetchwell_engine::ports::error::StoreError;
-use fetchwell_engine::ports::inbox::Submission;
+use crate::ports::error::StoreError;
+use crate::ports::inbox::Submission;
 use futures::FutureExt;
 use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio::time::{Instant, timeout_at};
@@ -22,18 +22,17 @@ const MAX_WAITING: usize = 1_024;
 
 /// The maximum number of calls in a round trip. A politeness store changes this many sites in one request, so a batch
 /// needs only one request unless another process changes the same sites.
-#[cfg(any(feature = "postgres", feature = "redis"))]
-pub(crate) const MAX_PER_ROUND_TRIP: usize = 500;
+pub const MAX_PER_ROUND_TRIP: usize = 500;
 
 /// Runs batches of calls.
-pub(crate) trait RunBatch<Call, T>: Send + Sync + 'static {
+pub trait RunBatch<Call, T>: Send + Sync + 'static {
     /// Returns one result for each call, in order. A refused call does not affect the others. If the store fails, all
     /// calls fail.
     fn run(&self, batch: Vec<Call>) -> impl Future<Output = Vec<Result<T, StoreError>>> + Send;
 }
 
 /// How calls are put into batches.
-pub(crate) struct BatchRule<Call> {
+pub struct BatchRule<Call> {
     /// The number of concurrent batches.
     at_once: usize,
     weight: fn(&Call) -> usize,
@@ -46,8 +45,7 @@ pub(crate) struct BatchRule<Call> {
 impl<Call> BatchRule<Call> {
     /// For calls that cost little besides their round trip: sends everything that has arrived, without waiting for
     /// more.
-    #[cfg(any(feature = "postgres", feature = "redis"))]
-    pub(crate) const ROUND_TRIPS: BatchRule<Call> =
+    pub const ROUND_TRIPS: BatchRule<Call> =
         BatchRule { at_once: 1, weight: |_| 1, max_weight: MAX_PER_ROUND_TRIP, enough: 1 };
 }
 
@@ -55,7 +53,7 @@ impl BatchRule<Submission> {
     /// For commits. The weight is the number of messages. A large batch writes each index page once for many rows, but
     /// makes a single message wait for about 50 ms. In a batch of 1,024, the commit itself costs little per message.
     /// While the store writes one batch, the next one is prepared.
-    pub(crate) const SUBMISSIONS: BatchRule<Submission> = BatchRule {
+    pub const SUBMISSIONS: BatchRule<Submission> = BatchRule {
         at_once: 2,
         weight: |submission| submission.messages.len(),
         max_weight: 8_192,
@@ -64,7 +62,7 @@ impl BatchRule<Submission> {
 }
 
 /// Takes calls, and runs them in batches until it is dropped.
-pub(crate) struct Coalescer<Call, T> {
+pub struct Coalescer<Call, T> {
     waiting: mpsc::Sender<Waiting<Call, T>>,
 }
 
@@ -75,7 +73,7 @@ struct Waiting<Call, T> {
 
 impl<Call: Send + 'static, T: Send + 'static> Coalescer<Call, T> {
     /// Must be called within a tokio runtime.
-    pub(crate) fn start(
+    pub fn start(
         runner: &Arc<impl RunBatch<Call, T>>,
         rule: BatchRule<Call>,
     ) -> Coalescer<Call, T> {
@@ -89,7 +87,7 @@ impl<Call: Send + 'static, T: Send + 'static> Coalescer<Call, T> {
     }
 
     /// Returns once the batch of this call has run.
-    pub(crate) async fn call(&self, call: Call) -> Result<T, StoreError> {
+    pub async fn call(&self, call: Call) -> Result<T, StoreError> {
         let (result, returned) = oneshot::channel();
         let closed = |_| StoreError::transient("the store is being closed");
         self.waiting.send(Waiting { call, result }).await.map_err(closed)?;
@@ -179,8 +177,8 @@ impl<Call, T> Arrivals<Call, T> {
 
 #[cfg(test)]
 mod tests {
-    use fetchwell_engine::ports::error::StoreErrorKind;
-    use fetchwell_engine::ports::inbox::{MessageId, NewMessage, Submitted};
+    use crate::ports::error::StoreErrorKind;
+    use crate::ports::inbox::{MessageId, NewMessage, Submitted};
     use fetchwell_policy::url::Site;
     use tokio::task::JoinHandle;
     use tokio::time::sleep;

@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use async_trait::async_trait;
-use fetchwell_engine::clock::Clock;
-use fetchwell_engine::ports::error::StoreError;
-use fetchwell_engine::ports::politeness::{
+use crate::clock::Clock;
+use crate::ports::error::StoreError;
+use crate::ports::politeness::{
     ORDERS_AT_ONCE, Politeness, RecentOrders, RobotsRecord, SiteAsk, SiteReport, Turn,
 };
+use async_trait::async_trait;
 use fetchwell_policy::breaker::{BreakerRule, Transition};
 use fetchwell_policy::chance::Chance;
 use fetchwell_policy::pace::Rate;
@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 
 use super::clock_jump_guard::ClockJumpGuard;
 use super::{Change, SiteStateStore, SiteStates, Texts};
-use crate::shared::coalescer::{BatchRule, Coalescer, MAX_PER_ROUND_TRIP, RunBatch};
+use crate::coalescer::{BatchRule, Coalescer, MAX_PER_ROUND_TRIP, RunBatch};
 
 /// The number of sites per request, which keeps each request to the server short. A batch of calls fits into one.
 const STEP_SITES: usize = MAX_PER_ROUND_TRIP;
@@ -341,8 +341,8 @@ fn by_site<'a>(list: impl Iterator<Item = &'a Site>) -> (Vec<Site>, Vec<Vec<usiz
 
 #[cfg(test)]
 mod tests {
+    use crate::ports::politeness::Unreachable;
     use async_trait::async_trait;
-    use fetchwell_engine::ports::politeness::Unreachable;
 
     use super::*;
 

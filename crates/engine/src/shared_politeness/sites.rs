@@ -1,18 +1,16 @@
 //! Listing the sites of a server, and giving orders to them.
 
+use crate::ports::error::StoreError;
+use crate::ports::politeness::ORDERS_TOLD_FOR;
+use crate::ports::sites::{KnownSite, PageInMaking, SiteQuery, Sites, SitesPage, origins_of};
 use async_trait::async_trait;
-use fetchwell_engine::ports::error::StoreError;
-use fetchwell_engine::ports::politeness::ORDERS_TOLD_FOR;
-use fetchwell_engine::ports::sites::{
-    KnownSite, PageInMaking, SiteQuery, Sites, SitesPage, origins_of,
-};
 use fetchwell_policy::orders::Order;
 use fetchwell_policy::site::SiteState;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site};
 
+use super::shared::Moment;
 use super::{SharedPoliteness, SiteStateStore, Texts};
-use crate::politeness::shared::Moment;
 
 #[async_trait]
 impl<S: SiteStateStore> Sites for SharedPoliteness<S> {

@@ -1,8 +1,8 @@
 //! The operations that a server must support to keep politeness state for many processes.
 
+use crate::ports::error::StoreError;
+use crate::ports::politeness::RobotsRecord;
 use async_trait::async_trait;
-use fetchwell_engine::ports::error::StoreError;
-use fetchwell_engine::ports::politeness::RobotsRecord;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::{Origin, Site};
 
