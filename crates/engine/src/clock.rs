@@ -50,6 +50,11 @@ impl Clock {
         Clock { wall: read.clone(), read }
     }
 
+    /// The same with another wall clock, for tests that set only that one.
+    pub fn with_wall(self, wall: impl Fn() -> Time + Send + Sync + 'static) -> Clock {
+        Clock { wall: Arc::new(wall), ..self }
+    }
+
     /// The time on which decisions are based.
     pub fn now(&self) -> Time {
         (self.read)()

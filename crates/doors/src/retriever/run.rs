@@ -14,7 +14,7 @@ use fetchwell_engine::ports::finish::{Finished, Settled, Settlement};
 use fetchwell_engine::ports::inbox::{BatchId, DeliveryRecord, FetchResult, Inbox};
 use fetchwell_engine::ports::message_batches::{CANCELLED_AT_ONCE, MessageBatches};
 use fetchwell_engine::ports::politeness::Politeness;
-use fetchwell_engine::ports::retriever_store::RetrieverStore;
+use fetchwell_engine::ports::retriever_store::{RetrieverStore, Station};
 use fetchwell_engine::store_health::{StoreCall, StoreHealth};
 use fetchwell_engine::web::Timeouts;
 use fetchwell_engine::wrapped_source::WrappedSource;
@@ -70,21 +70,22 @@ impl MessageRules {
     }
 }
 
+/// The door that fetches the messages of a store.
 pub fn messages(
-    store: &RetrieverStore,
+    station: &Station<FetchResult>,
     rules: MessageRules,
     on_result: OnResult,
 ) -> Door<FetchResult> {
     let rule = retry_rule(rules.max_attempts);
     Door {
-        source: store.messages.source.clone(),
+        source: station.source.clone(),
         planner: Arc::new(move |lease| {
             let retailer = lease.job.lane.group.as_deref().unwrap_or_default();
             let timeouts = rules.timeouts_of(retailer);
             plan(lease, rule, timeouts, rules.max_redirects, rules.reading, rules.bodies)
         }),
         finish: Arc::new(Observed {
-            inner: store.messages.finish.clone(),
+            inner: station.finish.clone(),
             on_settled: Box::new(move |finished, settled| report(finished, settled, &on_result)),
         }),
         give_up_record: Arc::new(|lease, cause, reason| vec![give_up_record(lease, cause, reason)]),

@@ -93,7 +93,7 @@ pub(crate) fn messages(
     let mut runtime = parts.runtime(settings, gate, DoorName::Serve, event_sink);
     let workers = values.retriever_worker_count.unwrap_or(values.max_in_flight);
     runtime.limits.max_in_flight = fitting_in_flight(workers);
-    (retriever::messages(store, rules, on_result), runtime)
+    (retriever::messages(&store.messages, rules, on_result), runtime)
 }
 
 /// Stops everything if a flow ends: a server that accepts messages but never fetches them is of no use.
