@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""How many seeds the simulated fleet needs to find each bug in plants/.
+"""How many seeds the simulated fleet needs to find each bug in plants/, and how fast it is.
 
     bench/fleet/measure.py                                # all of them; writes RESULTS-fleet.md; two hours on one core
     bench/fleet/measure.py --only two-probes,penalty-ignored --print
+    bench/fleet/measure.py --speed                        # the speed, and a large fleet; half an hour and 10 GiB
 
 Each patch plants one bug in the engine, the policy, the doors or the stores in memory. Its first lines say what the bug
 is. The script applies one patch at a time to a clone of the last commit, builds the fleet, and runs seed 0, 1, 2, …
@@ -17,6 +18,7 @@ import argparse
 import datetime
 import os
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -27,7 +29,17 @@ from pathlib import Path
 TOP = Path(__file__).resolve().parents[2]
 PLANTS = Path(__file__).resolve().parent / "plants"
 RESULTS = TOP / "bench" / "RESULTS-fleet.md"
-HISTORY = "## History\n\n"
+INTRO = """# What the simulated fleet finds
+
+The [simulated fleet](../CONTRIBUTING.md#the-simulated-fleet) runs many machines on one simulated clock.
+[README.md](README.md#planted-bugs) says how to repeat this.
+
+"""
+PLANTED = "Planted bugs"
+SPEED = "Speed and scale"
+HISTORY = "History"
+# 64 machines, 100,000 sites and 10 million URLs.
+SCALE = ["64", "100000", "10000000"]
 LEAST_SEEDS_WITHOUT_A_BUG = 1_000
 MAX_CELL = 110
 
@@ -47,7 +59,11 @@ def main() -> None:
     arguments.add_argument("--seeds", type=int, default=10_000, help="the most seeds per bug [default: 10000]")
     arguments.add_argument("--limit", type=int, default=1_800, metavar="SECONDS", help="the longest time per bug [default: 1800]")
     arguments.add_argument("--print", action="store_true", help="leave RESULTS-fleet.md as it is")
+    arguments.add_argument("--speed", action="store_true", help="measure only how fast it is")
+    arguments.add_argument("--scale", nargs=3, default=SCALE, metavar=("MACHINES", "SITES", "URLS"), help="the large fleet of --speed")
     given = arguments.parse_args()
+    if given.speed:
+        return speed(given)
     plants = {path.stem: path for path in sorted(PLANTS.glob("*.patch"))}
     if given.only:
         plants = {name: plants[name] for name in given.only.split(",")}
@@ -68,9 +84,33 @@ def main() -> None:
     report = "\n".join(describe(plants, outcomes, unpatched, given.seeds, commit))
     print(report)
     if not given.print:
-        write(report, f"{len(needed)} of {len(plants)} found, the last one after {max(needed, default=0):,} seeds", commit)
+        write(PLANTED, report, f"{len(needed)} of {len(plants)} found, the last one after {max(needed, default=0):,} seeds", commit)
     if len(needed) < len(plants) or unpatched.failure:
         sys.exit(1)
+
+
+def speed(given: argparse.Namespace) -> None:
+    """Measures the program as it is here, not in a clone."""
+    target = Path(os.environ.get("CARGO_TARGET_DIR", TOP / "target"))
+    build(TOP, target)
+    commit = said(TOP, "git", "rev-parse", "--short", "HEAD")
+    fleet = str(target / "release" / "fleet")
+    lines = said(TOP, fleet, "--speed").splitlines()
+    began = time.monotonic()
+    # Linux has the largest memory of a child in KiB.
+    lines += said(TOP, fleet, "--scale", *given.scale).splitlines()
+    memory_gib = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**20
+    minutes = (time.monotonic() - began) / 60
+    report = "\n".join([
+        f"Made by `bench/fleet/measure.py --speed` on {datetime.date.today()}, at {commit}, on one core. No faults happen; all checks hold.",
+        "",
+        *(f"- {line}." for line in lines),
+        "",
+        f"The last one took {minutes:.0f} minutes and {memory_gib:.1f} GiB, with the time to queue the URLs.",
+    ])
+    print(report)
+    if not given.print:
+        write(SPEED, report, "speed and scale measured", commit)
 
 
 def measure(clone: Path, target: Path, patch: Path, seeds: int, limit_s: int) -> Outcome:
@@ -110,6 +150,9 @@ def run(target: Path, seeds: int, limit_s: int) -> Outcome:
 def describe(plants: dict[str, Path], outcomes: dict[str, Outcome], unpatched: Outcome, seeds: int, commit: str) -> list[str]:
     found = sum(outcome.failure is not None for outcome in outcomes.values())
     lines = [
+        "How many seeds it takes to find each bug in [fleet/plants](fleet/plants). Each of them is planted in the code that runs in",
+        "production or in a store of the fleet, one at a time.",
+        "",
         f"Made by `bench/fleet/measure.py` on {datetime.date.today()}, at {commit}, with seeds from 0 upwards, at most {seeds:,} per bug.",
         f"{found} of {len(plants)} bugs were found. " + without_a_bug(unpatched),
         "",
@@ -137,15 +180,15 @@ def row(path: Path, outcome: Outcome) -> str:
     return f"| {name} | {outcome.tried:,} | {check}: {text} |"
 
 
-def write(report: str, line: str, commit: str) -> None:
-    history = RESULTS.read_text().split(HISTORY, 1)[1] if RESULTS.exists() else ""
-    title = "# What the simulated fleet finds\n\n"
-    intro = (
-        "How many seeds of the [simulated fleet](../CONTRIBUTING.md#the-simulated-fleet) it takes to find each bug in\n"
-        "[fleet/plants](fleet/plants). Each of them is planted in the code that runs in production, one at a time.\n"
-        "[README.md](README.md#planted-bugs) says how to repeat this.\n\n"
-    )
-    RESULTS.write_text(f"{title}{intro}{report}\n\n{HISTORY}- {datetime.date.today()}, {commit}: {line}\n{history}")
+def write(section: str, report: str, line: str, commit: str) -> None:
+    """Replaces one section of the results, and adds a line to their history."""
+    text = RESULTS.read_text() if RESULTS.exists() else ""
+    parts = re.split(r"^## (.+)\n\n", text, flags=re.MULTILINE)
+    sections = dict(zip(parts[1::2], parts[2::2]))
+    sections[section] = report + "\n\n"
+    sections[HISTORY] = f"- {datetime.date.today()}, {commit}: {line}\n" + sections.get(HISTORY, "")
+    order = [name for name in (PLANTED, SPEED, HISTORY) if name in sections]
+    RESULTS.write_text(INTRO + "".join(f"## {name}\n\n{sections[name]}" for name in order))
 
 
 def said(folder: Path, *command: str) -> str:

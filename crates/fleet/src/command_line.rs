@@ -16,6 +16,9 @@ pub struct ScenarioOverrides {
     /// The number of machines that run `pages`.
     #[arg(long)]
     pagers: Option<usize>,
+    /// The number of machines that run `serve`.
+    #[arg(long)]
+    retrievers: Option<usize>,
     /// The number of sites.
     #[arg(long)]
     sites: Option<usize>,
@@ -47,6 +50,7 @@ impl ScenarioOverrides {
         let numbers = [
             (self.fetchers, &mut scenario.fetchers),
             (self.pagers, &mut scenario.pagers),
+            (self.retrievers, &mut scenario.retrievers),
             (self.sites, &mut scenario.sites),
             (self.urls, &mut scenario.urls),
         ];
@@ -82,34 +86,24 @@ impl Scenario {
         Ok(overrides.scenario(seed))
     }
 
-    /// The arguments that repeat this run, apart from a plant, which only tests have.
+    /// The arguments that repeat this run, apart from a plant, which only tests have. They name everything, so that they
+    /// mean the same when seeds mean something else.
     pub fn arguments(&self) -> String {
-        let mut arguments = format!("--seed {}", self.seed);
-        let original = Scenario::of_seed(self.seed);
-        let numbers = [
-            ("fetchers", self.fetchers, original.fetchers),
-            ("pagers", self.pagers, original.pagers),
-            ("sites", self.sites, original.sites),
-            ("urls", self.urls, original.urls),
-        ];
-        for (name, number, usual) in numbers {
-            if number != usual {
-                arguments.push_str(&format!(" --{name} {number}"));
-            }
-        }
-        if self.troubled_for != original.troubled_for {
-            arguments.push_str(&format!(" --troubled-for {}", self.troubled_for.as_secs()));
-        }
-        if self.features != original.features {
-            let names: Vec<&str> = self.features.iter().map(|feature| feature.name()).collect();
-            arguments.push_str(&format!(" --only '{}'", names.join(",")));
-        }
-        arguments
+        let Scenario { seed, fetchers, pagers, retrievers, sites, urls, .. } = self;
+        let names: Vec<&str> = self.features.iter().map(|feature| feature.name()).collect();
+        format!(
+            "--seed {seed} --fetchers {fetchers} --pagers {pagers} --retrievers {retrievers} --sites {sites} --urls {urls} \
+             --troubled-for {} --only '{}'",
+            self.troubled_for.as_secs(),
+            names.join(",")
+        )
     }
 
     /// The command that repeats this run.
     pub fn command(&self) -> String {
-        format!("cargo run -p fetchwell-fleet -- {}", self.arguments())
+        let is_of_seed = *self == Scenario::of_seed(self.seed);
+        let arguments = if is_of_seed { format!("--seed {}", self.seed) } else { self.arguments() };
+        format!("cargo run -p fetchwell-fleet -- {arguments}")
     }
 }
 
@@ -125,7 +119,7 @@ mod tests {
         for scenario in [
             of_seed.clone(),
             Scenario { sites: 99, urls: 1, features, ..of_seed.clone() },
-            Scenario { fetchers: 8, pagers: 9, troubled_for, ..of_seed.clone() },
+            Scenario { fetchers: 8, pagers: 9, retrievers: 0, troubled_for, ..of_seed.clone() },
             Scenario { features: BTreeSet::new(), ..of_seed },
         ] {
             let arguments = scenario.arguments();

@@ -1,11 +1,13 @@
 //! The network between a process and the stores, and what goes wrong there.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use fetchwell_engine::ports::error::StoreError;
 use futures::FutureExt;
 use parking_lot::Mutex;
+use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 
 use crate::dice::Dice;
@@ -26,6 +28,55 @@ const MAX_CALLS_PER_SITE: usize = 200;
 const CALLS_COUNTED_FOR: Duration = Duration::from_secs(10);
 /// A late call arrives at most this long after it was made.
 const LATEST_MS: usize = 40_000;
+
+/// The stores that processes share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Store {
+    /// The queues and the sinks.
+    Queues,
+    Politeness,
+}
+
+/// The server of a store. It may restart, which breaks the calls that it is carrying out.
+#[derive(Default)]
+pub(crate) struct Server {
+    state: Mutex<ServerState>,
+    restarts: Notify,
+}
+
+#[derive(Default)]
+struct ServerState {
+    starts: u64,
+    down_until: Option<Instant>,
+}
+
+impl Server {
+    /// It dies, and is up again after this time.
+    pub(crate) fn restart(&self, down_for: Duration) {
+        let mut state = self.state.lock();
+        state.starts += 1;
+        state.down_until = Some(Instant::now() + down_for);
+        self.restarts.notify_waiters();
+    }
+
+    fn starts(&self) -> u64 {
+        self.state.lock().starts
+    }
+
+    async fn carry_out<T>(
+        &self,
+        call: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        if self.state.lock().down_until.is_some_and(|until| Instant::now() < until) {
+            return Err(StoreError::transient("the connection was refused"));
+        }
+        tokio::select! {
+            biased;
+            answer = call => answer,
+            () = self.restarts.notified() => Err(StoreError::transient("the connection broke")),
+        }
+    }
+}
 
 /// The connection of a process to the stores.
 pub(crate) struct Link {
@@ -58,6 +109,7 @@ impl Link {
     }
 
     fn count_call(&self, what: &str) {
+        self.sim.store_calls.fetch_add(1, Ordering::Relaxed);
         let mut calls = self.calls.lock();
         if calls.0.elapsed() > CALLS_COUNTED_FOR {
             *calls = (Instant::now(), 0);
@@ -99,43 +151,67 @@ impl Link {
     /// Calls a store, which carries out the call in one step: `serve` is called at most once, and not interrupted.
     pub(crate) async fn call<T: Send + 'static>(
         &self,
+        store: Store,
         what: &'static str,
         serve: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.transact(store, what, async move { serve() }).await
+    }
+
+    /// Calls a store, which carries out the call as a transaction that takes time. If it does not end, because its
+    /// caller or the store dies, it must have changed nothing.
+    pub(crate) async fn transact<T: Send + 'static>(
+        &self,
+        store: Store,
+        what: &'static str,
+        serve: impl Future<Output = Result<T, StoreError>> + Send + 'static,
     ) -> Result<T, StoreError> {
         self.process.runs().await;
         self.count_call(what);
         let fate = if self.process.is_cut_off() { Fate::Lost } else { self.fate() };
+        let server = self.sim.server(store).clone();
         match fate {
             Fate::CrashBefore => self.crash(what, "before").await,
             Fate::Lost => self.no_answer(what, "is lost").await,
             Fate::Late(by) => {
                 drop(tokio::spawn(async move {
                     sleep(by).await;
-                    drop(serve());
+                    drop(server.carry_out(serve).await);
                 }));
                 self.no_answer(what, "is late").await
             }
             Fate::Unanswered { there } => {
                 sleep(there).await;
-                drop(serve());
+                drop(server.carry_out(serve).await);
                 self.no_answer(what, "is carried out, and its answer lost").await
             }
             Fate::CrashAfter { there } => {
                 sleep(there).await;
-                drop(serve());
+                drop(server.carry_out(serve).await);
                 self.crash(what, "after").await
             }
             Fate::Answered { there, back } => {
                 sleep(there).await;
-                let answer = serve();
+                let answer = server.carry_out(serve).await;
+                let starts = server.starts();
                 sleep(back).await;
                 self.process.runs().await;
                 if self.process.is_cut_off() {
                     return self.no_answer(what, "is carried out, and its answer lost").await;
                 }
+                if server.starts() != starts {
+                    return Err(StoreError::transient("the connection broke"));
+                }
                 answer
             }
         }
+    }
+
+    /// How long a transaction of several statements takes.
+    pub(crate) fn transaction_takes(&self) -> Duration {
+        let mut dice = self.dice.lock();
+        let may_be_slow = self.sim.is_troubled() && self.sim.has(Feature::SlowNetwork);
+        dice.ms(0, if may_be_slow { 300 } else { 3 })
     }
 
     async fn no_answer<T>(&self, what: &str, why: &str) -> Result<T, StoreError> {

@@ -10,10 +10,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::memory::{MemoryInstance, MemoryQueue};
-use fetchwell_engine::ports::dead_letters::{LeaseEnding, SettleWithDetails};
+use fetchwell_engine::ports::dead_letters::{LeaseEnding, Revision, SettleWithDetails};
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Settle, Settled, Settlement};
-use fetchwell_engine::ports::job::{Lease, LeaseId, NewJob};
+use fetchwell_engine::ports::job::{Job, Lease, LeaseId, NewJob};
 use fetchwell_engine::ports::source::{Demand, Renewal, Source, Taken};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::Site;
@@ -21,7 +21,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::checks::jobs::{Ending, JobChecks};
-use crate::network::{Link, at_once};
+use crate::network::{Link, Store, at_once};
 use crate::scenario::Plant;
 use crate::sim::Sim;
 use crate::web::site_name;
@@ -37,6 +37,7 @@ pub(crate) struct QueueServer {
     pub(crate) checks: Mutex<JobChecks>,
     /// Whether results go to a separate sink before their leases are settled.
     pub(crate) delivers_first: bool,
+
     /// The URLs whose results are in that sink.
     pub(crate) delivered: Mutex<BTreeSet<String>>,
 }
@@ -45,7 +46,8 @@ impl QueueServer {
     pub(crate) fn new(name: &'static str, clock: Clock, delivers_first: bool) -> QueueServer {
         let queue = MemoryQueue::new(clock.clone(), LEASE_TTL, false);
         let checks = Mutex::default();
-        QueueServer { name, queue, clock, checks, delivers_first, delivered: Mutex::default() }
+        let delivered = Mutex::default();
+        QueueServer { name, queue, clock, checks, delivers_first, delivered }
     }
 
     /// Adds a job, unless its URL is in the queue.
@@ -53,6 +55,40 @@ impl QueueServer {
         let offered = job.job.clone();
         let is_accepted = self.queue.enqueue(vec![job]) == 1;
         self.checks.lock().on_offered(&offered, is_accepted)
+    }
+
+    /// Adds a job, even if its URL is in the queue.
+    pub(crate) fn accept(&self, job: Job) -> LeaseId {
+        let id = self.checks.lock().on_accepted(&job);
+        self.queue.enqueue(vec![NewJob::now(job)]);
+        id
+    }
+
+    /// An operator retries or drops a dead letter. Returns `false` if it is not one.
+    pub(crate) fn revise(&self, id: LeaseId, revision: Revision) -> bool {
+        let is_done = self.queue.revise(id, revision);
+        if is_done {
+            self.checks.lock().on_revised(id, revision);
+        }
+        is_done
+    }
+
+    /// An operator ends a job that waits. Returns `false` if it does not wait.
+    pub(crate) fn cancel(&self, id: LeaseId) -> Result<bool, String> {
+        let is_done = self.queue.end_waiting(id);
+        if is_done {
+            self.checks.lock().on_cancelled(id)?;
+        }
+        Ok(is_done)
+    }
+
+    /// An operator makes a delayed job due now. Returns `false` if it is not delayed.
+    pub(crate) fn hasten(&self, id: LeaseId) -> bool {
+        let is_done = self.queue.hasten(id);
+        if is_done {
+            self.checks.lock().on_hastened(id);
+        }
+        is_done
     }
 
     /// What is stored when a lease is settled.
@@ -134,7 +170,9 @@ impl RemoteInstance {
             return Ok(());
         }
         let seat = self.seat.clone();
-        self.link.call("a hand-back", move || seat.give_back_all_but(&known)).await?;
+        self.link
+            .call(Store::Queues, "a hand-back", move || seat.give_back_all_but(&known))
+            .await?;
         self.known.lock().is_unsure = false;
         Ok(())
     }
@@ -166,7 +204,17 @@ impl RemoteInstance {
     pub(crate) async fn settle_and(
         &self,
         batch: Vec<(Lease, Ending)>,
-        also: impl FnMut(usize) + Send + 'static,
+        mut also: impl FnMut(usize) + Send + 'static,
+    ) -> Result<Vec<Settled>, StoreError> {
+        self.settle_within(std::future::ready(()), batch, move |(), index| also(index)).await
+    }
+
+    /// The same in a transaction that begins with `begin`. What that returns is dropped when the transaction ends.
+    pub(crate) async fn settle_within<B: Send + 'static>(
+        &self,
+        begin: impl Future<Output = B> + Send + 'static,
+        batch: Vec<(Lease, Ending)>,
+        mut also: impl FnMut(&mut B, usize) + Send + 'static,
     ) -> Result<Vec<Settled>, StoreError> {
         let ids: Vec<LeaseId> = batch.iter().map(|(lease, _)| lease.id).collect();
         let to_send = batch.into_iter().map(|(lease, ending)| {
@@ -176,8 +224,11 @@ impl RemoteInstance {
         let to_send: Vec<_> = to_send.collect();
         let seat = self.seat.clone();
         let epoch = self.known.lock().epoch;
-        let settle = move || seat.settle(epoch, to_send, also);
-        let settled = self.link.call("a settlement", settle).await?;
+        let settle = async move {
+            let mut begun = begin.await;
+            seat.settle(epoch, to_send, |index| also(&mut begun, index))
+        };
+        let settled = self.link.transact(Store::Queues, "a settlement", settle).await?;
         let mut known = self.known.lock();
         for id in ids {
             known.leases.remove(&id);
@@ -222,7 +273,10 @@ impl Seat {
                 format_args!("{} {ids:?}", self.server.name),
             );
             state.given.extend(leases.iter().map(|lease| (lease.id, lease.clone())));
-            self.check(|checks| checks.on_taken(&holder, leases, now));
+            self.check(|checks| {
+                checks.on_taken(&holder, leases, now)?;
+                checks.lanes_take_turns(&demand, leases, now)
+            });
         }
         Ok((now, taken))
     }
@@ -334,7 +388,10 @@ impl Source for RemoteInstance {
         if self.sim().has_plant(Plant::TooManyLeases) {
             demand.most = usize::MAX;
         }
-        let answer = self.link.call("a take", move || seat.take(epoch, demand, &spans)).await?;
+        let answer = self
+            .link
+            .call(Store::Queues, "a take", move || seat.take(epoch, demand, &spans))
+            .await?;
         let local = self.to_local(answer.0);
         if self.sim().has_plant(Plant::EmptyTakes) {
             return Ok(Taken::Idle { until: local_now });
@@ -368,7 +425,7 @@ impl Source for RemoteInstance {
         let leases = leases.to_vec();
         let seat = self.seat.clone();
         let epoch = self.known.lock().epoch;
-        let noted = self.link.call("a start", move || {
+        let noted = self.link.call(Store::Queues, "a start", move || {
             let state = seat.state.lock();
             if state.epoch != epoch {
                 return Ok(());
@@ -384,7 +441,7 @@ impl Source for RemoteInstance {
             return Err(StoreError::corrupt("a planted bug"));
         }
         let seat = self.seat.clone();
-        let answer = self.link.call("a renewal", move || seat.renew()).await?;
+        let answer = self.link.call(Store::Queues, "a renewal", move || seat.renew()).await?;
         let epoch = answer.0;
         let held = answer.1;
         let mut known = self.known.lock();
@@ -406,7 +463,7 @@ impl Source for RemoteInstance {
 
     async fn oldest_waiting(&self) -> Result<Option<Time>, StoreError> {
         let seat = self.seat.clone();
-        let asked = self.link.call("a look for the oldest", move || {
+        let asked = self.link.call(Store::Queues, "a look for the oldest", move || {
             let oldest = at_once(seat.instance.oldest_waiting())?;
             Ok((seat.server.clock.now(), oldest))
         });

@@ -4,18 +4,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use tokio::runtime::Builder;
+use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::machine::{DoorKind, GROUP_INTERVAL, Machine, live};
+use crate::clients::Client;
+use crate::doors::{DoorKind, GROUP_INTERVAL};
+use crate::inbox::CALLERS;
+use crate::machine::{Machine, live};
 use crate::queue::QueueServer;
 use crate::scenario::{Feature, Scenario};
-use crate::sim::{Failure, Sim};
-use crate::trace::Entry;
-use crate::workload::{operate, queue_urls, strike};
+use crate::sim::{Failure, Limits, MOST_JUMPED, Sim, store_clock_jumps};
+use crate::trace::{Entry, Tracing};
+use crate::workload::{intervene, jump_clocks, operate, queue_urls, restart_stores, strike};
 
 /// When there are no more faults, everything must end within this time. Back-offs of sites and of robots.txt last for
 /// minutes, and a Retry-After for up to two.
@@ -33,7 +36,7 @@ const STOPS_WITHIN: Duration = Duration::from_mins(2);
 #[derive(Debug)]
 pub struct Report {
     pub failure: Option<Failure>,
-    /// Equal for two runs if and only if the same things happened in both.
+    /// Equal for two runs if and only if the same things happened in both. 0 without a trace, as is the number of events.
     pub trace_hash: u64,
     pub events: u64,
     /// The simulated time.
@@ -45,17 +48,22 @@ pub struct Report {
 }
 
 /// Runs a scenario.
-pub fn run(scenario: &Scenario, keeps_trace: bool) -> anyhow::Result<Report> {
-    let runtime = Builder::new_current_thread()
+pub fn run(scenario: &Scenario, tracing: Tracing) -> anyhow::Result<Report> {
+    Ok(simulated_runtime()?.block_on(simulate(scenario.clone(), tracing)))
+}
+
+/// A runtime with one thread, whose clock jumps to the next timer whenever nothing else is left to do.
+pub(crate) fn simulated_runtime() -> anyhow::Result<Runtime> {
+    Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
         .build()
-        .context("the simulated fleet cannot start a runtime")?;
-    Ok(runtime.block_on(simulate(scenario.clone(), keeps_trace)))
+        .context("the simulated fleet cannot start a runtime")
 }
 
-async fn simulate(scenario: Scenario, keeps_trace: bool) -> Report {
-    let sim = Arc::new(Sim::new(scenario, keeps_trace));
+async fn simulate(scenario: Scenario, tracing: Tracing) -> Report {
+    let limits = Limits::of(scenario.seed);
+    let sim = Arc::new(Sim::new(scenario, limits, tracing));
     tokio::select! {
         biased;
         () = sim.has_failed.cancelled() => {}
@@ -78,12 +86,14 @@ async fn whole_run(sim: &Arc<Sim>) {
     let is_over = CancellationToken::new();
     let scenario = &sim.scenario;
     let doors = std::iter::repeat_n(DoorKind::Fetch, scenario.fetchers)
-        .chain(std::iter::repeat_n(DoorKind::Pages, scenario.pagers));
-    let machines: Vec<Arc<Machine>> =
-        doors.enumerate().map(|(number, door)| Arc::new(Machine::new(sim, number, door))).collect();
+        .chain(std::iter::repeat_n(DoorKind::Pages, scenario.pagers))
+        .chain(std::iter::repeat_n(DoorKind::Serve, scenario.retrievers));
+    let mut machines = Vec::new();
     let mut living = JoinSet::new();
-    for machine in &machines {
-        living.spawn(live(sim.clone(), machine.clone(), is_over.clone()));
+    for (number, door) in doors.enumerate() {
+        let machine = Arc::new(Machine::new(sim, format!("m{number}")));
+        machines.push(machine.clone());
+        living.spawn(live(sim.clone(), machine, door, is_over.clone()));
     }
     let mut troubles = JoinSet::new();
     for (machines, server) in
@@ -94,6 +104,24 @@ async fn whole_run(sim: &Arc<Sim>) {
         }
     }
     troubles.spawn(strike(sim.clone(), machines.clone()));
+    let clients: Vec<Arc<Client>> = match scenario.retrievers {
+        0 => Vec::new(),
+        _ => CALLERS.map(|caller| Arc::new(Client::new(sim, caller))).into(),
+    };
+    for (number, client) in clients.iter().enumerate() {
+        let share = (scenario.urls + number) / clients.len();
+        troubles.spawn(client.clone().post_messages(share));
+        living.spawn(client.clone().read_results(is_over.clone()));
+    }
+    if sim.has(Feature::StoreRestarts) {
+        troubles.spawn(restart_stores(sim.clone()));
+    }
+    if sim.has(Feature::ClockJumps) {
+        troubles.spawn(jump_clocks(sim.clone(), machines.clone()));
+    }
+    if sim.has(Feature::Interventions) {
+        troubles.spawn(intervene(sim.clone()));
+    }
     let watch = AbortOnDropHandle::new(tokio::spawn(watch(sim.clone())));
     if sim.has(Feature::Orders) {
         troubles.spawn(operate(sim.clone()));
@@ -104,18 +132,23 @@ async fn whole_run(sim: &Arc<Sim>) {
         machine.repair();
     }
     while troubles.join_next().await.is_some() {}
-    all_must_end(sim).await;
+    all_must_end(sim, &clients).await;
     drop(watch);
     is_over.cancel();
     let stopped = async { while living.join_next().await.is_some() {} };
     if tokio::time::timeout(STOPS_WITHIN, stopped).await.is_err() {
         sim.fail("liveness", &format!("a process did not stop within {STOPS_WITHIN:?}"));
     }
-    for (server, has_one_record) in
-        [(&sim.fetch_queue, !sim.fetch_queue.delivers_first), (&sim.page_queue, false)]
-    {
-        if let Err(found) = server.checks.lock().at_the_end(has_one_record) {
+    for server in sim.queues() {
+        // A separate sink may get a record twice.
+        if let Err(found) = server.checks.lock().at_the_end(!server.delivers_first) {
             sim.fail("jobs", &format!("{}: {found}", server.name));
+        }
+    }
+    let received = clients.iter().map(|client| client.at_the_end());
+    for checked in received.chain([sim.inbox.at_the_end()]) {
+        if let Err(found) = checked {
+            sim.fail("messages", &found);
         }
     }
 }
@@ -151,16 +184,23 @@ fn check_waits(
     }
     let left = u32::try_from(server.queue.ledger().unfinished()).unwrap_or(u32::MAX);
     let turns_take = if sim.has(Feature::Groups) { GROUP_INTERVAL * left } else { Duration::ZERO };
-    let wait = SITES_WAIT + turns_take;
+    // A site's wait is by the clock of the politeness store's server.
+    let jumps = if store_clock_jumps(&sim.scenario) { MOST_JUMPED } else { Duration::ZERO };
+    let wait = SITES_WAIT + turns_take + jumps;
     if calm < wait {
         return Ok(());
     }
     sim.no_site_waits_for(wait, &jobs.sites_with_work(now))
 }
 
-async fn all_must_end(sim: &Sim) {
+async fn all_must_end(sim: &Sim, clients: &[Arc<Client>]) {
     let calm_since = sim.elapsed();
-    while sim.queues().iter().any(|server| server.queue.ledger().unfinished() > 0) {
+    loop {
+        let are_queues_empty =
+            sim.queues().iter().all(|server| server.queue.ledger().unfinished() == 0);
+        if are_queues_empty && clients.iter().all(|client| client.has_everything()) {
+            return;
+        }
         if sim.elapsed() > calm_since + ENDS_WITHIN {
             let left = sim.queues().map(|server| server.queue.ledger());
             return sim.fail(

@@ -28,10 +28,17 @@ pub enum Feature {
     Suspensions,
     /// Machines are stopped gracefully and started again.
     Restarts,
+    /// The politeness store keeps texts, which processes compare and replace, as in Redis and PostgreSQL.
+    SharedStates,
+    /// The servers of the stores restart. With `SharedStates`, that of the politeness store forgets its last writes.
+    StoreRestarts,
     /// Request heads leave late, because the machine is busy.
     LateHeads,
     /// The clocks of the machines differ by up to a minute and drift.
     Clocks,
+    /// The wall clocks of the machines jump by up to an hour and, with `SharedStates`, so does that of the politeness
+    /// store's server.
+    ClockJumps,
     /// Sites are down for a while.
     Outages,
     /// Sites alternate between up and down.
@@ -54,6 +61,8 @@ pub enum Feature {
     RobotsFail,
     /// Operators pause sites, change their rates, and reset what is known about them.
     Orders,
+    /// Operators retry and cancel messages, and retry and drop dead letters.
+    Interventions,
     /// URLs have deadlines.
     Deadlines,
     /// URLs belong to groups with a rate of their own.
@@ -65,7 +74,7 @@ pub enum Feature {
 }
 
 impl Feature {
-    pub const ALL: [Feature; 26] = [
+    pub const ALL: [Feature; 30] = [
         Feature::SlowNetwork,
         Feature::LostCalls,
         Feature::LostAnswers,
@@ -75,8 +84,11 @@ impl Feature {
         Feature::CrashesAtCalls,
         Feature::Suspensions,
         Feature::Restarts,
+        Feature::SharedStates,
+        Feature::StoreRestarts,
         Feature::LateHeads,
         Feature::Clocks,
+        Feature::ClockJumps,
         Feature::Outages,
         Feature::Flapping,
         Feature::RetryAfter,
@@ -88,6 +100,7 @@ impl Feature {
         Feature::ChangingRobots,
         Feature::RobotsFail,
         Feature::Orders,
+        Feature::Interventions,
         Feature::Deadlines,
         Feature::Groups,
         Feature::Duplicates,
@@ -106,8 +119,11 @@ impl Feature {
             Feature::CrashesAtCalls => "crashes-at-calls",
             Feature::Suspensions => "suspensions",
             Feature::Restarts => "restarts",
+            Feature::SharedStates => "shared-states",
+            Feature::StoreRestarts => "store-restarts",
             Feature::LateHeads => "late-heads",
             Feature::Clocks => "clocks",
+            Feature::ClockJumps => "clock-jumps",
             Feature::Outages => "outages",
             Feature::Flapping => "flapping",
             Feature::RetryAfter => "retry-after",
@@ -119,6 +135,7 @@ impl Feature {
             Feature::ChangingRobots => "changing-robots",
             Feature::RobotsFail => "robots-fail",
             Feature::Orders => "orders",
+            Feature::Interventions => "interventions",
             Feature::Deadlines => "deadlines",
             Feature::Groups => "groups",
             Feature::Duplicates => "duplicates",
@@ -164,6 +181,8 @@ pub struct Scenario {
     pub fetchers: usize,
     /// Machines that run `pages`.
     pub pagers: usize,
+    /// Machines that fetch the messages of `serve`.
+    pub retrievers: usize,
     pub sites: usize,
     /// URLs per queue.
     pub urls: usize,
@@ -177,8 +196,12 @@ impl Scenario {
     /// The scenario of a seed.
     pub fn of_seed(seed: u64) -> Scenario {
         let mut dice = Dice::new(seed, "scenario");
-        let fetchers = dice.number(0, 3);
-        let pagers = dice.number(usize::from(fetchers == 0), 2);
+        let machines = dice.number(1, 5);
+        let doors: Vec<usize> = (0..machines).map(|_| dice.below(3)).collect();
+        let running = |door| doors.iter().filter(|of| **of == door).count();
+        let fetchers = running(0);
+        let pagers = running(1);
+        let retrievers = running(2);
         let sites = dice.number(1, 6);
         let urls = dice.number(5, 60);
         let troubled_for = dice.seconds(60, 900);
@@ -186,7 +209,8 @@ impl Scenario {
         // Half of the seeds have many features, and half of them few.
         let probability = if dice.happens(0.5) { 0.6 } else { 0.2 };
         for feature in Feature::ALL {
-            if dice.happens(probability) {
+            // Each has its own dice, so that a new feature does not change the others of a seed.
+            if Dice::new(seed, feature.name()).happens(probability) {
                 features.insert(feature);
             }
         }
@@ -195,7 +219,7 @@ impl Scenario {
         let sites = if is_large { 10 * sites } else { sites };
         let urls = if is_large { 10 * urls } else { urls };
         let plant = None;
-        Scenario { seed, fetchers, pagers, sites, urls, troubled_for, features, plant }
+        Scenario { seed, fetchers, pagers, retrievers, sites, urls, troubled_for, features, plant }
     }
 
     pub fn has(&self, feature: Feature) -> bool {
@@ -203,18 +227,19 @@ impl Scenario {
     }
 
     pub fn machines(&self) -> usize {
-        self.fetchers + self.pagers
+        self.fetchers + self.pagers + self.retrievers
     }
 }
 
 impl fmt::Display for Scenario {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Scenario { seed, fetchers, pagers, sites, urls, troubled_for, features, .. } = self;
+        let Scenario { seed, fetchers, pagers, retrievers, sites, urls, .. } = self;
+        let Scenario { troubled_for, features, .. } = self;
         let minutes = troubled_for.as_secs_f64() / 60.0;
         write!(
             out,
-            "seed {seed}: {fetchers} machines run fetch, {pagers} run pages; {sites} sites, {urls} URLs per queue, \
-             faults for {minutes:.1} min:"
+            "seed {seed}: {fetchers} machines run fetch, {pagers} run pages, {retrievers} run serve; {sites} sites, {urls} \
+             URLs per queue, faults for {minutes:.1} min:"
         )?;
         for feature in features {
             write!(out, " {}", feature.name())?;

@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use crate::run::run;
 use crate::scenario::Scenario;
+use crate::trace::Tracing;
 
 /// The smallest scenario found by leaving out features, machines, sites and URLs, and by ending faults earlier. Returns
 /// the scenario itself if it does not fail.
 pub fn shrink(scenario: &Scenario) -> anyhow::Result<Scenario> {
     let check = |scenario: &Scenario| -> anyhow::Result<Option<&'static str>> {
-        Ok(run(scenario, false)?.failure.map(|failure| failure.check))
+        Ok(run(scenario, Tracing::Off)?.failure.map(|failure| failure.check))
     };
     let Some(expected) = check(scenario)? else { return Ok(scenario.clone()) };
     let mut smallest = scenario.clone();
@@ -52,6 +53,9 @@ fn smaller(scenario: &Scenario) -> Vec<Scenario> {
     }
     if has_others && scenario.pagers > 0 {
         candidates.push(Scenario { pagers: scenario.pagers - 1, ..scenario.clone() });
+    }
+    if has_others && scenario.retrievers > 0 {
+        candidates.push(Scenario { retrievers: scenario.retrievers - 1, ..scenario.clone() });
     }
     if scenario.sites > 1 {
         candidates.push(Scenario { sites: scenario.sites - 1, ..scenario.clone() });

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use fetchwell_engine::clock::Clock;
@@ -14,21 +14,23 @@ use fetchwell_engine::ports::sites::Sites;
 use fetchwell_policy::breaker::{BreakerRule, State};
 use fetchwell_policy::orders::Order;
 use fetchwell_policy::outcome::Mark;
-use fetchwell_policy::site::{Report, Verdict};
+use fetchwell_policy::site::{Report, SiteState, Verdict};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::Site;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::checks::requests::{Health, PaceRule, Patience, RequestChecks};
+use crate::checks::requests::{Health, PaceRule, Patience, Remembered, RequestChecks};
 use crate::dice::Dice;
+use crate::inbox::Inbox;
 use crate::machine::Process;
-use crate::network::at_once;
+use crate::network::{Server, Store, at_once};
 use crate::queue::QueueServer;
 use crate::scenario::{Feature, Plant, Scenario};
 use crate::sinks::PageServers;
-use crate::trace::Trace;
+use crate::site_states::{Forgotten, SiteStatesServer};
+use crate::trace::{Trace, Tracing};
 use crate::web::{Head, Internet};
 
 /// The time at which every run begins, by the clock of the stores.
@@ -61,10 +63,16 @@ pub(crate) struct Sim {
     pub(crate) web: Internet,
     /// The clock of the stores, which is also that of the sites.
     pub(crate) clock: Clock,
+    /// The politeness store, unless it has [`Feature::SharedStates`]…
     pub(crate) politeness: MemoryPoliteness,
+    /// …and if it has.
+    pub(crate) site_states: SiteStatesServer,
     pub(crate) fetch_queue: Arc<QueueServer>,
     pub(crate) page_queue: Arc<QueueServer>,
     pub(crate) page_servers: Arc<PageServers>,
+    pub(crate) inbox: Arc<Inbox>,
+    queue_server: Arc<Server>,
+    politeness_server: Arc<Server>,
     pub(crate) limits: Limits,
     started: Instant,
     is_troubled: AtomicBool,
@@ -77,6 +85,8 @@ pub(crate) struct Sim {
     trace: Mutex<Trace>,
     requests: Mutex<RequestChecks>,
     failure: Mutex<Option<Failure>>,
+    /// The number of calls to the stores.
+    pub(crate) store_calls: AtomicU64,
     /// A check has failed, and the run is over.
     pub(crate) has_failed: CancellationToken,
 }
@@ -92,7 +102,8 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
-    fn of(seed: u64) -> Limits {
+    /// The limits of a seed.
+    pub(crate) fn of(seed: u64) -> Limits {
         let mut dice = Dice::new(seed, "limits");
         Limits {
             max_in_flight: dice.number(1, 16),
@@ -115,15 +126,30 @@ fn patience(scenario: &Scenario, limits: Limits) -> Patience {
         true => Duration::from_secs(300),
         false => Duration::ZERO,
     };
-    let reports_take = Duration::from_secs(if has_any(scenario, &DELAYS) { 80 } else { 20 });
-    let copies_last = limits.robots_fresh_for.max(next_attempt);
+    let reports_take = Duration::from_secs(match has_any(scenario, &DELAYS) {
+        _ if scenario.has(Feature::StoreRestarts) => 140,
+        true => 80,
+        false => 20,
+    });
+    // The age of a stored copy is by the clock of the store's server.
+    let jumps = if store_clock_jumps(scenario) { MOST_JUMPED } else { Duration::ZERO };
+    let copies_last = limits.robots_fresh_for.max(next_attempt) + jumps;
     let is_suspended = scenario.has(Feature::Suspensions);
-    let fresh_for = (!is_suspended).then_some(limits.robots_fresh_for);
+    let fresh_for = (!is_suspended && jumps.is_zero()).then_some(limits.robots_fresh_for);
     Patience { fresh_for, copies_last, reports_take }
 }
 
+/// The most by which the clock of the politeness store's server jumps.
+pub(crate) const MOST_JUMPED: Duration = Duration::from_hours(2);
+
+/// Whether the clock of the politeness store's server jumps.
+pub(crate) fn store_clock_jumps(scenario: &Scenario) -> bool {
+    scenario.has(Feature::SharedStates) && scenario.has(Feature::ClockJumps)
+}
+
 /// What delays calls to stores and their answers.
-const DELAYS: [Feature; 6] = [
+const DELAYS: [Feature; 7] = [
+    Feature::StoreRestarts,
     Feature::Suspensions,
     Feature::Partitions,
     Feature::SlowNetwork,
@@ -135,15 +161,14 @@ const DELAYS: [Feature; 6] = [
 const ENDS: [Feature; 3] = [Feature::Crashes, Feature::CrashesAtCalls, Feature::Restarts];
 
 impl Sim {
-    pub(crate) fn new(scenario: Scenario, keeps_trace: bool) -> Sim {
+    pub(crate) fn new(scenario: Scenario, limits: Limits, tracing: Tracing) -> Sim {
         let clock = Clock::simulated(BEGINS_AT);
-        let limits = Limits::of(scenario.seed);
         let web = Internet::of(&scenario);
         let has_quiet_network = !has_any(&scenario, &DELAYS);
         let has_quiet_machines = has_quiet_network && !has_any(&scenario, &ENDS);
         let pace = PaceRule {
             interval: INTERVAL,
-            has_slow_store: scenario.has(Feature::SlowNetwork),
+            has_slow_store: has_any(&scenario, &[Feature::SlowNetwork, Feature::SharedStates]),
             // Otherwise, the store hears of a late head long before the next one.
             has_late_heads: scenario.has(Feature::LateHeads) && !has_quiet_machines,
         };
@@ -158,18 +183,26 @@ impl Sim {
         page_queue.checks.lock().letters_have_details = true;
         Sim {
             politeness: MemoryPoliteness::new(clock.clone(), BreakerRule::default(), chance),
+            site_states: SiteStatesServer::new(clock.clone()),
             fetch_queue: Arc::new(QueueServer::new("fetch", clock.clone(), delivers_first)),
             page_queue: Arc::new(page_queue),
             page_servers: Arc::default(),
+            inbox: Arc::new(Inbox::new(
+                &scenario,
+                QueueServer::new("messages", clock.clone(), false),
+            )),
+            queue_server: Arc::default(),
+            politeness_server: Arc::default(),
             limits,
             started: Instant::now(),
             is_troubled: AtomicBool::new(true),
             clock_reads: Mutex::new((BEGINS_AT, 0)),
             has_quiet_network,
             has_quiet_machines,
-            trace: Mutex::new(Trace::new(keeps_trace)),
+            trace: Mutex::new(Trace::new(tracing)),
             requests: Mutex::new(requests),
             failure: Mutex::default(),
+            store_calls: AtomicU64::new(0),
             has_failed: CancellationToken::new(),
             scenario,
             web,
@@ -200,8 +233,16 @@ impl Sim {
         self.note("fleet", "calm", format_args!("no more faults"));
     }
 
-    pub(crate) fn queues(&self) -> [&Arc<QueueServer>; 2] {
-        [&self.fetch_queue, &self.page_queue]
+    pub(crate) fn queues(&self) -> [&Arc<QueueServer>; 3] {
+        [&self.fetch_queue, &self.page_queue, &self.inbox.queue]
+    }
+
+    /// The server of a store.
+    pub(crate) fn server(&self, store: Store) -> &Arc<Server> {
+        match store {
+            Store::Queues => &self.queue_server,
+            Store::Politeness => &self.politeness_server,
+        }
     }
 
     /// Adds an event to the trace.
@@ -240,6 +281,19 @@ impl Sim {
         self.note(&process.name, "head", format_args!("{site} {kind:?} {path}"));
         let checked = self.requests.lock().on_head(&process.name, head, self.elapsed());
         self.check(checked);
+        self.check_lease(process, head);
+    }
+
+    /// A process whose lease has expired sends nothing; unless it was suspended with a request that was ready.
+    fn check_lease(&self, process: &Process, head: &Head<'_>) {
+        let now = self.clock.now();
+        let has_lease =
+            |server: &Arc<QueueServer>| server.checks.lock().has_lease(&process.name, now);
+        if !self.has(Feature::Suspensions) && !self.queues().into_iter().any(has_lease) {
+            let Head { site, path, kind, .. } = head;
+            let name = &process.name;
+            self.fail("leases", &format!("{name} sent {kind:?} {site}{path} without a lease"));
+        }
     }
 
     /// A site answered a request for its robots.txt. Without a visible status it sent nothing.
@@ -279,7 +333,7 @@ impl Sim {
         }
     }
 
-    /// The politeness store has carried out a turn.
+    /// The politeness store in memory has carried out a turn.
     pub(crate) fn on_turn(
         &self,
         process: &Process,
@@ -287,14 +341,53 @@ impl Sim {
         asks: &[SiteAsk],
         turn: &Turn,
     ) {
-        for SiteReport { site, report } in reports {
+        let mut sites: Vec<&Site> = Vec::new();
+        for SiteReport { site, .. } in reports {
+            if !sites.contains(&site) {
+                sites.push(site);
+            }
+        }
+        for site in sites {
+            let Ok((Some(state), _)) = at_once(self.politeness.look(site)) else { continue };
+            let of_site = reports.iter().filter(|told| told.site == *site);
+            self.on_reports(process, site, of_site, &state, Duration::ZERO);
+        }
+        self.note_verdicts(process, asks, turn);
+    }
+
+    /// The politeness store has recorded reports on a site. Its time was read `decided_before`.
+    pub(crate) fn on_reports<'a>(
+        &self,
+        process: &Process,
+        site: &Site,
+        reports: impl Iterator<Item = &'a SiteReport> + Clone,
+        state: &SiteState,
+        decided_before: Duration,
+    ) {
+        for SiteReport { report, .. } in reports.clone() {
             let Report { mark, retry_after, .. } = report;
             self.note(&process.name, "report", format_args!("{site} {mark:?} {retry_after:?}"));
             if let Some(wait) = report.retry_after {
+                let wait = wait.saturating_sub(decided_before);
                 let mut requests = self.requests.lock();
                 requests.on_wait_asked(&process.name, site.as_str(), wait, self.elapsed());
             }
         }
+        let is_recovery = |told: &SiteReport| told.report.mark == Mark::ProbeAnswered;
+        let has_recovered = reports.clone().any(is_recovery);
+        for SiteReport { report, .. } in reports {
+            let health = match report.mark {
+                _ if has_recovered => Health::Recovered,
+                Mark::Failed | Mark::RobotsFailed => Health::Failed,
+                Mark::Served => Health::Served,
+                _ => Health::Unknown,
+            };
+            self.check_breaker(site, health, state);
+        }
+    }
+
+    /// What the politeness store answered.
+    pub(crate) fn note_verdicts(&self, process: &Process, asks: &[SiteAsk], turn: &Turn) {
         for (ask, verdict) in asks.iter().zip(&turn.verdicts) {
             let site = &ask.site;
             let after = |at: &Time| at.since(turn.now).as_secs_f64();
@@ -317,30 +410,29 @@ impl Sim {
         for (site, transition) in &turn.transitions {
             self.note("store", "breaker", format_args!("{site} {transition:?}"));
         }
-        let is_recovery = |told: &&SiteReport| told.report.mark == Mark::ProbeAnswered;
-        let recovered: Vec<&Site> = reports.iter().filter(is_recovery).map(|r| &r.site).collect();
-        for SiteReport { site, report } in reports {
-            let health = match report.mark {
-                _ if recovered.contains(&site) => Health::Recovered,
-                Mark::Failed | Mark::RobotsFailed => Health::Failed,
-                Mark::Served => Health::Served,
-                _ => Health::Unknown,
-            };
-            self.look_at_breaker(site, health);
-        }
     }
 
-    fn look_at_breaker(&self, site: &Site, health: Health) {
-        let Ok((Some(state), _)) = at_once(self.politeness.look(site)) else { return };
+    fn check_breaker(&self, site: &Site, health: Health, state: &SiteState) {
         let is_open = state.breaker.state != State::Closed;
         let now = self.elapsed();
         let checked = self.requests.lock().on_breaker(site.as_str(), health, is_open, now);
         self.check(checked);
     }
 
+    /// The state of a site at the politeness store.
+    fn state_of(&self, site: &Site) -> SiteState {
+        if self.has(Feature::SharedStates) {
+            return self.site_states.look(site);
+        }
+        let looked = at_once(self.politeness.look(site));
+        looked.ok().and_then(|(state, _)| state).unwrap_or_default()
+    }
+
     /// An operator gives an order.
     pub(crate) fn order(&self, site: &Site, order: Order) {
-        if at_once(self.politeness.order(site, order, "ann")).is_err() {
+        if self.has(Feature::SharedStates) {
+            self.site_states.order(site, order);
+        } else if at_once(self.politeness.order(site, order, "ann")).is_err() {
             return;
         }
         self.note("store", "order", format_args!("{site} {order:?}"));
@@ -358,7 +450,30 @@ impl Sim {
         }
         drop(requests);
         let is_reset = order == Order::ResetBreaker;
-        self.look_at_breaker(site, if is_reset { Health::Recovered } else { Health::Unknown });
+        let health = if is_reset { Health::Recovered } else { Health::Unknown };
+        self.check_breaker(site, health, &self.state_of(site));
+    }
+
+    /// The server of the politeness store restarts without its last writes.
+    pub(crate) fn forget_last_writes(&self, lost: Duration, syncs_what_must_last: bool) {
+        let now = self.elapsed();
+        let time = self.site_states.shows();
+        for forgotten in self.site_states.restart(lost, syncs_what_must_last) {
+            let Forgotten { site, is, .. } = &forgotten;
+            self.note("store", "forgot", format_args!("the last writes of {site}"));
+            if syncs_what_must_last && forgotten.is_serious() {
+                self.fail("requests", &format!("what must last was not synced: {forgotten:?}"));
+            }
+            let mut requests = self.requests.lock();
+            requests.on_forgotten(site.as_str(), &Remembered::of(is, time), now);
+        }
+    }
+
+    /// The clock of the politeness store's server jumps.
+    pub(crate) fn set_store_clock_ahead_by_us(&self, ahead_us: i64) {
+        self.note("store", "clock", format_args!("is {ahead_us} us ahead"));
+        self.site_states.set_clock_ahead_by_us(ahead_us);
+        self.requests.lock().on_times_changed();
     }
 
     /// A pipeline reports something.

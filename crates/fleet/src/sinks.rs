@@ -14,7 +14,7 @@ use fetchwell_engine::ports::job::LeaseId;
 use fetchwell_engine::ports::page_cache::PageCache;
 
 use crate::checks::jobs::Ending;
-use crate::network::Link;
+use crate::network::{Link, Store};
 use crate::queue::{QueueServer, RemoteInstance};
 use crate::scenario::Plant;
 use crate::sim::Sim;
@@ -77,7 +77,7 @@ impl Sink<FetchRow> for Rows {
         let urls: Vec<String> = records.iter().map(|row| row.url.clone()).collect();
         let server = self.server.clone();
         let is_lost = self.link.sim.has_plant(Plant::LostRows);
-        let written = self.link.call("rows", move || {
+        let written = self.link.call(Store::Queues, "rows", move || {
             if is_lost {
                 return Ok(());
             }
@@ -120,7 +120,7 @@ impl PageCache for RemoteCache {
         let key = key.to_owned();
         let servers = self.servers.clone();
         let is_lost = self.link.sim.has_plant(Plant::LostPages);
-        let put = self.link.call("a page", move || {
+        let put = self.link.call(Store::Queues, "a page", move || {
             if is_lost {
                 return Ok(());
             }
@@ -153,7 +153,7 @@ impl EventLog for RemoteLog {
         let link = self.link.clone();
         let servers = self.servers.clone();
         let server = self.server.clone();
-        let published = self.link.call("events", move || {
+        let published = self.link.call(Store::Queues, "events", move || {
             for event in &events {
                 let url = field(&event.value, "url");
                 let is_cached = servers.cached.lock().contains(field(&event.value, "cache_key"));

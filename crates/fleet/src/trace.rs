@@ -34,17 +34,29 @@ fn write_line(
     write!(out, "{:>10.3} {who:<6} {what:<10} {detail}", at.as_secs_f64())
 }
 
+/// What becomes of the events of a run. Writing them as text takes most of the time of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tracing {
+    /// Nothing.
+    Off,
+    /// They are counted and hashed.
+    Hashed,
+    /// They are also kept.
+    Kept,
+}
+
 /// The events of a run.
 pub(crate) struct Trace {
+    tracing: Tracing,
     hash: u64,
     events: u64,
     line: String,
-    entries: Option<Vec<Entry>>,
+    entries: Vec<Entry>,
 }
 
 impl Trace {
-    pub(crate) fn new(keeps_entries: bool) -> Trace {
-        Trace { hash: 0, events: 0, line: String::new(), entries: keeps_entries.then(Vec::new) }
+    pub(crate) fn new(tracing: Tracing) -> Trace {
+        Trace { tracing, hash: 0, events: 0, line: String::new(), entries: Vec::new() }
     }
 
     pub(crate) fn note(
@@ -54,15 +66,18 @@ impl Trace {
         what: &'static str,
         detail: fmt::Arguments<'_>,
     ) {
+        if self.tracing == Tracing::Off {
+            return;
+        }
         self.line.clear();
         if write_line(&mut self.line, at, who, what, detail).is_err() {
             return; // Writing to a string cannot fail.
         }
         self.hash = fnv1a(self.hash, self.line.as_bytes());
         self.events += 1;
-        if let Some(entries) = self.entries.as_mut().filter(|entries| entries.len() < MAX_LINES) {
+        if self.tracing == Tracing::Kept && self.entries.len() < MAX_LINES {
             let who = who.to_owned();
-            entries.push(Entry { at, who, what, detail: detail.to_string() });
+            self.entries.push(Entry { at, who, what, detail: detail.to_string() });
         }
     }
 
@@ -75,6 +90,6 @@ impl Trace {
     }
 
     pub(crate) fn take_entries(&mut self) -> Vec<Entry> {
-        self.entries.take().unwrap_or_default()
+        std::mem::take(&mut self.entries)
     }
 }

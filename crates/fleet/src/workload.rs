@@ -3,19 +3,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use fetchwell_engine::ports::dead_letters::Revision;
 use fetchwell_engine::ports::job::{Job, Lane, NewJob};
 use fetchwell_policy::orders::Order;
 use fetchwell_policy::url::Site;
 use tokio::time::sleep;
 
 use crate::dice::Dice;
+use crate::inbox::CALLERS;
 use crate::machine::Machine;
+use crate::network::Store;
 use crate::queue::{LEASE_TTL, QueueServer};
 use crate::scenario::Feature;
 use crate::sim::Sim;
 use crate::web::{GROUPS, SECTIONS, group_of, page_kinds, site_name};
-
-const PARTIES: [&str; 3] = ["ann", "ben", "cem"];
 
 /// Queues the URLs of a scenario, in batches over the first half of the run.
 pub(crate) async fn queue_urls(sim: Arc<Sim>, server: Arc<QueueServer>) {
@@ -41,7 +42,8 @@ pub(crate) async fn queue_urls(sim: Arc<Sim>, server: Arc<QueueServer>) {
     }
 }
 
-fn url(sim: &Sim, number: usize, dice: &mut Dice) -> String {
+/// A URL of the workload.
+pub(crate) fn url(sim: &Sim, number: usize, dice: &mut Dice) -> String {
     let site = site_name(dice.below(sim.scenario.sites));
     let section = SECTIONS[dice.below(SECTIONS.len())];
     let kinds = page_kinds(&sim.scenario);
@@ -56,7 +58,7 @@ fn job(sim: &Sim, url: String, dice: &mut Dice) -> NewJob {
     let mut job = Job::new(url, Vec::new());
     let deadline = sim.clock.now() + dice.seconds(1, 600);
     let has_deadline = dice.happens(0.3) && sim.has(Feature::Deadlines);
-    let party = dice.pick(&PARTIES).map(|name| (*name).to_owned());
+    let party = dice.pick(&CALLERS).map(|name| (*name).to_owned());
     let lane = Lane { group, party };
     if sim.has(Feature::Groups) {
         job.lane = lane;
@@ -87,6 +89,41 @@ pub(crate) async fn operate(sim: Arc<Sim>) {
     for site in &sites {
         sim.order(site, Order::Resume);
         sim.order(site, Order::ClearInterval);
+    }
+}
+
+/// Retries and cancels messages, and retries and drops dead letters, until the run is calm.
+pub(crate) async fn intervene(sim: Arc<Sim>) {
+    let mut dice = Dice::new(sim.scenario.seed, "interventions");
+    loop {
+        sleep(dice.ms(100, 60_000)).await;
+        let choice = dice.below(4);
+        let number = dice.seed();
+        if !sim.is_troubled() {
+            return;
+        }
+        // Ids count from 1.
+        let accepted = sim.inbox.queue.checks.lock().accepted();
+        let message = number.checked_rem(accepted as u64).map(|index| index.cast_signed() + 1);
+        let letters = sim.page_queue.checks.lock().dead_letters();
+        let letter = number.checked_rem(letters.len() as u64);
+        let letter = letter.and_then(|index| letters.get(usize::try_from(index).ok()?).copied());
+        match (choice, message, letter) {
+            (0, Some(id), _) => {
+                let done = sim.inbox.retry(id);
+                sim.note("operator", "retry", format_args!("message {id} {done}"));
+            }
+            (1, Some(id), _) => match sim.inbox.clone().cancel(id).await {
+                Ok(done) => sim.note("operator", "cancel", format_args!("message {id} {done}")),
+                Err(found) => sim.fail("messages", &found),
+            },
+            (2 | 3, _, Some(id)) => {
+                let revision = if choice == 2 { Revision::Retry } else { Revision::Drop };
+                let is_done = sim.page_queue.revise(id, revision);
+                sim.note("operator", "dlq", format_args!("{revision:?} {id}: {is_done}"));
+            }
+            _ => {}
+        }
     }
 }
 
@@ -140,6 +177,51 @@ fn strike_one(sim: &Sim, machine: &Machine, kind: Trouble, lasts: Duration) {
         Trouble::Partition => {
             sim.note(name, "cut off", format_args!("for {lasts:?}"));
             machine.cut_off(lasts);
+        }
+    }
+}
+
+/// How long the server of a store is down at most, in milliseconds: longer than a lease lasts.
+const DOWN_MS: usize = 40_000;
+
+/// Restarts the servers of the stores until the run is calm.
+pub(crate) async fn restart_stores(sim: Arc<Sim>) {
+    let mut dice = Dice::new(sim.scenario.seed, "store restarts");
+    loop {
+        sleep(dice.ms(10, 180_000)).await;
+        let store = if dice.happens(0.5) { Store::Queues } else { Store::Politeness };
+        let is_short = dice.happens(0.5);
+        let down_for = dice.ms(0, if is_short { 500 } else { DOWN_MS });
+        let lost = dice.ms(0, 1_500);
+        let syncs_what_must_last = dice.happens(0.5);
+        if !sim.is_troubled() {
+            return;
+        }
+        sim.note("store", "restart", format_args!("{store:?}, down for {down_for:?}"));
+        sim.server(store).restart(down_for);
+        if store == Store::Politeness {
+            sim.forget_last_writes(lost, syncs_what_must_last);
+        }
+    }
+}
+
+/// Sets wall clocks forwards and backwards until the run is calm.
+pub(crate) async fn jump_clocks(sim: Arc<Sim>, machines: Vec<Arc<Machine>>) {
+    const HOUR_MS: usize = 3_600_000;
+    let mut dice = Dice::new(sim.scenario.seed, "clock jumps");
+    loop {
+        sleep(dice.ms(10, 120_000)).await;
+        let of_store = dice.happens(0.3);
+        let is_small = dice.happens(0.3);
+        let ahead_ms = dice.number(0, if is_small { 2_000 } else { 2 * HOUR_MS });
+        let ahead_us = 1_000 * i64::try_from(ahead_ms).unwrap_or(0);
+        let ahead_us = if is_small { ahead_us } else { ahead_us - 3_600_000_000 };
+        let Some(machine) = dice.pick(&machines).filter(|_| sim.is_troubled()) else { return };
+        if of_store && sim.has(Feature::SharedStates) {
+            sim.set_store_clock_ahead_by_us(ahead_us);
+        } else {
+            sim.note(&machine.name, "clock", format_args!("is {ahead_us} us ahead"));
+            machine.set_wall_clock_ahead_by_us(ahead_us);
         }
     }
 }

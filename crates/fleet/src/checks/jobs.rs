@@ -1,15 +1,19 @@
 //! Checks that no job is lost or done twice, and that the ledger is right after every operation of the store.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use fetchwell_engine::pipeline::INTERNAL;
+use fetchwell_engine::ports::dead_letters::Revision;
 use fetchwell_engine::ports::finish::{Settled, Settlement};
-use fetchwell_engine::ports::job::{Job, Lease, LeaseId};
+use fetchwell_engine::ports::job::{Job, Lane, Lease, LeaseId};
 use fetchwell_engine::ports::queue::Ledger;
+use fetchwell_engine::ports::source::Demand;
 use fetchwell_policy::time::Time;
 
+use crate::dice::fnv1a;
+
 /// A URL is given up for a fault of the program if processes have died this many times while fetching it.
-const DEATHS_OF_A_CULPRIT: u32 = 4;
+pub(crate) const DEATHS_OF_A_CULPRIT: u32 = 4;
 
 /// How a lease ends.
 #[derive(Clone, Debug)]
@@ -35,11 +39,15 @@ impl Ending {
 #[derive(Default)]
 pub(crate) struct JobChecks {
     jobs: BTreeMap<LeaseId, JobHistory>,
+    /// The hashes of the URLs in the queue, for doors that queue each of them once.
+    in_queue: HashSet<u64>,
     /// When the leases of each holder expire.
     valid_until: BTreeMap<String, Time>,
     /// The number of jobs that ended in each way.
     ended: BTreeMap<&'static str, i64>,
     held: i64,
+    /// Whether any job has a lane of its own.
+    has_lanes: bool,
     /// Every settlement of a dead letter must have details.
     pub(crate) letters_have_details: bool,
 }
@@ -47,6 +55,7 @@ pub(crate) struct JobChecks {
 #[derive(Default)]
 struct JobHistory {
     url: String,
+    lane: Lane,
     deadline: Option<Time>,
     /// It must not be handed out before this.
     due: Time,
@@ -64,19 +73,27 @@ struct JobHistory {
 type Checked = Result<(), String>;
 
 impl JobChecks {
-    /// A job was offered. It must be accepted unless its URL is in the queue; a dead letter stays there. Ids count from 1.
+    /// A job was offered. It must be accepted unless its URL is in the queue; a dead letter stays there.
     pub(crate) fn on_offered(&mut self, job: &Job, is_accepted: bool) -> Checked {
-        let Job { url, deadline, .. } = job.clone();
-        let has_left = |known: &JobHistory| matches!(known.ended_as, Some("done" | "skipped"));
-        let is_known = self.jobs.values().any(|known| known.url == url && !has_left(known));
+        let url = &job.url;
+        let is_known = self.in_queue.contains(&hash(url));
         if is_accepted == is_known {
             return Err(format!("{url} is in the queue: {is_known}; accepted: {is_accepted}"));
         }
         if is_accepted {
-            let id = LeaseId::try_from(self.jobs.len()).unwrap_or(LeaseId::MAX).saturating_add(1);
-            self.jobs.insert(id, JobHistory { url, deadline, ..JobHistory::default() });
+            self.in_queue.insert(hash(url));
+            self.on_accepted(job);
         }
         Ok(())
+    }
+
+    /// A job was accepted. Returns its id; ids count from 1.
+    pub(crate) fn on_accepted(&mut self, job: &Job) -> LeaseId {
+        let Job { url, lane, deadline, .. } = job.clone();
+        let id = LeaseId::try_from(self.jobs.len()).unwrap_or(LeaseId::MAX).saturating_add(1);
+        self.has_lanes |= lane != Lane::default();
+        self.jobs.insert(id, JobHistory { url, lane, deadline, ..JobHistory::default() });
+        id
     }
 
     pub(crate) fn on_taken(&mut self, holder: &str, leases: &[Lease], now: Time) -> Checked {
@@ -102,6 +119,36 @@ impl JobChecks {
             self.held += 1;
         }
         Ok(())
+    }
+
+    /// Lanes take turns: none gets two jobs while another one gets none, although it has one that is due, at a site that
+    /// hands out jobs. Jobs whose deadlines have passed have no turns.
+    pub(crate) fn lanes_take_turns(&self, demand: &Demand, leases: &[Lease], now: Time) -> Checked {
+        let is_overdue = |deadline: Option<Time>| deadline.is_some_and(|deadline| deadline <= now);
+        if !self.has_lanes || leases.iter().any(|lease| is_overdue(lease.job.deadline)) {
+            return Ok(());
+        }
+        let mut taken: BTreeMap<&Lane, usize> = BTreeMap::new();
+        let mut open_sites: BTreeSet<&str> = BTreeSet::new();
+        for Lease { job, .. } in leases {
+            *taken.entry(&job.lane).or_default() += 1;
+            open_sites.extend(site_of(&job.url));
+        }
+        let Some((first, count)) = taken.iter().find(|(_, count)| **count > 1) else {
+            return Ok(());
+        };
+        let is_passed_over = |job: &JobHistory| {
+            let waits = job.holder.is_none() && job.ended_as.is_none() && job.due <= now;
+            let rests = job.lane.group.as_ref().is_some_and(|name| demand.resting.contains(name));
+            let is_open = || site_of(&job.url).is_some_and(|site| open_sites.contains(site));
+            waits && !rests && !taken.contains_key(&job.lane) && is_open()
+        };
+        match self.jobs.iter().find(|(_, job)| is_passed_over(job)) {
+            Some((id, JobHistory { lane, .. })) => Err(format!(
+                "{first:?} got {count} jobs, and {lane:?}, whose job {id} is due, got none"
+            )),
+            None => Ok(()),
+        }
     }
 
     /// A process is fetching these jobs.
@@ -162,6 +209,9 @@ impl JobChecks {
             return Ok(());
         }
         job.ended_as = Some(word);
+        if matches!(ending.settlement, Settlement::Done | Settlement::Skipped) {
+            self.in_queue.remove(&hash(&job.url));
+        }
         *self.ended.entry(word).or_default() += 1;
         let is_dead = matches!(ending.settlement, Settlement::Dead { .. });
         if let Settlement::Dead { reason } = &ending.settlement
@@ -175,6 +225,62 @@ impl JobChecks {
             return Err(format!("the dead letter of job {id} has no details"));
         }
         Ok(())
+    }
+
+    /// An operator ended a job that waited.
+    pub(crate) fn on_cancelled(&mut self, id: LeaseId) -> Checked {
+        let job = self.jobs.get_mut(&id).ok_or_else(|| format!("job {id} was never accepted"))?;
+        if job.holder.is_some() || job.ended_as.is_some() {
+            let JobHistory { holder, ended_as, .. } = job;
+            return Err(format!(
+                "job {id} was cancelled; holder: {holder:?}, it ended as {ended_as:?}"
+            ));
+        }
+        job.ended_as = Some("done");
+        *self.ended.entry("done").or_default() += 1;
+        Ok(())
+    }
+
+    /// An operator made a job due.
+    pub(crate) fn on_hastened(&mut self, id: LeaseId) {
+        if let Some(job) = self.jobs.get_mut(&id) {
+            job.due = Time::EPOCH;
+        }
+    }
+
+    /// An operator retried or dropped a dead letter.
+    pub(crate) fn on_revised(&mut self, id: LeaseId, revision: Revision) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        *self.ended.entry("dead").or_default() -= 1;
+        match revision {
+            Revision::Retry => {
+                job.ended_as = None;
+                job.due = Time::EPOCH;
+                job.deaths = 0;
+            }
+            Revision::Drop => {
+                job.ended_as = Some("skipped");
+                self.in_queue.remove(&hash(&job.url));
+                *self.ended.entry("skipped").or_default() += 1;
+            }
+        }
+    }
+
+    /// How often processes died while fetching a job.
+    pub(crate) fn deaths(&self, id: LeaseId) -> u32 {
+        self.jobs.get(&id).map_or(0, |job| job.deaths)
+    }
+
+    /// The ids of the dead letters.
+    pub(crate) fn dead_letters(&self) -> Vec<LeaseId> {
+        let is_dead =
+            |(id, job): (&LeaseId, &JobHistory)| (job.ended_as == Some("dead")).then_some(*id);
+        self.jobs.iter().filter_map(is_dead).collect()
+    }
+
+    /// The number of jobs that were accepted. Their ids count from 1.
+    pub(crate) fn accepted(&self) -> usize {
+        self.jobs.len()
     }
 
     /// A record of a job reached the sink.
@@ -199,6 +305,13 @@ impl JobChecks {
         }
         let names = "accepted, done, skipped, dead, in flight, waiting";
         Err(format!("the ledger says {told:?} ({names}), but the jobs are {found:?}"))
+    }
+
+    /// Whether an instance of a process has a lease that is valid.
+    pub(crate) fn has_lease(&self, process: &str, now: Time) -> bool {
+        let from = format!("{process}/");
+        let its = self.valid_until.range(from.clone()..);
+        its.take_while(|(holder, _)| holder.starts_with(&from)).any(|(_, until)| now < *until)
     }
 
     /// A process stopped in an orderly way, so it holds nothing.
@@ -226,7 +339,7 @@ impl JobChecks {
     /// The sites of the jobs that have not ended and need not wait any longer.
     pub(crate) fn sites_with_work(&self, now: Time) -> BTreeSet<String> {
         let has_work = |job: &&JobHistory| job.ended_as.is_none() && job.due <= now;
-        let site = |job: &JobHistory| job.url.split('/').nth(2).map(str::to_owned);
+        let site = |job: &JobHistory| site_of(&job.url).map(str::to_owned);
         self.jobs.values().filter(has_work).filter_map(site).collect()
     }
 
@@ -242,6 +355,14 @@ impl JobChecks {
         }
         Ok(())
     }
+}
+
+fn site_of(url: &str) -> Option<&str> {
+    url.split('/').nth(2)
+}
+
+fn hash(url: &str) -> u64 {
+    fnv1a(0xCBF2_9CE4_8422_2325, url.as_bytes())
 }
 
 #[cfg(test)]
@@ -272,6 +393,42 @@ mod tests {
         checks.on_renewed("a", at(0), at(20)).unwrap();
         checks.on_taken("a", &[lease(1)], at(1)).unwrap();
         checks
+    }
+
+    #[test]
+    fn no_lane_is_passed_over() {
+        let of = |id, party: &str, url: &str| {
+            let mut lease = lease(id);
+            lease.job.lane.party = Some(party.to_owned());
+            url.clone_into(&mut lease.job.url);
+            lease
+        };
+        let ann = [of(1, "ann", "http://a.test/1"), of(2, "ann", "http://a.test/2")];
+        let after_a_take = |others: &[Lease], taken: &[Lease]| {
+            let mut checks = JobChecks::default();
+            for lease in ann.iter().chain(others) {
+                checks.on_accepted(&lease.job);
+            }
+            checks.on_renewed("a", at(0), at(20)).unwrap();
+            checks.on_taken("a", taken, at(1)).unwrap();
+            checks.lanes_take_turns(&Demand::default(), taken, at(1))
+        };
+        let ben = of(3, "ben", "http://a.test/3");
+        let found = after_a_take(std::slice::from_ref(&ben), &ann).unwrap_err();
+        assert!(found.contains("got 2 jobs") && found.contains("job 3 is due"), "{found}");
+        after_a_take(std::slice::from_ref(&ben), &ann[..1]).unwrap();
+        after_a_take(&[of(3, "ann", "http://a.test/3")], &ann).unwrap();
+        after_a_take(&[of(3, "ben", "http://closed.test/3")], &ann).unwrap();
+    }
+
+    #[test]
+    fn a_lease_is_valid_until_it_expires() {
+        let mut checks = JobChecks::default();
+        checks.on_renewed("m1.1/0", at(0), at(20)).unwrap();
+        assert!(checks.has_lease("m1.1", at(19)) && !checks.has_lease("m1.1", at(20)));
+        assert!(!checks.has_lease("m1", at(19)) && !checks.has_lease("m1.11", at(19)));
+        checks.on_renewed("m1.1/1", at(21), at(41)).unwrap();
+        assert!(checks.has_lease("m1.1", at(40)));
     }
 
     #[test]

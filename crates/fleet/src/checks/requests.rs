@@ -3,7 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::machine::GROUP_INTERVAL;
+use fetchwell_policy::breaker::State;
+use fetchwell_policy::site::SiteState;
+use fetchwell_policy::time::Time;
+
+use crate::doors::GROUP_INTERVAL;
 use crate::web::{Head, HeadKind, SECTIONS, group_of};
 
 /// After the store has recorded a penalty, a pause or an open breaker, a head may still leave under a permission that
@@ -59,6 +63,28 @@ pub(crate) enum Health {
     /// A probe was answered, or an operator says that the site is up.
     Recovered,
     Unknown,
+}
+
+/// What the politeness store still knows about a site after it forgot its last writes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Remembered {
+    penalty_left: Duration,
+    is_paused: bool,
+    is_blocked: bool,
+    interval: Option<Duration>,
+    has_forgotten_robots: bool,
+}
+
+impl Remembered {
+    pub(crate) fn of(state: &SiteState, now: Time) -> Remembered {
+        Remembered {
+            penalty_left: state.penalty_until.since(now),
+            is_paused: state.orders.paused.is_some(),
+            is_blocked: state.breaker.state != State::Closed,
+            interval: state.orders.interval.as_ref().map(|ordered| ordered.interval),
+            has_forgotten_robots: state.orders.robots_forgotten.is_some(),
+        }
+    }
 }
 
 /// How long it may take until every process knows of a change.
@@ -264,6 +290,30 @@ impl RequestChecks {
             }
         }
         Ok(())
+    }
+
+    /// The store forgot its last writes about a site: reports and orders, and who probes.
+    pub(crate) fn on_forgotten(&mut self, name: &str, remembered: &Remembered, now: Duration) {
+        let Some(site) = self.sites.get_mut(name) else { return };
+        let until = now + remembered.penalty_left;
+        site.penalty = site.penalty.map(|(since, earlier)| (since, earlier.min(until)));
+        site.paused_since = site.paused_since.or(Some(now)).filter(|_| remembered.is_paused);
+        site.blocked_since = site.blocked_since.or(Some(now)).filter(|_| remembered.is_blocked);
+        site.ordered.push((now, remembered.interval));
+        site.robots_forgotten_at =
+            site.robots_forgotten_at.filter(|_| remembered.has_forgotten_robots);
+        site.failures = 0;
+        site.recovered_at = None;
+        site.probes.clear();
+    }
+
+    /// The store's clock jumped: penalties may end sooner, and the probe of another process may count as lost.
+    pub(crate) fn on_times_changed(&mut self) {
+        for site in self.sites.values_mut() {
+            site.penalty = None;
+            site.probes.clear();
+            site.unreported.clear();
+        }
     }
 
     /// A site told a process to wait.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use fetchwell_fleet::{Feature, Plant, Scenario, run};
+use fetchwell_fleet::{Feature, Plant, Scenario, Tracing, run};
 
 /// The check that finds a bug, within a few seeds.
 fn found_by(plant: Plant, features: &[Feature]) -> &'static str {
@@ -11,6 +11,7 @@ fn found_by(plant: Plant, features: &[Feature]) -> &'static str {
         let scenario = Scenario {
             fetchers: 2,
             pagers: 1,
+            retrievers: 0,
             sites: 3,
             urls: 40,
             troubled_for: Duration::from_secs(300),
@@ -18,7 +19,7 @@ fn found_by(plant: Plant, features: &[Feature]) -> &'static str {
             plant: Some(plant),
             ..Scenario::of_seed(seed)
         };
-        if let Some(failure) = run(&scenario, false).unwrap().failure {
+        if let Some(failure) = run(&scenario, Tracing::Off).unwrap().failure {
             return failure.check;
         }
     }

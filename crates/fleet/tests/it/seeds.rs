@@ -1,7 +1,7 @@
 //! Runs of many seeds.
 
 use fetchwell_engine::seed::random_seed;
-use fetchwell_fleet::{Report, Scenario, run, shrink};
+use fetchwell_fleet::{Report, Scenario, Tracing, run, shrink};
 
 /// The seeds that are always tried.
 const FIXED: u64 = 30;
@@ -9,12 +9,12 @@ const FIXED: u64 = 30;
 const FRESH: u64 = 60;
 
 fn report_of(seed: u64) -> Report {
-    run(&Scenario::of_seed(seed), false).unwrap()
+    run(&Scenario::of_seed(seed), Tracing::Hashed).unwrap()
 }
 
 fn must_hold(scenarios: impl Iterator<Item = Scenario>) {
     for scenario in scenarios {
-        if let Some(failure) = run(&scenario, false).unwrap().failure {
+        if let Some(failure) = run(&scenario, Tracing::Off).unwrap().failure {
             let smaller = shrink(&scenario).unwrap();
             panic!(
                 "{failure}\n{scenario}\nreplay: {}\nsmaller: {}",
