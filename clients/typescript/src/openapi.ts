@@ -75,6 +75,96 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/crawl": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Start a crawl
+         * @description Fetches the start pages, follows their links within the scope, and stores one result per page in your outbox. Every
+         *     page obeys robots.txt and the pace of its site. A result has the place of its page in `crawl`, and the id of the
+         *     crawl as `correlation_id`, unless you set another. With an `Idempotency-Key`, a repeated request gets the crawl of
+         *     the first one, as it is now.
+         */
+        post: operations["start_crawl"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/crawl/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a crawl: its pages by status, and which links were not followed
+         * @description A caller sees its own crawls; a viewer and an operator see all. The response is the same for crawls that do not exist
+         *     and for those of other callers.
+         */
+        get: operations["crawl_state"];
+        put?: never;
+        post?: never;
+        /**
+         * Cancel a crawl
+         * @description No further pages are queued, and those that wait are not fetched; they have no result. Requests in flight are not
+         *     interrupted. Existing results are kept. A crawl that has ended is not changed.
+         */
+        delete: operations["cancel_crawl"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/crawl/{id}/results": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read the results of a crawl
+         * @description They come in the order in which they were stored. Continue with `after` = `next` of the last response until `done` is
+         *     true: no result is skipped or returned twice. The cursors are those of `/outbox`, which has these results, too.
+         */
+        get: operations["crawl_results"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/crawls": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List your crawls
+         * @description The newest comes first. Continue with `after` = `next` of the last response.
+         */
+        get: operations["crawls"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/fetch": {
         parameters: {
             query?: never;
@@ -860,6 +950,26 @@ export interface webhooks {
         patch?: never;
         trace?: never;
     };
+    "crawl.completed": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * A crawl has ended
+         * @description Sent to the `callback_url` of a crawl when the last of its pages has ended.
+         */
+        post: operations["crawl_completed"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "fetch.completed": {
         parameters: {
             query?: never;
@@ -1069,8 +1179,8 @@ export interface components {
              */
             event: "batch.completed";
             /**
-             * @description The cursor of the result before it, and a sequence number of your ended batches. As `Last-Event-ID` it resumes
-             *     the stream after this event.
+             * @description The cursor of the result before it, and a sequence number of your ended batches and crawls. As `Last-Event-ID`
+             *     it resumes the stream after this event.
              * @example 42.7
              */
             id: string;
@@ -1237,6 +1347,204 @@ export interface components {
             /** @description Whether `count` is exact; otherwise there are at least this many. */
             exact: boolean;
         };
+        /** @description The webhook of a crawl that has ended. */
+        CrawlCompleted: {
+            /** @description The crawl. */
+            data: components["schemas"]["CrawlState"];
+            /**
+             * Format: date-time
+             * @description When its last page ended.
+             */
+            timestamp: string;
+            /**
+             * @description `crawl.completed`.
+             * @enum {string}
+             */
+            type: "crawl.completed";
+        };
+        /** @description A crawl has ended. The event follows the last of its results. */
+        CrawlCompletedEvent: {
+            /** @description The crawl as JSON, in one line. */
+            data: string;
+            /**
+             * @description `crawl.completed`.
+             * @enum {string}
+             */
+            event: "crawl.completed";
+            /**
+             * @description The cursor of the result before it, and a sequence number of your ended batches and crawls. As `Last-Event-ID`
+             *     it resumes the stream after this event.
+             * @example 42.7
+             */
+            id: string;
+        };
+        /** @description The pages of a crawl by status. */
+        CrawlCounts: {
+            /**
+             * Format: int64
+             * @description Pages whose result has a page.
+             */
+            completed: number;
+            /**
+             * Format: int64
+             * @description Pages that ended without a page, including the following.
+             */
+            failed: number;
+            /**
+             * Format: int64
+             * @description The known pages.
+             */
+            known: number;
+            /**
+             * Format: int64
+             * @description Those of `failed` that ask not to be kept (noindex).
+             */
+            noindex: number;
+            /**
+             * Format: int64
+             * @description Pages that are queued or being fetched.
+             */
+            queued: number;
+            /**
+             * Format: int64
+             * @description Those of `failed` that redirect to a page that another result has.
+             */
+            redirected: number;
+            /**
+             * Format: int64
+             * @description Those of `failed` that robots.txt disallows. They do not count against the limits.
+             */
+            robots: number;
+            /**
+             * Format: int64
+             * @description Robots.txt files and sitemaps that have not been read.
+             */
+            sitemaps_left: number;
+            /**
+             * Format: int64
+             * @description The sites of all known pages.
+             */
+            sites: number;
+            /**
+             * Format: int64
+             * @description Known pages that are not queued: it is not their turn yet, or a limit excludes them.
+             */
+            waiting: number;
+        };
+        /**
+         * @description Why a crawl ended.
+         * @enum {string}
+         */
+        CrawlEndReason: "completed" | "limit" | "max_time" | "cancelled";
+        /** @description The place of a page in its crawl. */
+        CrawlPlace: {
+            /**
+             * Format: int32
+             * @description The number of links from a start page to this page. Pages from a sitemap have depth 1.
+             */
+            depth: number;
+            /**
+             * @description The id of the crawl.
+             * @example crawl_018bcfe56800ffffffffffffffffffff
+             */
+            id: string;
+            /**
+             * Format: int64
+             * @description The number of links on the page, followed or not.
+             */
+            links_found: number;
+            /** @description The page or sitemap on which its URL was first found; null for a start page. */
+            parent: string | null;
+        };
+        /** @description A page of the results of a crawl. */
+        CrawlResults: {
+            /** @description Whether the crawl has ended and no results follow. */
+            done: boolean;
+            /** @description The results after the cursor, in the order in which they were stored. */
+            messages: components["schemas"]["OutboxMessage"][];
+            /**
+             * @description The cursor after which to continue.
+             * @example 42
+             */
+            next: string;
+        };
+        /**
+         * @description How far a crawl goes.
+         * @enum {string}
+         */
+        CrawlScope: "page" | "path" | "host" | "domain" | "any";
+        /**
+         * @description Whether a crawl reads sitemaps.
+         * @enum {string}
+         */
+        CrawlSitemaps: "auto" | "only" | "off";
+        /** @description A crawl: pages that are found by following links. */
+        CrawlState: {
+            /** @description The caller that started it. */
+            caller_id: string;
+            /**
+             * Format: date-time
+             * @description When it was cancelled; null if it was not.
+             */
+            cancelled_at: string | null;
+            /** @description The correlation id of its results. */
+            correlation_id: string;
+            /** @description Its pages by status. */
+            counts: components["schemas"]["CrawlCounts"];
+            /**
+             * Format: date-time
+             * @description When it was accepted.
+             */
+            created_at: string;
+            /** @description The links that were not followed, the most frequent first, at most 100. Only `GET /crawl/{id}` returns them. */
+            cut_off?: components["schemas"]["CutOffLinks"][];
+            /** @description Whether it has ended. */
+            done: boolean;
+            end_reason: components["schemas"]["CrawlEndReason"] | null;
+            /**
+             * Format: date-time
+             * @description When its last page ended; null until then.
+             */
+            ended_at: string | null;
+            /**
+             * @description The id of the crawl.
+             * @example crawl_018bcfe56800ffffffffffffffffffff
+             */
+            id: string;
+            /**
+             * Format: int64
+             * @description The maximum number of pages.
+             */
+            limit: number;
+            /**
+             * Format: date-time
+             * @description Since when it is paused; null if it is not.
+             */
+            paused_at: string | null;
+            /** @description The start pages. */
+            urls: string[];
+        };
+        /** @description A page of a caller's crawls, newest first. */
+        Crawls: {
+            /** @description The crawls. */
+            crawls: components["schemas"]["CrawlState"][];
+            /** @description The id after which to continue; null at the end. */
+            next: string | null;
+        };
+        /** @description Links to one site that were not followed for one reason. */
+        CutOffLinks: {
+            /** @description The first of them. */
+            example: string;
+            /**
+             * Format: int64
+             * @description How many were found. A link that is found again counts again.
+             */
+            links: number;
+            /** @description The reason, such as `depth`, `download`, `calendar` or `known_pages`. */
+            reason: string;
+            /** @description The site to which they lead; null for all sites that are not counted separately. */
+            site: string | null;
+        };
         /** @description Whole seconds, text such as "10m", or a time such as "2030-01-01T00:00:00Z"; at most 24 hours. */
         Deadline: number | string;
         /** @description The outcome of an action for one message. */
@@ -1312,6 +1620,8 @@ export interface components {
             content_type: string | null;
             /** @description The correlation id. */
             correlation_id: string;
+            /** @description The place of the page in its crawl, if a crawl found it. */
+            crawl?: components["schemas"]["CrawlPlace"];
             /**
              * Format: date-time
              * @description When the result was stored.
@@ -1379,7 +1689,8 @@ export interface components {
             site_name?: string | null;
             /**
              * @description `success`, `http_error`, `timeout`, `network_error`, `rate_limited`, `refused_by_robots`, `refused`,
-             *     `internal_error` or `cancelled`.
+             *     `internal_error` or `cancelled`; for pages of a crawl also `noindex` (the page asks not to be kept) or `redirected`
+             *     (another result of the crawl has the page that it redirects to).
              */
             status: components["schemas"]["ResultStatus"];
             /** @description The text of the article, if the message has `"extract": true`. */
@@ -1565,6 +1876,8 @@ export interface components {
             /** @description The queues, sorted by name. */
             queues: components["schemas"]["QueueLedger"][];
         };
+        /** @description `*` matches any text. */
+        LinkPattern: string;
         /** @description The messages to act on, by a filter. */
         Matching: {
             /**
@@ -1584,6 +1897,8 @@ export interface components {
         };
         /** @description Whole seconds, or text such as "30s"; at most 365 days. */
         MaxAge: number | string;
+        /** @description Whole seconds, or text such as "2h"; at most 7 days. */
+        MaxTime: number | string;
         /** @description A message, with its result if there is one. */
         Message: {
             /**
@@ -1667,6 +1982,68 @@ export interface components {
              */
             webhook_secret: string;
         };
+        /** @description What to crawl. */
+        NewCrawl: {
+            /**
+             * Format: uri
+             * @description The URL to which the end of the crawl is delivered as a signed webhook: `crawl.completed`.
+             */
+            callback_url?: string | null;
+            /**
+             * @description The correlation id of all results: 1 to 256 characters, none of them a control character. The id of the crawl if
+             *     there is none.
+             */
+            correlation_id?: string | null;
+            /**
+             * Format: int32
+             * @description The maximum number of links from a start page (default: no limit).
+             */
+            depth?: number | null;
+            /** @description Whether to also fetch links to archives, images, documents and other files that are not pages. */
+            downloads?: boolean | null;
+            /** @description Do not follow links that match one of these patterns. */
+            exclude?: components["schemas"]["LinkPattern"][] | null;
+            /** @description Whether to add the article of each page to its result. */
+            extract?: boolean | null;
+            headers?: components["schemas"]["SentHeaders"] | null;
+            /**
+             * @description Follow only links that match one of these patterns. `*` matches any text. A pattern is compared with path and
+             *     query, or with the whole URL if it contains `://`.
+             * @example [
+             *       "/blog/*"
+             *     ]
+             */
+            include?: components["schemas"]["LinkPattern"][] | null;
+            /**
+             * Format: int64
+             * @description The maximum number of pages (default: 10,000). Pages that robots.txt disallows do not count. The service has a
+             *     limit of its own: `retriever.max_crawl_pages`.
+             */
+            limit?: number | null;
+            /**
+             * Format: int64
+             * @description The maximum number of pages per site (default: no limit).
+             */
+            limit_per_site?: number | null;
+            /** @description Whether to add the URLs that each page links to. */
+            links?: boolean | null;
+            max_time?: components["schemas"]["MaxTime"] | null;
+            /**
+             * @description The retailer: 1 to 32 characters from a-z, 0-9, _ and -; `default` if there is none. Its limit holds for the
+             *     crawl, too.
+             * @example admhr
+             */
+            retailer?: string | null;
+            scope?: components["schemas"]["CrawlScope"] | null;
+            sitemaps?: components["schemas"]["CrawlSitemaps"] | null;
+            /**
+             * @description The start pages: 1 to 100 URLs. They are always fetched, unless robots.txt disallows them.
+             * @example [
+             *       "https://docs.example/"
+             *     ]
+             */
+            urls: components["schemas"]["StartUrl"][];
+        };
         /** @description A new token, which is shown only once. */
         NewToken: {
             /** @description The caller it belongs to. */
@@ -1705,7 +2082,7 @@ export interface components {
             webhook_secret: string;
         };
         /** @description An event of the stream: its lines `id`, `event` and `data`. Ignore events that you do not know. */
-        OutboxEvent: components["schemas"]["ResultEvent"] | components["schemas"]["BatchCompletedEvent"];
+        OutboxEvent: components["schemas"]["ResultEvent"] | components["schemas"]["BatchCompletedEvent"] | components["schemas"]["CrawlCompletedEvent"];
         /** @description The result of a message. */
         OutboxMessage: {
             /**
@@ -1729,6 +2106,8 @@ export interface components {
             content_type: string | null;
             /** @description The correlation id. */
             correlation_id: string;
+            /** @description The place of the page in its crawl, if a crawl found it. */
+            crawl?: components["schemas"]["CrawlPlace"];
             /**
              * Format: date-time
              * @description When the result was stored.
@@ -1796,7 +2175,8 @@ export interface components {
             site_name?: string | null;
             /**
              * @description `success`, `http_error`, `timeout`, `network_error`, `rate_limited`, `refused_by_robots`, `refused`,
-             *     `internal_error` or `cancelled`.
+             *     `internal_error` or `cancelled`; for pages of a crawl also `noindex` (the page asks not to be kept) or `redirected`
+             *     (another result of the crawl has the page that it redirects to).
              */
             status: components["schemas"]["ResultStatus"];
             /** @description The text of the article, if the message has `"extract": true`. */
@@ -1967,7 +2347,7 @@ export interface components {
          * @description The status of a result.
          * @enum {string}
          */
-        ResultStatus: "success" | "http_error" | "timeout" | "network_error" | "rate_limited" | "refused_by_robots" | "refused" | "internal_error" | "cancelled";
+        ResultStatus: "success" | "http_error" | "timeout" | "network_error" | "rate_limited" | "refused_by_robots" | "refused" | "internal_error" | "cancelled" | "noindex" | "redirected";
         /** @description What was revoked. */
         Revoked: {
             /** @description The caller. */
@@ -2260,6 +2640,11 @@ export interface components {
             /** @description Its place in the batch, counted from 0. */
             index: number;
         };
+        /**
+         * Format: uri
+         * @description http or https, at most 8 KiB.
+         */
+        StartUrl: string;
         /** @description A token of a caller, without the token itself. */
         Token: {
             /**
@@ -2664,6 +3049,494 @@ export interface operations {
                 headers: {
                     /** @description seconds to wait */
                     "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description the store is down */
+            503: {
+                headers: {
+                    /** @description seconds to wait */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    start_crawl: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description a key of your choice for this request: 1 to 255 visible ASCII characters */
+                "Idempotency-Key"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewCrawl"];
+            };
+        };
+        responses: {
+            /** @description the crawl, which has begun */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CrawlState"];
+                };
+            };
+            /** @description the body is not JSON */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description no token, or an invalid one */
+            401: {
+                headers: {
+                    /** @description Bearer */
+                    "WWW-Authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description a viewer cannot send messages */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description the body took too long to arrive */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description the body is over 64 KiB */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description the body is not application/json */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description a field is missing or invalid, a URL is refused, or the key was used for another request */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description the caller is over its limit */
+            429: {
+                headers: {
+                    /** @description seconds to wait */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description the store cannot hold crawls */
+            501: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description the store is down */
+            503: {
+                headers: {
+                    /** @description seconds to wait */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    crawl_state: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description the id that POST /crawl returned
+                 * @example crawl_018bcfe56800ffffffffffffffffffff
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description the crawl */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CrawlState"];
+                };
+            };
+            /** @description no token, or an invalid one */
+            401: {
+                headers: {
+                    /** @description Bearer */
+                    "WWW-Authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description no such crawl */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description a parameter is unknown or invalid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description the caller is over its limit */
+            429: {
+                headers: {
+                    /** @description seconds to wait */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description the store cannot hold crawls */
+            501: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description the store is down */
+            503: {
+                headers: {
+                    /** @description seconds to wait */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    cancel_crawl: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description the id that POST /crawl returned
+                 * @example crawl_018bcfe56800ffffffffffffffffffff
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description the crawl as it is now */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CrawlState"];
+                };
+            };
+            /** @description no token, or an invalid one */
+            401: {
+                headers: {
+                    /** @description Bearer */
+                    "WWW-Authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description a viewer cannot send messages */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description no such crawl */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description a parameter is unknown or invalid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description the caller is over its limit */
+            429: {
+                headers: {
+                    /** @description seconds to wait */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description the store cannot hold crawls */
+            501: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description the store is down */
+            503: {
+                headers: {
+                    /** @description seconds to wait */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    crawl_results: {
+        parameters: {
+            query?: {
+                /**
+                 * @description return results after this cursor (default: from the oldest result)
+                 * @example 0
+                 */
+                after?: string;
+                /** @description maximum number of results, 1 to 1000 (default 100) */
+                limit?: number;
+                /** @description seconds to wait for a result, 0 to 60 (default 0) */
+                wait?: number;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description the id that POST /crawl returned
+                 * @example crawl_018bcfe56800ffffffffffffffffffff
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description results, or none yet */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CrawlResults"];
+                };
+            };
+            /** @description no token, or an invalid one */
+            401: {
+                headers: {
+                    /** @description Bearer */
+                    "WWW-Authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description no such crawl */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description results after the cursor were deleted, or the cursor is beyond the newest result; continue after the cursor in `oldest` */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description a parameter is unknown or invalid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description the caller is over its limit */
+            429: {
+                headers: {
+                    /** @description seconds to wait */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description the store cannot hold crawls */
+            501: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description the store is down */
+            503: {
+                headers: {
+                    /** @description seconds to wait */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    crawls: {
+        parameters: {
+            query?: {
+                /**
+                 * @description return crawls that were started before this one
+                 * @example crawl_ffffffffffffffffffffffffffffffff
+                 */
+                after?: string;
+                /** @description maximum number of crawls, 1 to 200 (default 50) */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description your crawls */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Crawls"];
+                };
+            };
+            /** @description no token, or an invalid one */
+            401: {
+                headers: {
+                    /** @description Bearer */
+                    "WWW-Authenticate"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description a parameter is unknown or invalid */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description the caller is over its limit */
+            429: {
+                headers: {
+                    /** @description seconds to wait */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description the store cannot hold crawls */
+            501: {
+                headers: {
                     [name: string]: unknown;
                 };
                 content: {
@@ -6114,7 +6987,7 @@ export interface operations {
             query?: never;
             header: {
                 /**
-                 * @description The id of the message or the batch. It is the same in every attempt and replay: ignore a delivery that you have
+                 * @description The id of the message, the batch or the crawl. It is the same in every attempt and replay: ignore a delivery that you have
                  *     already processed.
                  * @example msg_018bcfe56800ffffffffffffffffffff
                  */
@@ -6163,12 +7036,66 @@ export interface operations {
             };
         };
     };
+    crawl_completed: {
+        parameters: {
+            query?: never;
+            header: {
+                /**
+                 * @description The id of the message, the batch or the crawl. It is the same in every attempt and replay: ignore a delivery that you have
+                 *     already processed.
+                 * @example msg_018bcfe56800ffffffffffffffffffff
+                 */
+                "webhook-id": string;
+                /**
+                 * @description When this attempt was signed, in seconds since 1970. Refuse deliveries that are more than five minutes old.
+                 * @example 1700000000
+                 */
+                "webhook-timestamp": number;
+                /**
+                 * @description `v1,` and the Base64 of the HMAC-SHA256 of `webhook-id.webhook-timestamp.body`. While a secret is being
+                 *     rotated, there are two signatures, separated by a space; accept the delivery if either is right.
+                 * @example v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=
+                 */
+                "webhook-signature": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CrawlCompleted"];
+            };
+        };
+        responses: {
+            /** @description the receiver wants no delivery of this result: it is not sent again */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description the delivery is accepted */
+            "2XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description the delivery is retried up to nine times, over about 21 hours on average */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
     fetch_completed: {
         parameters: {
             query?: never;
             header: {
                 /**
-                 * @description The id of the message or the batch. It is the same in every attempt and replay: ignore a delivery that you have
+                 * @description The id of the message, the batch or the crawl. It is the same in every attempt and replay: ignore a delivery that you have
                  *     already processed.
                  * @example msg_018bcfe56800ffffffffffffffffffff
                  */
@@ -6222,7 +7149,7 @@ export interface operations {
             query?: never;
             header: {
                 /**
-                 * @description The id of the message or the batch. It is the same in every attempt and replay: ignore a delivery that you have
+                 * @description The id of the message, the batch or the crawl. It is the same in every attempt and replay: ignore a delivery that you have
                  *     already processed.
                  * @example msg_018bcfe56800ffffffffffffffffffff
                  */

@@ -6,37 +6,39 @@ use fetchwell_engine::pipeline::GiveUp;
 use fetchwell_engine::plan::one_page::Weighed;
 use fetchwell_engine::plan::redirect_chain::{FetchEnd, Stage};
 use fetchwell_engine::ports::finish::Settlement;
-use fetchwell_engine::ports::frontier::{Discoveries, PagePlace, ParentPage};
+use fetchwell_engine::ports::frontier::{CrawlRecord, Discoveries, PagePlace, ParentPage};
+use fetchwell_engine::ports::inbox::AttemptRecord;
 use fetchwell_engine::ports::job::{Lease, NewJob};
 use fetchwell_engine::ports::plan::{Moment, Plan, Step};
 use fetchwell_engine::web::{Answer, Outcome, Phases, Request, Why};
 use fetchwell_extract::{crawl_links_within, decode, is_html, max_crawl_link_bytes};
 use fetchwell_policy::crawl::{Directives, PageKey, content_bound, page_key, plain_url};
 use fetchwell_policy::outcome::FetchOutcome;
+use fetchwell_policy::retry::History;
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::WebUrl;
 use url::Url;
 
 use super::links::LinkContext;
-use super::record::CrawlRecord;
-use super::rows::KnownRows;
-use super::rules::CrawlRules;
+use super::page_kind::{PageKind, PageToRecord};
+use super::run::CrawlContext;
 use super::sitemap_plan::redirected_robots_job;
-use crate::fetch::{CrawlFields, FetchRow, PageFetch, RowOutcome, settlement};
+use crate::fetch::{Archived, CrawlFields, PageFetch, settlement};
 
 /// How many times the URLs of the links are in memory: twice while they are read, and once parsed.
 const COPIES_OF_LINKS: usize = 3;
 
 /// Fetches a page, and reads its links.
-pub(super) struct PagePlan {
+pub(super) struct PagePlan<K: PageKind> {
     page: PageFetch,
     place: PagePlace,
-    rules: Arc<CrawlRules>,
+    crawl: Arc<CrawlContext<K>>,
     /// The key of the page, unless its URL is invalid.
     key: Option<PageKey>,
-    known_rows: Arc<KnownRows>,
     /// The failures before this attempt.
-    failures: u32,
+    history: History,
+    /// The last request.
+    attempt: Option<AttemptRecord>,
     /// The size of the finished record.
     held_bytes: Option<usize>,
 }
@@ -52,23 +54,18 @@ struct Read {
     directives: Directives,
 }
 
-impl PagePlan {
-    pub(super) fn new(
-        lease: &Lease,
-        place: PagePlace,
-        rules: Arc<CrawlRules>,
-        known_rows: Arc<KnownRows>,
-    ) -> PagePlan {
-        let page = PageFetch::new(lease, &rules.fetch);
+impl<K: PageKind> PagePlan<K> {
+    pub(super) fn new(lease: &Lease, place: PagePlace, crawl: Arc<CrawlContext<K>>) -> PagePlan<K> {
+        let page = PageFetch::new(lease, &crawl.rules.fetch).with_headers(crawl.kind.headers());
         let key = WebUrl::parse(&lease.job.url).ok().map(|url| key_of(&url));
         // However it ends, it gets a row.
-        key.into_iter().for_each(|key| known_rows.add(key));
-        let failures = lease.history.failures();
-        PagePlan { page, place, rules, key, known_rows, failures, held_bytes: None }
+        key.into_iter().for_each(|key| crawl.known_rows.add(key));
+        let history = lease.history;
+        PagePlan { page, place, crawl, key, history, attempt: None, held_bytes: None }
     }
 
     fn context(&self) -> LinkContext<'_> {
-        LinkContext::new(&self.rules, self.place.root.as_deref(), self.place.depth + 1)
+        LinkContext::new(&self.crawl.rules, self.place.root.as_deref(), self.place.depth + 1)
     }
 
     /// A start page may redirect anywhere, as from `example.com` to `www.example.com`. All other redirects stay in
@@ -81,7 +78,19 @@ impl PagePlan {
     /// then, because it may add to the scope.
     fn leads_to_known(&self, next: &Request) -> bool {
         let key = key_of(&next.url);
-        self.place.depth > 0 && self.key != Some(key) && self.known_rows.has(&key)
+        self.place.depth > 0 && self.key != Some(key) && self.crawl.known_rows.has(&key)
+    }
+
+    /// This page, for its row.
+    fn to_record(&self, links_found: usize, archived: Archived, now: Time) -> PageToRecord<'_> {
+        PageToRecord {
+            url: self.page.url(),
+            place: fields(&self.place, links_found),
+            history: &self.history,
+            attempt: self.attempt.clone(),
+            archived,
+            now,
+        }
     }
 
     /// The end of a page whose redirect is not followed, because another row has its target.
@@ -90,7 +99,7 @@ impl PagePlan {
         redirect: Redirected,
         target: &WebUrl,
         moment: Moment,
-    ) -> Step<CrawlRecord> {
+    ) -> Step<CrawlRecord<K::Row>> {
         let Redirected { status, why, phases } = redirect;
         let fetch_end = FetchEnd {
             final_url: target.clone(),
@@ -98,26 +107,25 @@ impl PagePlan {
             happened: FetchOutcome::Answered(status),
             answer: None,
             was_sent: true,
-            attempts: self.failures.saturating_add(1),
+            attempts: self.history.failures().saturating_add(1),
             why,
             phases,
         };
-        let rules = &self.rules.fetch;
-        let mut row = FetchRow::redirected(self.page.url(), &fetch_end, status, rules, moment.wall);
-        row.archived = self.page.archived();
-        let record = CrawlRecord::of_row(placed(row, &self.place, 0));
+        let archived = self.page.archived();
+        let page = self.to_record(0, archived, moment.wall);
+        let record = CrawlRecord::of_row(self.crawl.kind.redirected(page, &fetch_end, status));
         self.held_bytes = Some(record.weight());
         Step::Finish(vec![record], Settlement::Done)
     }
 
     /// The end of a page that was not fetched.
-    fn refused(&self, reason: &str, moment: Moment) -> Step<CrawlRecord> {
-        let rules = &self.rules.fetch;
-        let row = FetchRow::refused(self.page.url(), reason, rules, moment.wall);
-        Step::Finish(vec![CrawlRecord::of_row(placed(row, &self.place, 0))], Settlement::Done)
+    fn refused(&self, reason: &str, moment: Moment) -> Step<CrawlRecord<K::Row>> {
+        let page = self.to_record(0, Archived::default(), moment.wall);
+        let row = self.crawl.kind.refused(page, reason);
+        Step::Finish(vec![CrawlRecord::of_row(row)], Settlement::Done)
     }
 
-    fn over(&mut self, fetch_end: &FetchEnd, moment: Moment) -> Step<CrawlRecord> {
+    fn over(&mut self, fetch_end: FetchEnd, moment: Moment) -> Step<CrawlRecord<K::Row>> {
         let read = match (&fetch_end.happened, &fetch_end.answer) {
             (FetchOutcome::Answered(200..=299), Some(answer)) => {
                 self.read(answer, &fetch_end.final_url)
@@ -132,21 +140,25 @@ impl PagePlan {
             Ok(_) => None,
         };
         let read = read.unwrap_or_default();
-        let redirected = self.row_if_redirected(fetch_end, moment.wall);
-        let mut row = self.row(fetch_end, &read, moment.wall);
-        let redirected = redirected.filter(|_| row.outcome == RowOutcome::Fetched);
-        let reasons: Vec<String> = [row.reason, unread].into_iter().flatten().collect();
-        row.reason = (!reasons.is_empty()).then(|| reasons.join("; "));
-        let mut found = self.found(fetch_end, &read);
-        found.takes = redirected.is_some().then(|| key_of(&fetch_end.final_url));
-        let found = Arc::new(found);
-        let record = CrawlRecord { row: Some(row), redirected, found, ..CrawlRecord::default() };
+        let settlement = settlement(&fetch_end);
+        let target = key_of(&fetch_end.final_url);
+        let redirected = self.row_if_redirected(&fetch_end, moment.wall);
+        let mut found = self.found(&fetch_end, &read);
+        let archived = self.page.archived();
+        let page = self.to_record(read.links_found, archived, moment.wall);
+        let is_noindex = read.directives.noindex;
+        let row = self.crawl.kind.arrived(page, fetch_end, is_noindex, unread);
+        let redirected = redirected.filter(|_| self.crawl.kind.has_page(&row));
+        found.takes = redirected.is_some().then_some(target);
+        let mut record = CrawlRecord::of_row(row);
+        record.redirected = redirected;
+        record.found = Arc::new(found);
         self.held_bytes = Some(record.weight());
-        Step::Finish(vec![record], settlement(fetch_end))
+        Step::Finish(vec![record], settlement)
     }
 
     fn read(&self, answer: &Answer, final_url: &WebUrl) -> Result<Read, FetchOutcome> {
-        let bot = &self.rules.bot;
+        let bot = &self.crawl.rules.bot;
         let mut read = Read::default();
         for value in answer.headers.get_all("x-robots-tag") {
             read.directives.add_header(value.to_str().unwrap_or_default(), bot);
@@ -157,7 +169,7 @@ impl PagePlan {
             return Ok(read);
         }
         let html = decode(&answer.body, content_type).text;
-        let reading = &self.rules.fetch.reading;
+        let reading = &self.crawl.rules.fetch.reading;
         let page = reading.read(|limits| crawl_links_within(&html, &found_at, bot, limits))?;
         page.robots.iter().for_each(|content| read.directives.add(content));
         read.links_found = page.links.len() + page.nofollow;
@@ -167,59 +179,40 @@ impl PagePlan {
         Ok(read)
     }
 
-    fn row(&mut self, fetch_end: &FetchEnd, read: &Read, now: Time) -> FetchRow {
-        let rules = &self.rules.fetch;
-        let url = self.page.url();
-        let mut row = if read.directives.noindex {
-            let mut row = FetchRow::without_content(url, fetch_end, rules, now);
-            row.outcome = RowOutcome::Noindex;
-            row.reason = Some("the page asks not to be kept (noindex)".to_owned());
-            row
-        } else {
-            FetchRow::arrived(url, fetch_end, rules, now)
-        };
-        let archived = self.page.archived();
-        if !read.directives.noindex {
-            row.archived = archived;
-        }
-        placed(row, &self.place, read.links_found)
-    }
-
     /// The row of a page that was reached by a redirect, if another row has it; `None` if there was no redirect to
     /// another page.
-    fn row_if_redirected(&self, fetch_end: &FetchEnd, now: Time) -> Option<FetchRow> {
+    fn row_if_redirected(&self, fetch_end: &FetchEnd, now: Time) -> Option<K::Row> {
         let status = fetch_end.redirects.last()?.status;
         if self.key == Some(key_of(&fetch_end.final_url)) {
             return None;
         }
-        let rules = &self.rules.fetch;
-        let mut row = FetchRow::redirected(self.page.url(), fetch_end, status, rules, now);
-        row.archived = self.page.archived_redirects();
-        Some(placed(row, &self.place, 0))
+        let page = self.to_record(0, self.page.archived_redirects(), now);
+        Some(self.crawl.kind.redirected(page, fetch_end, status))
     }
 
     fn found(&self, fetch_end: &FetchEnd, read: &Read) -> Discoveries {
+        let rules = &self.crawl.rules;
         let FetchEnd { final_url, redirects, answer, .. } = fetch_end;
         let hops = redirects.iter().filter_map(|hop| WebUrl::parse(&hop.url).ok());
         let also_known: Vec<PageKey> = match redirects.as_slice() {
             [] => Vec::new(),
             _ => hops.chain([final_url.clone()]).map(|url| key_of(&url)).collect(),
         };
-        let leaves = self.place.depth == 0 && !self.rules.scope.contains(final_url);
+        let leaves = self.place.depth == 0 && !rules.scope.contains(final_url);
         let root =
             if leaves { Some(final_url.as_str().to_owned()) } else { self.place.root.clone() };
-        let reads_sitemaps = leaves && self.rules.reads_sitemaps();
+        let reads_sitemaps = leaves && rules.reads_sitemaps();
         let jobs: Vec<NewJob> = match &root {
             Some(root) if reads_sitemaps => {
-                vec![redirected_robots_job(&final_url.origin(), root, self.rules.scope.kind())]
+                vec![redirected_robots_job(&final_url.origin(), root, rules.scope.kind())]
             }
             _ => Vec::new(),
         };
-        let follows = !read.directives.nofollow && self.rules.follows_links();
+        let follows = !read.directives.nofollow && rules.follows_links();
         if !follows || read.links.is_empty() {
             return Discoveries { also_known, jobs, ..Discoveries::default() };
         }
-        let context = LinkContext::new(&self.rules, root.as_deref(), self.place.depth + 1);
+        let context = LinkContext::new(rules, root.as_deref(), self.place.depth + 1);
         Discoveries {
             pages: read.links.iter().filter_map(|link| context.page(link)).collect(),
             content: answer.as_ref().map(|answer| content_bound(&final_url.site(), &answer.body)),
@@ -248,9 +241,12 @@ impl Redirected {
     }
 }
 
-impl Plan<CrawlRecord> for PagePlan {
-    fn step(&mut self, last: Option<Outcome>, moment: Moment) -> Step<CrawlRecord> {
+impl<K: PageKind> Plan<CrawlRecord<K::Row>> for PagePlan<K> {
+    fn step(&mut self, last: Option<Outcome>, moment: Moment) -> Step<CrawlRecord<K::Row>> {
         let redirect = last.as_ref().and_then(Redirected::by);
+        if K::KEEPS_ATTEMPTS {
+            self.attempt = last.as_ref().map(|outcome| AttemptRecord::of(outcome, moment.wall));
+        }
         let stage = match self.page.step(last, moment) {
             Ok(stage) => stage,
             Err(fault) => {
@@ -272,14 +268,15 @@ impl Plan<CrawlRecord> for PagePlan {
             Stage::Retry { at, history } => {
                 Step::Finish(Vec::new(), Settlement::retry(at, history))
             }
-            Stage::Over(fetch_end) => self.over(&fetch_end, moment),
+            Stage::Over(fetch_end) => self.over(*fetch_end, moment),
         }
     }
 
     fn working_bytes(&self, body: &[u8]) -> usize {
-        let reading = &self.rules.fetch.reading;
+        let reading = &self.crawl.rules.fetch.reading;
         let links = max_crawl_link_bytes(body.len(), reading.max_text_bytes);
-        reading.working_bytes(body.len()).saturating_add(links.saturating_mul(COPIES_OF_LINKS))
+        let links = links.saturating_mul(COPIES_OF_LINKS);
+        self.crawl.kind.working_bytes(body).saturating_add(links)
     }
 
     fn held_bytes(&self) -> Option<usize> {
@@ -288,15 +285,15 @@ impl Plan<CrawlRecord> for PagePlan {
 }
 
 /// The record of a page that the engine gave up on.
-pub(super) fn given_up(
+pub(super) fn given_up<K: PageKind>(
     lease: &Lease,
     cause: GiveUp,
     error: &str,
-    rules: &CrawlRules,
+    kind: &K,
     now: Time,
-) -> CrawlRecord {
-    let row = FetchRow::given_up(lease, cause, error, &rules.fetch, now);
-    CrawlRecord::of_row(placed(row, &place_of(lease), 0))
+) -> CrawlRecord<K::Row> {
+    let place = fields(&place_of(lease), 0);
+    CrawlRecord::of_row(kind.given_up(lease, cause, error, place, now))
 }
 
 fn key_of(url: &WebUrl) -> PageKey {
@@ -308,10 +305,8 @@ pub(super) fn place_of(lease: &Lease) -> PagePlace {
     serde_json::from_slice(&lease.job.payload).unwrap_or_default()
 }
 
-fn placed(mut row: FetchRow, place: &PagePlace, links_found: usize) -> FetchRow {
-    let parent = place.parent.clone();
-    row.crawl = Some(CrawlFields { depth: place.depth, parent, links_found });
-    row
+fn fields(place: &PagePlace, links_found: usize) -> CrawlFields {
+    CrawlFields { depth: place.depth, parent: place.parent.clone(), links_found }
 }
 
 #[cfg(test)]
@@ -319,13 +314,15 @@ mod tests {
     use std::time::Duration;
 
     use fetchwell_engine::plan::redirect_chain::Patience;
-    use fetchwell_policy::crawl::{Scope, ScopeKind, bounds, site_bound};
+    use fetchwell_policy::crawl::{Scope, ScopeKind, Sitemaps, bounds, site_bound};
     use fetchwell_testkit::samples::{MOMENT, end_with, lease, outcome};
     use serde_json::Value;
 
     use super::*;
-    use crate::crawl::rules::Sitemaps;
-    use crate::fetch::{FetchRules, OutputFormat, renderer};
+    use crate::crawl::fetch_rows::FetchRows;
+    use crate::crawl::rows::KnownRows;
+    use crate::crawl::rules::CrawlRules;
+    use crate::fetch::{FetchRow, FetchRules, OutputFormat, RowOutcome, renderer};
     use crate::read_limits::READING;
 
     const LINKS: &str = "<title>T</title><p>Words.<a href=/1>1</a><a href=//b.test/>2</a>\
@@ -346,24 +343,30 @@ mod tests {
             exclude: Vec::new(),
             max_depth: None,
             sitemaps: Sitemaps::Auto,
+            sitemap_depth: 1,
             since: None,
             with_downloads: false,
             bot: "Fetchwell".to_owned(),
         }
     }
 
-    fn plan(rules: CrawlRules, depth: u32) -> Box<dyn Plan<CrawlRecord>> {
+    fn plan(rules: CrawlRules, depth: u32) -> Box<dyn Plan<CrawlRecord<FetchRow>>> {
         plan_beside(rules, depth, &[])
     }
 
     /// The plan of a page of a crawl that has or gets rows of these pages, too.
-    fn plan_beside(rules: CrawlRules, depth: u32, others: &[&str]) -> Box<dyn Plan<CrawlRecord>> {
-        let known_rows: Arc<KnownRows> = Arc::default();
+    fn plan_beside(
+        rules: CrawlRules,
+        depth: u32,
+        others: &[&str],
+    ) -> Box<dyn Plan<CrawlRecord<FetchRow>>> {
+        let known_rows = KnownRows::default();
         others.iter().for_each(|url| known_rows.add(key_of(&WebUrl::parse(url).unwrap())));
         let parent = (depth > 0).then(|| "http://a.test/".to_owned());
         let place = PagePlace { depth, parent, root: None };
         let lease = lease("http://a.test/x", "");
-        Box::new(PagePlan::new(&lease, place, Arc::new(rules), known_rows))
+        let kind = FetchRows(rules.fetch);
+        Box::new(PagePlan::new(&lease, place, Arc::new(CrawlContext { rules, kind, known_rows })))
     }
 
     /// The row and the pages that are found on this page, if it is answered with this header.
@@ -457,12 +460,15 @@ mod tests {
         }
     }
 
-    fn redirected(depth: u32, location: &str) -> Step<CrawlRecord> {
+    fn redirected(depth: u32, location: &str) -> Step<CrawlRecord<FetchRow>> {
         redirect(&mut *plan(rules(OutputFormat::Json), depth), location)
     }
 
     /// The step of a new plan after an answer that redirects.
-    fn redirect(plan: &mut dyn Plan<CrawlRecord>, location: &str) -> Step<CrawlRecord> {
+    fn redirect(
+        plan: &mut dyn Plan<CrawlRecord<FetchRow>>,
+        location: &str,
+    ) -> Step<CrawlRecord<FetchRow>> {
         let mut outcome = outcome(FetchOutcome::Answered(302), "");
         let answer = outcome.answer.as_mut().unwrap();
         answer.headers.insert("location", location.parse().unwrap());

@@ -10,14 +10,25 @@ use fetchwell_engine::ports::frontier::Frontier;
 use fetchwell_policy::crawl::PageKey;
 use parking_lot::Mutex;
 
-use super::record::CrawlRecord;
+use super::CrawlRecord;
+use super::fetch_rows::FetchRows;
+use super::run::CrawlContext;
 
 /// The size of each of the two generations of remembered pages. Redirects to forgotten pages are followed.
 const MAX_REMEMBERED: usize = 100_000;
 
 /// Pages that have or get a row, as far as this process knows. A redirect to one of them need not be followed.
-#[derive(Debug, Default)]
-pub(super) struct KnownRows(Mutex<Remembered>);
+#[derive(Debug)]
+pub(super) struct KnownRows {
+    remembered: Mutex<Remembered>,
+    max_remembered: usize,
+}
+
+impl Default for KnownRows {
+    fn default() -> KnownRows {
+        KnownRows::remembering(MAX_REMEMBERED)
+    }
+}
 
 /// The oldest are forgotten, many at once.
 #[derive(Debug, Default)]
@@ -27,16 +38,21 @@ struct Remembered {
 }
 
 impl KnownRows {
+    /// Remembers up to twice as many pages.
+    pub(super) fn remembering(max_remembered: usize) -> KnownRows {
+        KnownRows { remembered: Mutex::default(), max_remembered }
+    }
+
     pub(super) fn add(&self, page: PageKey) {
-        let mut remembered = self.0.lock();
-        if remembered.new.len() >= MAX_REMEMBERED {
+        let mut remembered = self.remembered.lock();
+        if remembered.new.len() >= self.max_remembered {
             remembered.old = std::mem::take(&mut remembered.new);
         }
         remembered.new.insert(page);
     }
 
     pub(super) fn has(&self, page: &PageKey) -> bool {
-        let remembered = self.0.lock();
+        let remembered = self.remembered.lock();
         remembered.new.contains(page) || remembered.old.contains(page)
     }
 }
@@ -44,7 +60,7 @@ impl KnownRows {
 /// Asks the frontier which pages are taken, before their rows are written.
 pub(super) struct OneRowPerPage {
     pub(super) frontier: Arc<dyn Frontier>,
-    pub(super) rows: Arc<KnownRows>,
+    pub(super) crawl: Arc<CrawlContext<FetchRows>>,
     pub(super) inner: Arc<dyn Finish<CrawlRecord>>,
 }
 
@@ -62,7 +78,7 @@ impl OneRowPerPage {
         for ((page, record), is_taken) in redirected.into_iter().zip(taken) {
             let is_first = taken_in_batch.insert(page);
             record.set_elsewhere(is_taken || !is_first);
-            self.rows.add(page);
+            self.crawl.known_rows.add(page);
         }
         Ok(())
     }
@@ -92,7 +108,7 @@ mod tests {
         (0..5 * MAX_REMEMBERED / 2).for_each(|n| rows.add(key(n)));
         assert!((MAX_REMEMBERED..5 * MAX_REMEMBERED / 2).all(|n| rows.has(&key(n))));
         assert!(!rows.has(&key(0)));
-        let remembered = rows.0.lock();
+        let remembered = rows.remembered.lock();
         assert!(remembered.new.len() + remembered.old.len() <= 2 * MAX_REMEMBERED);
     }
 }

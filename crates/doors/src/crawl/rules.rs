@@ -1,20 +1,9 @@
 //! The rules of a crawl.
 
-use fetchwell_policy::crawl::{Scope, ScopeKind, UrlPattern};
+use fetchwell_policy::crawl::{Scope, ScopeKind, Sitemaps, UrlPattern};
 use fetchwell_policy::time::Time;
 
 use crate::fetch::FetchRules;
-
-/// Whether the sitemaps of a site are read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sitemaps {
-    /// Yes, and links are followed, too.
-    Auto,
-    /// Yes, and no link is followed.
-    Only,
-    /// No.
-    Off,
-}
 
 /// The rules of a crawl.
 #[derive(Clone, Debug)]
@@ -30,6 +19,8 @@ pub struct CrawlRules {
     /// The maximum number of links from a start page.
     pub max_depth: Option<u32>,
     pub sitemaps: Sitemaps,
+    /// The depth of the pages that sitemaps list.
+    pub sitemap_depth: u32,
     /// Pages and sitemaps that have not changed since then, according to a sitemap, are not fetched.
     pub since: Option<Time>,
     /// Whether to also fetch files that are not pages.

@@ -3,9 +3,12 @@
 use std::sync::Arc;
 
 use fetchwell_engine::plan::one_page::OnePage;
+use fetchwell_engine::plan::one_page::Weighed;
 use fetchwell_engine::plan::redirect_chain::FetchEnd;
 use fetchwell_engine::ports::finish::Settlement;
-use fetchwell_engine::ports::frontier::{Discoveries, FoundPage, ParentPage};
+use fetchwell_engine::ports::frontier::{
+    CrawlRecord, Discoveries, FoundPage, ParentPage, SITEMAPS_PARTY,
+};
 use fetchwell_engine::ports::job::{Job, Lane, Lease, NewJob, job_key};
 use fetchwell_engine::ports::plan::Plan;
 use fetchwell_engine::web::Answer;
@@ -19,8 +22,9 @@ use fetchwell_policy::url::{Origin, Site, WebUrl};
 use serde::{Deserialize, Serialize};
 
 use super::links::LinkContext;
-use super::record::CrawlRecord;
+use super::page_kind::PageKind;
 use super::rules::CrawlRules;
+use super::run::CrawlContext;
 use crate::sitemap_file::{SitemapError, inflated, working_bytes};
 
 /// How deeply sitemap indexes may be nested.
@@ -29,8 +33,6 @@ const MAX_NESTING: u32 = 2;
 const MAX_SITEMAPS: usize = 50_000;
 /// Pages in one sitemap: the protocol allows no more.
 const MAX_PAGES: usize = 50_000;
-/// The number of links from a start page to the pages of a sitemap.
-const DEPTH: u32 = 1;
 
 /// The payload of a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,7 +60,7 @@ impl SitemapJob {
     /// A job in a lane of its own, so that it does not count as a page.
     fn at(&self, url: &WebUrl, scope: ScopeKind) -> NewJob {
         let payload = serde_json::to_vec(self).unwrap_or_default();
-        let lane = Lane { group: None, party: Some("sitemaps".to_owned()) };
+        let lane = Lane { group: None, party: Some(SITEMAPS_PARTY.to_owned()) };
         let job = Job { lane, ..Job::new(url.as_str().to_owned(), payload) };
         let root = self.root.as_deref().and_then(|root| WebUrl::parse(root).ok());
         // A page at the same URL has another key.
@@ -77,29 +79,29 @@ impl SitemapJob {
     }
 }
 
-pub(super) fn plan(
+pub(super) fn plan<K: PageKind>(
     lease: &Lease,
     url: WebUrl,
     sitemap_job: SitemapJob,
-    rules: Arc<CrawlRules>,
-) -> Box<dyn Plan<CrawlRecord>> {
+    crawl: Arc<CrawlContext<K>>,
+) -> Box<dyn Plan<CrawlRecord<K::Row>>> {
     let queued = url.clone();
-    let patience = rules.fetch.patience;
-    let max_redirects = rules.fetch.max_redirects;
+    let patience = crawl.rules.fetch.patience;
+    let max_redirects = crawl.rules.fetch.max_redirects;
     let page = OnePage::new(lease, url, RetryRule::FETCH, move |fetch_end, _| {
-        let record = record(&queued, &sitemap_job, &fetch_end, &rules);
+        let record = record(&queued, &sitemap_job, &fetch_end, &crawl.rules);
         (vec![record], Settlement::Done)
     });
     let page = page.with_patience(patience).with_max_redirects(max_redirects);
     Box::new(page.with_working_bytes(working_bytes))
 }
 
-fn record(
+fn record<R: Weighed>(
     url: &WebUrl,
     sitemap_job: &SitemapJob,
     fetch_end: &FetchEnd,
     rules: &CrawlRules,
-) -> CrawlRecord {
+) -> CrawlRecord<R> {
     let answer = fetch_end.answer.as_ref();
     let answer = answer.filter(|_| matches!(fetch_end.happened, FetchOutcome::Answered(200..=299)));
     let found = match (sitemap_job.kind, answer) {
@@ -116,7 +118,7 @@ fn record(
     let is_guess = sitemap_job.kind == SitemapKind::DefaultPath;
     let failure = found.as_ref().err().filter(|_| !is_guess);
     let failure = failure.map(|error| format!("could not read the sitemap {url}: {error}"));
-    CrawlRecord { found: Arc::new(found.unwrap_or_default()), failure, ..CrawlRecord::default() }
+    CrawlRecord::without_row(found.unwrap_or_default(), failure)
 }
 
 /// The sitemaps that a robots.txt names, or else the one at the default path.
@@ -169,7 +171,7 @@ fn in_sitemap(
         return sitemaps(named.map(|sitemap| named_job.at(&sitemap, scope)).collect(), sitemap_job);
     }
     let root = sitemap_job.root.clone();
-    let context = LinkContext::new(rules, root.as_deref(), DEPTH);
+    let context = LinkContext::new(rules, root.as_deref(), rules.sitemap_depth);
     let unchanged = sitemap.unchanged.iter().filter_map(|page| WebUrl::parse(page).ok());
     let unchanged = unchanged
         .filter_map(|page| context.page(&page))
@@ -201,11 +203,10 @@ mod tests {
     use std::time::Duration;
 
     use fetchwell_engine::plan::redirect_chain::Patience;
-    use fetchwell_policy::crawl::Scope;
+    use fetchwell_policy::crawl::{Scope, Sitemaps};
     use fetchwell_policy::time::Time;
 
     use super::*;
-    use crate::crawl::rules::Sitemaps;
     use crate::fetch::{FetchRules, OutputFormat};
     use crate::read_limits::READING;
 
@@ -225,6 +226,7 @@ mod tests {
             exclude: Vec::new(),
             max_depth: None,
             sitemaps: Sitemaps::Auto,
+            sitemap_depth: 1,
             since: None,
             with_downloads: false,
             bot: "Fetchwell".to_owned(),

@@ -53,6 +53,14 @@ impl PageFetch {
         PageFetch { url, chain, format: rules.format, captures: Vec::new() }
     }
 
+    /// Sets further headers, which are not carried to another origin.
+    pub(crate) fn with_headers(mut self, headers: Vec<(&'static str, String)>) -> PageFetch {
+        if !headers.is_empty() {
+            self.chain = self.chain.map(|chain| chain.with_headers(headers));
+        }
+        self
+    }
+
     /// The URL as it was queued.
     pub(crate) fn url(&self) -> &str {
         &self.url

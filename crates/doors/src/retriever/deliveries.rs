@@ -4,8 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use fetchwell_engine::ports::crawls::{Crawls, MessageCrawl};
 use fetchwell_engine::ports::error::StoreError;
-use fetchwell_engine::ports::inbox::{BatchId, Inbox, Message, MessageId};
+use fetchwell_engine::ports::inbox::{BatchId, CrawlId, Inbox, Message, MessageId};
 use fetchwell_engine::ports::job::Lease;
 use fetchwell_engine::ports::message_batches::{MessageBatch, MessageBatches};
 use fetchwell_engine::wrapped_source::LeaseHooks;
@@ -29,6 +30,8 @@ pub struct Encode {
     pub message: Arc<dyn Fn(Message) -> Value + Send + Sync>,
     /// A batch that has ended.
     pub batch: Arc<dyn Fn(&MessageBatch) -> Value + Send + Sync>,
+    /// A crawl that has ended.
+    pub crawl: Arc<dyn Fn(&MessageCrawl) -> Value + Send + Sync>,
 }
 
 /// The secrets of callers with deliveries in progress. They exist only in memory, never in the payload of a job.
@@ -57,6 +60,7 @@ impl Secrets {
 pub(super) struct Ready {
     pub(super) inbox: Arc<dyn Inbox>,
     pub(super) batches: Arc<dyn MessageBatches>,
+    pub(super) crawls: Option<Arc<dyn Crawls>>,
     pub(super) secrets: Secrets,
     pub(super) encode: Encode,
 }
@@ -66,13 +70,15 @@ impl Ready {
     /// unavailable. A permanent error ends the flow, which hands the lease back.
     async fn delivery(&self, lease: &Lease) -> Result<Delivery, StoreError> {
         let payload = String::from_utf8_lossy(&lease.job.payload);
-        let letter = match (payload.parse::<MessageId>(), payload.parse::<BatchId>()) {
-            (Ok(id), _) => self.letter(id).await,
-            (_, Ok(id)) => self.batch_letter(id).await,
-            _ => {
-                let reason = "the job has no message".to_owned();
-                return Ok(Delivery::Dead { id: payload.into_owned(), reason });
-            }
+        let letter = if let Ok(id) = payload.parse::<MessageId>() {
+            self.letter(id).await
+        } else if let Ok(id) = payload.parse::<BatchId>() {
+            self.batch_letter(id).await
+        } else if let Ok(id) = payload.parse::<CrawlId>() {
+            self.crawl_letter(id).await
+        } else {
+            let reason = "the job has no message".to_owned();
+            return Ok(Delivery::Dead { id: payload.into_owned(), reason });
         };
         match letter {
             Ok(Some(letter)) => Ok(Delivery::Post(letter)),
@@ -105,6 +111,19 @@ impl Ready {
             "data": (self.encode.batch)(&batch),
         });
         Ok(Some(Letter { id: id.to_string(), caller: batch.caller, body: body.to_string() }))
+    }
+
+    /// The end of a crawl, likewise.
+    async fn crawl_letter(&self, id: CrawlId) -> Result<Option<Letter>, StoreError> {
+        let Some(crawls) = &self.crawls else { return Ok(None) };
+        let Some(crawl) = crawls.crawl(id, None).await? else { return Ok(None) };
+        self.renew_secrets(&crawl.caller).await?;
+        let body = json!({
+            "type": "crawl.completed",
+            "timestamp": crawl.ended_at.map(rfc3339),
+            "data": (self.encode.crawl)(&crawl),
+        });
+        Ok(Some(Letter { id: id.to_string(), caller: crawl.caller, body: body.to_string() }))
     }
 
     /// Reads the secrets again for each delivery: they may have been rotated, or the caller revoked.

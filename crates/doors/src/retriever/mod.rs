@@ -13,5 +13,6 @@ mod with_timeline;
 
 pub use bodies::BodyRules;
 pub use deliveries::Encode;
+pub(crate) use plan::PageResults;
 pub use plan::{give_up_record, plan, retry_rule};
 pub use run::{MessageRules, OnResult, Retention, deliver, delivery_gate, flow, messages, prune};

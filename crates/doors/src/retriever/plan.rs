@@ -1,11 +1,13 @@
 //! The plan of a message. It is pure.
 
+use std::sync::Arc;
+
 use fetchwell_engine::pipeline::GiveUp;
 use fetchwell_engine::plan::immediate::{ImmediatePlan, decode_payload};
-use fetchwell_engine::plan::one_page::{OnePage, PlanEnd};
+use fetchwell_engine::plan::one_page::{OnePage, PlanEnd, decoding_bytes};
 use fetchwell_engine::plan::redirect_chain::FetchEnd;
 use fetchwell_engine::ports::finish::Settlement;
-use fetchwell_engine::ports::inbox::details::{FetchDetails, kept_headers};
+use fetchwell_engine::ports::inbox::details::{CrawlPlace, FetchDetails, kept_headers};
 use fetchwell_engine::ports::inbox::options::Options;
 use fetchwell_engine::ports::inbox::{FetchResult, ResultBody};
 use fetchwell_engine::ports::job::Lease;
@@ -13,6 +15,7 @@ use fetchwell_engine::ports::plan::{Moment, Plan};
 use fetchwell_engine::web::{Answer, Timeouts};
 use fetchwell_policy::outcome::{AnswerFault, FetchOutcome, SiteFault};
 use fetchwell_policy::retry::{History, RetryRule, SiteRule};
+use fetchwell_policy::time::Time;
 use fetchwell_policy::url::WebUrl;
 
 use super::bodies::BodyRules;
@@ -52,17 +55,13 @@ pub fn plan(
         Ok(url) => {
             let headers = options.request_headers();
             let before = lease.history;
-            let wanted = Wanted::of(&options, limits);
-            let is_any_wanted = wanted.is_any();
-            let working_bytes = wanted.working_bytes();
+            let results = Arc::new(PageResults::new(&options, limits, bodies));
+            let weighed = results.clone();
             let page = OnePage::new(lease, url, rule, move |fetch_end, moment| {
-                end(fetch_end, moment, &wanted, &bodies, &before)
+                end(fetch_end, moment, &results, &before)
             });
             let page = page.with_headers(headers).with_timeouts(timeouts);
-            let page = match is_any_wanted {
-                true => page.with_working_bytes(working_bytes),
-                false => page,
-            };
+            let page = page.with_working_bytes(move |body| weighed.working_bytes(body));
             Box::new(WithTimeline::new(page.with_max_redirects(max_redirects)))
         }
         // The API refuses such a URL at once; this handles one that was queued in another way.
@@ -87,57 +86,127 @@ pub fn give_up_record(lease: &Lease, cause: GiveUp, reason: &str) -> FetchResult
 }
 
 fn end(
-    mut fetch_end: FetchEnd,
+    fetch_end: FetchEnd,
     moment: Moment,
-    wanted: &Wanted,
-    bodies: &BodyRules,
+    results: &PageResults,
     before: &History,
 ) -> PlanEnd<FetchResult> {
-    let read = match &fetch_end.answer {
-        Some(answer) if status(&fetch_end.happened) == FetchResult::SUCCESS => {
-            read(answer, wanted, &fetch_end).map(Some)
-        }
-        _ => Ok(None),
-    };
-    let read = read.unwrap_or_else(|happened| {
-        fetch_end.happened = happened;
-        None
-    });
-    let answer = fetch_end.answer.as_ref();
-    let happened = &fetch_end.happened;
-    let unread =
-        || FetchResult { error: Some(why_not(&fetch_end, before)), ..FetchResult::default() };
-    let mut result = FetchResult {
-        status: status(happened).to_owned(),
-        content_type: answer.and_then(|answer| answer.header("content-type")).map(str::to_owned),
-        http_status: happened.status(),
-        attempts: fetch_end.attempts,
-        ..read.unwrap_or_else(unread)
-    };
-    let mut details = details(&fetch_end, moment);
-    if let Some(answer) = fetch_end.answer.take() {
-        let body_bytes = answer.body.len() as u64;
-        result.body = bodies.keep(answer.body, result.content.as_deref());
-        let is_unkept = result.body == ResultBody::Absent && body_bytes > 0;
-        details.unkept_body_bytes = is_unkept.then_some(body_bytes);
-    }
-    if result.is_success() && result.content.is_none() && result.error.is_none() {
-        let is_kept = result.body != ResultBody::Absent;
-        result.error = Some(if is_kept { NOT_TEXT } else { NOT_TEXT_AND_NOT_KEPT }.to_owned());
-    }
-    result.details = details.to_json();
     // Even a failure is a result for the caller, so the message is done.
     let skipped = fetch_end.happened == FetchOutcome::RobotsDisallow;
+    let result = results.of(fetch_end, moment.wall, before, None);
     (vec![result], if skipped { Settlement::Skipped } else { Settlement::Done })
 }
 
-fn details(fetch_end: &FetchEnd, moment: Moment) -> FetchDetails {
+/// Makes the results of pages.
+pub(crate) struct PageResults {
+    wanted: Wanted,
+    bodies: BodyRules,
+}
+
+impl PageResults {
+    pub(crate) fn new(options: &Options, limits: ReadLimits, bodies: BodyRules) -> PageResults {
+        PageResults { wanted: Wanted::of(options, limits), bodies }
+    }
+
+    /// The memory that [`of`](PageResults::of) needs besides a given body.
+    pub(crate) fn working_bytes(&self, body: &[u8]) -> usize {
+        match self.wanted.is_any() {
+            true => self.wanted.working_bytes(body),
+            false => decoding_bytes(body.len()),
+        }
+    }
+
+    /// The result of a page that was fetched or failed. `before`: its failures before the last attempt.
+    pub(crate) fn of(
+        &self,
+        mut fetch_end: FetchEnd,
+        wall: Time,
+        before: &History,
+        crawl: Option<CrawlPlace>,
+    ) -> FetchResult {
+        let read = match &fetch_end.answer {
+            Some(answer) if status(&fetch_end.happened) == FetchResult::SUCCESS => {
+                read(answer, &self.wanted, &fetch_end).map(Some)
+            }
+            _ => Ok(None),
+        };
+        let read = read.unwrap_or_else(|happened| {
+            fetch_end.happened = happened;
+            None
+        });
+        let answer = fetch_end.answer.as_ref();
+        let happened = &fetch_end.happened;
+        let unread =
+            || FetchResult { error: Some(why_not(&fetch_end, before)), ..FetchResult::default() };
+        let mut result = FetchResult {
+            status: status(happened).to_owned(),
+            content_type: answer
+                .and_then(|answer| answer.header("content-type"))
+                .map(str::to_owned),
+            http_status: happened.status(),
+            attempts: fetch_end.attempts,
+            ..read.unwrap_or_else(unread)
+        };
+        let mut details = details(&fetch_end, wall, crawl);
+        if let Some(answer) = fetch_end.answer.take() {
+            let body_bytes = answer.body.len() as u64;
+            result.body = self.bodies.keep(answer.body, result.content.as_deref());
+            let is_unkept = result.body == ResultBody::Absent && body_bytes > 0;
+            details.unkept_body_bytes = is_unkept.then_some(body_bytes);
+        }
+        if result.is_success() && result.content.is_none() && result.error.is_none() {
+            let is_kept = result.body != ResultBody::Absent;
+            result.error = Some(if is_kept { NOT_TEXT } else { NOT_TEXT_AND_NOT_KEPT }.to_owned());
+        }
+        result.details = details.to_json();
+        result
+    }
+
+    /// The result of a page whose content is not kept.
+    pub(crate) fn without_page(
+        fetch_end: &FetchEnd,
+        wall: Time,
+        status: &str,
+        error: String,
+        crawl: Option<CrawlPlace>,
+    ) -> FetchResult {
+        let answer = fetch_end.answer.as_ref();
+        FetchResult {
+            content_type: answer
+                .and_then(|answer| answer.header("content-type"))
+                .map(str::to_owned),
+            http_status: fetch_end.happened.status(),
+            details: details(fetch_end, wall, crawl).to_json(),
+            ..failed(status, error, fetch_end.attempts)
+        }
+    }
+
+    /// The result of a page of a crawl that was not fetched.
+    pub(crate) fn refused(
+        url: &str,
+        reason: &str,
+        attempts: u32,
+        crawl: CrawlPlace,
+    ) -> FetchResult {
+        let details = PageResults::place_only(url, crawl);
+        FetchResult { details, ..failed("refused", format!("refused: {reason}"), attempts) }
+    }
+
+    /// The details of a result of a crawl that has no others.
+    pub(crate) fn place_only(url: &str, crawl: CrawlPlace) -> Option<String> {
+        let final_url = url.to_owned();
+        FetchDetails { final_url, crawl: Some(crawl), ..FetchDetails::default() }.to_json()
+    }
+}
+
+fn details(fetch_end: &FetchEnd, wall: Time, crawl: Option<CrawlPlace>) -> FetchDetails {
     FetchDetails {
         final_url: fetch_end.final_url.as_str().to_owned(),
         redirects: fetch_end.redirects.clone(),
-        fetched_at: fetch_end.was_sent.then_some(moment.wall),
+        fetched_at: fetch_end.was_sent.then_some(wall),
         headers: fetch_end.answer.as_ref().map(|answer| kept_headers(&answer.headers)),
         unkept_body_bytes: None,
+        crawl,
     }
 }
 

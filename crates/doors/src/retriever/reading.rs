@@ -23,7 +23,7 @@ const MAX_LINKS: usize = 10_000;
 const COPIES_OF_HTML: usize = 3;
 
 /// What to read from a page besides its content.
-pub(super) struct Wanted {
+pub(crate) struct Wanted {
     article: bool,
     links: bool,
     document: Option<DocumentOptions>,
@@ -47,18 +47,14 @@ impl Wanted {
     }
 
     /// The memory needed to read a given page.
-    pub(super) fn working_bytes(&self) -> impl Fn(&[u8]) -> usize + Send + 'static + use<> {
-        let limits = self.limits;
+    pub(super) fn working_bytes(&self, body: &[u8]) -> usize {
         let copies = if self.writes_html() { COPIES_OF_HTML } else { 0 };
-        let may_inflate = self.links;
-        move |body: &[u8]| {
-            let is_compressed = may_inflate && body.starts_with(GZIP_MAGIC);
-            let as_sitemap = if is_compressed { sitemap_file::working_bytes(body) } else { 0 };
-            limits
-                .working_bytes(body.len())
-                .saturating_add(body.len().saturating_mul(copies))
-                .saturating_add(as_sitemap)
-        }
+        let is_compressed = self.links && body.starts_with(GZIP_MAGIC);
+        let as_sitemap = if is_compressed { sitemap_file::working_bytes(body) } else { 0 };
+        self.limits
+            .working_bytes(body.len())
+            .saturating_add(body.len().saturating_mul(copies))
+            .saturating_add(as_sitemap)
     }
 
     /// Whether HTML is written: as a format, or because a part of the page is read, even if only its text is wanted.
@@ -353,7 +349,7 @@ mod tests {
     #[test]
     fn the_content_of_a_compressed_sitemap_is_counted() {
         let bytes =
-            |options: Options, body: &[u8]| Wanted::of(&options, READING).working_bytes()(body);
+            |options: Options, body: &[u8]| Wanted::of(&options, READING).working_bytes(body);
         let links = || Options { links: true, ..Options::default() };
         let gzip = [GZIP_MAGIC, &[0; 1_000]].concat();
         let plain = vec![b'x'; gzip.len()];

@@ -152,7 +152,8 @@ fn deliveries(store: &RetrieverStore, encode: Encode, clock: Clock) -> Door<Deli
     let secrets = Secrets::default();
     let sign = secrets.signer();
     let inbox = store.inbox.clone();
-    let ready = Ready { inbox, batches: store.batches.clone(), secrets, encode };
+    let crawls = store.crawls.as_ref().map(|store| store.crawls.clone());
+    let ready = Ready { inbox, batches: store.batches.clone(), crawls, secrets, encode };
     Door {
         source: Arc::new(WrappedSource::new(store.deliveries.source.clone(), Arc::new(ready))),
         planner: Arc::new(move |lease| webhooks::plan(&sign, lease)),

@@ -4,16 +4,21 @@
 //! crawl that is killed does not lose a link, follow one twice, or count a page twice.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use fetchwell_policy::crawl::{Bound, PageKey};
 use serde::{Deserialize, Serialize};
 
+use crate::plan::one_page::Weighed;
 use crate::ports::error::StoreError;
-use crate::ports::job::{Job, Lane, NewJob};
+use crate::ports::job::{Job, NewJob};
 
 /// The maximum number of start pages that are added in one transaction.
 pub const STARTS_PER_BATCH: usize = 10_000;
+
+/// The party of the lane of jobs that are not pages, or the end of it.
+pub const SITEMAPS_PARTY: &str = "sitemaps";
 
 /// A page that a link or a sitemap names.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,9 +78,9 @@ pub struct PagePlace {
 }
 
 impl PagePlace {
-    /// Whether a job is a page, which counts against the budgets. Pages have no lane; all other jobs have one.
+    /// Whether a job is a page, which counts against the budgets. All other jobs have a lane that says so.
     pub fn is_of(job: &Job) -> bool {
-        job.lane == Lane::default()
+        !job.lane.party.as_deref().is_some_and(|party| party.ends_with(SITEMAPS_PARTY))
     }
 }
 
@@ -85,6 +90,68 @@ pub trait Discovers {
     fn discoveries(&self) -> &Arc<Discoveries>;
 }
 
+/// The result of a page, of a sitemap or of a robots.txt. `R` is what becomes of a page.
+#[derive(Debug)]
+pub struct CrawlRecord<R> {
+    /// The row of a page; `None` for everything else.
+    pub row: Option<R>,
+    /// The row if the page was reached by a redirect, and another row has its content.
+    pub redirected: Option<R>,
+    /// What was found.
+    pub found: Arc<Discoveries>,
+    /// Why a sitemap was not read.
+    pub failure: Option<String>,
+    is_elsewhere: AtomicBool,
+}
+
+impl<R> CrawlRecord<R> {
+    /// The record of something that is not a page.
+    pub fn without_row(found: Discoveries, failure: Option<String>) -> CrawlRecord<R> {
+        CrawlRecord {
+            row: None,
+            redirected: None,
+            found: Arc::new(found),
+            failure,
+            is_elsewhere: AtomicBool::new(false),
+        }
+    }
+
+    /// The record of a page.
+    pub fn of_row(row: R) -> CrawlRecord<R> {
+        CrawlRecord { row: Some(row), ..CrawlRecord::without_row(Discoveries::default(), None) }
+    }
+
+    /// The row of a page. `is_elsewhere`: another row has the content of the page to which this one redirects.
+    pub fn row_if(&self, is_elsewhere: bool) -> Option<&R> {
+        self.redirected.as_ref().filter(|_| is_elsewhere).or(self.row.as_ref())
+    }
+
+    /// The row of a page, after [`set_elsewhere`](CrawlRecord::set_elsewhere).
+    pub fn row(&self) -> Option<&R> {
+        self.row_if(self.is_elsewhere.load(Ordering::Relaxed))
+    }
+
+    /// Sets whether another row has the content of the page to which this one redirects.
+    pub fn set_elsewhere(&self, is_elsewhere: bool) {
+        self.is_elsewhere.store(is_elsewhere, Ordering::Relaxed);
+    }
+}
+
+impl<R> Discovers for CrawlRecord<R> {
+    fn discoveries(&self) -> &Arc<Discoveries> {
+        &self.found
+    }
+}
+
+impl<R: Weighed> Weighed for CrawlRecord<R> {
+    fn weight(&self) -> usize {
+        let pages = self.found.pages.iter().map(|page| page.url.len() + size_of_val(page));
+        let jobs = self.found.jobs.iter().map(|new| new.job.url.len() + size_of_val(new));
+        let rows = self.row.iter().chain(&self.redirected).map(Weighed::weight);
+        pages.chain(jobs).chain(rows).sum()
+    }
+}
+
 /// How many pages a crawl may fetch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CrawlBudget {
@@ -92,6 +159,8 @@ pub struct CrawlBudget {
     pub pages: u64,
     /// Per site; `None` for no limit.
     pub pages_per_site: Option<u64>,
+    /// The maximum number of known pages; `None` for no limit.
+    pub known: Option<u64>,
 }
 
 /// The size of a crawl.

@@ -5,6 +5,7 @@
 pub mod articles;
 pub mod batches;
 pub mod crawl_progress;
+pub mod crawls;
 pub mod dead_letters;
 pub mod error;
 pub mod event_log;

@@ -15,14 +15,14 @@ use tokio::time::sleep;
 
 use crate::known_web::KnownWeb;
 
-const SITES: usize = 12;
+pub(crate) const SITES: usize = 12;
 const PAGES_PER_SITE: usize = 25;
 const MAX_IN_FLIGHT: usize = 32;
 /// A page that is under way at a fourth kill is suspected of having caused them, and given up.
 const KILLS_PER_CRAWL: usize = 3;
 
 /// The pages of a site are a tree, and its root names that of the next site.
-fn site(rank: usize) -> SiteScript {
+pub(crate) fn site(rank: usize) -> SiteScript {
     let links = |page: usize| {
         let below = [2 * page + 1, 2 * page + 2].into_iter().filter(|page| *page < PAGES_PER_SITE);
         let below: String = below.map(|page| format!("<a href='/{page}'>{page}</a>")).collect();
@@ -39,7 +39,7 @@ fn site(rank: usize) -> SiteScript {
     })
 }
 
-fn urls() -> Vec<String> {
+pub(crate) fn urls() -> Vec<String> {
     let of_site =
         |rank| (0..PAGES_PER_SITE).map(move |page| format!("http://{}/{page}", site_name(rank)));
     (1..=SITES).flat_map(of_site).collect()

@@ -130,6 +130,20 @@ async fn a_service_goes_on_in_postgresql_where_it_stopped_in_sqlite() {
         .collect();
     assert_eq!(ended, all);
     assert_eq!(origin.repeated_pages(), 0, "what had its result was fetched again");
+
+    // PostgreSQL has no frontier, and the answer says what to do.
+    for (line, body) in [
+        ("POST /crawl", json!({"urls": ["http://quick.test/"]}).to_string()),
+        ("GET /crawls", String::new()),
+        ("GET /crawl/crawl_00000000000000000000000000000000", String::new()),
+    ] {
+        let refused = plain_http::ask(service.address, &service.token, line, &[], &body).await;
+        let refused = refused.unwrap();
+        assert_eq!(refused.status, 501, "{line}");
+        let problem = refused.json();
+        assert_eq!(problem["type"], "/docs#problem-not-supported");
+        assert!(problem["detail"].as_str().unwrap().contains("sqlite:PATH"), "{problem}");
+    }
     service.stop().await;
 }
 

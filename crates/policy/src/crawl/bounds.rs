@@ -60,11 +60,13 @@ pub enum CutReason {
     Sitemaps,
     /// A sitemap says that the page has not changed.
     Unchanged,
+    /// The crawl knows many more pages than it may fetch.
+    KnownPages,
 }
 
 impl CutReason {
     /// All reasons, in the order of the summary.
-    pub const ALL: [CutReason; 12] = [
+    pub const ALL: [CutReason; 13] = [
         CutReason::Depth,
         CutReason::Download,
         CutReason::LongUrl,
@@ -77,6 +79,7 @@ impl CutReason {
         CutReason::Hosts,
         CutReason::Sitemaps,
         CutReason::Unchanged,
+        CutReason::KnownPages,
     ];
 
     /// The name that stores use.
@@ -94,6 +97,7 @@ impl CutReason {
             CutReason::Hosts => "hosts",
             CutReason::Sitemaps => "sitemaps",
             CutReason::Unchanged => "unchanged",
+            CutReason::KnownPages => "known_pages",
         }
     }
 
@@ -123,6 +127,7 @@ impl CutReason {
             CutReason::Hosts => format!("a domain with more than {MAX_HOSTS} hosts"),
             CutReason::Sitemaps => format!("sitemaps beyond the first {MAX_SITEMAPS} of a site"),
             CutReason::Unchanged => "unchanged since the time given by --since".to_owned(),
+            CutReason::KnownPages => "the crawl knows many more pages than its limit".to_owned(),
         }
     }
 }

@@ -10,6 +10,7 @@ mod directives;
 mod downloads;
 mod pattern;
 mod scope;
+mod sitemaps;
 
 pub use bounds::{Bound, CutReason, bounds, content_bound, site_bound, sitemap_bound};
 pub use canonical::{PageKey, page_key, plain_url};
@@ -17,3 +18,4 @@ pub use directives::Directives;
 pub use downloads::is_download;
 pub use pattern::{PatternFault, UrlPattern};
 pub use scope::{Scope, ScopeKind};
+pub use sitemaps::Sitemaps;

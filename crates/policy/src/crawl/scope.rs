@@ -2,10 +2,13 @@
 
 use std::collections::HashSet;
 
+use serde::{Deserialize, Serialize};
+
 use crate::url::WebUrl;
 
 /// How far a crawl goes from its start pages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ScopeKind {
     /// The start pages only.
     Page,
@@ -20,6 +23,21 @@ pub enum ScopeKind {
 }
 
 impl ScopeKind {
+    /// All kinds, the narrowest first.
+    pub const ALL: [ScopeKind; 5] =
+        [ScopeKind::Page, ScopeKind::Path, ScopeKind::Host, ScopeKind::Domain, ScopeKind::Any];
+
+    /// The name that users write.
+    pub fn word(self) -> &'static str {
+        match self {
+            ScopeKind::Page => "page",
+            ScopeKind::Path => "path",
+            ScopeKind::Host => "host",
+            ScopeKind::Domain => "domain",
+            ScopeKind::Any => "any",
+        }
+    }
+
     /// The part of the web that this start page adds: its folder, site or domain. `None` if that does not depend on the
     /// start page.
     pub fn part(self, start: &WebUrl) -> Option<String> {

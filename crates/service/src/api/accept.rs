@@ -98,7 +98,7 @@ impl Api {
 
     /// New ids in ascending order, so that the messages of a batch sort in the order of the batch and an index of ids
     /// grows at its end.
-    fn new_ids(&self, count: usize) -> Result<Vec<MessageId>, Problem> {
+    pub(super) fn new_ids(&self, count: usize) -> Result<Vec<MessageId>, Problem> {
         let mut chance = vec![[0; 16]; count];
         getrandom::fill(chance.as_flattened_mut())
             .map_err(|_| Problem::new(ProblemKind::INTERNAL))?;

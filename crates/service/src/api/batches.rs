@@ -269,14 +269,14 @@ impl Api {
 
 /// A parsed query for results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct AskedResults {
-    after: Option<i64>,
-    limit: u32,
-    wait: Duration,
+pub(super) struct AskedResults {
+    pub(super) after: Option<i64>,
+    pub(super) limit: u32,
+    pub(super) wait: Duration,
 }
 
 impl AskedResults {
-    fn read(query: &str) -> Result<AskedResults, Problem> {
+    pub(super) fn read(query: &str) -> Result<AskedResults, Problem> {
         let mut asked = AskedResults { after: None, limit: DEFAULT_RESULTS, wait: Duration::ZERO };
         parameters::read_known(query, &["after", "limit", "wait"], |name, value| {
             match name {

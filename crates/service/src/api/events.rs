@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::response::IntoResponse;
+use fetchwell_engine::ports::crawls::MessageCrawl;
 use fetchwell_engine::ports::inbox::OutboxMessage;
 use fetchwell_engine::ports::message_batches::{
     BATCHES_PER_PAGE, Completion, MessageBatch, ReadUpTo,
@@ -25,6 +26,7 @@ use super::waiting::Waiting;
 use super::{Api, ApiResult};
 use crate::problem::{FieldError, Problem};
 use crate::views::batches::BatchView;
+use crate::views::crawls::CrawlView;
 use crate::views::messages::OutboxView;
 
 /// A line is sent at least this often, so that both ends notice when the connection is dead.
@@ -49,7 +51,7 @@ pub(super) async fn stream(
     // The first results are read before the response begins, so that an invalid cursor still gets a 410.
     let OutboxPageFound { results, next, share } = api.page(&identity, after, asked.limit).await?;
     let first = results.first().map_or(next, |first| first.cursor - 1);
-    let ended = api.ended_batches(&identity, read, next).await?;
+    let ended = api.ended(&identity, read, next).await?;
     let last_sent = Instant::now();
     let live = Live {
         api,
@@ -72,8 +74,8 @@ pub(super) async fn stream(
     Ok(([(CONTENT_TYPE, "text/event-stream")], Body::from_stream(body)).into_response())
 }
 
-/// Where a reader is, by the id of an event. That of a result is its cursor. That of a batch is the cursor of the
-/// result before it, and the number of the batch: `42.7`.
+/// Where a reader is, by the id of an event. That of a result is its cursor. That of the end of a batch or a crawl is
+/// the cursor of the result before it, and the number of the end: `42.7`.
 fn place(text: &str) -> Option<(i64, ReadUpTo)> {
     match text.split_once('.') {
         Some((after, number)) => Some((cursor(after)?, ReadUpTo::Number(whole(number)?))),
@@ -81,16 +83,58 @@ fn place(text: &str) -> Option<(i64, ReadUpTo)> {
     }
 }
 
+/// A batch or a crawl that has ended.
+enum EndedGroup {
+    Batch(MessageBatch),
+    Crawl(MessageCrawl),
+}
+
+impl EndedGroup {
+    fn completion(&self) -> Option<Completion> {
+        match self {
+            EndedGroup::Batch(batch) => batch.completion,
+            EndedGroup::Crawl(crawl) => crawl.completion,
+        }
+    }
+
+    fn number(&self) -> i64 {
+        self.completion().map_or(0, |completion| completion.number)
+    }
+
+    fn event(&self, id: &str, now: Time) -> Option<Bytes> {
+        let (name, data) = match self {
+            EndedGroup::Batch(batch) => {
+                ("batch.completed", serde_json::to_string(&BatchView::of(batch, now)))
+            }
+            EndedGroup::Crawl(crawl) => {
+                ("crawl.completed", serde_json::to_string(&CrawlView::of(crawl)))
+            }
+        };
+        Some(format!("id: {id}\nevent: {name}\ndata: {}\n\n", data.ok()?).into())
+    }
+}
+
 impl Api {
-    /// Batches of this caller that ended after those that were read, and whose results have no cursor beyond `until`.
-    async fn ended_batches(
+    /// Batches and crawls of this caller that ended after those that were read, and whose results have no cursor beyond
+    /// `until`. They are numbered together.
+    async fn ended(
         &self,
         identity: &Identity,
         read: ReadUpTo,
         until: i64,
-    ) -> Result<Vec<MessageBatch>, Problem> {
+    ) -> Result<Vec<EndedGroup>, Problem> {
         let caller = &identity.caller.name;
-        self.stored(self.on.batches.ended_batches(caller, read, until, BATCHES_PER_PAGE).await)
+        let most = BATCHES_PER_PAGE;
+        let batches = self.on.batches.ended_batches(caller, read, until, most).await;
+        let batches = self.stored(batches)?.into_iter().map(EndedGroup::Batch);
+        let Some(crawls) = &self.on.crawls else { return Ok(batches.collect()) };
+        let crawls = crawls.store.ended_crawls(caller, read, until, most).await;
+        let crawls = self.stored(crawls)?.into_iter().map(EndedGroup::Crawl);
+        let mut ended: Vec<EndedGroup> = batches.chain(crawls).collect();
+        ended.sort_by_key(EndedGroup::number);
+        // Beyond that, those of the other kind may be missing.
+        ended.truncate(most as usize);
+        Ok(ended)
     }
 }
 
@@ -99,14 +143,14 @@ struct Live {
     identity: Identity,
     /// The cursor of the last result that was sent.
     after: i64,
-    /// The batches that were sent.
+    /// The ended batches and crawls that were sent.
     read: ReadUpTo,
     limit: u32,
     fields: ResultFields,
     /// Results that were read but not sent yet.
     results: VecDeque<OutboxMessage>,
-    /// Batches that were read but not sent yet. Their results come first.
-    ended: VecDeque<MessageBatch>,
+    /// Ended batches and crawls that were read but not sent yet. Their results come first.
+    ended: VecDeque<EndedGroup>,
     /// The memory reserved for `results`.
     share: Option<Held>,
     last_sent: Instant,
@@ -120,11 +164,11 @@ impl Live {
             if self.api.on.stop.is_cancelled() {
                 return None;
             }
-            if let Some((batch, completion)) = self.next_ended_batch() {
+            if let Some((group, completion)) = self.next_ended() {
                 self.read = ReadUpTo::Number(completion.number);
                 self.last_sent = Instant::now();
                 let id = format!("{}.{}", self.after, completion.number);
-                return batch_event(&id, &batch, self.api.on.clock.wall());
+                return group.event(&id, self.api.on.clock.wall());
             }
             if let Some(result) = self.results.pop_front() {
                 self.after = result.cursor;
@@ -139,12 +183,12 @@ impl Live {
         }
     }
 
-    /// A batch whose last result was sent.
-    fn next_ended_batch(&mut self) -> Option<(MessageBatch, Completion)> {
-        let completion = self.ended.front()?.completion?;
+    /// A batch or a crawl whose last result was sent.
+    fn next_ended(&mut self) -> Option<(EndedGroup, Completion)> {
+        let completion = self.ended.front()?.completion()?;
         let is_due = self.results.front().is_none_or(|next| completion.cursor < next.cursor);
-        let batch = if is_due { self.ended.pop_front() } else { None };
-        Some((batch?, completion))
+        let group = if is_due { self.ended.pop_front() } else { None };
+        Some((group?, completion))
     }
 
     /// Polls for results until there are some or a heartbeat is due. An error ends the stream; the client gets the
@@ -157,7 +201,7 @@ impl Live {
             self.share = None;
             let found = self.api.page(&self.identity, Some(self.after), self.limit).await.ok()?;
             (self.results, self.share) = (found.results.into(), Some(found.share));
-            let ended = self.api.ended_batches(&self.identity, self.read, found.next).await.ok()?;
+            let ended = self.api.ended(&self.identity, self.read, found.next).await.ok()?;
             self.ended = ended.into();
             let is_empty = self.results.is_empty() && self.ended.is_empty();
             if !is_empty || !waiting.next().await {
@@ -172,11 +216,6 @@ fn event(result: OutboxMessage, fields: &ResultFields) -> Option<Bytes> {
     let cursor = result.cursor;
     let data = serde_json::to_string(&fields.of(OutboxView::from(result))).ok()?;
     Some(format!("id: {cursor}\nevent: result\ndata: {data}\n\n").into())
-}
-
-fn batch_event(id: &str, batch: &MessageBatch, now: Time) -> Option<Bytes> {
-    let data = serde_json::to_string(&BatchView::of(batch, now)).ok()?;
-    Some(format!("id: {id}\nevent: batch.completed\ndata: {data}\n\n").into())
 }
 
 #[cfg(test)]

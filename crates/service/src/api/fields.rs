@@ -103,8 +103,7 @@ impl FetchRequest {
         let Json::Object(fields) = json else {
             return Err(vec![FieldError::at("", "is not a JSON object; send {\"url\": …}")]);
         };
-        let mut reader = Reader { fields, faults: Vec::new() };
-        reader.refuse_unknown();
+        let mut reader = Reader::of(fields, &KNOWN);
         let url = reader.needed("url", |value| values::web_url(value, judge.guard));
         let retailer = reader.optional("retailer", values::retailer);
         let correlation_id = reader.optional("correlation_id", values::correlation_id);
@@ -152,28 +151,36 @@ impl FetchRequest {
     }
 }
 
-struct Reader<'a> {
+/// Reads the fields of an object, and collects what is wrong with them.
+pub(super) struct Reader<'a> {
     fields: &'a Object<'a>,
-    faults: Vec<FieldError>,
+    pub(super) faults: Vec<FieldError>,
 }
 
 impl<'a> Reader<'a> {
+    /// Reads an object that may have only these fields.
+    pub(super) fn of(fields: &'a Object<'a>, known: &[&str]) -> Reader<'a> {
+        let mut reader = Reader { fields, faults: Vec::new() };
+        reader.refuse_unknown(known);
+        reader
+    }
+
     /// A null field counts as missing.
     fn get(&self, name: &str) -> Option<&'a Json<'a>> {
         self.fields.get(name).filter(|value| **value != Json::Null)
     }
 
-    fn refuse_unknown(&mut self) {
-        for name in self.fields.names().filter(|name| !KNOWN.contains(name)) {
+    fn refuse_unknown(&mut self, known: &[&str]) {
+        for name in self.fields.names().filter(|name| !known.contains(name)) {
             if self.faults.len() >= MAX_FAULTS {
                 break;
             }
-            let detail = format!("is not a known field; known fields: {}", KNOWN.join(", "));
+            let detail = format!("is not a known field; known fields: {}", known.join(", "));
             self.faults.push(FieldError::at(pointer(&[name]), detail));
         }
     }
 
-    fn needed<T>(
+    pub(super) fn needed<T>(
         &mut self,
         name: &str,
         read: impl FnOnce(&Json<'_>) -> Result<T, FieldProblem>,
@@ -184,7 +191,7 @@ impl<'a> Reader<'a> {
         self.optional(name, read)
     }
 
-    fn optional<T>(
+    pub(super) fn optional<T>(
         &mut self,
         name: &str,
         read: impl FnOnce(&Json<'_>) -> Result<T, FieldProblem>,
@@ -194,7 +201,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Lower case and sorted by name, so that the same headers compare equal however they were written.
-    fn headers(&mut self) -> Vec<(String, String)> {
+    pub(super) fn headers(&mut self) -> Vec<(String, String)> {
         self.get("headers").map(|given| headers(given, &mut self.faults)).unwrap_or_default()
     }
 }

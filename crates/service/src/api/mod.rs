@@ -3,13 +3,13 @@
 //! | file | |
 //! |---|---|
 //! | `routes` | the routing table |
-//! | `submit`, `send_batch`, `messages`, `message_body`, `sent`, `cancel`, `batches`, `outbox`, `events`, `reader`, `public` | the handlers |
+//! | `submit`, `send_batch`, `messages`, `message_body`, `sent`, `cancel`, `batches`, `crawls`, `outbox`, `events`, `reader`, `public` | the handlers |
 //! | `oversight` | handlers for viewers and operators: `/operator/…` |
 //! | `sites` | the state of sites and orders for them: `/sites/…` |
 //! | `callers` | callers and their tokens, for operators: `/operator/callers` |
 //! | `webhooks` | deliveries to webhooks: `/webhooks/…` |
 //! | `identity` | the caller and its permissions |
-//! | `body`, `fields_of_body`, `batch`, `fields`, `values`, `times`, `prefer`, `parameters` | parsing of requests |
+//! | `body`, `fields_of_body`, `batch`, `new_crawl`, `fields`, `values`, `times`, `prefer`, `parameters` | parsing of requests |
 //! | `firecrawl` | the endpoints of Firecrawl: `/v1/…` and `/v2/…` |
 //! | `result_fields`, `compression` | smaller responses: fewer fields, compressed JSON |
 //! | `estimate` | when a batch is likely to end |
@@ -27,6 +27,7 @@ mod body;
 mod callers;
 mod cancel;
 mod compression;
+mod crawls;
 mod docs;
 mod estimate;
 mod events;
@@ -41,6 +42,7 @@ mod memory;
 mod message_body;
 mod messages;
 mod metrics;
+mod new_crawl;
 mod notifications;
 mod openapi;
 mod outbox;
@@ -90,6 +92,7 @@ use crate::sites::SiteService;
 use mcp::Lookups;
 use memory::Memory;
 
+pub use crawls::{CrawlApi, CrawlStarts};
 pub use metrics::ApiMetrics;
 pub(crate) use routes::router;
 
@@ -119,6 +122,10 @@ pub struct Rules {
     pub caller_burst: u32,
     /// How long results are kept.
     pub retention: Duration,
+    /// The maximum number of pages of a crawl.
+    pub max_crawl_pages: u64,
+    /// The maximum number of unfinished crawls of one caller.
+    pub max_crawls: u32,
     /// The URL under which callers reach the API, without a slash at its end; `None`: the one of the request.
     pub public_url: Option<String>,
     /// Names of this server, besides its addresses, under which `/mcp` is reached.
@@ -144,6 +151,8 @@ pub struct Api {
 pub struct Foundation {
     pub inbox: Arc<dyn Inbox>,
     pub batches: Arc<dyn MessageBatches>,
+    /// `None` if the store cannot hold crawls.
+    pub crawls: Option<CrawlApi>,
     pub oversight: Arc<dyn Oversight>,
     pub sites: Arc<SiteService>,
     pub callers: Arc<CallerService>,

@@ -8,6 +8,7 @@ use utoipa::{OpenApi as _, PartialSchema, ToSchema};
 
 use super::result_fields::ChosenResult;
 use crate::views::batches::BatchView;
+use crate::views::crawls::CrawlView;
 use crate::views::messages::{MessageView, OutboxView};
 
 /// The texts of a result that a delivery leaves out if they are too long together.
@@ -21,14 +22,14 @@ pub(super) fn describe_webhooks(document: &mut OpenApi) {
 }
 
 #[derive(utoipa::OpenApi)]
-#[openapi(paths(fetch_completed, fetch_failed, batch_completed))]
+#[openapi(paths(fetch_completed, fetch_failed, batch_completed, crawl_completed))]
 struct WebhookDocument;
 
 /// The headers of Standard Webhooks.
 #[derive(utoipa::IntoParams)]
 #[into_params(parameter_in = Header)]
 struct WebhookHeaders {
-    /// The id of the message or the batch. It is the same in every attempt and replay: ignore a delivery that you have
+    /// The id of the message, the batch or the crawl. It is the same in every attempt and replay: ignore a delivery that you have
     /// already processed.
     #[param(rename = "webhook-id", example = "msg_018bcfe56800ffffffffffffffffffff")]
     id: String,
@@ -103,6 +104,20 @@ fn fetch_failed() {}
 )]
 fn batch_completed() {}
 
+/// A crawl has ended
+///
+/// Sent to the `callback_url` of a crawl when the last of its pages has ended.
+#[utoipa::path(
+    post,
+    path = "crawl.completed",
+    operation_id = "crawl_completed",
+    tag = "Webhooks",
+    params(WebhookHeaders),
+    request_body = CrawlCompleted,
+    responses(ReceiverResponses)
+)]
+fn crawl_completed() {}
+
 /// The webhook of a page that was fetched.
 #[derive(ToSchema)]
 struct FetchCompleted {
@@ -158,6 +173,25 @@ struct BatchCompleted {
 enum BatchCompletedType {
     #[serde(rename = "batch.completed")]
     BatchCompleted,
+}
+
+/// The webhook of a crawl that has ended.
+#[derive(ToSchema)]
+struct CrawlCompleted {
+    #[schema(inline)]
+    r#type: CrawlCompletedType,
+    /// When its last page ended.
+    #[schema(format = DateTime)]
+    timestamp: String,
+    /// The crawl.
+    data: CrawlView,
+}
+
+/// `crawl.completed`.
+#[derive(ToSchema)]
+enum CrawlCompletedType {
+    #[serde(rename = "crawl.completed")]
+    CrawlCompleted,
 }
 
 /// A message in a webhook, which always has a result.
@@ -223,6 +257,7 @@ impl PartialSchema for OutboxEvent {
         OneOfBuilder::new()
             .item(Ref::from_schema_name(ResultEvent::name()))
             .item(Ref::from_schema_name(BatchEvent::name()))
+            .item(Ref::from_schema_name(CrawlEvent::name()))
             .description(Some("An event of the stream: its lines `id`, `event` and `data`. Ignore events that you do not know."))
             .into()
     }
@@ -232,6 +267,7 @@ impl ToSchema for OutboxEvent {
     fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
         schemas.push((ResultEvent::name().into_owned(), ResultEvent::schema()));
         schemas.push((BatchEvent::name().into_owned(), BatchEvent::schema()));
+        schemas.push((CrawlEvent::name().into_owned(), CrawlEvent::schema()));
     }
 }
 
@@ -265,8 +301,8 @@ impl ResultEvent {
 #[derive(ToSchema)]
 #[schema(as = BatchCompletedEvent)]
 struct BatchEvent {
-    /// The cursor of the result before it, and a sequence number of your ended batches. As `Last-Event-ID` it resumes
-    /// the stream after this event.
+    /// The cursor of the result before it, and a sequence number of your ended batches and crawls. As `Last-Event-ID`
+    /// it resumes the stream after this event.
     #[schema(example = "42.7", pattern = r"^[0-9]+\.[0-9]+$")]
     id: String,
     #[schema(inline)]
@@ -279,6 +315,27 @@ struct BatchEvent {
 impl BatchEvent {
     fn data() -> Object {
         json_text(&BatchView::name(), "The batch as JSON, in one line.")
+    }
+}
+
+/// A crawl has ended. The event follows the last of its results.
+#[derive(ToSchema)]
+#[schema(as = CrawlCompletedEvent)]
+struct CrawlEvent {
+    /// The cursor of the result before it, and a sequence number of your ended batches and crawls. As `Last-Event-ID`
+    /// it resumes the stream after this event.
+    #[schema(example = "42.7", pattern = r"^[0-9]+\.[0-9]+$")]
+    id: String,
+    #[schema(inline)]
+    event: CrawlCompletedType,
+    /// The crawl as JSON, in one line.
+    #[schema(schema_with = CrawlEvent::data)]
+    data: String,
+}
+
+impl CrawlEvent {
+    fn data() -> Object {
+        json_text(&CrawlView::name(), "The crawl as JSON, in one line.")
     }
 }
 
@@ -320,7 +377,8 @@ mod tests {
         let document = document();
         let webhooks = document["webhooks"].as_object().unwrap();
         let names: Vec<&String> = webhooks.keys().collect();
-        assert_eq!(names, ["batch.completed", "fetch.completed", "fetch.failed"]);
+        let expected = ["batch.completed", "crawl.completed", "fetch.completed", "fetch.failed"];
+        assert_eq!(names, expected);
         for (name, item) in webhooks {
             let headers = item["post"]["parameters"].as_array().unwrap();
             let headers: Vec<_> = headers.iter().map(|one| (&one["name"], &one["in"])).collect();
@@ -351,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn the_stream_has_events_of_two_kinds() {
+    fn the_stream_has_events_of_three_kinds() {
         let document = document();
         let contents = &document["paths"]["/outbox"]["get"]["responses"]["200"]["content"];
         let events = &contents["text/event-stream"]["schema"]["items"]["$ref"];
@@ -360,6 +418,7 @@ mod tests {
         for (name, event, data) in [
             ("ResultEvent", "result", "OutboxResult"),
             ("BatchCompletedEvent", "batch.completed", "BatchState"),
+            ("CrawlCompletedEvent", "crawl.completed", "CrawlState"),
         ] {
             let fields = &schemas[name]["properties"];
             assert_eq!(fields["event"]["enum"], json!([event]));

@@ -84,6 +84,20 @@ pub(super) struct ConflictProblems(ProblemBody);
 #[response(status = 404, description = "no such batch", content_type = PROBLEM_JSON)]
 pub(super) struct BatchProblems(ProblemBody);
 
+/// For paths that name a crawl.
+#[derive(IntoResponses)]
+pub(super) enum CrawlProblems {
+    #[response(status = 404, description = "no such crawl", content_type = PROBLEM_JSON)]
+    NotFound(ProblemBody),
+    #[response(status = 501, description = "the store cannot hold crawls", content_type = PROBLEM_JSON)]
+    NotSupported(ProblemBody),
+}
+
+/// For other requests about crawls.
+#[derive(IntoResponses)]
+#[response(status = 501, description = "the store cannot hold crawls", content_type = PROBLEM_JSON)]
+pub(super) struct NoCrawlProblems(ProblemBody);
+
 /// For paths that name a site.
 #[derive(IntoResponses)]
 #[response(status = 404, description = "this is not the name of a site", content_type = PROBLEM_JSON)]

@@ -19,8 +19,9 @@ use utoipa_axum::routes;
 
 use super::compression::AcceptedEncodings;
 use super::{
-    Api, batches, callers, cancel, docs, firecrawl, mcp, message_body, messages, notifications,
-    openapi, outbox, oversight, public, reader, send_batch, sent, sites, submit, webhooks,
+    Api, batches, callers, cancel, crawls, docs, firecrawl, mcp, message_body, messages,
+    notifications, openapi, outbox, oversight, public, reader, send_batch, sent, sites, submit,
+    webhooks,
 };
 use crate::problem::{Problem, ProblemKind};
 
@@ -60,6 +61,10 @@ pub(super) fn documented() -> OpenApiRouter<Arc<Api>> {
         .routes(routes!(batches::batches))
         .routes(routes!(batches::batch, batches::cancel_batch))
         .routes(routes!(batches::batch_results))
+        .routes(routes!(crawls::start_crawl))
+        .routes(routes!(crawls::crawls))
+        .routes(routes!(crawls::crawl, crawls::cancel_crawl))
+        .routes(routes!(crawls::crawl_results))
         .routes(routes!(outbox::outbox))
         .routes(routes!(public::livez))
         .routes(routes!(public::readyz))

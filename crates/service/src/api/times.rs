@@ -38,7 +38,7 @@ pub(super) fn deadline(value: &Json<'_>, wall: Time) -> Result<Duration, String>
     Ok(left)
 }
 
-fn duration(value: &Json<'_>) -> Option<Duration> {
+pub(super) fn duration(value: &Json<'_>) -> Option<Duration> {
     match value {
         Json::Number(seconds) => seconds.as_u64().map(Duration::from_secs),
         Json::Text(text) => parse_duration(text).ok(),

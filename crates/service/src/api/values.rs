@@ -88,6 +88,6 @@ pub(super) fn header(name: &str, value: &Json<'_>, is_twice: bool) -> Result<Str
     Ok(text.to_owned())
 }
 
-fn text<'a>(value: &'a Json<'_>) -> Result<&'a str, FieldProblem> {
+pub(super) fn text<'a>(value: &'a Json<'_>) -> Result<&'a str, FieldProblem> {
     value.as_str().ok_or_else(|| "is not a string; put it in quotes".to_owned())
 }

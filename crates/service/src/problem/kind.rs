@@ -16,7 +16,7 @@ pub(crate) struct ProblemKind {
 
 impl ProblemKind {
     /// All kinds, sorted by status.
-    pub(crate) const ALL: [ProblemKind; 24] = [
+    pub(crate) const ALL: [ProblemKind; 26] = [
         ProblemKind::MALFORMED_JSON,
         ProblemKind::BAD_HOST,
         ProblemKind::UNAUTHORIZED,
@@ -36,7 +36,9 @@ impl ProblemKind {
         ProblemKind::KEY_REUSED,
         ProblemKind::TOO_MANY_REQUESTS,
         ProblemKind::TOO_MANY_CONNECTIONS,
+        ProblemKind::TOO_MANY_CRAWLS,
         ProblemKind::INTERNAL,
+        ProblemKind::NOT_SUPPORTED,
         ProblemKind::NO_PAGE,
         ProblemKind::STORE_UNAVAILABLE,
         ProblemKind::BUSY,
@@ -83,7 +85,7 @@ impl ProblemKind {
         name: "not-found",
         status: StatusCode::NOT_FOUND,
         title: "Not found",
-        mend: "Check the path; only the caller that sent a message or a batch can read it, \
+        mend: "Check the path; only the caller that sent a message, a batch or a crawl can read it, \
                until its retention ends.",
     };
 
@@ -181,11 +183,27 @@ impl ProblemKind {
                add it to `api.trusted_proxies`.",
     };
 
+    pub(crate) const TOO_MANY_CRAWLS: ProblemKind = ProblemKind {
+        name: "too-many-crawls",
+        status: StatusCode::TOO_MANY_REQUESTS,
+        title: "The caller has too many unfinished crawls",
+        mend: "Wait until one of them ends, or cancel one with DELETE /crawl/{id}. `retriever.max_crawls` sets the \
+               limit.",
+    };
+
     pub(crate) const INTERNAL: ProblemKind = ProblemKind {
         name: "internal",
         status: StatusCode::INTERNAL_SERVER_ERROR,
         title: "Internal error",
         mend: "Send the request again; with an Idempotency-Key nothing is accepted twice.",
+    };
+
+    pub(crate) const NOT_SUPPORTED: ProblemKind = ProblemKind {
+        name: "not-supported",
+        status: StatusCode::NOT_IMPLEMENTED,
+        title: "The store of this service does not support this",
+        mend: "Crawls need the embedded store. Start the service with --store sqlite:PATH, or use the command \
+               `fetchwell crawl`.",
     };
 
     pub(crate) const NO_PAGE: ProblemKind = ProblemKind {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fetchwell_engine::ports::inbox::details::{FetchDetails, Redirect};
+use fetchwell_engine::ports::inbox::details::{CrawlPlace, FetchDetails, Redirect};
 use fetchwell_engine::ports::inbox::options::{Extracted, ExtractedArticle};
 use fetchwell_engine::ports::inbox::{
     KeptBody, Message, MessageId, MessageStatus, OutboxMessage, ResultBody,
@@ -64,7 +64,8 @@ pub struct OutboxView {
     /// The correlation id.
     pub correlation_id: String,
     /// `success`, `http_error`, `timeout`, `network_error`, `rate_limited`, `refused_by_robots`, `refused`,
-    /// `internal_error` or `cancelled`.
+    /// `internal_error` or `cancelled`; for pages of a crawl also `noindex` (the page asks not to be kept) or `redirected`
+    /// (another result of the crawl has the page that it redirects to).
     #[schema(value_type = ResultStatus)]
     pub status: String,
     /// The page as text; null if there is none, or if it is not text.
@@ -155,6 +156,33 @@ pub struct OutboxView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub links: Option<Vec<String>>,
+    /// The place of the page in its crawl, if a crawl found it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub crawl: Option<CrawlPlaceView>,
+}
+
+/// The place of a page in its crawl.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = CrawlPlace)]
+pub struct CrawlPlaceView {
+    /// The id of the crawl.
+    #[schema(example = "crawl_018bcfe56800ffffffffffffffffffff", pattern = "^crawl_[0-9a-f]{32}$")]
+    pub id: String,
+    /// The number of links from a start page to this page. Pages from a sitemap have depth 1.
+    pub depth: u32,
+    /// The page or sitemap on which its URL was first found; null for a start page.
+    #[schema(required)]
+    pub parent: Option<String>,
+    /// The number of links on the page, followed or not.
+    pub links_found: u64,
+}
+
+impl From<CrawlPlace> for CrawlPlaceView {
+    fn from(place: CrawlPlace) -> CrawlPlaceView {
+        let CrawlPlace { id, depth, parent, links_found } = place;
+        CrawlPlaceView { id, depth, parent, links_found }
+    }
 }
 
 /// The body of a response, without its bytes.
@@ -239,12 +267,12 @@ impl From<OutboxMessage> for OutboxView {
         let is_known = details.is_some() || result.cached_age.is_some();
         let from_cache = is_known.then_some(result.cached_age.is_some());
         let fetched_at = details.as_ref().and_then(|details| details.fetched_at).map(rfc3339);
-        let (final_url, redirects, headers) = match details {
-            Some(FetchDetails { final_url, redirects, headers, .. }) => {
+        let (final_url, redirects, headers, crawl) = match details {
+            Some(FetchDetails { final_url, redirects, headers, crawl, .. }) => {
                 let redirects = redirects.into_iter().map(RedirectView::from).collect();
-                (Some(final_url), Some(redirects), headers)
+                (Some(final_url), Some(redirects), headers, crawl.map(CrawlPlaceView::from))
             }
-            None => (None, None, None),
+            None => (None, None, None, None),
         };
         let mut view = OutboxView {
             id: outbox_id(message.message),
@@ -278,6 +306,7 @@ impl From<OutboxMessage> for OutboxView {
             description: None,
             canonical_url: None,
             links,
+            crawl,
         };
         if let Some(article) = article {
             view.show(article);

@@ -1,6 +1,7 @@
 //! The JSON objects that the API, the dashboard and commands share.
 
 pub mod batches;
+pub mod crawls;
 pub mod deliveries;
 pub mod letters;
 pub mod messages;

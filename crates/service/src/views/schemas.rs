@@ -1,7 +1,7 @@
 //! Schemas for values that have custom parsers, for the OpenAPI document.
 
 use utoipa::openapi::schema::{ObjectBuilder, OneOfBuilder, SchemaType};
-use utoipa::openapi::{RefOr, Schema, Type};
+use utoipa::openapi::{RefOr, Schema, SchemaFormat, Type};
 use utoipa::{PartialSchema, ToSchema};
 
 const DURATION: &str = r"^([0-9]+(\.[0-9]+)?(d|h|m|s|ms))+$";
@@ -80,7 +80,87 @@ pub(crate) enum ResultStatus {
     Refused,
     InternalError,
     Cancelled,
+    Noindex,
+    Redirected,
 }
+
+/// How far a crawl goes.
+#[derive(ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[expect(dead_code, reason = "for its schema: the words are those of `ScopeKind`")]
+pub(crate) enum CrawlScope {
+    Page,
+    Path,
+    Host,
+    Domain,
+    Any,
+}
+
+/// Whether a crawl reads sitemaps.
+#[derive(ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[expect(dead_code, reason = "for its schema: the words are those of `Sitemaps`")]
+pub(crate) enum CrawlSitemaps {
+    Auto,
+    Only,
+    Off,
+}
+
+/// Why a crawl ended.
+#[derive(ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[expect(dead_code, reason = "for its schema: the words are those of `CrawlEnd`")]
+pub(crate) enum CrawlEndReason {
+    Completed,
+    Limit,
+    MaxTime,
+    Cancelled,
+}
+
+/// A start page of a crawl.
+pub(crate) struct StartUrl;
+
+impl PartialSchema for StartUrl {
+    fn schema() -> RefOr<Schema> {
+        ObjectBuilder::new()
+            .schema_type(SchemaType::Type(Type::String))
+            .description(Some("http or https, at most 8 KiB."))
+            .format(Some(SchemaFormat::Custom("uri".to_owned())))
+            .min_length(Some(1))
+            .max_length(Some(8_192))
+            .into()
+    }
+}
+
+impl ToSchema for StartUrl {}
+
+/// A pattern that links are compared with.
+pub(crate) struct LinkPattern;
+
+impl PartialSchema for LinkPattern {
+    fn schema() -> RefOr<Schema> {
+        ObjectBuilder::new()
+            .schema_type(SchemaType::Type(Type::String))
+            .description(Some("`*` matches any text."))
+            .pattern(Some(r"^([/*][ -~]*|https?://[ -~]*)$"))
+            .max_length(Some(2_048))
+            .into()
+    }
+}
+
+impl ToSchema for LinkPattern {}
+
+/// How long a crawl may take.
+pub(crate) struct MaxTime;
+
+impl PartialSchema for MaxTime {
+    fn schema() -> RefOr<Schema> {
+        let description = "Whole seconds, or text such as \"2h\"; at most 7 days.";
+        seconds_or_text(description, 1..=604_800, DURATION)
+    }
+}
+
+impl ToSchema for MaxTime {}
 
 fn seconds_or_text(
     description: &str,

@@ -35,6 +35,8 @@ pub enum Moved {
     Elsewhere(String),
     /// A process is at work on the file.
     FileInUse,
+    /// The file has crawls that have not ended.
+    HasOpenCrawls,
     /// The file was used since an earlier move had put its messages into the database.
     FileUsedSince,
     /// There are callers or messages in the database.
@@ -111,6 +113,7 @@ impl From<Left> for Moved {
             Left::Moved => Moved::Before,
             Left::Elsewhere(place) => Moved::Elsewhere(place),
             Left::InUse => Moved::FileInUse,
+            Left::HasOpenCrawls => Moved::HasOpenCrawls,
             Left::UsedSince => Moved::FileUsedSince,
         }
     }

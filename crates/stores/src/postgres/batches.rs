@@ -13,7 +13,7 @@ use super::ending::Ended;
 use super::moves::{Moves, QueueId};
 use super::submission::batch_of;
 use crate::shared::batch_count::{BatchCounter, cancelled_with_batch};
-use crate::shared::conclusion::batch_delivery;
+use crate::shared::conclusion::delivery_job;
 use crate::shared::job_state::sql;
 
 const COUNT: &str = "
@@ -172,8 +172,10 @@ impl Moves<'_> {
             .bind(column(&places, |(_, place)| *place))
             .bind(self.now().as_micros());
         self.tx.execute(query).await?;
-        let delivery =
-            |batch: EndedBatch| Some(batch_delivery(batch.callback_url?, batch.id, &batch.caller));
+        let delivery = |batch: EndedBatch| {
+            let webhook = batch.id.to_string().into_bytes();
+            Some(delivery_job(batch.callback_url?, webhook, &batch.caller))
+        };
         Ok(ended.into_iter().filter_map(delivery).collect())
     }
 

@@ -55,6 +55,8 @@ pub async fn open_retriever(
         oversight: retriever,
         messages: Station { source: instance, finish: Arc::new(finish) },
         deliveries: Station { source: deliverer, finish: Arc::new(delivered) },
+        // It has no frontier.
+        crawls: None,
         results,
     })
 }

@@ -1,7 +1,7 @@
 //! How the lease of a message ends. Pure, and the same for every store.
 
 use fetchwell_engine::ports::finish::{Finished, Settlement};
-use fetchwell_engine::ports::inbox::{BatchId, FetchResult, MessageId};
+use fetchwell_engine::ports::inbox::{FetchResult, MessageId};
 use fetchwell_engine::ports::job::{Job, Lane, LeaseId, NewJob};
 use fetchwell_policy::url::WebUrl;
 
@@ -54,11 +54,6 @@ pub(crate) fn end_state(result: &FetchResult) -> JobState {
 /// The delivery of a result to the callback URL of its message.
 pub(crate) fn delivery(url: String, message: MessageId, caller: &str) -> NewJob {
     delivery_job(url, message.to_string().into_bytes(), caller)
-}
-
-/// The delivery of the end of a batch to its callback URL.
-pub(crate) fn batch_delivery(url: String, batch: BatchId, caller: &str) -> NewJob {
-    delivery_job(url, batch.to_string().into_bytes(), caller)
 }
 
 /// The job of a delivery. Its payload is the `webhook-id`.

@@ -44,6 +44,8 @@ static ROBOTS: LazyLock<Table> = LazyLock::new(|| {
     Table::new("robots.txt", "fetchwell_robots", columns, "SELECT origin, record FROM robots")
 });
 
+const OPEN_CRAWLS: &str = "SELECT EXISTS (SELECT 1 FROM message_crawl WHERE ended_at IS NULL)";
+
 /// Opens a queue of the file, to check whether it is in use.
 pub(crate) async fn queue(db: &Db, name: &str, clock: &Clock) -> Result<SqliteQueue, StoreError> {
     SqliteQueue::open(db.clone(), name, clock.clone(), RESCUE_WITHIN, false).await
@@ -70,6 +72,8 @@ pub(crate) enum Left {
     Elsewhere(String),
     /// A process is using it.
     InUse,
+    /// It has crawls that have not ended. The database has no frontier to continue them.
+    HasOpenCrawls,
     /// The file no longer matches what was copied to the database.
     UsedSince,
 }
@@ -97,6 +101,9 @@ impl Export {
         }
         if self.is_in_use(tx)? {
             return Ok(Left::InUse);
+        }
+        if tx.query_row(OPEN_CRAWLS, [], |row| row.get(0))? {
+            return Ok(Left::HasOpenCrawls);
         }
         let mut counts = Vec::new();
         for table in self.tables {

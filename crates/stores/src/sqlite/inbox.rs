@@ -16,11 +16,12 @@ use fetchwell_engine::ports::inbox::{
     WebhookKey, WebhookKeys,
 };
 use fetchwell_engine::ports::queue::Ledger;
-use fetchwell_engine::ports::retriever_store::{RetrieverStore, Station};
+use fetchwell_engine::ports::retriever_store::{CrawlStore, RetrieverStore, Station};
 use fetchwell_sqlite::db::{Db, Durability};
 use fetchwell_sqlite::statements::Statements;
 use rusqlite::Connection;
 
+use super::crawls::{CRAWL_JOBS, CrawlPagesFinish, CrawlQueues, SqliteCrawls};
 use super::deliveries::DeliveryLog;
 use super::finish::MessageFinish;
 use super::message_batches::SqliteMessageBatches;
@@ -59,6 +60,11 @@ pub async fn open_retriever(
     let oversight = SqliteOversight { reader: Db::open_for_reading(path)?, queues: queues.clone() };
     let batches =
         SqliteMessageBatches { reader: Db::open_for_reading(path)?, queues: queues.clone() };
+    let jobs = queue(CRAWL_JOBS).await?;
+    let fetcher = Arc::new(jobs.instance());
+    let crawl_queues = CrawlQueues { retriever: queues.clone(), jobs };
+    let crawl_finish = CrawlPagesFinish { instance: fetcher.clone(), queues: crawl_queues.clone() };
+    let crawls = SqliteCrawls { reader: Db::open_for_reading(path)?, queues: crawl_queues };
     let submissions = Coalescer::start(&Arc::new(queues.clone()), BatchRule::SUBMISSIONS);
     Ok(RetrieverStore {
         batches: Arc::new(batches),
@@ -66,6 +72,10 @@ pub async fn open_retriever(
         oversight: Arc::new(oversight),
         messages: Station { source: instance, finish: Arc::new(finish) },
         deliveries: Station { source: deliverer, finish: Arc::new(delivered) },
+        crawls: Some(CrawlStore {
+            crawls: Arc::new(crawls),
+            pages: Station { source: fetcher, finish: Arc::new(crawl_finish) },
+        }),
         results,
     })
 }

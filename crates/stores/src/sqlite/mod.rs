@@ -9,6 +9,7 @@ mod batches;
 mod bodies;
 mod callers;
 mod clock;
+mod crawls;
 mod dead_letters;
 mod deliveries;
 mod events;

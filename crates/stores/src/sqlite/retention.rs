@@ -8,6 +8,7 @@ use fetchwell_policy::time::Time;
 use fetchwell_sqlite::statements::Statements;
 use rusqlite::Connection;
 
+use super::crawls;
 use super::moves::{LaneId, Moves};
 
 /// How long audit entries are kept, except those of submissions, which are deleted with their messages.
@@ -74,6 +75,7 @@ pub(super) fn prune(
     for batch in batches {
         tx.run("DELETE FROM message_batch_result WHERE batch = ?1", [batch])?;
     }
+    crawls::prune(tx, wall - keep)?;
     Ok(gone)
 }
 
@@ -104,14 +106,21 @@ fn prune_caller(
     let mut gone = 0;
     let mut last = pruned;
     let mut batches: BTreeMap<[u8; 16], i64> = BTreeMap::new();
+    let mut crawls: BTreeMap<i64, i64> = BTreeMap::new();
     for (job, cursor, _) in oldest.iter().take_while(|(_, _, stored_at)| *stored_at < before) {
         tx.run("DELETE FROM outbox WHERE job = ?1", [job])?;
-        let delete = "DELETE FROM job WHERE id = ?1 RETURNING lane, batch";
-        let (lane, batch): (i64, Option<[u8; 16]>) = tx.one(delete, [job], |row| row.try_into())?;
+        let delete = "DELETE FROM job WHERE id = ?1 RETURNING lane, batch, crawl";
+        let (lane, batch, crawl): (i64, Option<[u8; 16]>, Option<i64>) =
+            tx.one(delete, [job], |row| row.try_into())?;
         if let Some(batch) = batch {
             let delete = "DELETE FROM message_batch_result WHERE batch = ?1 AND place = ?2";
             tx.run(delete, (batch, cursor))?;
             batches.insert(batch, *cursor);
+        }
+        if let Some(crawl) = crawl {
+            let delete = "DELETE FROM message_crawl_result WHERE crawl = ?1 AND place = ?2";
+            tx.run(delete, (crawl, cursor))?;
+            crawls.insert(crawl, *cursor);
         }
         count_off(tx, lane)?;
         gone += 1;
@@ -119,6 +128,9 @@ fn prune_caller(
     }
     for (batch, last) in batches {
         tx.run("UPDATE message_batch SET pruned = ?2 WHERE id = ?1", (batch, last))?;
+    }
+    for (crawl, last) in crawls {
+        tx.run("UPDATE message_crawl SET pruned = ?2 WHERE key = ?1", (crawl, last))?;
     }
     if gone > 0 {
         tx.run("UPDATE caller SET pruned = ?2 WHERE name = ?1", (caller, last))?;

@@ -514,6 +514,52 @@ const STEPS: &[&str] = &["
     CREATE INDEX message_batch_jobs ON message_batch (caller, first_job);
     DROP INDEX job_sent;
 ",
+    "
+    -- Crawls by API. In the tables of crawls, `queue` is the key with a minus sign. `spec` says as JSON what is crawled; no
+    -- page is queued after `until`, by the store's clock. All other times are by the wall clock. `open_pages` and
+    -- `open_sitemaps` count jobs that have not ended. `number` and `place` are as for batches, which share the numbers;
+    -- the crawl's own results up to `pruned` are gone. `is_clean`: its frontier was removed after its end.
+    CREATE TABLE message_crawl (
+        key INTEGER PRIMARY KEY AUTOINCREMENT,
+        id BLOB NOT NULL UNIQUE,
+        caller TEXT NOT NULL,
+        spec TEXT NOT NULL,
+        callback_url TEXT,
+        created_at INTEGER NOT NULL,
+        until INTEGER NOT NULL,
+        cancelled_at INTEGER,
+        paused_at INTEGER,
+        ended_at INTEGER,
+        end_reason TEXT,
+        open_pages INTEGER NOT NULL DEFAULT 0,
+        open_sitemaps INTEGER NOT NULL DEFAULT 0,
+        completed INTEGER NOT NULL DEFAULT 0,
+        failed INTEGER NOT NULL DEFAULT 0,
+        robots INTEGER NOT NULL DEFAULT 0,
+        noindex INTEGER NOT NULL DEFAULT 0,
+        redirected INTEGER NOT NULL DEFAULT 0,
+        number INTEGER,
+        place INTEGER,
+        pruned INTEGER NOT NULL DEFAULT 0,
+        is_clean INTEGER NOT NULL DEFAULT 0
+    ) STRICT;
+    CREATE INDEX message_crawl_caller ON message_crawl (caller, id);
+    CREATE INDEX message_crawl_open ON message_crawl (caller) WHERE ended_at IS NULL;
+    CREATE INDEX message_crawl_unclean ON message_crawl (key) WHERE is_clean = 0;
+    CREATE INDEX message_crawl_ended ON message_crawl (ended_at) WHERE ended_at IS NOT NULL;
+    CREATE UNIQUE INDEX message_crawl_number ON message_crawl (caller, number) WHERE number IS NOT NULL;
+
+    -- The results of crawls, by their cursors.
+    CREATE TABLE message_crawl_result (
+        crawl INTEGER NOT NULL,
+        place INTEGER NOT NULL,
+        job INTEGER NOT NULL,
+        PRIMARY KEY (crawl, place)
+    ) STRICT, WITHOUT ROWID;
+
+    -- The key of the crawl that found the page of a message.
+    ALTER TABLE job ADD COLUMN crawl INTEGER;
+",
 ];
 
 /// The version of a file that has all steps: its `user_version`.
@@ -549,7 +595,13 @@ pub(super) fn before(text: &str) -> Connection {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use fetchwell_policy::time::Time;
+
     use super::*;
+    use crate::sqlite::moves::Moves;
+    use crate::sqlite::retention;
 
     #[test]
     fn what_waited_in_an_older_file_waits_in_the_newer_one() {
@@ -629,6 +681,35 @@ mod tests {
         let select = "SELECT taken FROM crawl_seen WHERE queue = 1 AND key = x'01'";
         let taken: Option<i64> = connection.query_row(select, [], |row| row.get(0)).unwrap();
         assert_eq!(taken, None);
+    }
+
+    /// Results of an older file are pruned as before, and crawls can begin in it.
+    #[test]
+    fn messages_of_an_older_file_belong_to_no_crawl() {
+        let mut connection = before("TABLE message_crawl");
+        connection
+            .execute_batch(
+                "INSERT INTO queue (id, name) VALUES (3, 'messages');
+                 INSERT INTO lane (id, queue, grp, party, messages) VALUES (7, 3, 'a', 'anna', 1);
+                 INSERT INTO caller (name, role, created_at, results) VALUES ('anna', 'caller', 0, 1);
+                 INSERT INTO job (id, queue, key, url, site, lane, correlation_id, payload, state, due,
+                     accepted_at, created_at)
+                 VALUES (1, 3, randomblob(16), 'u', 'a.test', 7, 'c', x'', 4, 0, 0, 0);
+                 INSERT INTO outbox (job, caller, cursor, status, kind, stored_at, created_at)
+                 VALUES (1, 'anna', 1, 'success', x'', 0, 0);",
+            )
+            .unwrap();
+        migrate(&mut connection).unwrap();
+        let crawl: Option<i64> =
+            connection.query_row("SELECT crawl FROM job", [], |row| row.get(0)).unwrap();
+        assert_eq!(crawl, None);
+        let day = Duration::from_secs(86_400);
+        let later = Time::EPOCH + 2 * day;
+        let mut moves = Moves::new(&connection, 3, later);
+        assert_eq!(retention::prune(&mut moves, day, 10, later).unwrap(), 1);
+        let insert = "INSERT INTO message_crawl (id, caller, spec, created_at, until)
+             VALUES (zeroblob(16), 'anna', '{}', 0, 0)";
+        connection.execute(insert, []).unwrap();
     }
 
     #[test]

@@ -5,6 +5,7 @@
 mod articles;
 mod clock_jumps;
 mod conformance;
+mod crawls;
 mod error_kinds;
 mod events;
 mod frontier;

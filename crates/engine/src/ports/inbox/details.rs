@@ -47,6 +47,22 @@ pub struct FetchDetails {
     /// The size of the body, if it was too large to be kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unkept_body_bytes: Option<u64>,
+    /// The place of the page in its crawl, if a crawl found it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub crawl: Option<CrawlPlace>,
+}
+
+/// The place of a page in its crawl.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CrawlPlace {
+    /// The ID of the crawl.
+    pub id: String,
+    /// The number of links from a start page to this page.
+    pub depth: u32,
+    /// The page or sitemap on which its URL was first found; `None` for a start page.
+    pub parent: Option<String>,
+    /// The number of links on the page, followed or not.
+    pub links_found: u64,
 }
 
 /// A redirect that was followed.
@@ -125,6 +141,12 @@ mod tests {
             fetched_at: Some(Time::from_micros(1_700_000_000_000_001)),
             headers: Some(BTreeMap::from([("etag".to_owned(), "x".to_owned())])),
             unkept_body_bytes: Some(11),
+            crawl: Some(CrawlPlace {
+                id: "crawl_1".to_owned(),
+                depth: 1,
+                parent: Some("http://a.test/".to_owned()),
+                links_found: 2,
+            }),
         };
         for written in [details, FetchDetails::default()] {
             let json = written.to_json().unwrap();

@@ -6,6 +6,7 @@
 mod attempt;
 mod batch_id;
 mod bodies;
+mod crawl_id;
 mod deliveries;
 pub mod details;
 pub mod document;
@@ -28,6 +29,7 @@ use crate::ports::queue::Ledger;
 pub use attempt::{AttemptRecord, attempts_of};
 pub use batch_id::{BatchId, NoBatchId};
 pub use bodies::{KeptBody, MessageBody, NewBody, ResultBody};
+pub use crawl_id::{CrawlId, NoCrawlId};
 pub use deliveries::{
     DeliveryAttempt, DeliveryFilter, DeliveryLogEntry, DeliveryRecord, DeliveryStatus, MAX_REPLAYS,
     ReplayCursor, ReplayRange, Replayed, ReplayedOne, delivery_attempts_of,
@@ -365,6 +367,11 @@ impl FetchResult {
     pub const REFUSED_BY_ROBOTS: &'static str = "refused_by_robots";
     /// The status of a result for a message that its caller or an operator cancelled.
     pub const CANCELLED: &'static str = "cancelled";
+    /// The status of a result without a page, because the page asks not to be kept. Only crawls obey that.
+    pub const NOINDEX: &'static str = "noindex";
+    /// The status of a result without a page, because another result of the same crawl has the page that it redirects
+    /// to.
+    pub const REDIRECTED: &'static str = "redirected";
     /// The status of a result without a page, because this program failed.
     pub const INTERNAL_ERROR: &'static str = "internal_error";
 

@@ -30,6 +30,9 @@ const SITEMAPS: &[(&str, &str, Sitemaps)] = &[
     ("off", "follow links only", Sitemaps::Off),
 ];
 
+/// The depth of the pages that sitemaps list.
+const SITEMAP_DEPTH: u32 = 1;
+
 /// More pages than anyone has, and few enough for every store.
 const MOST_PAGES: u64 = 1_000_000_000_000;
 
@@ -122,7 +125,7 @@ impl CrawlArgs {
     }
 
     pub(super) fn budget(&self) -> CrawlBudget {
-        CrawlBudget { pages: self.limit, pages_per_site: self.limit_per_site }
+        CrawlBudget { pages: self.limit, pages_per_site: self.limit_per_site, known: None }
     }
 
     /// The rules of the door. `starts` are the start pages, `bot` is our name in robots.txt, and `now` is the time
@@ -143,6 +146,7 @@ impl CrawlArgs {
             exclude: self.exclude.clone(),
             max_depth: self.depth,
             sitemaps: self.sitemaps,
+            sitemap_depth: SITEMAP_DEPTH,
             since: self.since.map(|since| match since {
                 Since::At(time) => time,
                 Since::Ago(duration) => now - duration,

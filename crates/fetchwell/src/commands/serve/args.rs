@@ -1,15 +1,20 @@
 //! The arguments of `fetchwell serve`, `fetchwell callers` and `fetchwell migrate`, and the rules of `serve`.
 
 use clap::{Args, Subcommand};
+use fetchwell_doors::crawl::CrawlsRules;
+use fetchwell_doors::fetch::OutputFormat;
 use fetchwell_doors::retriever::{BodyRules, MessageRules, Retention};
 use fetchwell_engine::web::Timeouts;
+use fetchwell_policy::robots::product_token;
+use fetchwell_policy::time::Time;
 use fetchwell_service::api::Rules;
 use fetchwell_settings::{Flag, Settings, Values};
 use url::Url;
 
 use super::retailers;
 use crate::commands::args::given;
-use crate::wiring::read_limits;
+use crate::commands::fetch::args::rules as fetch_rules;
+use crate::wiring::{read_limits, user_agent};
 
 /// `fetchwell serve`.
 #[derive(Debug, Args)]
@@ -36,6 +41,8 @@ pub(crate) fn api_rules(values: &Values) -> Rules {
         caller_rate: values.retriever_caller_rate,
         caller_burst: values.retriever_caller_burst,
         retention: values.retriever_retention,
+        max_crawl_pages: values.retriever_max_crawl_pages,
+        max_crawls: values.retriever_max_crawls,
         public_url: values.retriever_public_url.clone(),
         mcp_allowed_hosts: mcp_hosts(values),
     }
@@ -68,6 +75,15 @@ pub(super) fn message_rules(settings: &Settings) -> MessageRules {
         timeouts: retailers::timeouts(settings, default_timeouts),
         pace: retailers::pace(settings),
     }
+}
+
+/// The rules for the pages of crawls.
+pub(super) fn crawls_rules(settings: &Settings) -> CrawlsRules {
+    let values = &settings.values;
+    // The patience with a site counts from its first failure.
+    let fetch = fetch_rules(values, OutputFormat::Json, false, Time::EPOCH);
+    let bot = product_token(&user_agent(settings)).to_owned();
+    CrawlsRules { fetch, bodies: message_rules(settings).bodies, bot }
 }
 
 /// How long `serve` keeps data. Without its result, a body cannot be found.

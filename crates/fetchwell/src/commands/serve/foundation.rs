@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use fetchwell_doors::crawl;
 use fetchwell_doors::retriever::OnResult;
 use fetchwell_engine::clock::Clock;
 use fetchwell_engine::ports::retriever_store::RetrieverStore;
-use fetchwell_service::api::{Api, ApiMetrics, Foundation};
+use fetchwell_service::api::{Api, ApiMetrics, CrawlApi, Foundation};
 use fetchwell_service::audit::{AuditLog, AuthFailures};
 use fetchwell_service::callers::CallerService;
 use fetchwell_service::sites::SiteService;
@@ -50,6 +51,10 @@ impl ApiStore {
         let foundation = Foundation {
             inbox: self.store.inbox.clone(),
             batches: self.store.batches.clone(),
+            crawls: self.store.crawls.as_ref().map(|store| CrawlApi {
+                store: store.crawls.clone(),
+                starts: Arc::new(|urls, reads_robots| crawl::starts(urls, reads_robots)),
+            }),
             oversight: self.store.oversight.clone(),
             sites: sites.clone(),
             callers: self.callers.clone(),

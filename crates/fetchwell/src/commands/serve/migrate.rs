@@ -35,6 +35,10 @@ pub(crate) fn run<'a>(from: &'a Settings, to: &'a Settings, as_json: bool) -> Ru
             Moved::FileInUse => Err(Exit::Usage(format!(
                 "a process is using {file}; stop it (SIGTERM) and try again"
             ))),
+            Moved::HasOpenCrawls => Err(Exit::Usage(format!(
+                "{file} has crawls that have not ended, and PostgreSQL cannot continue them; start `fetchwell serve` \
+                 and wait for them, or cancel them with DELETE /crawl/{{id}}"
+            ))),
             Moved::FileUsedSince => Err(Exit::Usage(format!(
                 "an earlier move copied {file} to {name}, but was interrupted before it could record \
                  that; {file} has been used since, so the two differ. Empty the database and move \

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use fetchwell_doors::retriever::{self, Encode, OnResult, deliver, delivery_gate, flow, prune};
-use fetchwell_engine::pipeline::{Door, EventSink, Runtime};
+use fetchwell_doors::{crawl, fetch};
+use fetchwell_engine::pipeline::{Door, EventSink, RunLimits, Runtime};
+use fetchwell_engine::ports::crawls::MessageCrawl;
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::inbox::{FetchResult, Message};
 use fetchwell_engine::ports::message_batches::MessageBatch;
@@ -12,6 +14,7 @@ use fetchwell_policy::pace::Rate;
 use fetchwell_service::dashboard::{Authenticator, Dashboard, DashboardHost, Subject};
 use fetchwell_service::server::{self, ConnectionLimits};
 use fetchwell_service::views::batches::BatchView;
+use fetchwell_service::views::crawls::CrawlView;
 use fetchwell_service::views::messages::MessageView;
 use fetchwell_settings::Settings;
 use fetchwell_telemetry::metrics::DoorName;
@@ -19,9 +22,10 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
-use super::args::{message_rules, retention};
+use super::args::{crawls_rules, message_rules, retention};
 use super::first_start;
 use super::foundation::ApiStore;
+use crate::commands::fetch::with_own_defaults;
 use crate::console::exit::Exit;
 use crate::console::output::Running;
 use crate::console::signals::stop_on_signal;
@@ -29,6 +33,10 @@ use crate::wiring::{
     Parts, connection_rules, dashboard_subject, fitting_in_flight, gate_rules, listen,
     open_articles_if_any,
 };
+
+/// Crawls leave room for single messages, which have a pipeline of their own.
+const CRAWLS_IN_FLIGHT: usize = 64;
+const CRAWLS_WINDOW: usize = 2_048;
 
 /// Serves until it is stopped.
 pub(crate) fn run(settings: &Settings) -> Running<'_> {
@@ -64,9 +72,10 @@ pub(crate) fn run(settings: &Settings) -> Running<'_> {
         };
         let (door, runtime) =
             messages(settings, parts, store, opened.on_result(), Arc::new(|_| {}));
-        let (messages, deliveries, (), (), (), (), (), ()) = tokio::join!(
+        let (messages, deliveries, crawls, (), (), (), (), (), ()) = tokio::join!(
             ending_all(&stop, flow(door, runtime, stop.clone())),
             ending_all(&stop, deliveries(settings, parts, store, stop.clone())),
+            ending_all(&stop, crawls(settings, parts, store, opened.on_result(), stop.clone())),
             serving,
             dashboard.keep_audit(&api_ended),
             api.keep_audit(&api_ended),
@@ -74,7 +83,7 @@ pub(crate) fn run(settings: &Settings) -> Running<'_> {
             dashboard.keep_history(),
             api.keep_token_uses(&api_ended),
         );
-        messages.and(deliveries)?;
+        messages.and(deliveries).and(crawls)?;
         Ok(Exit::Ok)
     })
 }
@@ -94,6 +103,35 @@ pub(crate) fn messages(
     let workers = values.retriever_worker_count.unwrap_or(values.max_in_flight);
     runtime.limits.max_in_flight = fitting_in_flight(workers);
     (retriever::messages(&store.messages, rules, on_result), runtime)
+}
+
+/// Fetches the pages of crawls until `stop`, if the store can hold crawls.
+async fn crawls(
+    settings: &Settings,
+    parts: &Parts,
+    store: &RetrieverStore,
+    on_result: OnResult,
+    stop: CancellationToken,
+) -> Result<(), StoreError> {
+    let Some(store) = &store.crawls else {
+        stop.cancelled().await;
+        return Ok(());
+    };
+    let values = &settings.values;
+    let rules = gate_rules(&with_own_defaults(settings), Some(values.fetch_give_up_after));
+    let mut rules = fetch::gate_rules(rules);
+    // The limits of retailers hold for crawls, too.
+    rules.pace.groups = message_rules(settings).pace;
+    let gate = parts.gate_by(rules);
+    let mut runtime = parts.runtime(settings, gate, DoorName::Crawl, Arc::new(|_| {}));
+    let max_in_flight = runtime.limits.max_in_flight.min(CRAWLS_IN_FLIGHT);
+    runtime.limits = RunLimits { max_in_flight, window: CRAWLS_WINDOW, ..runtime.limits };
+    let door = crawl::crawls(store, crawls_rules(settings), on_result, parts.clock.clone());
+    let (ended, ()) = tokio::join!(
+        flow(door, runtime, stop.clone()),
+        crawl::look_after(&*store.crawls, &parts.health, &stop),
+    );
+    ended
 }
 
 /// Stops everything if a flow ends: a server that accepts messages but never fetches them is of no use.
@@ -117,6 +155,7 @@ async fn deliveries(
     let encode = Encode {
         message: Arc::new(|message: Message| json!(MessageView::from(message))),
         batch: Arc::new(move |batch: &MessageBatch| json!(BatchView::of(batch, clock.wall()))),
+        crawl: Arc::new(|crawl: &MessageCrawl| json!(CrawlView::of(crawl))),
     };
     let interval = Rate::per_second(settings.values.webhooks_rate, 1).interval;
     let rules = gate_rules(settings, None);

@@ -55,7 +55,7 @@ async fn kill_in_the_middle(mut fleet: Fleet) {
     }
     assert_eq!(results, sent);
     assert_eq!(counted(&line, &id, &mut troubles).await, (size() as u64, true));
-    let told = line.ended_batches(after).await;
+    let told = line.ended("batch.completed", after).await;
     assert_eq!(told, [id], "each batch ends once");
     let repeated = fleet.origin.repeated_pages();
     assert!(repeated <= line.instances() * MAX_IN_FLIGHT, "{repeated} pages fetched again");

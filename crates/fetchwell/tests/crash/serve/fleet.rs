@@ -43,9 +43,13 @@ impl Fleet {
         let site = |rank| {
             SiteScript::new(&site_name(rank)).slow(Duration::from_millis(100)).page_bytes(1_000)
         };
-        let origin = TestWeb::start((1..=SITES).map(site));
+        Fleet::of(TestWeb::start((1..=SITES).map(site)), store, instances, RATE).await
+    }
+
+    /// The same for the sites of this web.
+    pub(crate) async fn of(origin: TestWeb, store: &str, instances: usize, rate: &str) -> Fleet {
         let in_flight = MAX_IN_FLIGHT.to_string();
-        let flags = ["--store", store, "--rate", RATE, "--max-in-flight", &in_flight];
+        let flags = ["--store", store, "--rate", rate, "--max-in-flight", &in_flight];
         let program = Program::new(env!("CARGO_BIN_EXE_fetchwell"))
             .on(&origin)
             .flags(flags)
@@ -66,6 +70,12 @@ impl Fleet {
     /// Overrides the lease TTL.
     pub(crate) fn lease_ttl(mut self, ttl: &str) -> Fleet {
         self.program = self.program.variable("FETCHWELL_LEASE__TTL", ttl);
+        self
+    }
+
+    /// How long crawls wait for a site that is down.
+    pub(crate) fn give_up_after(mut self, after: &str) -> Fleet {
+        self.program = self.program.variable("FETCHWELL_FETCH__GIVE_UP_AFTER", after);
         self
     }
 
@@ -200,9 +210,10 @@ impl Line {
         (answer["batch_id"].as_str().unwrap().to_owned(), ids)
     }
 
-    /// The batches that the event stream names, read from its beginning until some time after this result.
+    /// The batches or crawls (by the name of their event) that the event stream names, read from its beginning until some
+    /// time after this result.
     #[expect(clippy::disallowed_methods, reason = "a test's own client to its own listener")]
-    pub(crate) async fn ended_batches(&self, last: i64) -> Vec<String> {
+    pub(crate) async fn ended(&self, event: &str, last: i64) -> Vec<String> {
         let mut stream = TcpStream::connect(self.addresses[0]).await.unwrap();
         let request = format!(
             "GET /outbox?limit=1000 HTTP/1.1\r\nhost: a\r\naccept: text/event-stream\r\n\
@@ -224,7 +235,8 @@ impl Line {
             }
         }
         let text = String::from_utf8_lossy(&text);
-        let ended = text.split("event: batch.completed\ndata: ").skip(1);
+        let event = format!("event: {event}\ndata: ");
+        let ended = text.split(&event).skip(1);
         let id = |data: &str| {
             let data = data.lines().next().unwrap();
             serde_json::from_str::<Value>(data).unwrap()["id"].as_str().unwrap().to_owned()

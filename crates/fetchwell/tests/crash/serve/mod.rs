@@ -6,6 +6,7 @@
 #![expect(clippy::print_stdout, reason = "a test that can't go on may panic")]
 
 mod batch;
+mod crawl;
 mod fleet;
 
 use std::collections::HashSet;

@@ -2,6 +2,7 @@
 
 mod batches;
 mod bodies;
+mod crawls;
 mod deliveries;
 mod details;
 mod memory;
@@ -217,6 +218,10 @@ async fn what_is_public_needs_no_token() {
         "/batches",
         "/batches/{id}",
         "/batches/{id}/results",
+        "/crawl",
+        "/crawl/{id}",
+        "/crawl/{id}/results",
+        "/crawls",
         "/fetch",
         "/fetch/batch",
         "/livez",

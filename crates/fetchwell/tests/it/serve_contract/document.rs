@@ -50,6 +50,10 @@ impl Operation {
         self.path.starts_with("/fetch") || self.reads_a_page()
     }
 
+    pub(crate) fn is_about_a_crawl(&self) -> bool {
+        self.path.starts_with("/crawl/")
+    }
+
     pub(crate) fn is_about_one(&self) -> bool {
         self.path.contains("{id}")
     }

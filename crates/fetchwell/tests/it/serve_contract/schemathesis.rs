@@ -87,6 +87,8 @@ fn on_loopback(origin: &TestWeb) -> Program {
         .flags(["--rate", "0", "--i-own-these-sites"])
         .variable("FETCHWELL_RETRIEVER__DEFAULT_RATE_LIMIT", "10000")
         .variable("FETCHWELL_RETRIEVER__DEFAULT_BURST_SIZE", "10000")
+        .variable("FETCHWELL_RETRIEVER__MAX_CRAWL_PAGES", "1000000000")
+        .variable("FETCHWELL_RETRIEVER__MAX_CRAWLS", "256")
 }
 
 /// Runs Schemathesis with all its checks, which must all hold, and returns its report.
@@ -102,7 +104,7 @@ async fn run(python: &Path, service: &Service, size: &Size, seed: u64) -> Value 
         // What reading a page returns depends on its site.
         .args(["--exclude-path", "/r/{url}"])
         .args(["--checks", "all", "--max-examples", size.examples, "--seed", &seed.to_string()])
-        // DELETE cancels a batch, which stays with the results that it has. The configuration cannot say so, because
+        // DELETE cancels a batch or a crawl, which stays with the results that it has. The configuration cannot say so, because
         // `all` includes what it disables.
         .args(["--exclude-checks", "use_after_free"])
         .args(["--max-response-time", "120", "--report", "json", "--report-json-path"])

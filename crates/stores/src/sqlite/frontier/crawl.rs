@@ -7,13 +7,11 @@ use fetchwell_engine::ports::finish::Settlement;
 use fetchwell_engine::ports::frontier::{
     CrawlBudget, Discoveries, FoundPage, PagePlace, ParentPage,
 };
-use fetchwell_engine::ports::job::{Job, NewJob};
+use fetchwell_engine::ports::job::NewJob;
 use fetchwell_policy::crawl::{Bound, CutReason, PageKey, page_key, plain_url};
 use fetchwell_policy::url::WebUrl;
 use fetchwell_sqlite::statements::Statements;
 use rusqlite::{Connection, Row};
-
-use crate::sqlite::moves::Moves;
 
 /// The tables of crawls, which have a column `queue`.
 pub(in crate::sqlite) const CRAWL_TABLES: &[&str] = &[
@@ -39,8 +37,17 @@ const MAX_CUT_SITES: u64 = 1_000;
 /// The row of all other sites. No link leads to a site with an empty name.
 pub(super) const OTHER_SITES: &str = "";
 
+/// Queues what a crawl may fetch.
+pub(in crate::sqlite) trait Admit {
+    /// Queues a page. Returns whether it did.
+    fn page(&mut self, url: &str, place: &PagePlace) -> rusqlite::Result<bool>;
+
+    /// Queues a job that is not a page. Returns whether it did.
+    fn job(&mut self, job: &NewJob) -> rusqlite::Result<bool>;
+}
+
 /// A crawl in a transaction. It caches what it reads, and writes the changes at the end.
-pub(super) struct Crawl<'a> {
+pub(in crate::sqlite) struct Crawl<'a> {
     tx: &'a Connection,
     queue: i64,
     budget: CrawlBudget,
@@ -81,14 +88,18 @@ struct WaitingLink {
 }
 
 impl<'a> Crawl<'a> {
-    pub(super) fn read(moves: &Moves<'a>, budget: CrawlBudget) -> rusqlite::Result<Crawl<'a>> {
-        let queue = moves.queue;
+    /// `queue` is its number in the tables of crawls.
+    pub(in crate::sqlite) fn read(
+        tx: &'a Connection,
+        queue: i64,
+        budget: CrawlBudget,
+    ) -> rusqlite::Result<Crawl<'a>> {
         let select = "SELECT pages, known, waiting, sites FROM crawl WHERE queue = ?1";
         let counters: Option<(u64, u64, u64, u64)> =
-            moves.tx.find(select, [queue], |row| row.try_into())?;
+            tx.find(select, [queue], |row| row.try_into())?;
         let (pages, known, waiting, site_count) = counters.unwrap_or_default();
         Ok(Crawl {
-            tx: moves.tx,
+            tx,
             queue,
             budget,
             pages,
@@ -103,12 +114,16 @@ impl<'a> Crawl<'a> {
     }
 
     /// Queues pages of all sites, not only of those that have changed: the budget may be larger than before.
-    pub(super) fn look_everywhere(&mut self) {
+    pub(in crate::sqlite) fn look_everywhere(&mut self) {
         self.looks_everywhere = true;
     }
 
     /// Counts the end of a page. One that must not be fetched no longer counts against the budget.
-    pub(super) fn settled(&mut self, site: &str, settlement: &Settlement) -> rusqlite::Result<()> {
+    pub(in crate::sqlite) fn settled(
+        &mut self,
+        site: &str,
+        settlement: &Settlement,
+    ) -> rusqlite::Result<()> {
         let is_skipped = match settlement {
             Settlement::Retry { .. } | Settlement::HandBack { .. } => return Ok(()),
             Settlement::Done | Settlement::Dead { .. } => false,
@@ -127,9 +142,9 @@ impl<'a> Crawl<'a> {
     }
 
     /// Stores what was found on a page.
-    pub(super) fn discover(
+    pub(in crate::sqlite) fn discover(
         &mut self,
-        moves: &mut Moves<'_>,
+        admit: &mut dyn Admit,
         found: &Discoveries,
     ) -> rusqlite::Result<()> {
         for key in &found.also_known {
@@ -139,7 +154,7 @@ impl<'a> Crawl<'a> {
             self.take(key)?;
         }
         for job in &found.jobs {
-            self.add_job(moves, job, found.job_bound.as_ref())?;
+            self.add_job(admit, job, found.job_bound.as_ref())?;
         }
         let too_common = match &found.content {
             Some(bound) => self.exceeded(std::slice::from_ref(bound))?,
@@ -173,7 +188,7 @@ impl<'a> Crawl<'a> {
 
     fn add_job(
         &mut self,
-        moves: &mut Moves<'_>,
+        admit: &mut dyn Admit,
         job: &NewJob,
         bound: Option<&Bound>,
     ) -> rusqlite::Result<()> {
@@ -191,7 +206,7 @@ impl<'a> Crawl<'a> {
         if let Some(key) = &job.key {
             self.see(key)?;
         }
-        moves.accept(job)?;
+        admit.job(job)?;
         Ok(())
     }
 
@@ -203,6 +218,9 @@ impl<'a> Crawl<'a> {
         named_by: Option<&ParentPage>,
         parent: &mut Option<i64>,
     ) -> rusqlite::Result<()> {
+        if self.budget.known.is_some_and(|most| self.known >= most) {
+            return self.cut(&page.url, CutReason::KnownPages);
+        }
         let site = site_of(&page.url);
         if self.site(&site)?.is_none() {
             if let Some(reason) = self.exceeded(page.site_bound.as_slice())? {
@@ -351,19 +369,40 @@ impl<'a> Crawl<'a> {
     }
 
     /// Queues pages of the sites that have changed and, if needed, of all others with room.
-    pub(super) fn queue_pages(&mut self, moves: &mut Moves<'_>) -> rusqlite::Result<()> {
+    pub(in crate::sqlite) fn queue_pages(&mut self, admit: &mut dyn Admit) -> rusqlite::Result<()> {
         let changed: Vec<String> = self.sites.keys().cloned().collect();
         for site in &changed {
-            self.queue_pages_of(moves, site)?;
+            self.queue_pages_of(admit, site)?;
         }
         while self.looks_everywhere && self.left() > 0 {
             let before = self.waiting;
             for site in self.sites_with_room()? {
-                self.queue_pages_of(moves, &site)?;
+                self.queue_pages_of(admit, &site)?;
             }
             self.looks_everywhere = self.waiting < before;
         }
         Ok(())
+    }
+
+    /// Whether the page to which this key belongs has been queued, or another row has its content.
+    pub(in crate::sqlite) fn is_taken(&self, key: &PageKey) -> rusqlite::Result<bool> {
+        is_taken(self.tx, self.queue, key)
+    }
+
+    /// The known pages that are not queued.
+    pub(in crate::sqlite) fn waiting(&self) -> u64 {
+        self.waiting
+    }
+
+    /// Whether the budget is used up.
+    pub(in crate::sqlite) fn is_budget_used(&self) -> bool {
+        self.left() == 0
+    }
+
+    /// Counts pages that were queued as waiting again: the crawl ends without fetching them.
+    pub(in crate::sqlite) fn put_back(&mut self, pages: u64) {
+        self.pages = self.pages.saturating_sub(pages);
+        self.waiting += pages;
     }
 
     /// What is left of the budget.
@@ -391,7 +430,7 @@ impl<'a> Crawl<'a> {
         Ok(names)
     }
 
-    fn queue_pages_of(&mut self, moves: &mut Moves<'_>, site: &str) -> rusqlite::Result<()> {
+    fn queue_pages_of(&mut self, admit: &mut dyn Admit, site: &str) -> rusqlite::Result<()> {
         let left = self.left();
         let most_open = self.most_open();
         let per_site = self.budget.pages_per_site.unwrap_or(u64::MAX);
@@ -408,7 +447,7 @@ impl<'a> Crawl<'a> {
                 break;
             }
             for link in &links {
-                queued += u64::from(self.queue_page(moves, link)?);
+                queued += u64::from(self.queue_page(admit, link)?);
                 removed += self.remove_link(counts_before.id, link)?;
             }
         }
@@ -423,7 +462,7 @@ impl<'a> Crawl<'a> {
     }
 
     /// Queues a page, unless the row of another page has its content. Returns whether it did.
-    fn queue_page(&self, moves: &mut Moves<'_>, link: &WaitingLink) -> rusqlite::Result<bool> {
+    fn queue_page(&self, admit: &mut dyn Admit, link: &WaitingLink) -> rusqlite::Result<bool> {
         // No redirect leads to an invalid URL.
         if let Ok(url) = WebUrl::parse(&link.url) {
             let key = page_key(&plain_url(&url));
@@ -432,10 +471,7 @@ impl<'a> Crawl<'a> {
             }
             self.take(&key)?;
         }
-        let place = self.place_of(link)?;
-        let payload = serde_json::to_vec(&place).unwrap_or_default();
-        moves.accept(&NewJob::now(Job::new(link.url.clone(), payload)))?;
-        Ok(true)
+        admit.page(&link.url, &self.place_of(link)?)
     }
 
     fn remove_link(&self, site: i64, link: &WaitingLink) -> rusqlite::Result<u64> {
@@ -470,7 +506,7 @@ impl<'a> Crawl<'a> {
     }
 
     /// Writes the counters.
-    pub(super) fn write(self) -> rusqlite::Result<()> {
+    pub(in crate::sqlite) fn write(self) -> rusqlite::Result<()> {
         self.write_sites()?;
         for (bucket, Bucket { pages, .. }) in self.buckets.iter().filter(|(_, b)| b.is_changed) {
             self.tx.run(
@@ -501,7 +537,11 @@ impl<'a> Crawl<'a> {
 }
 
 /// Whether a page has been queued, or the row of another page has its content.
-pub(super) fn is_taken(tx: &Connection, queue: i64, key: &PageKey) -> rusqlite::Result<bool> {
+pub(in crate::sqlite) fn is_taken(
+    tx: &Connection,
+    queue: i64,
+    key: &PageKey,
+) -> rusqlite::Result<bool> {
     let select = "SELECT 1 FROM crawl_seen WHERE queue = ?1 AND key = ?2 AND taken = 1";
     tx.has(select, (queue, key.as_slice()))
 }

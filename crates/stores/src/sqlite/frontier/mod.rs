@@ -13,22 +13,36 @@ use fetchwell_engine::ports::finish::{Finish, Finished, Settled, Settlement};
 use fetchwell_engine::ports::frontier::{
     CrawlBudget, CrawlCounts, CutOff, Discoveries, Discovers, Frontier, PagePlace, WaitingSite,
 };
-use fetchwell_engine::ports::job::LeaseId;
+use fetchwell_engine::ports::job::{Job, LeaseId, NewJob};
 use fetchwell_policy::crawl::PageKey;
 use fetchwell_policy::url::Site;
 use fetchwell_sqlite::statements::Statements;
 use rusqlite::Connection;
 
-use self::crawl::{Crawl, OTHER_SITES, is_taken};
+use self::crawl::{OTHER_SITES, is_taken};
 use super::files::OutputFile;
 use super::moves::Moves;
 use super::queue::settle_batch;
 use super::{SqliteInstance, SqliteQueue};
 
-pub(super) use crawl::CRAWL_TABLES;
+pub(super) use crawl::{Admit, CRAWL_TABLES, Crawl};
 
 /// The maximum number of sites that an estimate considers.
 const SITES_IN_ESTIMATE: usize = 10_000;
+
+/// Queues pages in the queue that belongs to the crawl alone.
+struct OwnQueue<'m, 'a>(&'m mut Moves<'a>);
+
+impl Admit for OwnQueue<'_, '_> {
+    fn page(&mut self, url: &str, place: &PagePlace) -> rusqlite::Result<bool> {
+        let payload = serde_json::to_vec(place).unwrap_or_default();
+        self.0.accept(&NewJob::now(Job::new(url.to_owned(), payload)))
+    }
+
+    fn job(&mut self, job: &NewJob) -> rusqlite::Result<bool> {
+        self.0.accept(job)
+    }
+}
 
 /// The frontier of the crawl that uses a queue.
 #[derive(Clone)]
@@ -52,9 +66,9 @@ impl SqliteFrontier {
         let changed = self
             .queue
             .transact(move |moves| {
-                let mut crawl = Crawl::read(moves, budget)?;
+                let mut crawl = Crawl::read(moves.tx, moves.queue, budget)?;
                 let done = work(moves, &mut crawl)?;
-                crawl.queue_pages(moves)?;
+                crawl.queue_pages(&mut OwnQueue(moves))?;
                 crawl.write()?;
                 Ok(done)
             })
@@ -69,7 +83,7 @@ impl Frontier for SqliteFrontier {
     async fn add(&self, found: Discoveries) -> Result<(), StoreError> {
         self.change(move |moves, crawl| {
             crawl.look_everywhere();
-            crawl.discover(moves, &found)
+            crawl.discover(&mut OwnQueue(moves), &found)
         })
         .await
     }
@@ -117,17 +131,19 @@ impl Frontier for SqliteFrontier {
     }
 
     async fn cut_off(&self, most: usize) -> Result<Vec<CutOff>, StoreError> {
-        let select = "SELECT reason, site, links, example FROM crawl_cut WHERE queue = ?1
-             ORDER BY links DESC, reason, site LIMIT ?2";
-        let read = move |tx: &Connection, queue: i64| {
-            tx.list(select, (queue, most), |row| {
-                let (reason, site, links, example) = <(_, String, _, _)>::try_from(row)?;
-                let site = (site != OTHER_SITES).then_some(site);
-                Ok(CutOff { reason, site, links, example })
-            })
-        };
-        self.queue.read(read).await
+        self.queue.read(move |tx, queue| cut_off(tx, queue, most)).await
     }
+}
+
+/// The links of a crawl that were cut off.
+pub(super) fn cut_off(tx: &Connection, queue: i64, most: usize) -> rusqlite::Result<Vec<CutOff>> {
+    let select = "SELECT reason, site, links, example FROM crawl_cut WHERE queue = ?1
+         ORDER BY links DESC, reason, site LIMIT ?2";
+    tx.list(select, (queue, most), |row| {
+        let (reason, site, links, example) = <(_, String, _, _)>::try_from(row)?;
+        let site = (site != OTHER_SITES).then_some(site);
+        Ok(CutOff { reason, site, links, example })
+    })
 }
 
 /// Renders a record as bytes.
@@ -193,7 +209,7 @@ impl<R: Discovers + Send + Sync> Finish<R> for CrawlFinish<R> {
                         crawl.settled(site, settlement)?;
                     }
                     for found in &ended.found {
-                        crawl.discover(moves, found)?;
+                        crawl.discover(&mut OwnQueue(moves), found)?;
                     }
                     bytes.extend_from_slice(&ended.bytes);
                 }

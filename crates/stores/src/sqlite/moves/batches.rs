@@ -8,7 +8,7 @@ use rusqlite::Connection;
 
 use super::{MessageEnding, Moves};
 use crate::shared::batch_count::{BatchCount, BatchCounter, cancelled_with_batch};
-use crate::shared::conclusion::batch_delivery;
+use crate::shared::conclusion::delivery_job;
 use crate::shared::job_state::sql;
 use crate::sqlite::deliveries;
 
@@ -170,25 +170,38 @@ impl MessageEnding<'_> {
         callback_url: Option<String>,
     ) -> rusqlite::Result<()> {
         let tx = self.deliveries.tx;
+        let (number, place) = self.number_end(&id.to_string(), caller, callback_url)?;
+        tx.run(
+            "UPDATE message_batch SET ended_at = ?2, number = ?3, place = ?4 WHERE id = ?1",
+            (id.0, self.wall.as_micros(), number, place),
+        )?;
+        Ok(())
+    }
+
+    /// Puts the end of a batch or a crawl among the events of its caller, and on the queue of deliveries. Returns its
+    /// number among these ends, and the cursor of the newest result.
+    pub(in crate::sqlite) fn number_end(
+        &mut self,
+        id: &str,
+        caller: String,
+        callback_url: Option<String>,
+    ) -> rusqlite::Result<(i64, i64)> {
+        let tx = self.deliveries.tx;
         // A caller without any result may have no row yet.
-        let (number, place): (i64, i64) = tx.one(
+        let end: (i64, i64) = tx.one(
             "INSERT INTO caller (name, role, created_at, revoked_at, batches)
              VALUES (?1, 'caller', ?2, ?2, 1)
              ON CONFLICT (name) DO UPDATE SET batches = batches + 1 RETURNING batches, results",
             (&caller, self.wall.as_micros()),
             |row| row.try_into(),
         )?;
-        tx.run(
-            "UPDATE message_batch SET ended_at = ?2, number = ?3, place = ?4 WHERE id = ?1",
-            (id.0, self.wall.as_micros(), number, place),
-        )?;
         if let Some(url) = callback_url {
-            deliveries::begin(tx, &id.to_string(), &caller, &url, self.wall)?;
-            self.deliveries.accept(&batch_delivery(url, id, &caller))?;
+            deliveries::begin(tx, id, &caller, &url, self.wall)?;
+            self.deliveries.accept(&delivery_job(url, id.as_bytes().to_vec(), &caller))?;
         }
         if !self.callers.contains(&caller) {
             self.callers.push(caller);
         }
-        Ok(())
+        Ok(end)
     }
 }

@@ -102,6 +102,54 @@ impl Moves<'_> {
         }
     }
 
+    /// Inserts a message that has ended with this result: a page of the crawl with this key.
+    pub(in crate::sqlite) fn accept_ended(
+        &mut self,
+        row: NewRow<'_>,
+        crawl: i64,
+        result: &FetchResult,
+        skipped: bool,
+        ending: &mut MessageEnding<'_>,
+    ) -> rusqlite::Result<()> {
+        let NewRow { new, caller, batch } = row;
+        let lane = Lane { group: Some(new.retailer.clone()), party: Some(caller.to_owned()) };
+        let lane = self.lane_id(&lane)?;
+        let deadline = self.now + new.deadline_in;
+        let state = end_state(result);
+        let due = self.now;
+        let beginning = Beginning { state, due, follows: None, shares: false, batch };
+        let id = self.insert(&[Row { new, lane, deadline }], &beginning, ending.wall)?;
+        self.tx.run(
+            "UPDATE job SET attempts = ?2, ended_at = ?3, reason = ?4, story = ?5, crawl = ?6
+             WHERE id = ?1",
+            (
+                id,
+                result.attempts,
+                self.now.as_micros(),
+                result.reason(),
+                result.attempt.as_ref().map(AttemptRecord::to_line),
+                crawl,
+            ),
+        )?;
+        self.change.accepted += 1;
+        match skipped {
+            true => self.change.skipped += 1,
+            false => self.change.done += 1,
+        }
+        *self.messages.entry(lane).or_default() += 1;
+        let body_of = body_of(id, &result.body);
+        let kind = new.kind;
+        let ended = Ended { id, key: new.id.0, lane, callback_url: None, kind, batch };
+        self.put_out(ended, caller, result, body_of, ending)?;
+        if let ResultBody::New(body) = &result.body {
+            bodies::keep(self.tx, id, caller, body, self.now, ending.wall)?;
+        }
+        let entry = "INSERT INTO message_crawl_result (crawl, place, job)
+             SELECT ?1, cursor, job FROM outbox WHERE job = ?2";
+        self.tx.run(entry, (crawl, id))?;
+        Ok(())
+    }
+
     /// Ends a message and its followers, if the epoch holds it. Returns whether it did.
     pub(in crate::sqlite) fn end_message(
         &mut self,

@@ -4,6 +4,7 @@ mod batches;
 mod dead_letters;
 mod deadlines;
 mod interventions;
+mod lanes;
 mod messages;
 mod rows;
 
