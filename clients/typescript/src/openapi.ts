@@ -116,7 +116,8 @@ export interface paths {
         /**
          * Cancel a crawl
          * @description No further pages are queued, and those that wait are not fetched; they have no result. Requests in flight are not
-         *     interrupted. Existing results are kept. A crawl that has ended is not changed.
+         *     interrupted. A few pages per site that were already scheduled are still fetched. Existing results are kept. A crawl
+         *     that has ended is not changed.
          */
         delete: operations["cancel_crawl"];
         options?: never;
@@ -1392,12 +1393,12 @@ export interface components {
             failed: number;
             /**
              * Format: int64
-             * @description The known pages.
+             * @description The known pages, including those whose content another result has.
              */
             known: number;
             /**
              * Format: int64
-             * @description Those of `failed` that ask not to be kept (noindex).
+             * @description Those of `failed` that ask not to be indexed (noindex).
              */
             noindex: number;
             /**
@@ -1407,7 +1408,7 @@ export interface components {
             queued: number;
             /**
              * Format: int64
-             * @description Those of `failed` that redirect to a page that another result has.
+             * @description Those of `failed` that redirect to a page that is in another result of the crawl.
              */
             redirected: number;
             /**
@@ -1516,11 +1517,6 @@ export interface components {
              * @description The maximum number of pages.
              */
             limit: number;
-            /**
-             * Format: date-time
-             * @description Since when it is paused; null if it is not.
-             */
-            paused_at: string | null;
             /** @description The start pages. */
             urls: string[];
         };
@@ -1689,8 +1685,8 @@ export interface components {
             site_name?: string | null;
             /**
              * @description `success`, `http_error`, `timeout`, `network_error`, `rate_limited`, `refused_by_robots`, `refused`,
-             *     `internal_error` or `cancelled`; for pages of a crawl also `noindex` (the page asks not to be kept) or `redirected`
-             *     (another result of the crawl has the page that it redirects to).
+             *     `internal_error` or `cancelled`; for pages of a crawl also `noindex` (the page asks not to be indexed) or
+             *     `redirected` (it redirects to a page that is in another result of the crawl).
              */
             status: components["schemas"]["ResultStatus"];
             /** @description The text of the article, if the message has `"extract": true`. */
@@ -2175,8 +2171,8 @@ export interface components {
             site_name?: string | null;
             /**
              * @description `success`, `http_error`, `timeout`, `network_error`, `rate_limited`, `refused_by_robots`, `refused`,
-             *     `internal_error` or `cancelled`; for pages of a crawl also `noindex` (the page asks not to be kept) or `redirected`
-             *     (another result of the crawl has the page that it redirects to).
+             *     `internal_error` or `cancelled`; for pages of a crawl also `noindex` (the page asks not to be indexed) or
+             *     `redirected` (it redirects to a page that is in another result of the crawl).
              */
             status: components["schemas"]["ResultStatus"];
             /** @description The text of the article, if the message has `"extract": true`. */

@@ -225,7 +225,7 @@ table! {
         retriever_max_connections: usize = whole(1, 100_000), key("retriever.max_connections", "1024");
         /// The maximum body size of a batch of messages.
         retriever_max_batch_body: u64 = size(KIB, GIB), key("retriever.max_batch_body", "16MiB");
-        /// The maximum number of pages of a crawl by API.
+        /// The maximum number of pages per crawl (`POST /crawl`).
         retriever_max_crawl_pages: u64 = whole(1, 1_000_000_000), key("retriever.max_crawl_pages", "100000");
         /// The maximum number of unfinished crawls per caller.
         retriever_max_crawls: u32 = whole(1, 256), key("retriever.max_crawls", "5");

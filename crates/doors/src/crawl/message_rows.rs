@@ -1,4 +1,4 @@
-//! The results of messages, for crawls by API.
+//! The results of messages, for crawls through the API.
 
 use fetchwell_engine::pipeline::GiveUp;
 use fetchwell_engine::plan::redirect_chain::FetchEnd;
@@ -71,7 +71,7 @@ impl PageKind for MessageRows {
 
     fn redirected(&self, page: PageToRecord<'_>, fetch_end: &FetchEnd, status: u16) -> FetchResult {
         let error = format!(
-            "another result of this crawl has the page that it redirects to: {}",
+            "redirects to {}, which is in another result of this crawl",
             fetch_end.final_url
         );
         let result = self.without_page(page, fetch_end, FetchResult::REDIRECTED, error);

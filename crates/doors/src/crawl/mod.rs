@@ -1,9 +1,11 @@
-//! `fetchwell crawl`, and crawls by API: turns each page of a site into one row or one result, and follows its links.
+//! `fetchwell crawl`, and crawls through the API: turns each page of a site into one row or one result, and follows its
+//! links.
 //!
-//! `run` builds the door of the command and the start of a crawl, `by_api` the door of `serve`. `page_plan` fetches pages,
-//! `sitemap_plan` robots.txt and sitemaps; `links` applies the [`CrawlRules`] to the URLs in them. `page_kind` says what
-//! becomes of a page: `fetch_rows` makes rows, of which `rows` leaves out content that another row has; `message_rows`
-//! makes results. The frontier is a port: it stores what a record has found in the transaction that settles the lease.
+//! `run` builds the door of the command and the start of a crawl, `by_api` the door of `serve`. `page_plan` fetches
+//! pages, `sitemap_plan` robots.txt and sitemaps; `links` applies the [`CrawlRules`] to the URLs in them. `page_kind` is
+//! the output for a page: `fetch_rows` makes rows, of which `rows` leaves out content that another row has;
+//! `message_rows` makes results. The frontier is a port: it stores what a record has found in the transaction that
+//! settles the lease.
 
 mod by_api;
 mod fetch_rows;

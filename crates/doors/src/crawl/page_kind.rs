@@ -46,8 +46,8 @@ pub(crate) trait PageKind: Send + Sync + 'static {
     /// The row of a page that redirects to one whose content another row has.
     fn redirected(&self, page: PageToRecord<'_>, fetch_end: &FetchEnd, status: u16) -> Self::Row;
 
-    /// The row of a page that was fetched or failed. `noindex`: it asks not to be kept. `unread`: why some of its links
-    /// were not read.
+    /// The row of a page that was fetched or failed. `noindex`: it asks not to be indexed. `unread`: why some of its
+    /// links were not read.
     fn arrived(
         &self,
         page: PageToRecord<'_>,
@@ -70,8 +70,8 @@ pub(crate) trait PageKind: Send + Sync + 'static {
     ) -> Self::Row;
 }
 
-/// The reason of a row whose page asks not to be kept.
-pub(crate) const NOINDEX: &str = "the page asks not to be kept (noindex)";
+/// The reason of a row whose page asks not to be indexed.
+pub(crate) const NOINDEX: &str = "the page asks not to be indexed (noindex)";
 
 /// One reason, or both.
 pub(crate) fn joined(first: Option<String>, second: Option<String>) -> Option<String> {

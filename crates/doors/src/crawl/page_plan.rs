@@ -450,7 +450,8 @@ mod tests {
     #[test]
     fn a_row_says_if_there_are_too_many_links() {
         let links: String = (0..10_001).map(|n| format!("<a href=/page-{n}>{n}</a>")).collect();
-        for (format, start) in [("", "links after"), ("noindex", "the page asks not to be kept")] {
+        for (format, start) in [("", "links after"), ("noindex", "the page asks not to be indexed")]
+        {
             let html = format!("<meta name=robots content={format}>{links}");
             let (row, found) = read(rules(OutputFormat::Json), &html, None);
             let reason = row["reason"].as_str().unwrap();

@@ -47,6 +47,7 @@ pub fn starts<'a>(urls: impl IntoIterator<Item = &'a String>, reads_robots: bool
 pub(super) struct CrawlContext<K> {
     pub(super) rules: CrawlRules,
     pub(super) kind: K,
+    /// Only saves requests: which row has a page is decided when the row is stored.
     pub(super) known_rows: KnownRows,
 }
 

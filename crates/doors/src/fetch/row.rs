@@ -28,7 +28,7 @@ use super::printed::{markdown_page, text_page, under_url};
 pub enum RowOutcome {
     Fetched,
     SkippedByRobots,
-    /// The page asks not to be kept. Only `crawl` obeys that.
+    /// The page asks not to be indexed. Only `crawl` obeys that.
     Noindex,
     /// It redirects to a page whose content another row has. Only `crawl` compares rows.
     Redirected,

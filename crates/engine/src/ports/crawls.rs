@@ -1,4 +1,4 @@
-//! The port for crawls by API: their pages become messages with results in the outbox of a caller.
+//! The port for crawls through the API: their pages become messages with results in the outbox of a caller.
 //!
 //! The pages of a crawl are jobs of a queue of their own, in the lane of the crawl. When a page ends, its message, its
 //! result, the links that were found on it and the counters of the crawl are stored in the transaction that settles its
@@ -24,8 +24,11 @@ pub const CRAWLS_PER_PAGE: u32 = 200;
 /// The maximum number of waiting jobs that one call of [`Crawls::stop_some`] removes.
 pub const STOPPED_AT_ONCE: u32 = 500;
 
-/// The maximum number of unfinished crawls of all callers.
-pub const MAX_OPEN_CRAWLS: u32 = 1_000;
+/// The maximum number of unfinished crawls of all callers. Each process keeps the rules of all of them in memory.
+pub const MAX_OPEN_CRAWLS: u32 = 256;
+
+/// The maximum number of robots.txt files and sitemaps per crawl.
+pub const MAX_SITEMAPS_PER_CRAWL: u64 = 10_000;
 
 /// How many pages a crawl may know for each page that it may fetch. More would only use up the disk.
 const KNOWN_PER_PAGE: u64 = 10;
@@ -134,7 +137,7 @@ pub enum CrawlStarted {
 pub enum CrawlEnd {
     /// Every page that it may fetch has ended.
     Completed,
-    /// It reached the maximum number of pages, and knows more.
+    /// A limit was reached before all pages and sitemaps were read.
     Limit,
     /// It reached its maximum time.
     MaxTime,
@@ -176,8 +179,6 @@ pub struct MessageCrawl {
     pub created_at: Time,
     /// When it was cancelled.
     pub cancelled_at: Option<Time>,
-    /// Since when it queues no further pages.
-    pub paused_at: Option<Time>,
     /// When its last page ended.
     pub ended_at: Option<Time>,
     /// Why it ended.
@@ -191,7 +192,7 @@ pub struct MessageCrawl {
 /// The pages of a crawl by status.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CrawlTally {
-    /// The known pages.
+    /// The known pages, including those whose content another result has.
     pub known: u64,
     /// The known pages that are not queued, because it is not their turn yet or a limit excludes them.
     pub waiting: u64,
@@ -207,7 +208,7 @@ pub struct CrawlTally {
     pub failed: u64,
     /// Those of `failed` that robots.txt disallows. They do not count against the limits.
     pub robots: u64,
-    /// Those of `failed` that ask not to be kept.
+    /// Those of `failed` that ask not to be indexed.
     pub noindex: u64,
     /// Those of `failed` that redirect to a page that another result has.
     pub redirected: u64,
@@ -281,8 +282,8 @@ pub trait Crawls: Send + Sync {
     /// [`STOPPED_AT_ONCE`]. Returns how many. Their pages have no result.
     async fn stop_some(&self, id: CrawlId) -> Result<u32, StoreError>;
 
-    /// Crawls that may need [`tidy`](Crawls::tidy): those that have not ended, and those whose frontier is still
-    /// stored. At most [`MAX_OPEN_CRAWLS`], the oldest first.
+    /// Crawls that need [`tidy`](Crawls::tidy): those that were cancelled or have reached their maximum time, and ended
+    /// ones whose frontier is still stored. At most [`MAX_OPEN_CRAWLS`], the oldest first.
     async fn untidy(&self) -> Result<Vec<CrawlId>, StoreError>;
 
     /// Does a bounded part of what is left to do for a crawl: removes the waiting jobs of one that is to end, and the

@@ -161,6 +161,8 @@ pub struct CrawlBudget {
     pub pages_per_site: Option<u64>,
     /// The maximum number of known pages; `None` for no limit.
     pub known: Option<u64>,
+    /// The maximum number of jobs that are not pages, such as sitemaps; `None` for no limit.
+    pub sitemaps: Option<u64>,
 }
 
 /// The size of a crawl.

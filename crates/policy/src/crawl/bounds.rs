@@ -56,7 +56,7 @@ pub enum CutReason {
     SameContent,
     /// The domain has many hosts.
     Hosts,
-    /// The site lists many sitemaps.
+    /// The site or the crawl has many sitemaps.
     Sitemaps,
     /// A sitemap says that the page has not changed.
     Unchanged,
@@ -127,7 +127,9 @@ impl CutReason {
             CutReason::Hosts => format!("a domain with more than {MAX_HOSTS} hosts"),
             CutReason::Sitemaps => format!("sitemaps beyond the first {MAX_SITEMAPS} of a site"),
             CutReason::Unchanged => "unchanged since the time given by --since".to_owned(),
-            CutReason::KnownPages => "the crawl knows many more pages than its limit".to_owned(),
+            CutReason::KnownPages => {
+                "the crawl already knows ten times as many pages as its limit".to_owned()
+            }
         }
     }
 }
@@ -210,6 +212,11 @@ pub fn site_bound(url: &WebUrl) -> Option<Bound> {
 /// The bound on the number of sitemaps that a site lists.
 pub fn sitemap_bound(lister: &Site) -> Bound {
     Bound::new(MAX_SITEMAPS, CutReason::Sitemaps, lister.as_str(), "")
+}
+
+/// The bound on the number of sitemaps of a crawl, those of all sites together.
+pub fn crawl_sitemap_bound(most: u64) -> Bound {
+    Bound::new(most, CutReason::Sitemaps, "", "all sites")
 }
 
 /// The last two labels of a host, or the last three where the second-last one is short, as in `example.co.uk`. A guess

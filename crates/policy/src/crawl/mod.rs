@@ -12,10 +12,12 @@ mod pattern;
 mod scope;
 mod sitemaps;
 
-pub use bounds::{Bound, CutReason, bounds, content_bound, site_bound, sitemap_bound};
+pub use bounds::{
+    Bound, CutReason, bounds, content_bound, crawl_sitemap_bound, site_bound, sitemap_bound,
+};
 pub use canonical::{PageKey, page_key, plain_url};
 pub use directives::Directives;
 pub use downloads::is_download;
 pub use pattern::{PatternFault, UrlPattern};
 pub use scope::{Scope, ScopeKind};
-pub use sitemaps::Sitemaps;
+pub use sitemaps::{SITEMAP_DEPTH, Sitemaps};

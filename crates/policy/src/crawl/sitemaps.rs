@@ -2,6 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+/// The depth of the pages that sitemaps list.
+pub const SITEMAP_DEPTH: u32 = 1;
+
 /// Whether the sitemaps of a site are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -154,10 +154,15 @@ pub(super) async fn crawls(
         Ok(())
     })?;
     let caller = Some(identity.caller.name.as_str());
+    // Each has up to 100 start pages.
+    let mut share = api.memory.take(u64::from(most) * MAX_BODY_BYTES).await?;
     let found = api.stored(api.crawl_store()?.store.crawls(caller, after, most).await)?;
+    let urls = found.iter().flat_map(|crawl| &crawl.spec.urls);
+    share.shrink_to(urls.map(|url| url.len() as u64).sum());
     let is_full = found.len() >= usize::try_from(most).unwrap_or(usize::MAX);
     let next = found.last().filter(|_| is_full).map(|last| last.id.to_string());
-    Ok(json(&CrawlPage { crawls: found.iter().map(CrawlView::of).collect(), next }))
+    let page = CrawlPage { crawls: found.iter().map(CrawlView::of).collect(), next };
+    Ok(until_sent(json(&page), share))
 }
 
 /// Get a crawl: its pages by status, and which links were not followed
@@ -239,7 +244,8 @@ pub(super) async fn crawl_results(
 /// Cancel a crawl
 ///
 /// No further pages are queued, and those that wait are not fetched; they have no result. Requests in flight are not
-/// interrupted. Existing results are kept. A crawl that has ended is not changed.
+/// interrupted. A few pages per site that were already scheduled are still fetched. Existing results are kept. A crawl
+/// that has ended is not changed.
 #[utoipa::path(
     delete,
     path = "/crawl/{id}",

@@ -125,12 +125,21 @@ impl Api {
     ) -> Result<Vec<EndedGroup>, Problem> {
         let caller = &identity.caller.name;
         let most = BATCHES_PER_PAGE;
-        let batches = self.on.batches.ended_batches(caller, read, until, most).await;
-        let batches = self.stored(batches)?.into_iter().map(EndedGroup::Batch);
-        let Some(crawls) = &self.on.crawls else { return Ok(batches.collect()) };
-        let crawls = crawls.store.ended_crawls(caller, read, until, most).await;
-        let crawls = self.stored(crawls)?.into_iter().map(EndedGroup::Crawl);
-        let mut ended: Vec<EndedGroup> = batches.chain(crawls).collect();
+        let batches = || self.on.batches.ended_batches(caller, read, until, most);
+        let mut ended_batches = self.stored(batches().await)?;
+        let mut ended: Vec<EndedGroup> = Vec::new();
+        if let Some(crawls) = &self.on.crawls {
+            let crawls = crawls.store.ended_crawls(caller, read, until, most).await;
+            ended.extend(self.stored(crawls)?.into_iter().map(EndedGroup::Crawl));
+        }
+        let newest = ended.last().map_or(0, EndedGroup::number);
+        let number = |batch: &MessageBatch| batch.completion.map_or(0, |end| end.number);
+        if ended_batches.last().is_none_or(|last| number(last) < newest) && newest > 0 {
+            // Between the two reads, a batch may have ended before the newest of these crawls.
+            ended_batches = self.stored(batches().await)?;
+            ended_batches.retain(|batch| number(batch) < newest);
+        }
+        ended.extend(ended_batches.into_iter().map(EndedGroup::Batch));
         ended.sort_by_key(EndedGroup::number);
         // Beyond that, those of the other kind may be missing.
         ended.truncate(most as usize);

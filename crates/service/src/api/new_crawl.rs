@@ -5,7 +5,7 @@ use std::time::Duration;
 use fetchwell_engine::ports::crawls::CrawlSpec;
 use fetchwell_engine::ports::inbox::options::Options;
 use fetchwell_policy::address::AddressGuard;
-use fetchwell_policy::crawl::{ScopeKind, Sitemaps, UrlPattern};
+use fetchwell_policy::crawl::{SITEMAP_DEPTH, ScopeKind, Sitemaps, UrlPattern};
 use utoipa::ToSchema;
 
 use super::fields::{DEFAULT_RETAILER, MAX_FAULTS, Reader, pointer};
@@ -27,12 +27,10 @@ const DEFAULT_LIMIT: u64 = 10_000;
 pub(super) const DEFAULT_MAX_TIME: Duration = Duration::from_secs(24 * 3_600);
 /// How long a crawl may take.
 const LONGEST_TIME: Duration = Duration::from_secs(7 * 24 * 3_600);
-/// Deeper than any site.
+/// A sanity limit.
 const MAX_DEPTH: u64 = 1_000_000;
-/// More pages than any site has, and few enough for the store.
+/// A sanity limit.
 const MAX_PER_SITE: u64 = 1_000_000_000_000;
-/// The depth of the pages that sitemaps list, as for the command.
-const SITEMAP_DEPTH: u32 = 1;
 
 const KNOWN: [&str; 16] = [
     "urls",
@@ -83,7 +81,7 @@ pub(super) struct NewCrawlBody {
     #[schema(minimum = 1, maximum = 1_000_000_000_000_i64)]
     limit_per_site: Option<u64>,
     /// How long the crawl may take: whole seconds, or text such as "2h"; at most 7 days (default: 24 hours). Pages that
-    /// wait then are not fetched.
+    /// wait then are not fetched. A few pages per site that were already scheduled are still fetched.
     #[schema(example = "2h")]
     max_time: Option<MaxTime>,
     /// Whether to read sitemaps: `auto` (the default) follows links, too; `only` follows no links; `off` reads none.

@@ -25,7 +25,7 @@ pub(super) fn document() -> OpenApi {
     tags(
         (name = "Messages", description = "Send messages, and read their state and result."),
         (name = "Batches", description = "Watch, read and cancel messages that were sent together."),
-        (name = "Crawls", description = "Follow the links of a site, and read or cancel what that brings."),
+        (name = "Crawls", description = "Start crawls, read their results, and cancel them."),
         (name = "Outbox", description = "Read results in the order in which they were stored."),
         (name = "Webhooks", description = "Your deliveries to webhooks: list and replay them, and rotate your secret."),
         (name = "Callers", description = "Callers and their tokens, for operators."),

@@ -201,8 +201,8 @@ impl ProblemKind {
     pub(crate) const NOT_SUPPORTED: ProblemKind = ProblemKind {
         name: "not-supported",
         status: StatusCode::NOT_IMPLEMENTED,
-        title: "The store of this service does not support this",
-        mend: "Crawls need the embedded store. Start the service with --store sqlite:PATH, or use the command \
+        title: "Not supported by this store",
+        mend: "PostgreSQL cannot store crawls. Start the service with --store sqlite:PATH, or use the command \
                `fetchwell crawl`.",
     };
 

@@ -28,8 +28,8 @@ pub struct CrawlView {
     pub created_at: String,
     /// Whether it has ended.
     pub done: bool,
-    /// Why it ended: `completed`, `limit` (it knows more pages than it may fetch), `max_time` or `cancelled`; null until
-    /// then.
+    /// Why it ended: `completed`, `limit` (a limit was reached before all pages and sitemaps were read), `max_time` or
+    /// `cancelled`; null until then.
     #[schema(required, value_type = Option<CrawlEndReason>)]
     pub end_reason: Option<&'static str>,
     /// Its pages by status.
@@ -37,9 +37,6 @@ pub struct CrawlView {
     /// When it was cancelled; null if it was not.
     #[schema(required, format = DateTime)]
     pub cancelled_at: Option<String>,
-    /// Since when it is paused; null if it is not.
-    #[schema(required, format = DateTime)]
-    pub paused_at: Option<String>,
     /// When its last page ended; null until then.
     #[schema(required, format = DateTime)]
     pub ended_at: Option<String>,
@@ -53,7 +50,7 @@ pub struct CrawlView {
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = CrawlCounts)]
 pub struct CrawlCountsView {
-    /// The known pages.
+    /// The known pages, including those whose content another result has.
     pub known: u64,
     /// Known pages that are not queued: it is not their turn yet, or a limit excludes them.
     pub waiting: u64,
@@ -69,9 +66,9 @@ pub struct CrawlCountsView {
     pub failed: u64,
     /// Those of `failed` that robots.txt disallows. They do not count against the limits.
     pub robots: u64,
-    /// Those of `failed` that ask not to be kept (noindex).
+    /// Those of `failed` that ask not to be indexed (noindex).
     pub noindex: u64,
-    /// Those of `failed` that redirect to a page that another result has.
+    /// Those of `failed` that redirect to a page that is in another result of the crawl.
     pub redirected: u64,
 }
 
@@ -116,7 +113,6 @@ impl CrawlView {
                 redirected: counts.redirected,
             },
             cancelled_at: crawl.cancelled_at.map(rfc3339),
-            paused_at: crawl.paused_at.map(rfc3339),
             ended_at: crawl.ended_at.map(rfc3339),
             cut_off: None,
             id,

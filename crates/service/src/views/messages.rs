@@ -64,8 +64,8 @@ pub struct OutboxView {
     /// The correlation id.
     pub correlation_id: String,
     /// `success`, `http_error`, `timeout`, `network_error`, `rate_limited`, `refused_by_robots`, `refused`,
-    /// `internal_error` or `cancelled`; for pages of a crawl also `noindex` (the page asks not to be kept) or `redirected`
-    /// (another result of the crawl has the page that it redirects to).
+    /// `internal_error` or `cancelled`; for pages of a crawl also `noindex` (the page asks not to be indexed) or
+    /// `redirected` (it redirects to a page that is in another result of the crawl).
     #[schema(value_type = ResultStatus)]
     pub status: String,
     /// The page as text; null if there is none, or if it is not text.

@@ -35,7 +35,7 @@ pub enum Moved {
     Elsewhere(String),
     /// A process is at work on the file.
     FileInUse,
-    /// The file has crawls that have not ended.
+    /// The file has crawls that have not ended, or whose end has not been delivered.
     HasOpenCrawls,
     /// The file was used since an earlier move had put its messages into the database.
     FileUsedSince,

@@ -44,7 +44,13 @@ static ROBOTS: LazyLock<Table> = LazyLock::new(|| {
     Table::new("robots.txt", "fetchwell_robots", columns, "SELECT origin, record FROM robots")
 });
 
-const OPEN_CRAWLS: &str = "SELECT EXISTS (SELECT 1 FROM message_crawl WHERE ended_at IS NULL)";
+/// A webhook about the end of a crawl sends the crawl, which is not moved.
+const OPEN_CRAWLS: &str = "SELECT EXISTS (SELECT 1 FROM message_crawl WHERE ended_at IS NULL)
+     OR EXISTS (SELECT 1 FROM delivery WHERE status = 'pending' AND webhook GLOB 'crawl_*')";
+
+fn has_open_crawls(tx: &Connection) -> rusqlite::Result<bool> {
+    tx.query_row(OPEN_CRAWLS, [], |row| row.get(0))
+}
 
 /// Opens a queue of the file, to check whether it is in use.
 pub(crate) async fn queue(db: &Db, name: &str, clock: &Clock) -> Result<SqliteQueue, StoreError> {
@@ -72,7 +78,7 @@ pub(crate) enum Left {
     Elsewhere(String),
     /// A process is using it.
     InUse,
-    /// It has crawls that have not ended. The database has no frontier to continue them.
+    /// It has crawls that have not ended, or whose end has not been delivered. The database cannot hold crawls.
     HasOpenCrawls,
     /// The file no longer matches what was copied to the database.
     UsedSince,
@@ -102,7 +108,7 @@ impl Export {
         if self.is_in_use(tx)? {
             return Ok(Left::InUse);
         }
-        if tx.query_row(OPEN_CRAWLS, [], |row| row.get(0))? {
+        if has_open_crawls(tx)? {
             return Ok(Left::HasOpenCrawls);
         }
         let mut counts = Vec::new();
@@ -294,4 +300,33 @@ fn keeps_politeness(tx: &Connection) -> rusqlite::Result<bool> {
 
 fn read<T: serde::de::DeserializeOwned>(value: ValueRef<'_>) -> rusqlite::Result<T> {
     serde_json::from_str(value.as_str()?).map_err(|error| FromSqlError::Other(error.into()).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sqlite::schema;
+
+    #[test]
+    fn a_file_is_not_moved_before_its_crawls_have_ended_and_their_webhooks_are_delivered() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        schema::migrate(&mut connection).unwrap();
+        let is_open_after = |change: &str| {
+            connection.execute_batch(change).unwrap();
+            has_open_crawls(&connection).unwrap()
+        };
+        let begin = "INSERT INTO message_crawl (id, caller, spec, created_at, until)
+             VALUES (zeroblob(16), 'anna', '{}', 0, 0)";
+        assert!(is_open_after(begin));
+        assert!(!is_open_after("UPDATE message_crawl SET ended_at = 0"));
+        let deliver = |webhook: &str| {
+            format!(
+                "INSERT INTO delivery (webhook, caller, url, status, created_at)
+                 VALUES ('{webhook}', 'anna', 'u', 'pending', 0)"
+            )
+        };
+        assert!(!is_open_after(&deliver("msg_1")));
+        assert!(is_open_after(&deliver("crawl_1")));
+        assert!(!is_open_after("UPDATE delivery SET status = 'delivered'"));
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use fetchwell_engine::ports::inbox::details::FetchDetails;
 use fetchwell_engine::ports::inbox::{
     FetchResult, MessageId, OutboxMessage, OutboxMost, OutboxPage,
 };
@@ -28,7 +29,7 @@ pub(super) fn of_job(tx: &Connection, job: LeaseId) -> rusqlite::Result<Option<O
     tx.find(concat!(select_result!(), " WHERE outbox.job = ?1"), [job], result_of)
 }
 
-/// The newest page of a kind, and when it was stored.
+/// The newest page of a kind, and when it was stored. The place in a crawl is left out: it is that of another message.
 pub(super) fn newest_page(
     tx: &Connection,
     kind: &[u8; 16],
@@ -39,7 +40,9 @@ pub(super) fn newest_page(
     );
     tx.find(select, [kind], |row| {
         let stored_at = row.get("stored_at")?;
-        Ok((result_of(row)?, Time::from_micros(stored_at)))
+        let mut page = result_of(row)?;
+        page.result.details = page.result.details.map(FetchDetails::without_crawl);
+        Ok((page, Time::from_micros(stored_at)))
     })
 }
 

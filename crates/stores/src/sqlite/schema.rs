@@ -515,7 +515,7 @@ const STEPS: &[&str] = &["
     DROP INDEX job_sent;
 ",
     "
-    -- Crawls by API. In the tables of crawls, `queue` is the key with a minus sign. `spec` says as JSON what is crawled; no
+    -- Crawls through the API. In the tables of crawls, `queue` is the key with a minus sign. `spec` says as JSON what is crawled; no
     -- page is queued after `until`, by the store's clock. All other times are by the wall clock. `open_pages` and
     -- `open_sitemaps` count jobs that have not ended. `number` and `place` are as for batches, which share the numbers;
     -- the crawl's own results up to `pruned` are gone. `is_clean`: its frontier was removed after its end.
@@ -528,7 +528,6 @@ const STEPS: &[&str] = &["
         created_at INTEGER NOT NULL,
         until INTEGER NOT NULL,
         cancelled_at INTEGER,
-        paused_at INTEGER,
         ended_at INTEGER,
         end_reason TEXT,
         open_pages INTEGER NOT NULL DEFAULT 0,

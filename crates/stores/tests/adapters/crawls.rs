@@ -1,23 +1,27 @@
-//! Crawls by API: each page ends with one result, what a crawl may use up is bounded, and nothing stays behind.
+//! Crawls through the API: each page ends with one result, what a crawl may use up is bounded, and nothing stays behind.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use fetchwell_engine::budget::Share;
 use fetchwell_engine::ports::crawls::{
-    CrawlEnd, CrawlSpec, CrawlStarted, Crawls, MessageCrawl, NewCrawl, STOPPED_AT_ONCE, crawl_of,
+    CrawlEnd, CrawlSpec, CrawlStarted, Crawls, MAX_SITEMAPS_PER_CRAWL, MessageCrawl, NewCrawl,
+    STOPPED_AT_ONCE, crawl_of,
 };
 use fetchwell_engine::ports::finish::{Finished, Settled, Settlement};
 use fetchwell_engine::ports::frontier::{
     CrawlRecord, Discoveries, FoundPage, PagePlace, ParentPage, SITEMAPS_PARTY,
 };
-use fetchwell_engine::ports::inbox::options::Options;
-use fetchwell_engine::ports::inbox::{AuditEntry, CrawlId, FetchResult, OutboxMost, OutboxPage};
-use fetchwell_engine::ports::job::{Job, Lane, Lease, NewJob};
+use fetchwell_engine::ports::inbox::details::{CrawlPlace, FetchDetails};
+use fetchwell_engine::ports::inbox::options::{Options, kind};
+use fetchwell_engine::ports::inbox::{
+    AuditEntry, CrawlId, FetchResult, MessageId, NewMessage, OutboxMost, OutboxPage, Submission,
+};
+use fetchwell_engine::ports::job::{Job, Lane, Lease, NewJob, job_key};
 use fetchwell_engine::ports::retriever_store::{CrawlStore, RetrieverStore};
 use fetchwell_engine::ports::source::{Demand, Taken};
 use fetchwell_engine::web::Phases;
-use fetchwell_policy::crawl::{PageKey, ScopeKind, Sitemaps, page_key};
+use fetchwell_policy::crawl::{Bound, CutReason, PageKey, ScopeKind, Sitemaps, page_key};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::url::WebUrl;
 use fetchwell_stores::sqlite::open_retriever;
@@ -174,6 +178,12 @@ fn page(url: &str, depth: u32) -> FoundPage {
     FoundPage { url: url.to_owned(), key: key(url), depth, bounds: Vec::new(), site_bound: None }
 }
 
+fn sitemap(url: &str) -> NewJob {
+    let lane = Lane { group: None, party: Some(SITEMAPS_PARTY.to_owned()) };
+    let job = Job { lane, ..Job::new(url.to_owned(), Vec::new()) };
+    NewJob { key: Some(job_key(job.site.as_ref(), url)), ..NewJob::now(job) }
+}
+
 fn result(status: &str) -> FetchResult {
     FetchResult { status: status.to_owned(), attempts: 1, ..FetchResult::default() }
 }
@@ -259,15 +269,142 @@ async fn of_a_page_and_a_redirect_to_it_only_one_has_the_content() {
     assert_eq!(rig.crawl(id).await.counts.redirected, 1);
 }
 
+/// A cancelled crawl adds nothing, but what is in flight still ends with one result per page.
+#[tokio::test]
+async fn of_two_redirects_that_end_after_the_crawl_was_cancelled_only_one_has_the_content() {
+    let rig = Rig::new().await;
+    let mut spec = spec("http://a.test/old", 10);
+    spec.urls.push("http://a.test/older".to_owned());
+    let started = new(1, spec);
+    let id = started.id;
+    rig.try_to_start(started).await;
+    let leases = rig.take(9).await;
+    assert_eq!(leases.len(), 2);
+    rig.port().cancel(id, None).await.unwrap();
+    for lease in leases {
+        let mut record = CrawlRecord::of_row(result(FetchResult::SUCCESS));
+        record.redirected = Some(result(FetchResult::REDIRECTED));
+        let target = key("http://a.test/new");
+        record.found = Arc::new(Discoveries {
+            also_known: vec![target],
+            takes: Some(target),
+            ..found_on(&lease, many(3))
+        });
+        rig.finish(lease, Settlement::Done, vec![record]).await;
+    }
+    let statuses: Vec<String> = rig.results(id).await.into_iter().map(|(_, one)| one).collect();
+    assert_eq!(statuses, ["success", "redirected"]);
+    let state = rig.crawl(id).await;
+    assert_eq!((state.counts.known, state.end), (2, Some(CrawlEnd::Cancelled)));
+}
+
+/// The place in a crawl is that of one message. A message that gets a copy of the page has none.
+#[tokio::test]
+async fn a_copy_of_a_page_is_in_no_crawl() {
+    let rig = Rig::new().await;
+    let url = "http://a.test/";
+    let id = rig.start(1, url, 10).await;
+    let place = CrawlPlace { id: id.to_string(), depth: 0, parent: None, links_found: 0 };
+    let details =
+        FetchDetails { final_url: url.to_owned(), crawl: Some(place), ..FetchDetails::default() };
+    let page = FetchResult { details: details.to_json(), ..result(FetchResult::SUCCESS) };
+    let lease = rig.take(9).await.remove(0);
+    rig.finish(lease, Settlement::Done, vec![CrawlRecord::of_row(page)]).await;
+    let plain = FetchDetails { crawl: None, ..details.clone() };
+
+    let options = Options::default().to_payload();
+    let kind = kind("anna", url, &options);
+    let newest = rig.store.inbox.newest_page(kind).await.unwrap().unwrap();
+    assert_eq!(newest.outbox.result.details, plain.to_json());
+    let site = WebUrl::parse(url).unwrap().site();
+    let message = NewMessage {
+        kind,
+        options: options.into(),
+        max_age: Some(DAY),
+        ..NewMessage::new(MessageId([9; 16]), url.to_owned(), site, DAY)
+    };
+    let submission = Submission {
+        caller: "anna".to_owned(),
+        from: "here".to_owned(),
+        idempotency: None,
+        messages: vec![message],
+        batch: None,
+    };
+    rig.store.inbox.submit(submission).await.unwrap();
+    let copy = rig.store.inbox.message(MessageId([9; 16]), None).await.unwrap().unwrap();
+    assert_eq!(copy.outbox.unwrap().result.details, plain.to_json());
+    let OutboxPage::Results { results, .. } =
+        rig.port().results(id, None, None, MOST).await.unwrap().unwrap()
+    else {
+        panic!("the results are gone");
+    };
+    assert_eq!(results[0].result.details, details.to_json());
+}
+
+/// An index lists up to 50,000 sitemaps.
+#[tokio::test]
+async fn a_crawl_reads_only_so_many_sitemaps_and_says_so() {
+    let rig = Rig::new().await;
+    let mut started = new(1, spec("http://a.test/start", 10_000));
+    let id = started.id;
+    started.starts.jobs = vec![sitemap("http://a.test/index.xml")];
+    rig.try_to_start(started).await;
+    let leases = rig.take(9).await;
+    let index = leases.into_iter().find(|lease| !PagePlace::is_of(&lease.job)).unwrap();
+    let listed = 25_000_u64;
+    let jobs = (0..listed).map(|number| sitemap(&format!("http://a.test/{number}.xml"))).collect();
+    let found = Discoveries { jobs, ..Discoveries::default() };
+    let record = CrawlRecord::without_row(found, None);
+    assert_eq!(rig.finish(index, Settlement::Done, vec![record]).await, Settled::Confirmed);
+    // The index is one of them.
+    let read = MAX_SITEMAPS_PER_CRAWL - 1;
+    assert_eq!(rig.crawl(id).await.counts.sitemaps_left, read);
+    let cut = rig.port().cut_off(id, 9).await.unwrap();
+    assert_eq!((cut[0].reason.as_str(), cut[0].links), ("sitemaps", listed - read));
+    rig.balance();
+}
+
+/// A newer version may have written a crawl. The others go on, and its pages are kept for that version.
+#[tokio::test]
+async fn an_unreadable_crawl_does_not_stop_the_others() {
+    let rig = Rig::new().await;
+    let broken = rig.start(1, "http://a.test/", 10).await;
+    let other = rig.start(2, "http://b.test/", 10).await;
+    let leases = rig.take(9).await;
+    assert_eq!(leases.len(), 2);
+    let update = "UPDATE message_crawl SET spec = '{\"scope\": \"galaxy\"}' WHERE id = ?1";
+    rig.file().execute(update, [broken.0]).unwrap();
+    let finished = |lease: Lease| {
+        let is_broken = crawl_of(&lease.job.lane) == Some(broken);
+        let at = rig.clock.clock().now();
+        let settlement = if is_broken { Settlement::HandBack { at } } else { Settlement::Done };
+        let records = match is_broken {
+            true => Vec::new(),
+            false => vec![CrawlRecord::of_row(result(FetchResult::SUCCESS))],
+        };
+        Finished { lease, records, settlement, phases: Phases::default(), share: Share::none() }
+    };
+    let batch: Vec<_> = leases.into_iter().map(finished).collect();
+    let settled = rig.crawls.pages.finish.finish(&batch).await.unwrap();
+    assert_eq!(settled, [Settled::Confirmed; 2]);
+    assert_eq!(rig.crawl(other).await.end, Some(CrawlEnd::Completed));
+    let error = rig.port().open_spec(broken).await.unwrap_err().to_string();
+    assert!(error.contains(&broken.to_string()) && error.contains("upgrade"), "{error}");
+    rig.clock.advance(2 * DAY);
+    assert_eq!(rig.port().untidy().await.unwrap(), [broken, other]);
+    assert!(!rig.port().tidy(broken).await.unwrap());
+    while rig.port().tidy(other).await.unwrap() {}
+    assert_eq!(rig.count("job WHERE url = 'http://a.test/'"), 1);
+    rig.balance();
+}
+
 /// One transaction of a whole sitemap would hold up all other writers.
 #[tokio::test]
 async fn a_sitemap_with_more_pages_than_one_transaction_adds_is_read_whole() {
     let rig = Rig::new().await;
     let mut started = new(1, spec("http://a.test/start", 10_000));
     let id = started.id;
-    let lane = Lane { group: None, party: Some(SITEMAPS_PARTY.to_owned()) };
-    let sitemap = Job { lane, ..Job::new("http://a.test/sitemap.xml".to_owned(), Vec::new()) };
-    started.starts.jobs = vec![NewJob::now(sitemap)];
+    started.starts.jobs = vec![sitemap("http://a.test/sitemap.xml")];
     rig.try_to_start(started).await;
     assert_eq!(rig.crawl(id).await.counts.sitemaps_left, 1);
     let leases = rig.take(9).await;
@@ -398,6 +535,38 @@ async fn nothing_of_a_crawl_stays_behind() {
         assert_eq!(rig.count(table), 0, "{table}");
     }
     assert_eq!(rig.count("lane WHERE party LIKE 'crawl%'"), 0);
+}
+
+/// Up to a thousand sites per reason are counted separately, and ten crawls may be deleted at once.
+#[tokio::test]
+async fn a_crawl_with_many_links_that_were_not_followed_is_deleted_in_steps() {
+    let rig = Rig::new().await;
+    let id = rig.start(1, "http://a.test/", 3).await;
+    rig.end(rig.take(9).await.remove(0), FetchResult::SUCCESS, Discoveries::default()).await;
+    while rig.port().tidy(id).await.unwrap() {}
+    rig.file()
+        .execute_batch(
+            "WITH RECURSIVE site (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM site WHERE n < 6000)
+             INSERT INTO crawl_cut SELECT -key, 'depth', 's' || n, 1, 'x' FROM message_crawl, site",
+        )
+        .unwrap();
+    rig.clock.advance(2 * DAY);
+    rig.store.inbox.prune(DAY, 100).await.unwrap();
+    assert_eq!((rig.count("crawl_cut"), rig.count("message_crawl")), (1_000, 1));
+    rig.store.inbox.prune(DAY, 100).await.unwrap();
+    assert_eq!((rig.count("crawl_cut"), rig.count("message_crawl")), (0, 0));
+}
+
+#[tokio::test]
+async fn the_example_of_a_link_that_was_not_followed_has_a_maximum_length() {
+    let rig = Rig::new().await;
+    let id = rig.start(1, "http://a.test/", 5).await;
+    let lease = rig.take(9).await.remove(0);
+    let long = format!("http://a.test/{}", "x".repeat(5_000));
+    let mut found = found_on(&lease, [long.clone()]);
+    found.pages[0].bounds = vec![Bound::never(CutReason::LongUrl)];
+    rig.end(lease, FetchResult::SUCCESS, found).await;
+    assert_eq!(rig.port().cut_off(id, 9).await.unwrap()[0].example, long[..2_000]);
 }
 
 #[tokio::test]

@@ -27,7 +27,8 @@ use fetchwell_testkit::replay::seed;
 use tempfile::TempDir;
 
 const TTL: Duration = Duration::from_secs(60);
-const NO_LIMIT: CrawlBudget = CrawlBudget { pages: 1_000_000, pages_per_site: None, known: None };
+const NO_LIMIT: CrawlBudget =
+    CrawlBudget { pages: 1_000_000, pages_per_site: None, known: None, sitemaps: None };
 
 /// A record that is only what was found.
 struct Found(Arc<Discoveries>);
@@ -243,7 +244,9 @@ async fn a_page_that_a_redirect_has_taken_is_not_queued() {
 #[tokio::test]
 async fn a_site_whose_pages_are_all_taken_holds_up_no_other() {
     const SITES: usize = 50;
-    let crawl = Crawl::new(CrawlBudget { pages: 1, pages_per_site: None, known: None }).await;
+    let crawl =
+        Crawl::new(CrawlBudget { pages: 1, pages_per_site: None, known: None, sitemaps: None })
+            .await;
     crawl.start(&["http://start.test/"]).await;
     let url = |n: usize| format!("http://s{n}.test/");
     let urls: Vec<String> = (0..SITES).map(url).collect();
@@ -257,7 +260,7 @@ async fn a_site_whose_pages_are_all_taken_holds_up_no_other() {
         crawl.frontier.add(found(n)).await.unwrap();
     }
     crawl.end(lease, Settlement::Done, found(0)).await;
-    let budget = CrawlBudget { pages: 2, pages_per_site: None, known: None };
+    let budget = CrawlBudget { pages: 2, pages_per_site: None, known: None, sitemaps: None };
     let frontier = SqliteFrontier::new(crawl.queue.clone(), budget);
     frontier.add(Discoveries::default()).await.unwrap();
     assert_eq!(self::urls(&crawl.take(9).await.unwrap()), [url(SITES - 1)]);
@@ -359,7 +362,7 @@ async fn links_to_endless_sites_are_counted_in_few_rows() {
 
 #[tokio::test]
 async fn a_sitemap_is_queued_once_and_is_no_page() {
-    let budget = CrawlBudget { pages: 1, pages_per_site: None, known: None };
+    let budget = CrawlBudget { pages: 1, pages_per_site: None, known: None, sitemaps: None };
     let crawl = Crawl::new(budget).await;
     let lane = Lane { group: None, party: Some("sitemaps".to_owned()) };
     let job = Job { lane, ..Job::new("http://a.test/sitemap.xml".to_owned(), Vec::new()) };
@@ -393,7 +396,9 @@ async fn the_sitemaps_of_a_site_are_bounded() {
 
 #[tokio::test]
 async fn a_budget_is_spent_when_its_last_page_has_ended() {
-    let crawl = Crawl::new(CrawlBudget { pages: 2, pages_per_site: None, known: None }).await;
+    let crawl =
+        Crawl::new(CrawlBudget { pages: 2, pages_per_site: None, known: None, sitemaps: None })
+            .await;
     assert!(!crawl.frontier.is_budget_finished().await.unwrap());
     crawl.start(&["http://a.test/", "http://a.test/1", "http://b.test/", "http://a.test/2"]).await;
     let sites = crawl.frontier.waiting_sites(1).await.unwrap();
@@ -408,7 +413,9 @@ async fn a_budget_is_spent_when_its_last_page_has_ended() {
 /// A crawl asks this every second, for its limit and its progress.
 #[tokio::test]
 async fn a_look_at_a_crawl_does_not_wait_for_a_writer() {
-    let crawl = Crawl::new(CrawlBudget { pages: 1, pages_per_site: None, known: None }).await;
+    let crawl =
+        Crawl::new(CrawlBudget { pages: 1, pages_per_site: None, known: None, sitemaps: None })
+            .await;
     crawl.start(&["http://a.test/", "http://a.test/1"]).await;
     let other = rusqlite::Connection::open(crawl.folder.path().join("store.db")).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
@@ -447,8 +454,13 @@ async fn a_random_crawl_fetches_what_can_be_reached_and_meets_its_budget() {
         }
         let allowed = reachable.difference(&forbidden).count() as u64;
         let limit = if round % 2 == 0 { 1_000 } else { 1 + chance.next_u64() % allowed };
-        let crawl =
-            Crawl::new(CrawlBudget { pages: limit, pages_per_site: None, known: None }).await;
+        let crawl = Crawl::new(CrawlBudget {
+            pages: limit,
+            pages_per_site: None,
+            known: None,
+            sitemaps: None,
+        })
+        .await;
         crawl.start(&[&url(0)]).await;
         let mut fetched = BTreeSet::new();
         while let Some(leases) = crawl.take(1 + (chance.next_u64() % 9) as usize).await {
@@ -476,7 +488,13 @@ async fn a_random_crawl_fetches_what_can_be_reached_and_meets_its_budget() {
 /// The budget of a site is its own.
 #[tokio::test]
 async fn a_site_gets_no_more_than_its_part() {
-    let crawl = Crawl::new(CrawlBudget { pages: 100, pages_per_site: Some(3), known: None }).await;
+    let crawl = Crawl::new(CrawlBudget {
+        pages: 100,
+        pages_per_site: Some(3),
+        known: None,
+        sitemaps: None,
+    })
+    .await;
     let starts: Vec<String> =
         (0..10).flat_map(|n| ["a", "b"].map(|site| format!("http://{site}.test/{n}"))).collect();
     crawl.start(&starts.iter().map(String::as_str).collect::<Vec<_>>()).await;
@@ -496,7 +514,9 @@ async fn a_site_gets_no_more_than_its_part() {
 #[tokio::test]
 async fn known_pages_are_small() {
     const PAGES: usize = 40_000;
-    let crawl = Crawl::new(CrawlBudget { pages: 1, pages_per_site: None, known: None }).await;
+    let crawl =
+        Crawl::new(CrawlBudget { pages: 1, pages_per_site: None, known: None, sitemaps: None })
+            .await;
     let size = || std::fs::metadata(crawl.folder.path().join("store.db")).unwrap().len();
     let url = |n: usize| format!("http://site-{}.test/articles/2024/a-page-{n}", n % 40);
     let mut url_bytes = 0;

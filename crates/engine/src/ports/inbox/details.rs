@@ -80,6 +80,16 @@ impl FetchDetails {
         serde_json::to_string(self).ok()
     }
 
+    /// Stored details without the place in a crawl, for a message that gets a copy of the page.
+    pub fn without_crawl(json: String) -> String {
+        // Most results are not pages of crawls.
+        if !json.contains("\"crawl\":") {
+            return json;
+        }
+        let details: Result<FetchDetails, _> = serde_json::from_str(&json);
+        details.ok().and_then(|d| FetchDetails { crawl: None, ..d }.to_json()).unwrap_or(json)
+    }
+
     /// A header of the response.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.as_ref()?.get(name).map(String::as_str)
@@ -148,6 +158,10 @@ mod tests {
                 links_found: 2,
             }),
         };
+        let json = details.to_json().unwrap();
+        let without = FetchDetails { crawl: None, ..details.clone() }.to_json().unwrap();
+        assert_eq!(FetchDetails::without_crawl(json), without);
+        assert_eq!(FetchDetails::without_crawl(without.clone()), without);
         for written in [details, FetchDetails::default()] {
             let json = written.to_json().unwrap();
             assert_eq!(serde_json::from_str::<FetchDetails>(&json).unwrap(), written);

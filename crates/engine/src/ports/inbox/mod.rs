@@ -367,10 +367,10 @@ impl FetchResult {
     pub const REFUSED_BY_ROBOTS: &'static str = "refused_by_robots";
     /// The status of a result for a message that its caller or an operator cancelled.
     pub const CANCELLED: &'static str = "cancelled";
-    /// The status of a result without a page, because the page asks not to be kept. Only crawls obey that.
+    /// The status of a result without a page, because the page asks not to be indexed. Only crawls obey that.
     pub const NOINDEX: &'static str = "noindex";
-    /// The status of a result without a page, because another result of the same crawl has the page that it redirects
-    /// to.
+    /// The status of a result without a page, because it redirects to a page that is in another result of the same
+    /// crawl.
     pub const REDIRECTED: &'static str = "redirected";
     /// The status of a result without a page, because this program failed.
     pub const INTERNAL_ERROR: &'static str = "internal_error";

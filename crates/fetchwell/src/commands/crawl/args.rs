@@ -8,7 +8,7 @@ use fetchwell_doors::crawl::{CrawlRules, Sitemaps};
 use fetchwell_doors::fetch::{FetchRules, OutputFormat};
 use fetchwell_engine::ports::frontier::CrawlBudget;
 use fetchwell_feed::read_date;
-use fetchwell_policy::crawl::{Scope, ScopeKind, UrlPattern};
+use fetchwell_policy::crawl::{SITEMAP_DEPTH, Scope, ScopeKind, UrlPattern};
 use fetchwell_policy::time::Time;
 use fetchwell_policy::units::{parse_duration, with_unit};
 use fetchwell_policy::url::WebUrl;
@@ -29,9 +29,6 @@ const SITEMAPS: &[(&str, &str, Sitemaps)] = &[
     ("only", "follow sitemaps, but no links", Sitemaps::Only),
     ("off", "follow links only", Sitemaps::Off),
 ];
-
-/// The depth of the pages that sitemaps list.
-const SITEMAP_DEPTH: u32 = 1;
 
 /// More pages than anyone has, and few enough for every store.
 const MOST_PAGES: u64 = 1_000_000_000_000;
@@ -125,7 +122,12 @@ impl CrawlArgs {
     }
 
     pub(super) fn budget(&self) -> CrawlBudget {
-        CrawlBudget { pages: self.limit, pages_per_site: self.limit_per_site, known: None }
+        CrawlBudget {
+            pages: self.limit,
+            pages_per_site: self.limit_per_site,
+            known: None,
+            sitemaps: None,
+        }
     }
 
     /// The rules of the door. `starts` are the start pages, `bot` is our name in robots.txt, and `now` is the time

@@ -146,7 +146,7 @@ impl Crawl<'_> {
     /// Reads robots.txt and sitemaps, but no page, and shows what they name.
     async fn plan(&self, json: bool) -> Result<Exit, Exit> {
         let queue = self.passing_queue().await?;
-        let budget = CrawlBudget { pages: 0, pages_per_site: None, known: None };
+        let budget = CrawlBudget { pages: 0, pages_per_site: None, known: None, sitemaps: None };
         let place = self.place(&queue, budget);
         let frontier = place.frontier.clone();
         let settle =

@@ -36,8 +36,9 @@ pub(crate) fn run<'a>(from: &'a Settings, to: &'a Settings, as_json: bool) -> Ru
                 "a process is using {file}; stop it (SIGTERM) and try again"
             ))),
             Moved::HasOpenCrawls => Err(Exit::Usage(format!(
-                "{file} has crawls that have not ended, and PostgreSQL cannot continue them; start `fetchwell serve` \
-                 and wait for them, or cancel them with DELETE /crawl/{{id}}"
+                "{file} has crawls that have not ended or whose webhook has not been delivered, and PostgreSQL \
+                 cannot store crawls; start `fetchwell serve` and wait for them, or cancel them with DELETE \
+                 /crawl/{{id}}"
             ))),
             Moved::FileUsedSince => Err(Exit::Usage(format!(
                 "an earlier move copied {file} to {name}, but was interrupted before it could record \
@@ -70,7 +71,8 @@ fn tell(
     text.push_str(&format!(
         "\nNext: fetchwell serve --store {to}\n\
          {file} keeps a copy, which \"serve\" now refuses. The data of other commands in it (pages, \
-         feeds, articles, batches) stays there, with its own pace.\n"
+         feeds, articles, batches) stays there, with its own pace. Crawls stay there, too; only their \
+         messages and results were moved.\n"
     ));
     print(text)
 }

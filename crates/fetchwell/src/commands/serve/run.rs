@@ -37,6 +37,8 @@ use crate::wiring::{
 /// Crawls leave room for single messages, which have a pipeline of their own.
 const CRAWLS_IN_FLIGHT: usize = 64;
 const CRAWLS_WINDOW: usize = 2_048;
+/// One in flight, and one that is next. Leased pages are fetched even if their crawl was cancelled or its time is over.
+const CRAWLS_PER_SITE: usize = 2;
 
 /// Serves until it is stopped.
 pub(crate) fn run(settings: &Settings) -> Running<'_> {
@@ -125,7 +127,9 @@ async fn crawls(
     let gate = parts.gate_by(rules);
     let mut runtime = parts.runtime(settings, gate, DoorName::Crawl, Arc::new(|_| {}));
     let max_in_flight = runtime.limits.max_in_flight.min(CRAWLS_IN_FLIGHT);
-    runtime.limits = RunLimits { max_in_flight, window: CRAWLS_WINDOW, ..runtime.limits };
+    let limits = runtime.limits;
+    let max_per_site = CRAWLS_PER_SITE;
+    runtime.limits = RunLimits { max_in_flight, window: CRAWLS_WINDOW, max_per_site, ..limits };
     let door = crawl::crawls(store, crawls_rules(settings), on_result, parts.clock.clone());
     let (ended, ()) = tokio::join!(
         flow(door, runtime, stop.clone()),

@@ -1,4 +1,5 @@
-//! Crawls by API whose service is killed: every page of the graph still has exactly one result, and limits stay exact.
+//! Crawls through the API whose service is killed: every page of the graph still has exactly one result, and limits stay
+//! exact.
 
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Crawls by API: counted, read, limited, cancelled, and announced when they end.
+//! Crawls through the API: counted, read, limited, cancelled, and announced when they end.
 
 use std::collections::BTreeMap;
 
@@ -135,7 +135,7 @@ async fn a_crawl_has_one_result_per_page_with_its_place() {
     );
     let quiet = &found["/quiet"];
     assert_eq!((&quiet["content"], &quiet["http_status"]), (&Value::Null, &json!(200)));
-    assert!(quiet["error"].as_str().unwrap().contains("asks not to be kept"), "{quiet}");
+    assert!(quiet["error"].as_str().unwrap().contains("asks not to be indexed"), "{quiet}");
 
     let crawl = service.get(&format!("/crawl/{id}")).await.expect(200).json();
     assert_eq!((&crawl["done"], &crawl["end_reason"]), (&json!(true), &json!("completed")));

@@ -1,8 +1,10 @@
-//! The changes of one transaction to crawls by API.
+//! The changes of one transaction to crawls through the API.
 
 use std::collections::BTreeMap;
 
-use fetchwell_engine::ports::crawls::{CrawlEnd, CrawlSpec, lane_of_pages, lane_of_sitemaps};
+use fetchwell_engine::ports::crawls::{
+    CrawlEnd, CrawlSpec, MAX_SITEMAPS_PER_CRAWL, lane_of_pages, lane_of_sitemaps,
+};
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::Settlement;
 use fetchwell_engine::ports::frontier::{CrawlBudget, Discoveries, PagePlace};
@@ -13,6 +15,7 @@ use fetchwell_policy::time::Time;
 use fetchwell_sqlite::errors::own_error;
 use fetchwell_sqlite::statements::Statements;
 use rusqlite::{Connection, Row};
+use tracing::debug;
 
 use crate::sqlite::frontier::{Admit, Crawl};
 use crate::sqlite::moves::{MessageEnding, Moves};
@@ -21,7 +24,7 @@ use crate::sqlite::moves::{MessageEnding, Moves};
 pub(super) struct CrawlChanges<'a> {
     tx: &'a Connection,
     pub(super) jobs: Moves<'a>,
-    /// `None` for crawls that do not exist.
+    /// `None` for crawls that do not exist, or whose settings are unreadable.
     crawls: BTreeMap<CrawlId, Option<CrawlChange<'a>>>,
 }
 
@@ -72,7 +75,7 @@ struct Ends {
 /// A crawl in a transaction.
 pub(super) struct CrawlChange<'a> {
     tx: &'a Connection,
-    /// Its key in the table of crawls by API.
+    /// Its key in the table of crawls through the API.
     pub(super) key: i64,
     pub(super) id: CrawlId,
     pub(super) caller: String,
@@ -80,7 +83,6 @@ pub(super) struct CrawlChange<'a> {
     callback_url: Option<String>,
     until: Time,
     is_cancelled: bool,
-    is_paused: bool,
     pub(super) has_ended: bool,
     open: OpenJobs,
     ends: Ends,
@@ -117,17 +119,25 @@ impl Admit for Admission<'_, '_> {
 impl<'a> CrawlChange<'a> {
     fn read(tx: &'a Connection, id: CrawlId) -> rusqlite::Result<Option<CrawlChange<'a>>> {
         let select = "SELECT key, caller, spec, callback_url, until, cancelled_at IS NOT NULL,
-                 paused_at IS NOT NULL, ended_at IS NOT NULL, open_pages, open_sitemaps
+                 ended_at IS NOT NULL, open_pages, open_sitemaps
              FROM message_crawl WHERE id = ?1";
-        tx.find(select, [id.0], |row| {
+        let change = tx.find(select, [id.0], |row| {
             let key: i64 = row.get(0)?;
-            let spec = spec_in(row, 2)?;
+            let spec = match parse_spec(id, &row.get::<_, String>(2)?) {
+                Ok(spec) => spec,
+                // The transaction may also contain other crawls. This one waits for a version that can read it.
+                Err(unreadable) => {
+                    debug!("{unreadable}");
+                    return Ok(None);
+                }
+            };
             let budget = CrawlBudget {
                 pages: spec.limit,
                 pages_per_site: spec.limit_per_site,
                 known: Some(spec.max_known()),
+                sitemaps: Some(MAX_SITEMAPS_PER_CRAWL),
             };
-            Ok(CrawlChange {
+            Ok(Some(CrawlChange {
                 tx,
                 key,
                 id,
@@ -136,13 +146,13 @@ impl<'a> CrawlChange<'a> {
                 callback_url: row.get(3)?,
                 until: Time::from_micros(row.get(4)?),
                 is_cancelled: row.get(5)?,
-                is_paused: row.get(6)?,
-                has_ended: row.get(7)?,
-                open: OpenJobs { pages: row.get(8)?, sitemaps: row.get(9)? },
+                has_ended: row.get(6)?,
+                open: OpenJobs { pages: row.get(7)?, sitemaps: row.get(8)? },
                 ends: Ends::default(),
                 frontier: Crawl::read(tx, frontier_of(key), budget)?,
-            })
-        })
+            }))
+        })?;
+        Ok(change.flatten())
     }
 
     /// Whether further pages may be queued.
@@ -155,15 +165,24 @@ impl<'a> CrawlChange<'a> {
         self.frontier.is_taken(page)
     }
 
-    /// Stores what was found, unless the crawl is to end.
+    /// Stores what was found. If the crawl is to end, that is only which pages need not be fetched: of two requests in
+    /// flight, still only one may store a page.
     pub(super) fn discover(
         &mut self,
         jobs: &mut Moves<'a>,
         found: &Discoveries,
     ) -> rusqlite::Result<()> {
-        if !self.may_grow(jobs.now) {
+        if self.has_ended {
             return Ok(());
         }
+        let only_known;
+        let found = if self.may_grow(jobs.now) {
+            found
+        } else {
+            let also_known = found.also_known.clone();
+            only_known = Discoveries { also_known, takes: found.takes, ..Discoveries::default() };
+            &only_known
+        };
         let CrawlChange { id, spec, open, frontier, .. } = self;
         let mut admission = Admission { jobs, id: *id, retailer: &spec.retailer, open };
         frontier.discover(&mut admission, found)
@@ -240,7 +259,7 @@ impl<'a> CrawlChange<'a> {
         if self.frontier.is_budget_used() {
             return Some(CrawlEnd::Limit);
         }
-        if self.open.sitemaps > 0 || self.is_paused {
+        if self.open.sitemaps > 0 {
             return None;
         }
         // What waits is beyond the limit per site.
@@ -252,7 +271,7 @@ impl<'a> CrawlChange<'a> {
         jobs: &mut Moves<'a>,
         ending: &mut MessageEnding<'_>,
     ) -> rusqlite::Result<()> {
-        if self.may_grow(jobs.now) && !self.is_paused {
+        if self.may_grow(jobs.now) {
             let CrawlChange { id, spec, open, frontier, .. } = &mut self;
             let mut admission = Admission { jobs, id: *id, retailer: &spec.retailer, open };
             frontier.queue_pages(&mut admission)?;
@@ -284,10 +303,15 @@ pub(super) fn frontier_of(key: i64) -> i64 {
     -key
 }
 
-pub(super) fn spec_in(row: &Row<'_>, column: usize) -> rusqlite::Result<CrawlSpec> {
-    let spec: String = row.get(column)?;
-    serde_json::from_str(&spec).map_err(|error| {
-        let unreadable = StoreError::incompatible("cannot read what a crawl crawls");
-        own_error(unreadable.with_source(error))
+pub(super) fn spec_in(id: CrawlId, row: &Row<'_>, column: usize) -> rusqlite::Result<CrawlSpec> {
+    parse_spec(id, &row.get::<_, String>(column)?).map_err(own_error)
+}
+
+fn parse_spec(id: CrawlId, spec: &str) -> Result<CrawlSpec, StoreError> {
+    serde_json::from_str(spec).map_err(|error| {
+        let unreadable = StoreError::incompatible(format!(
+            "could not parse the settings of {id}: a newer version may have written them"
+        ));
+        unreadable.with_source(error).with_advice("upgrade Fetchwell")
     })
 }

@@ -1,4 +1,4 @@
-//! Ends the pages and sitemaps of crawls by API.
+//! Ends the pages and sitemaps of crawls through the API.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use fetchwell_engine::ports::crawls::crawl_of;
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::finish::{Finish, Finished, Settled, Settlement};
-use fetchwell_engine::ports::frontier::{CrawlRecord, Discoveries, FoundPage, PagePlace};
+use fetchwell_engine::ports::frontier::{CrawlRecord, Discoveries, PagePlace};
 use fetchwell_engine::ports::inbox::options::kind;
 use fetchwell_engine::ports::inbox::{CrawlId, FetchResult, MessageId, NewMessage};
 use fetchwell_engine::ports::job::LeaseId;
@@ -21,8 +21,8 @@ use crate::sqlite::SqliteInstance;
 use crate::sqlite::moves::{MessageEnding, Moves, NewRow};
 use crate::sqlite::queue::is_live;
 
-/// The maximum number of found pages that one transaction adds: the links of one page, at most. Other writers wait for
-/// it.
+/// The maximum number of found pages and sitemaps that one transaction adds: the links of one page, at most. Other
+/// writers wait for it.
 const MAX_FOUND: usize = 10_000;
 
 /// The deadline of a message that is a copy of a page, if an operator retries it.
@@ -88,17 +88,21 @@ impl Finish<CrawlRecord<FetchResult>> for CrawlPagesFinish {
     }
 }
 
-/// How many leases of a batch end in the next transaction. One alone may have found more: see [`found_last`].
+/// How many leases of a batch end in the next transaction. One alone may have found more: see [`CrawlPagesFinish::add_ahead`].
 fn part_length(batch: &[Finished<CrawlRecord<FetchResult>>]) -> usize {
     let mut found = 0;
     let found_by = |finished: &Finished<CrawlRecord<FetchResult>>| -> usize {
-        finished.records.iter().map(|record| record.found.pages.len()).sum()
+        finished.records.iter().map(|record| found_count(&record.found)).sum()
     };
     let fits = batch.iter().take_while(|finished| {
         found += found_by(finished);
         found <= MAX_FOUND
     });
     fits.count().max(1)
+}
+
+fn found_count(found: &Discoveries) -> usize {
+    found.pages.len() + found.jobs.len()
 }
 
 impl CrawlPagesFinish {
@@ -110,7 +114,7 @@ impl CrawlPagesFinish {
         for finished in part {
             let found = match finished.records.first() {
                 Some(record) => {
-                    self.found_last(crawl_of(&finished.lease.job.lane), &record.found).await?
+                    self.add_ahead(crawl_of(&finished.lease.job.lane), &record.found).await?
                 }
                 None => Arc::default(),
             };
@@ -132,41 +136,33 @@ impl CrawlPagesFinish {
         Ok(settled.into_iter().map(|(settled, _)| settled).collect())
     }
 
-    /// A sitemap may list more pages than one transaction should add. All but the last of them are added ahead, in
-    /// transactions of their own. If the process is killed in between, the sitemap is read again, and what is known
-    /// already stays known.
-    async fn found_last(
+    /// A sitemap may list more pages, or more sitemaps, than one transaction should add. They are added ahead, in
+    /// transactions of their own, and what is left is returned. If the process is killed in between, the sitemap is read
+    /// again, and what is known already stays known.
+    async fn add_ahead(
         &self,
         crawl: Option<CrawlId>,
         found: &Arc<Discoveries>,
     ) -> Result<Arc<Discoveries>, StoreError> {
-        let Some(crawl) = crawl.filter(|_| found.pages.len() > MAX_FOUND) else {
+        let Some(crawl) = crawl.filter(|_| found_count(found) > MAX_FOUND) else {
             return Ok(found.clone());
         };
-        let ahead = (found.pages.len() - 1) / MAX_FOUND * MAX_FOUND;
-        let (ahead, last) = found.pages.split_at(ahead);
-        for pages in ahead.chunks(MAX_FOUND) {
-            let some = Discoveries {
-                parent: found.parent.clone(),
-                pages: pages.to_vec(),
-                ..Discoveries::default()
-            };
+        for pages in found.pages.chunks(MAX_FOUND) {
+            let parent = found.parent.clone();
+            let some = Discoveries { parent, pages: pages.to_vec(), ..Discoveries::default() };
             self.queues.discover(crawl, some).await?;
         }
-        let last: Vec<FoundPage> = last.to_vec();
-        Ok(Arc::new(Discoveries { pages: last, ..without_pages(found) }))
-    }
-}
-
-fn without_pages(found: &Discoveries) -> Discoveries {
-    Discoveries {
-        parent: found.parent.clone(),
-        pages: Vec::new(),
-        also_known: found.also_known.clone(),
-        takes: found.takes,
-        content: found.content,
-        jobs: found.jobs.clone(),
-        job_bound: found.job_bound,
+        for jobs in found.jobs.chunks(MAX_FOUND) {
+            let job_bound = found.job_bound;
+            let some = Discoveries { jobs: jobs.to_vec(), job_bound, ..Discoveries::default() };
+            self.queues.discover(crawl, some).await?;
+        }
+        Ok(Arc::new(Discoveries {
+            also_known: found.also_known.clone(),
+            takes: found.takes,
+            content: found.content,
+            ..Discoveries::default()
+        }))
     }
 }
 

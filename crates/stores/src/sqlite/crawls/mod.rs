@@ -1,4 +1,4 @@
-//! Crawls by API, as their callers see them.
+//! Crawls through the API, as their callers see them.
 //!
 //! Their pages and sitemaps are jobs of one queue, in a lane per crawl, and their frontiers are those of
 //! [`frontier`](super::frontier). Every change of a crawl goes through [`CrawlQueues::change`].
@@ -33,7 +33,7 @@ pub(super) use finish::CrawlPagesFinish;
 /// The name of the queue of pages and sitemaps.
 pub(super) const CRAWL_JOBS: &str = "crawls";
 
-/// The maximum number of rows of each table of a frontier that one transaction deletes.
+/// The maximum number of rows of each table of crawls that one transaction deletes.
 const CLEANED_AT_ONCE: u32 = 5_000;
 
 /// The maximum number of crawls that one pruning deletes.
@@ -95,7 +95,7 @@ pub(super) struct SqliteCrawls {
 macro_rules! select_crawl {
     ($rest:literal) => {
         concat!(
-            "SELECT id, caller, spec, created_at, cancelled_at, paused_at, ended_at, end_reason,
+            "SELECT id, caller, spec, created_at, cancelled_at, ended_at, end_reason,
                  coalesce(crawl.known, 0), coalesce(crawl.waiting, 0), coalesce(crawl.sites, 0),
                  open_pages, open_sitemaps, completed, failed, robots, noindex, redirected, number,
                  place
@@ -150,7 +150,7 @@ impl Crawls for SqliteCrawls {
 
     async fn open_spec(&self, id: CrawlId) -> Result<Option<CrawlSpec>, StoreError> {
         let select = "SELECT spec FROM message_crawl WHERE id = ?1 AND ended_at IS NULL";
-        self.reader.write(move |tx| tx.find(select, [id.0], |row| spec_in(row, 0))).await
+        self.reader.write(move |tx| tx.find(select, [id.0], |row| spec_in(id, row, 0))).await
     }
 
     async fn results(
@@ -380,14 +380,14 @@ fn clean(tx: &Connection, id: CrawlId) -> rusqlite::Result<bool> {
     Ok(deleted > 0)
 }
 
-/// Deletes crawls that ended before this time by the wall clock, and whose results are gone.
+/// Deletes crawls that ended before this time by the wall clock, and whose results are gone. One with many links that
+/// were not followed is deleted in several steps.
 pub(super) fn prune(tx: &Connection, before: Time) -> rusqlite::Result<()> {
     let gone: Vec<(i64, [u8; 16], String)> = tx.list(
-        "DELETE FROM message_crawl WHERE key IN (
-             SELECT key FROM message_crawl AS old WHERE ended_at < ?1 AND is_clean = 1
-                 AND NOT EXISTS (SELECT 1 FROM message_crawl_result WHERE crawl = old.key)
-             ORDER BY ended_at LIMIT ?2)
-         RETURNING key, id, json_extract(spec, '$.retailer')",
+        "SELECT key, id, coalesce(json_extract(spec, '$.retailer'), '') FROM message_crawl AS old
+         WHERE ended_at < ?1 AND is_clean = 1
+             AND NOT EXISTS (SELECT 1 FROM message_crawl_result WHERE crawl = old.key)
+         ORDER BY ended_at LIMIT ?2",
         (before.as_micros(), PRUNED_AT_ONCE),
         |row| row.try_into(),
     )?;
@@ -396,10 +396,19 @@ pub(super) fn prune(tx: &Connection, before: Time) -> rusqlite::Result<()> {
     }
     let select = "SELECT id FROM queue WHERE name = ?1";
     let queue: Option<i64> = tx.query_row(select, [CRAWL_JOBS], |row| row.get(0)).optional()?;
+    let mut room = CLEANED_AT_ONCE;
     for (key, id, retailer) in gone {
-        for table in ["crawl", "crawl_cut"] {
-            tx.execute(&format!("DELETE FROM {table} WHERE queue = ?1"), [frontier_of(key)])?;
+        let cut = tx.run(
+            "DELETE FROM crawl_cut WHERE queue = ?1 AND (reason, site) IN (
+                 SELECT reason, site FROM crawl_cut WHERE queue = ?1 LIMIT ?2)",
+            (frontier_of(key), room),
+        )?;
+        room = room.saturating_sub(u32::try_from(cut).unwrap_or(u32::MAX));
+        if room == 0 {
+            return Ok(());
         }
+        tx.run("DELETE FROM crawl WHERE queue = ?1", [frontier_of(key)])?;
+        tx.run("DELETE FROM message_crawl WHERE key = ?1", [key])?;
         let Some(queue) = queue else { continue };
         let jobs = Moves::new(tx, queue, Time::EPOCH);
         jobs.forget_lane(&lane_of_pages(CrawlId(id), &retailer))?;
@@ -434,29 +443,29 @@ fn results(
 
 fn crawl_in(row: &Row<'_>) -> rusqlite::Result<MessageCrawl> {
     let time = |micros: Option<i64>| micros.map(Time::from_micros);
-    let end: Option<String> = row.get(7)?;
-    let number: Option<i64> = row.get(18)?;
-    let cursor: Option<i64> = row.get(19)?;
+    let id = CrawlId(row.get(0)?);
+    let end: Option<String> = row.get(6)?;
+    let number: Option<i64> = row.get(17)?;
+    let cursor: Option<i64> = row.get(18)?;
     Ok(MessageCrawl {
-        id: CrawlId(row.get(0)?),
+        id,
         caller: row.get(1)?,
-        spec: spec_in(row, 2)?,
+        spec: spec_in(id, row, 2)?,
         created_at: Time::from_micros(row.get(3)?),
         cancelled_at: time(row.get(4)?),
-        paused_at: time(row.get(5)?),
-        ended_at: time(row.get(6)?),
+        ended_at: time(row.get(5)?),
         end: end.as_deref().and_then(CrawlEnd::named),
         counts: CrawlTally {
-            known: row.get(8)?,
-            waiting: row.get(9)?,
-            sites: row.get(10)?,
-            queued: row.get(11)?,
-            sitemaps_left: row.get(12)?,
-            completed: row.get(13)?,
-            failed: row.get(14)?,
-            robots: row.get(15)?,
-            noindex: row.get(16)?,
-            redirected: row.get(17)?,
+            known: row.get(7)?,
+            waiting: row.get(8)?,
+            sites: row.get(9)?,
+            queued: row.get(10)?,
+            sitemaps_left: row.get(11)?,
+            completed: row.get(12)?,
+            failed: row.get(13)?,
+            robots: row.get(14)?,
+            noindex: row.get(15)?,
+            redirected: row.get(16)?,
         },
         completion: number.zip(cursor).map(|(number, cursor)| Completion { number, cursor }),
     })

@@ -8,7 +8,9 @@ use fetchwell_engine::ports::frontier::{
     CrawlBudget, Discoveries, FoundPage, PagePlace, ParentPage,
 };
 use fetchwell_engine::ports::job::NewJob;
-use fetchwell_policy::crawl::{Bound, CutReason, PageKey, page_key, plain_url};
+use fetchwell_policy::crawl::{
+    Bound, CutReason, PageKey, crawl_sitemap_bound, page_key, plain_url,
+};
 use fetchwell_policy::url::WebUrl;
 use fetchwell_sqlite::statements::Statements;
 use rusqlite::{Connection, Row};
@@ -34,6 +36,8 @@ const SITES_PER_LOOK: u64 = 1_024;
 /// The maximum number of sites whose links are counted separately, per reason. Those to all other sites are counted
 /// together, because a host farm has endless sites.
 const MAX_CUT_SITES: u64 = 1_000;
+/// The maximum length of a stored example of a link that is not followed.
+const MAX_EXAMPLE_BYTES: usize = 2_000;
 /// The row of all other sites. No link leads to a site with an empty name.
 pub(super) const OTHER_SITES: &str = "";
 
@@ -197,10 +201,16 @@ impl<'a> Crawl<'a> {
         {
             return Ok(());
         }
-        if let Some(bound) = bound {
-            if let Some(reason) = self.exceeded(std::slice::from_ref(bound))? {
-                return self.cut(&job.job.url, reason);
-            }
+        // It could only name pages that are not followed.
+        if self.knows_enough() {
+            return self.cut(&job.job.url, CutReason::KnownPages);
+        }
+        let of_all = self.budget.sitemaps.map(crawl_sitemap_bound);
+        let bounds: Vec<Bound> = bound.copied().into_iter().chain(of_all).collect();
+        if let Some(reason) = self.exceeded(&bounds)? {
+            return self.cut(&job.job.url, reason);
+        }
+        for bound in &bounds {
             self.count(bound)?;
         }
         if let Some(key) = &job.key {
@@ -208,6 +218,10 @@ impl<'a> Crawl<'a> {
         }
         admit.job(job)?;
         Ok(())
+    }
+
+    fn knows_enough(&self) -> bool {
+        self.budget.known.is_some_and(|most| self.known >= most)
     }
 
     /// Adds a page to the known ones, unless its domain has too many sites. `parent` is the ID of the page or sitemap
@@ -218,7 +232,7 @@ impl<'a> Crawl<'a> {
         named_by: Option<&ParentPage>,
         parent: &mut Option<i64>,
     ) -> rusqlite::Result<()> {
-        if self.budget.known.is_some_and(|most| self.known >= most) {
+        if self.knows_enough() {
             return self.cut(&page.url, CutReason::KnownPages);
         }
         let site = site_of(&page.url);
@@ -271,7 +285,7 @@ impl<'a> Crawl<'a> {
         }
         self.tx.run(
             "INSERT INTO crawl_cut (queue, reason, site, links, example) VALUES (?1, ?2, ?3, 1, ?4)",
-            (self.queue, reason, site, url),
+            (self.queue, reason, site, &url[..url.floor_char_boundary(MAX_EXAMPLE_BYTES)]),
         )?;
         Ok(())
     }

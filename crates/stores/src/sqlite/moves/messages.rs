@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use fetchwell_engine::ports::inbox::details::FetchDetails;
 use fetchwell_engine::ports::inbox::{AttemptRecord, BatchId, FetchResult, MessageId, ResultBody};
 use fetchwell_engine::ports::job::{Lane, LeaseId};
 use fetchwell_policy::time::Time;
@@ -339,7 +340,7 @@ impl Moves<'_> {
                     extracted: row.get(4)?,
                     attempts: 0,
                     attempt: None,
-                    details: row.get(5)?,
+                    details: row.get::<_, Option<String>>(5)?.map(FetchDetails::without_crawl),
                     cached_age: Some(self.now.since(stored_at)),
                 };
                 Ok((page, row.get(7)?))
