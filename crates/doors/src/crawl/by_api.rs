@@ -280,7 +280,7 @@ mod tests {
     use fetchwell_engine::ports::inbox::options::Options;
     use fetchwell_engine::ports::inbox::{OutboxMost, OutboxPage};
     use fetchwell_engine::ports::job::{Job, Lane};
-    use fetchwell_engine::ports::message_batches::{ReadUpTo, Unanswered};
+    use fetchwell_engine::ports::message_batches::ReadUpTo;
     use fetchwell_policy::crawl::{ScopeKind, Sitemaps};
     use fetchwell_policy::retry::History;
     use fetchwell_policy::time::Time;
@@ -335,7 +335,7 @@ mod tests {
 
         async fn crawls(
             &self,
-            _: Option<&str>,
+            _: &str,
             _: Option<CrawlId>,
             _: u32,
         ) -> Result<Vec<MessageCrawl>, StoreError> {
@@ -349,16 +349,6 @@ mod tests {
             _: Option<i64>,
             _: OutboxMost,
         ) -> Result<Option<OutboxPage>, StoreError> {
-            unreachable!("no test calls it")
-        }
-
-        async fn unanswered(
-            &self,
-            _: CrawlId,
-            _: Option<&str>,
-            _: i64,
-            _: u32,
-        ) -> Result<Vec<Unanswered>, StoreError> {
             unreachable!("no test calls it")
         }
 

@@ -16,7 +16,7 @@ use crate::ports::frontier::{CutOff, Discoveries, SITEMAPS_PARTY};
 use crate::ports::inbox::options::Options;
 use crate::ports::inbox::{AuditEntry, CrawlId, Idempotency, OutboxMost, OutboxPage};
 use crate::ports::job::Lane;
-use crate::ports::message_batches::{Completion, ReadUpTo, Unanswered};
+use crate::ports::message_batches::{Completion, ReadUpTo};
 
 /// The maximum number of crawls per page.
 pub const CRAWLS_PER_PAGE: u32 = 200;
@@ -227,11 +227,10 @@ pub trait Crawls: Send + Sync {
         of: Option<&str>,
     ) -> Result<Option<MessageCrawl>, StoreError>;
 
-    /// Crawls, newest first, from the newest or after the given one; at most [`CRAWLS_PER_PAGE`]. With `of`, only those
-    /// of this caller.
+    /// Crawls of this caller, newest first, from the newest or after the given one; at most [`CRAWLS_PER_PAGE`].
     async fn crawls(
         &self,
-        of: Option<&str>,
+        of: &str,
         after: Option<CrawlId>,
         most: u32,
     ) -> Result<Vec<MessageCrawl>, StoreError>;
@@ -248,17 +247,6 @@ pub trait Crawls: Send + Sync {
         after: Option<i64>,
         most: OutboxMost,
     ) -> Result<Option<OutboxPage>, StoreError>;
-
-    /// Results of a crawl in commit order, after the given cursor, that have neither a page nor a status of the site
-    /// that says why not, as [`MessageBatches::unanswered`](crate::ports::message_batches::MessageBatches::unanswered).
-    /// Redirects to pages of the crawl are left out.
-    async fn unanswered(
-        &self,
-        id: CrawlId,
-        of: Option<&str>,
-        after: i64,
-        most: u32,
-    ) -> Result<Vec<Unanswered>, StoreError>;
 
     /// The links that were cut off, most frequent first.
     async fn cut_off(&self, id: CrawlId, most: u32) -> Result<Vec<CutOff>, StoreError>;

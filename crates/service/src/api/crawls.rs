@@ -153,7 +153,7 @@ pub(super) async fn crawls(
         }
         Ok(())
     })?;
-    let caller = Some(identity.caller.name.as_str());
+    let caller = &identity.caller.name;
     // Each has up to 100 start pages.
     let mut share = api.memory.take(u64::from(most) * MAX_BODY_BYTES).await?;
     let found = api.stored(api.crawl_store()?.store.crawls(caller, after, most).await)?;

@@ -224,7 +224,7 @@ fn results(
     results_in(select.query((id.0, after, most.results))?, after, most).map(Some)
 }
 
-pub(super) fn unanswered_of(row: &Row<'_>) -> rusqlite::Result<Unanswered> {
+fn unanswered_of(row: &Row<'_>) -> rusqlite::Result<Unanswered> {
     Ok(Unanswered {
         cursor: row.get(0)?,
         message: MessageId(row.get(1)?),

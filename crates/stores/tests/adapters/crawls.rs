@@ -582,10 +582,10 @@ async fn a_caller_has_only_so_many_unfinished_crawls() {
     rig.port().cancel(CrawlId([1; 16]), None).await.unwrap();
     rig.port().stop_some(CrawlId([1; 16])).await.unwrap();
     assert_eq!(rig.try_to_start(more()).await, CrawlStarted::Started(CrawlId([9; 16])));
-    let own = rig.port().crawls(Some("anna"), None, 9).await.unwrap();
+    let own = rig.port().crawls("anna", None, 9).await.unwrap();
     let own: Vec<u8> = own.iter().map(|crawl| crawl.id.0[0]).collect();
     assert_eq!(own, [9, 3, 2, 1]);
-    let later = rig.port().crawls(None, Some(CrawlId([8; 16])), 2).await.unwrap();
+    let later = rig.port().crawls("anna", Some(CrawlId([8; 16])), 2).await.unwrap();
     let later: Vec<u8> = later.iter().map(|crawl| crawl.id.0[0]).collect();
     assert_eq!(later, [3, 2]);
 }

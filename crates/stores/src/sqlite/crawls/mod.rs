@@ -14,7 +14,7 @@ use fetchwell_engine::ports::crawls::{
 use fetchwell_engine::ports::error::StoreError;
 use fetchwell_engine::ports::frontier::{CutOff, Discoveries};
 use fetchwell_engine::ports::inbox::{CrawlId, Idempotency, OutboxMost, OutboxPage};
-use fetchwell_engine::ports::message_batches::{Completion, ReadUpTo, Unanswered};
+use fetchwell_engine::ports::message_batches::{Completion, ReadUpTo};
 use fetchwell_policy::time::Time;
 use fetchwell_sqlite::db::Db;
 use fetchwell_sqlite::statements::Statements;
@@ -22,7 +22,6 @@ use rusqlite::{Connection, OptionalExtension, Row};
 
 use self::changes::{CrawlChanges, frontier_of, spec_in};
 use super::frontier::cut_off;
-use super::message_batches::unanswered_of;
 use super::moves::{MessageEnding, Moves};
 use super::outbox::{results_in, select_result};
 use super::retriever_queues::RetrieverQueues;
@@ -125,27 +124,16 @@ impl Crawls for SqliteCrawls {
 
     async fn crawls(
         &self,
-        of: Option<&str>,
+        of: &str,
         after: Option<CrawlId>,
         most: u32,
     ) -> Result<Vec<MessageCrawl>, StoreError> {
-        let of = of.map(str::to_owned);
+        let of = of.to_owned();
         let most = most.min(CRAWLS_PER_PAGE);
         // No id is as high.
         let before = after.map_or([0xff; 16], |after| after.0);
-        self.reader
-            .write(move |tx| match of {
-                Some(of) => {
-                    let select =
-                        select_crawl!("WHERE caller = ?1 AND id < ?2 ORDER BY id DESC LIMIT ?3");
-                    tx.list(select, (of, before, most), crawl_in)
-                }
-                None => {
-                    let select = select_crawl!("WHERE id < ?1 ORDER BY id DESC LIMIT ?2");
-                    tx.list(select, (before, most), crawl_in)
-                }
-            })
-            .await
+        let select = select_crawl!("WHERE caller = ?1 AND id < ?2 ORDER BY id DESC LIMIT ?3");
+        self.reader.write(move |tx| tx.list(select, (of, before, most), crawl_in)).await
     }
 
     async fn open_spec(&self, id: CrawlId) -> Result<Option<CrawlSpec>, StoreError> {
@@ -162,28 +150,6 @@ impl Crawls for SqliteCrawls {
     ) -> Result<Option<OutboxPage>, StoreError> {
         let of = of.map(str::to_owned);
         self.reader.write(move |tx| results(tx, id, of.as_deref(), after, most)).await
-    }
-
-    async fn unanswered(
-        &self,
-        id: CrawlId,
-        of: Option<&str>,
-        after: i64,
-        most: u32,
-    ) -> Result<Vec<Unanswered>, StoreError> {
-        let of = of.map(str::to_owned);
-        let select =
-            "SELECT entry.place, job.key, job.url, outbox.created_at, outbox.status, outbox.error
-             FROM message_crawl
-             JOIN message_crawl_result AS entry ON entry.crawl = message_crawl.key
-             JOIN outbox ON outbox.job = entry.job JOIN job ON job.id = entry.job
-             WHERE message_crawl.id = ?1 AND (?2 IS NULL OR message_crawl.caller = ?2)
-                 AND entry.place > ?3 AND outbox.status <> 'redirected'
-                 AND NOT (outbox.status = 'success' AND outbox.content IS NOT NULL)
-                 AND (outbox.status = 'noindex' OR coalesce(outbox.http_status, 0) < 400)
-                 AND coalesce(outbox.http_status, 0) <> 304
-             ORDER BY entry.place LIMIT ?4";
-        self.reader.write(move |tx| tx.list(select, (id.0, of, after, most), unanswered_of)).await
     }
 
     async fn cut_off(&self, id: CrawlId, most: u32) -> Result<Vec<CutOff>, StoreError> {
