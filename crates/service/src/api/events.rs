@@ -86,7 +86,7 @@ fn place(text: &str) -> Option<(i64, ReadUpTo)> {
 /// A batch or a crawl that has ended.
 enum EndedGroup {
     Batch(MessageBatch),
-    Crawl(MessageCrawl),
+    Crawl(Box<MessageCrawl>),
 }
 
 impl EndedGroup {
@@ -130,7 +130,9 @@ impl Api {
         let mut ended: Vec<EndedGroup> = Vec::new();
         if let Some(crawls) = &self.on.crawls {
             let crawls = crawls.store.ended_crawls(caller, read, until, most).await;
-            ended.extend(self.stored(crawls)?.into_iter().map(EndedGroup::Crawl));
+            ended.extend(
+                self.stored(crawls)?.into_iter().map(|crawl| EndedGroup::Crawl(Box::new(crawl))),
+            );
         }
         let newest = ended.last().map_or(0, EndedGroup::number);
         let number = |batch: &MessageBatch| batch.completion.map_or(0, |end| end.number);
