@@ -414,7 +414,8 @@ mod tests {
     #[test]
     fn the_page_of_errors_lists_all_statuses() {
         let happened = fetchwell_testkit::documented::everything_that_happens();
-        let statuses = happened.iter().map(status).chain([FetchResult::CANCELLED]);
+        let others = [FetchResult::CANCELLED, FetchResult::NOINDEX, FetchResult::REDIRECTED];
+        let statuses = happened.iter().map(status).chain(others);
         fetchwell_testkit::documented::lists_exactly("Statuses of results", statuses);
     }
 

@@ -147,7 +147,13 @@ impl Fixture {
                     fields.iter().map(|name| (name, &line[name])).collect();
                 json!(picked).to_string()
             };
-            let mut found: Vec<String> = said.lines().map(pick).collect();
+            // A queue that came later is empty.
+            let is_newer = |line: &str| {
+                let line: Value = serde_json::from_str(line).unwrap();
+                line["queue"] == "crawls" && line["accepted"] == 0
+            };
+            let mut found: Vec<String> =
+                said.lines().filter(|line| !is_newer(line)).map(pick).collect();
             let mut expected: Vec<String> =
                 list["lines"].as_array().unwrap().iter().map(Value::to_string).collect();
             found.sort();
@@ -226,7 +232,11 @@ async fn a_sqlite_file_of_an_earlier_version_is_used_and_loses_nothing() {
         fixture.expect_lists(&program).await;
         let connection = Connection::open(&file).unwrap();
         for (name, (columns, rows)) in &before {
-            let (_, after) = table(&connection, name, Some(columns));
+            let (_, mut after) = table(&connection, name, Some(columns));
+            if name == "queue" {
+                // This queue came later.
+                after.retain(|row| !row.contains(r#"Text("crawls")"#));
+            }
             assert_eq!(rows, &after, "table {name} of {}", fixture.folder.display());
         }
         let views = table(&connection, "inbox_message", Some(&["id".to_owned()])).1.len();
