@@ -159,7 +159,11 @@ fn operations(document: &Value) -> Vec<Operation<'_>> {
 
 /// An example command to paste into a shell.
 fn curl(operation: &Operation<'_>) -> String {
-    let id = if operation.path.starts_with("/batches/") { "BATCH_ID" } else { "MESSAGE_ID" };
+    let id = match operation.path {
+        path if path.starts_with("/batches/") => "BATCH_ID",
+        path if path.starts_with("/crawl/") => "CRAWL_ID",
+        _ => "MESSAGE_ID",
+    };
     let path = operation.path.replace("{id}", id).replace("{site}", "example.com");
     let body = example_body(operation.method, operation.path);
     // With a body, curl sends a POST anyway.
@@ -188,6 +192,7 @@ fn example_body(method: &str, path: &str) -> Option<String> {
     let body = match path {
         "/fetch" => MESSAGE,
         "/fetch/batch" => return Some(format!("{{\"messages\": [{MESSAGE}]}}")),
+        "/crawl" => r#"{"urls": ["https://example.com/"], "limit": 100}"#,
         "/sites/{site}/set-rate" => r#"{"rate": 0.5}"#,
         "/operator/messages/retry" | "/operator/messages/cancel" => {
             r#"{"ids": ["msg_018bcfe56800ffffffffffffffffffff"]}"#
@@ -318,7 +323,7 @@ mod tests {
                 assert!(example.get(text(field)).is_some(), "{path}: {field} is missing");
             }
         }
-        assert_eq!(with_body, 12);
+        assert_eq!(with_body, 13);
     }
 
     #[test]
@@ -332,6 +337,8 @@ mod tests {
         assert_eq!(cancel, "curl -X DELETE \"$FETCHWELL/messages/MESSAGE_ID\"");
         let cancel = of("delete", "/batches/{id}");
         assert_eq!(cancel, "curl -X DELETE \"$FETCHWELL/batches/BATCH_ID\"");
+        let cancel = of("delete", "/crawl/{id}");
+        assert_eq!(cancel, "curl -X DELETE \"$FETCHWELL/crawl/CRAWL_ID\"");
     }
 
     #[test]
