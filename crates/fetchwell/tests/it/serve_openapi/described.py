@@ -54,9 +54,15 @@ def webhooks_are_as_documented(document: dict[str, Any], fetchwell: Fetchwell) -
         for url in urls:
             fetchwell.send(Fetch(url, callback_url=hook, extract=True, links=True))
         fetchwell.send_batch([Fetch("http://pages.test/one")], callback_url=hook)
-        deliveries = [receiver.next() for _ in range(4)]
+        start_crawl("http://pages.test/one", hook)
+        deliveries = [receiver.next() for _ in range(5)]
     kinds = sorted(kind for delivery in deliveries for kind in [documented_type(document, delivery)])
-    assert kinds == ["batch.completed", "fetch.completed", "fetch.completed", "fetch.failed"], kinds
+    assert kinds == ["batch.completed", "crawl.completed", "fetch.completed", "fetch.completed", "fetch.failed"], kinds
+
+
+def start_crawl(url: str, hook: str) -> None:
+    crawl = {"urls": [url], "scope": "page", "sitemaps": "off", "callback_url": hook}
+    httpx.post(f"{URL}/crawl", json=crawl, headers={"Authorization": f"Bearer {TOKEN}"}).raise_for_status()
 
 
 def documented_type(document: dict[str, Any], delivery: Request) -> str:
